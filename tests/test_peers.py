@@ -34,7 +34,7 @@ def simplessd() -> dict[str, Any]:
 
 def test_one_read_takes_flash_and_channel_and_little_more(mqsim: dict[str, Any]) -> None:
     drive = drivebay.drive(mqsim["DRIVE"])
-    found = mqsim["by_drivebay"](drive, mqsim["LOADS"][0], 1000)
+    found = defined("loads.py")["by_drivebay"](drive, mqsim["LOADS"][0], 1000)
     arithmetic = drive.value("nand.read_us") + 4096 / drive.value("nand.channel_mb_per_s")
     assert arithmetic < found.latency_us < arithmetic + 3
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import resource
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -79,6 +81,24 @@ def by_drivebay(drive: drivebay.Drive, load: Load, requests: int) -> Outcome:
     result = device.run(ask)
     used = time.process_time() - began
     return Outcome(result.iops, result.latency.mean_us, result.waf, used)
+
+
+def compare(
+    load: Load, drive: drivebay.Drive, name: str, run: Callable[[int], Outcome], requests: int
+) -> None:
+    """Prints a line of the other simulator, whose `run` takes a number of requests, and ours."""
+    few, theirs = run(FEW), run(requests)
+    speed = (requests - FEW) / max(theirs.cpu_s - few.cpu_s, 1e-3)
+    row(load.name, name, speed, theirs)
+    # As many as take some seconds: the processor's clock is too coarse for fewer.
+    ours = by_drivebay(drive, load, 10 * requests)
+    row(load.name, "drivebay", 10 * requests / ours.cpu_s, ours)
+
+
+def children_cpu_s() -> float:
+    """Processor seconds of the programs that were run and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def greedy(alpha: float, pages: int) -> float:

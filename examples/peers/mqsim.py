@@ -21,8 +21,8 @@ MQSim ends with an error on a full one. Sequential writes go to an empty drive.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
-import resource
 import subprocess
 import sys
 import tempfile
@@ -30,7 +30,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from loads import DRIVE, FEW, HEAD, LOADS, PAGE, Load, Outcome, by_drivebay, greedy, row
+from loads import DRIVE, HEAD, LOADS, PAGE, Load, Outcome, children_cpu_s, compare, greedy
 
 import drivebay
 
@@ -134,17 +134,16 @@ def by_mqsim(program: Path, drive: drivebay.Drive, load: Load, requests: int) ->
             files, (device(drive, load), workload(drive, load, requests)), strict=True
         ):
             ElementTree.ElementTree(top).write(path, encoding="us-ascii", xml_declaration=True)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = children_cpu_s()
         command = [str(program.resolve()), "-i", str(files[0]), "-w", str(files[1])]
         subprocess.run(
             command, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = children_cpu_s() - before
         found = ElementTree.parse(Path(folder, "load_scenario_1.xml")).getroot()
     told = {leaf.tag: leaf.text or "" for leaf in found.iter()}
     for one in found.iter():
         told |= one.attrib
-    user = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     programs = float(told["Issued_Flash_Program_CMD"]) + 2 * float(
         told["Issued_Flash_Multiplane_Program_CMD"]
     )
@@ -152,7 +151,7 @@ def by_mqsim(program: Path, drive: drivebay.Drive, load: Load, requests: int) ->
     waf = programs / written if written else 0.0
     latency_us = float(told["End_to_End_Request_Delay"])
     # Its own IOPS are over whole seconds; in a closed loop Little's law has them.
-    return Outcome(load.queue_depth * 1e6 / latency_us, latency_us, waf, user)
+    return Outcome(load.queue_depth * 1e6 / latency_us, latency_us, waf, used)
 
 
 def main() -> int:
@@ -167,13 +166,8 @@ def main() -> int:
     drive = drivebay.drive(DRIVE)
     print(HEAD)
     for load in LOADS:
-        few = by_mqsim(asked.program, drive, load, FEW)
-        theirs = by_mqsim(asked.program, drive, load, asked.requests)
-        speed = (asked.requests - FEW) / max(theirs.cpu_s - few.cpu_s, 1e-3)
-        row(load.name, "MQSim", speed, theirs)
-        # As many as take some seconds: its clock is too coarse for fewer.
-        ours = by_drivebay(drive, load, 10 * asked.requests)
-        row(load.name, "drivebay", 10 * asked.requests / ours.cpu_s, ours)
+        run = functools.partial(by_mqsim, asked.program, drive, load)
+        compare(load, drive, "MQSim", run, asked.requests)
     nand = {key: drive.value(f"nand.{key}") for key in drive.raw["nand"]}
     read_us = nand["read_us"] + PAGE / nand["channel_mb_per_s"]
     print(f"\nread, by arithmetic: {read_us:.1f} us, and what host and link add")

@@ -19,15 +19,15 @@ was seen.
 from __future__ import annotations
 
 import argparse
+import functools
 import math
 import re
-import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from loads import DRIVE, FEW, HEAD, LOADS, Load, Outcome, by_drivebay, row
+from loads import DRIVE, HEAD, LOADS, Load, Outcome, children_cpu_s, compare
 
 import drivebay
 
@@ -115,11 +115,10 @@ def by_simplessd(program: Path, drive: drivebay.Drive, load: Load, requests: int
         files = Path(folder, "simulation.cfg"), Path(folder, "device.cfg")
         files[0].write_text(simulation(load, span, requests))
         files[1].write_text(device(drive, load))
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before = children_cpu_s()
         command = [str(program.resolve()), *map(str, files), folder]
         text = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    used = children_cpu_s() - before
     iops = requests / took_s(text)
     return Outcome(iops, load.queue_depth * 1e6 / iops, 0.0, used)
 
@@ -145,12 +144,8 @@ def main() -> int:
     drive = drivebay.drive(DRIVE)
     print(HEAD)
     for load in READS:
-        few = by_simplessd(asked.program, drive, load, FEW)
-        theirs = by_simplessd(asked.program, drive, load, asked.requests)
-        speed = (asked.requests - FEW) / max(theirs.cpu_s - few.cpu_s, 1e-3)
-        row(load.name, "SimpleSSD", speed, theirs)
-        ours = by_drivebay(drive, load, 10 * asked.requests)
-        row(load.name, "drivebay", 10 * asked.requests / ours.cpu_s, ours)
+        run = functools.partial(by_simplessd, asked.program, drive, load)
+        compare(load, drive, "SimpleSSD", run, asked.requests)
     return 0
 
 
