@@ -2,7 +2,7 @@
 """What the harness costs: the same fio job by hand, and its replay beside fio's io_uring.
 
 usage: PYTHONPATH=python .venv/bin/python scripts/harness_speed.py
-       [--folder DIR] [--rounds 7] [--seconds 5]
+       [--folder DIR] [--rounds 7] [--seconds 5] [--only WORDS]
 
 Both sides of each row run in turns on the same file, so that other load on the machine meets both.
 The ratio is that of the medians, the harness over plain fio: 0.98 to 1.02 is wanted, for replay at
@@ -141,13 +141,14 @@ def main() -> None:
     parser.add_argument("--folder", default=tempfile.gettempdir())
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--only", default="", help="rows whose name has these words")
     given = parser.parse_args()
     print(f"{'load':34} {'harness':>10} {'fio':>10}  {'ratio':>6}  {'':5}   {'load':>5}")
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         file, trace = Path(folder) / "disk.img", Path(folder) / "trace.csv"
         target_device.create(str(file), GIB)
         fill(file)
-        for name in LOADS:
+        for name in (name for name in LOADS if given.only in name):
             test, kept = a_test(name, given.seconds), dict[str, str]()
             compare(
                 name,
@@ -158,8 +159,11 @@ def main() -> None:
         count = 100_000
         a_trace(trace, count)
         for depth in (1, 32):
+            name = f"replay: reads 4 KiB, QD {depth}"
+            if given.only not in name:
+                continue
             compare(
-                f"replay: reads 4 KiB, QD {depth}",
+                name,
                 given.rounds,
                 lambda depth=depth: by_replay(file, trace, depth),
                 lambda depth=depth: by_io_uring(file, depth, count),

@@ -220,7 +220,12 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     (sweep / "manifest.json").write_text('{"kind": "sweep"}')
     for run_, (spare, extra) in enumerate([(0.0, "iops"), (25.0, "rate")]):
         part = pa.table({"run": [run_], "spare": [spare], extra: [10.0 * (run_ + 1)]})
-        pq.write_table(part, sweep / "parts" / f"run-{run_:06d}-00000000.parquet")
+        name = sweep / "parts" / f"run-{run_:06d}-00000000"
+        if run_:  # not packed yet
+            with pa.ipc.new_file(name.with_suffix(".arrow"), part.schema) as writer:
+                writer.write_table(part)
+        else:
+            pq.write_table(part, name.with_suffix(".parquet"))
     virtual = made_result.make(base / "it's virtual", suite="quick")
     real = made_result.make(base / "real", suite="quick", target=made_result.REAL, only=("trim",))
     return [virtual, real, sweep]

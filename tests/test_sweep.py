@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import threading
 import tomllib
@@ -15,7 +16,7 @@ from typing import Any
 import dask
 import distributed
 import fsspec
-import pyarrow.parquet as pq
+import pyarrow as pa
 import pytest
 
 import drivebay
@@ -96,12 +97,12 @@ def workers() -> Iterator[Any]:
 
 
 def figures(folder: Path) -> list[dict[str, Any]]:
-    """Every part's row without what differs from time to time, by name."""
-    rows = []
-    for path in sorted((folder / "parts").iterdir()):
-        (row,) = pq.read_table(path).drop(COST).to_pylist()
-        rows.append({"part": path.name, **row})
-    return rows
+    """Every run's row without what differs from time to time."""
+    fingerprint = json.loads((folder / "manifest.json").read_text())["fingerprint"]
+    return [
+        {key: value for key, value in row.items() if key not in COST}
+        for row, _ in Store(str(folder)).rows(fingerprint)
+    ]
 
 
 # --- what a user writes ---------------------------------------------------------------------------
@@ -240,19 +241,22 @@ def test_parts_are_the_same_for_any_workers_and_a_killed_one_loses_only_its_run(
     assert said <= {"its worker died; it is started again", "waiting for some"}
     assert sink.warnings, "a run was lost"
     assert sink.over == dict.fromkeys(range(8)) and sink.begun == (8, 0, 2)
+    beside = Store(str(tmp_path / "b"))
+    beside.create(made.fingerprint, made.as_json(), made.runs)
     for index in range(8):
-        answer = work.run(json.dumps(made.as_json(), sort_keys=True), str(tmp_path / "b"), index)
+        answer = work.run(json.dumps(made.as_json(), sort_keys=True), beside.url, index)
         assert "error" not in answer
     assert figures(tmp_path / "a") == figures(tmp_path / "b")
     # Nothing is run again, and what is missing is.
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a" / "parts").iterdir()}
-    lost = sorted(before)[5]
-    lost.unlink()
+    (block,) = (tmp_path / "a" / "parts").iterdir()
+    block.unlink()
+    for path in sorted((tmp_path / "b" / "parts").iterdir()):
+        if "run-000005" not in path.name:
+            shutil.copy(path, block.parent)
     sink = Watched()
     engine.run(made, store, sink, scheduler=workers.scheduler_address, resume=True)
-    assert sink.over == {5: None} and lost.exists()
-    now = {path: path.stat().st_mtime_ns for path in before if path != lost}
-    assert now == {path: at for path, at in before.items() if path != lost}
+    assert sink.over == {5: None} and [*block.parent.iterdir()] == [block]
+    assert figures(tmp_path / "a") == figures(tmp_path / "b")
     with pytest.raises(UserError, match="holds this sweep already"):
         engine.run(made, store, Watched())
     with pytest.raises(UserError, match="another specification"):
@@ -345,6 +349,37 @@ def test_a_store_is_any_place_that_fsspec_opens_and_parts_are_whole(
     (tmp_path / "c" / "manifest.json").write_text('{"schema": 2, "steps": []}')
     with pytest.raises(UserError, match="not a sweep"):
         Store(str(tmp_path / "c")).read_manifest()
+
+
+def test_blocks_hold_what_parts_held_and_a_part_left_beside_its_block_counts_once(
+    tmp_path: Path,
+) -> None:
+    """Rows, their labels and their order; of parts with other columns, and of several blocks."""
+    store, fingerprint = Store(str(tmp_path)), "3fa9c1d2e5b60718"
+
+    def part(run: int, **figures: float | None) -> pa.Table:
+        labels = {"labels": {"t": {name: [name, "u", True] for name in figures}}}
+        fields = [("run", pa.int64()), *((name, pa.float64()) for name in figures)]
+        schema = pa.schema(fields, metadata={"drivebay": json.dumps(labels)})
+        return pa.Table.from_pylist([{"run": run, **figures}], schema=schema)
+
+    for run in (1003, 4, 2):
+        store.write_part(run, fingerprint, part(run, iops=run * 1.5))
+    store.write_part(3, fingerprint, part(3, rate=None))
+    before = list(store.rows(fingerprint))
+    assert [row["run"] for row, _ in before] == [2, 3, 4, 1003]
+    store.pack(fingerprint)
+    names = sorted(path.name for path in (tmp_path / "parts").iterdir())
+    assert names == ["block-000000-3fa9c1d2.parquet", "block-000001-3fa9c1d2.parquet"]
+    assert list(store.rows(fingerprint)) == before
+    assert store.done(fingerprint) == {2, 3, 4, 1003}
+    store.write_part(2, fingerprint, part(2, iops=3.0))
+    store.write_part(1, fingerprint, part(1, iops=1.5))
+    for _ in range(2):  # beside its block, and packed with it
+        assert list(store.rows(fingerprint))[1:] == before
+        assert store.done(fingerprint) == {1, 2, 3, 4, 1003}
+        store.pack(fingerprint)
+    assert sorted(path.name for path in (tmp_path / "parts").iterdir()) == names
 
 
 def test_nothing_that_does_not_fit_into_memory_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -360,7 +360,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
 
     /// How long may be slept.
     fn until(&self, due: Option<Nanos>) -> WaitFor {
-        let Some(due) = due else { return WaitFor::After(SLEEP_MAX) };
+        let Some(due) = due else { return WaitFor::Completion(SLEEP_MAX) };
         // Before the start, time stands at zero: so count on the clock itself.
         let left = self.start.after(due).since_or_zero(self.clock.now());
         if left <= self.options.spin {

@@ -51,7 +51,7 @@ impl IoBackend for Drive<'_> {
             let result = if fails { -libc::EIO } else { command.bytes as i32 };
             self.out.push(Reverse((now + self.takes.0, slot, result)));
         }
-        if let WaitFor::After(length) = until {
+        if let WaitFor::After(length) | WaitFor::Completion(length) = until {
             self.slept.set(self.slept.get() + 1);
             let end = now + length.0 + self.oversleeps.0;
             let first = self.out.peek().map_or(end, |Reverse((done, ..))| *done);

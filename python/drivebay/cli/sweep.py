@@ -36,8 +36,9 @@ Examples:
   drivebay sweep fleet.toml --scheduler tcp://10.0.0.1:8786     real drives
 
 \b
-The result is a folder (or what the URL names): manifest.json, a Parquet file
-for each run in parts/, and report.html with main effects and interactions.
+The result is a folder (or what the URL names): manifest.json, Parquet
+files of the runs in parts/, and report.html with main effects and
+interactions.
 Finished runs are always kept; exit code 1: some runs failed. How to write
 SPEC, and how far it scales: docs/concepts/sweeps.md.""",
 )

@@ -79,6 +79,8 @@ FIGURES_SCHEMA = pa.schema(
 VIEWS = ("runs", "figures", *SERIES, "sweep")
 VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'
 ELSEWHERE = "for files and extensions use DuckDB itself on the Parquet files of DIR"
+FORMS = {".parquet": pa_dataset.ParquetFileFormat(), ".arrow": pa_dataset.IpcFileFormat()}
+"""How tables are kept: Arrow IPC are the runs of a sweep that has not ended."""
 ROWS_MAX = 1_000_000
 FREEDOM_MAX = 200
 """Of more degrees of freedom Student's t is within 0.6 % of the normal distribution's."""
@@ -250,7 +252,8 @@ def _sweep(base: duckdb.DuckDBPyConnection, found: dict[str, Path]) -> None:
     files = {
         path: {"result": key}
         for key, folder in found.items()
-        for path in sorted((folder / "parts").glob("*.parquet"))
+        for path in sorted((folder / "parts").glob("*.*"))
+        if path.suffix in FORMS
     }
     base.register("sweep", _dataset(files, ("result",), pa.schema([("run", pa.int64())])))
 
@@ -258,13 +261,13 @@ def _sweep(base: duckdb.DuckDBPyConnection, found: dict[str, Path]) -> None:
 def _dataset(
     files: Mapping[Path, Mapping[str, str]], keys: Sequence[str], schema: pa.Schema
 ) -> pa_dataset.Dataset:
-    """Parquet files as one table, each row with its file's keys; `schema` if there are none. Only
-    what a query needs is read."""
-    form, system = pa_dataset.ParquetFileFormat(), pa_fs.LocalFileSystem()
+    """Files of `FORMS` as one table, each row with its file's keys; `schema` if there are none.
+    Only what a query needs is read."""
+    system = pa_fs.LocalFileSystem()
     fragments = []
     for path, values in files.items():
         known = functools.reduce(and_, (pc.field(key) == values[key] for key in keys))
-        fragments.append(form.make_fragment(str(path), system, known))
+        fragments.append(FORMS[path.suffix].make_fragment(str(path), system, known))
     try:
         found = [one.physical_schema for one in fragments] or [schema]
         found.insert(0, pa.schema([(key, pa.string()) for key in keys]))
@@ -274,4 +277,10 @@ def _dataset(
             f"a table cannot be read: {' '.join(str(problem).split())}",
             "have the damaged test run again: drivebay review --resume DIR",
         ) from None
-    return pa_dataset.FileSystemDataset(fragments, whole, form, system)
+    of_form = [
+        pa_dataset.FileSystemDataset(
+            [one for one in fragments if one.format == form], whole, form, system
+        )
+        for form in FORMS.values()
+    ]
+    return pa_dataset.UnionDataset(whole, of_form)

@@ -28,7 +28,8 @@ def score(validation: Document, kept: Document) -> str:
         return "Not computed yet: `make fidelity`.\n"
     out = [
         f"**{found['n_predicted']} figures that the model was not told: median error "
-        f"{_percent(found['median_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
+        f"{_percent(found['median_abs_loo_error_pct'])}, nine in ten under "
+        f"{_percent(found['p90_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
         f"number), {100 * (found['within_share'] or 0):.0f} % within their bounds.** "
         f"Their 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the published "
         f"values. It was fitted to {found['n_fitted']} others; {found['n_told']} more are "
@@ -93,9 +94,10 @@ def unscored(validation: Document) -> str:
     known = {row.published.id: row for row in load_plan().rows}
     head = found["summary"]
     out = [
-        f"{head['n_predicted']} figures, median error {_percent(head['median_abs_error_pct'])} (of "
-        f"{head['n_numbers']} with a printed number), {_share(head['within_share'])} within their "
-        f"bounds; {head['n_told']} more were told.",
+        f"{head['n_predicted']} figures, median error {_percent(head['median_abs_error_pct'])}, "
+        f"nine in ten under {_percent(head['p90_abs_error_pct'])} "
+        f"(of {head['n_numbers']} with a printed number), "
+        f"{_share(head['within_share'])} within their bounds; {head['n_told']} more were told.",
         "",
         "| drive | predicted | median error | within bounds | told |",
         "|---|---|---|---|---|",

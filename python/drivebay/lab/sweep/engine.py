@@ -136,6 +136,8 @@ def run(
         dispatcher = _Dispatcher(plan, store, sink, cluster, retries, state)
         while left and not stop.is_set():
             dispatcher.work(iter(left), stop)
+            if not stop.is_set():
+                store.pack(plan.fingerprint)
             left = rounds.missing(plan, store, store.done(plan.fingerprint), set(state.failed))
     if stop.is_set():
         raise Interrupted(

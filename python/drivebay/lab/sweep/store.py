@@ -1,10 +1,14 @@
-"""A sweep's dataset: a manifest, and a Parquet part for each run that has ended, on any storage.
+"""A sweep's dataset on any storage: a manifest, a part for each run that has ended, blocks of them.
 
-    manifest.json                     the plan, its fingerprint, the tool
-    parts/run-000012-3fa9c1d2.parquet one run: parameters, figures, wall time, memory
-    failed/run-000013-3fa9c1d2.json   a run that could not be done, and why
+    manifest.json                       the plan, its fingerprint, the tool
+    parts/run-000012-3fa9c1d2.arrow     one run: parameters, figures, wall time, memory
+    parts/block-000000-3fa9c1d2.parquet the runs from 0 to 999 that had ended when it was written
+    failed/run-000013-3fa9c1d2.json     a run that could not be done, and why
     report.html
 
+Parts are Arrow IPC, as a Parquet file of one row takes ten times as long to read and to write; who
+runs the sweep packs them into blocks when all runs have ended. A block is written before its parts
+are removed; a part that is left of one that was killed in between counts once.
 Storage is whatever fsspec opens: a folder, or s3://, gs://, abfs://, hdfs:// and so on. A part is
 there whole or not at all: in a folder it is renamed into its place; object stores put an object at
 once; elsewhere it is moved there. A part's name has the plan's fingerprint, so parts of another
@@ -14,8 +18,10 @@ plan never count. A part has one row, or one for each test of a fleet's drive.
 from __future__ import annotations
 
 import contextlib
+import json
 import posixpath
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,13 +29,14 @@ from typing import Any
 
 import fsspec
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.parquet as pq
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.results import files
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
 REPORT = "report.html"
 KIND = "sweep"
@@ -37,7 +44,15 @@ WHOLE_AT_ONCE = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl
 """Protocols whose writes appear whole or not at all."""
 READERS = 16
 """Parts that are read at once; what hides the latency of an object store."""
-_NAME = re.compile(r"run-(\d{6,})-([0-9a-f]{8})\.(parquet|json)")
+BLOCK_RUNS = 1000
+"""Numbers of runs in a block."""
+_NAME = re.compile(r"(run|block)-(\d{6,})-([0-9a-f]{8})\.(arrow|parquet|json)")
+_KINDS = b"drivebay_kinds"
+"""Of a block's metadata: the columns and labels that its parts had, and which of these each row's
+part had."""
+
+Labelled = tuple[dict[str, Any], dict[str, Any]]
+"""A row of a part, and the part's labels."""
 
 
 class Store:
@@ -103,16 +118,21 @@ class Store:
 
     def done(self, fingerprint: str) -> set[int]:
         """Numbers of the runs that have ended well."""
-        return {index for index, _ in self._listed("parts", fingerprint)}
+        runs = {index for index, _ in self._listed("parts", fingerprint, "run")}
+        blocks = [name for _, name in self._listed("parts", fingerprint, "block")]
+        for table in self._tables(blocks):
+            runs.update(table["run"].to_pylist())
+        return runs
 
     def failures(self, fingerprint: str) -> set[int]:
         """Numbers of the runs that could not be done; `failed/` says why."""
-        return {index for index, _ in self._listed("failed", fingerprint)}
+        return {index for index, _ in self._listed("failed", fingerprint, "run")}
 
     def write_part(self, index: int, fingerprint: str, table: pa.Table) -> None:
         """Keeps a run; a failure of it from before is forgotten."""
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, version="2.6", compression="zstd", write_statistics=False)
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
         self.write(part_name(index, fingerprint), bytes(sink.getvalue()))
 
     def has_part(self, index: int, fingerprint: str) -> bool:
@@ -122,25 +142,47 @@ class Store:
 
     def write_failure(self, index: int, fingerprint: str, what: dict[str, Any]) -> None:
         """Keeps why a run could not be done."""
-        self.write(f"failed/{_stem(index, fingerprint)}.json", files.json_bytes(what))
+        self.write(f"failed/{_stem('run', index, fingerprint)}.json", files.json_bytes(what))
 
     def forget_failure(self, index: int, fingerprint: str) -> None:
         """Removes what was kept of a failure."""
         with contextlib.suppress(FileNotFoundError):
-            self._fs.rm_file(self._path(f"failed/{_stem(index, fingerprint)}.json"))
+            self._fs.rm_file(self._path(f"failed/{_stem('run', index, fingerprint)}.json"))
 
-    def rows(self, fingerprint: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        """Every row of every part with the part's labels, in the runs' order; a few parts are in
-        memory at once, never all."""
-        names = [name for _, name in sorted(self._listed("parts", fingerprint))]
-        with ThreadPoolExecutor(READERS) as readers:
-            for at in range(0, len(names), READERS * 4):
-                for table in readers.map(self._table, names[at : at + READERS * 4]):
-                    labels = documents.from_json(
-                        (table.schema.metadata or {}).get(b"drivebay", b"{}")
-                    )
-                    for row in table.to_pylist():
-                        yield row, labels
+    def rows(self, fingerprint: str) -> Iterator[Labelled]:
+        """Every row of every part with the part's labels, in the runs' order; one block at a time
+        is in memory, never all."""
+        for _, block, parts, _ in self._blocks(fingerprint):
+            rows = _labelled(block)
+            there = {row["run"] for row, _ in rows}
+            for table in parts:
+                labels = documents.from_json(_labels(table))
+                rows += [(row, labels) for row in table.to_pylist() if row["run"] not in there]
+            yield from sorted(rows, key=lambda one: int(one[0]["run"]))
+
+    def pack(self, fingerprint: str) -> None:
+        """Puts parts into blocks, and removes them."""
+        for number, block, parts, names in self._blocks(fingerprint):
+            if names:
+                sink = pa.BufferOutputStream()
+                pq.write_table(_packed(block, parts), sink, version="2.6", compression="zstd")
+                name = f"parts/{_stem('block', number, fingerprint)}.parquet"
+                self.write(name, bytes(sink.getvalue()))
+                self._fs.rm([self._path(one) for one in names])
+
+    def _blocks(
+        self, fingerprint: str
+    ) -> Iterator[tuple[int, pa.Table | None, list[pa.Table], list[str]]]:
+        """Each block's number, what is packed of it, and the parts that lie beside it with their
+        names."""
+        packed = dict(self._listed("parts", fingerprint, "block"))
+        beside = defaultdict(list)
+        for index, name in sorted(self._listed("parts", fingerprint, "run")):
+            beside[index // BLOCK_RUNS].append(name)
+        for number in sorted({*packed, *beside}):
+            tables = list(self._tables([packed[number]] if number in packed else []))
+            names = beside[number]
+            yield number, tables[0] if tables else None, list(self._tables(names)), names
 
     def write(self, name: str, content: bytes) -> None:
         """A file of the dataset, whole or not at all.
@@ -179,7 +221,7 @@ class Store:
         """Whether there is nothing at the place."""
         return not self._fs.exists(self._root) or not self._fs.ls(self._root, detail=False)
 
-    def _listed(self, folder: str, fingerprint: str) -> list[tuple[int, str]]:
+    def _listed(self, folder: str, fingerprint: str, what: str) -> list[tuple[int, str]]:
         self._fs.invalidate_cache()
         try:
             paths = self._fs.ls(self._path(folder), detail=False)
@@ -188,13 +230,20 @@ class Store:
         found = []
         for path in paths:
             match = _NAME.fullmatch(posixpath.basename(path))
-            if match is not None and match[2] == fingerprint[:8]:
-                found.append((int(match[1]), f"{folder}/{posixpath.basename(path)}"))
+            if match is not None and (match[1], match[3]) == (what, fingerprint[:8]):
+                found.append((int(match[2]), f"{folder}/{posixpath.basename(path)}"))
         return found
 
+    def _tables(self, names: list[str]) -> Iterator[pa.Table]:
+        """These parts or blocks; some are read at once."""
+        with ThreadPoolExecutor(READERS) as readers:
+            yield from readers.map(self._table, names)
+
     def _table(self, name: str) -> pa.Table:
-        # Not read_table: it plans a whole dataset, at several times the cost of so small a file.
-        with pq.ParquetFile(pa.BufferReader(self._read(name))) as file:
+        source = pa.BufferReader(self._read(name))
+        if name.endswith(".arrow"):
+            return pa.ipc.open_file(source).read_all()
+        with pq.ParquetFile(source) as file:
             return file.read(use_threads=False)
 
     def _read(self, name: str) -> bytes:
@@ -208,10 +257,46 @@ def part_name(index: int, fingerprint: str) -> str:
     """Where a run's part lies in the dataset.
 
     >>> part_name(12, "3fa9c1d2e5b60718")
-    'parts/run-000012-3fa9c1d2.parquet'
+    'parts/run-000012-3fa9c1d2.arrow'
     """
-    return f"parts/{_stem(index, fingerprint)}.parquet"
+    return f"parts/{_stem('run', index, fingerprint)}.arrow"
 
 
-def _stem(index: int, fingerprint: str) -> str:
-    return f"run-{index:06d}-{fingerprint[:8]}"
+def _stem(what: str, number: int, fingerprint: str) -> str:
+    return f"{what}-{number:06d}-{fingerprint[:8]}"
+
+
+def _labels(part: pa.Table) -> bytes:
+    return bytes((part.schema.metadata or {}).get(b"drivebay", b"{}"))
+
+
+def _packed(block: pa.Table | None, parts: list[pa.Table]) -> pa.Table:
+    """A block of what was packed already and these parts. A column that a part has not is null."""
+    kinds: dict[str, int] = {}
+    tables, of = [], []
+    there: set[int] = set()
+    if block is not None:
+        kept = documents.from_json(block.schema.metadata[_KINDS])
+        kinds = {json.dumps(kind): number for number, kind in enumerate(kept["kinds"])}
+        tables, of, there = [block], list(kept["of"]), set(block["run"].to_pylist())
+    for table in parts:
+        if table["run"][0].as_py() not in there:
+            kind = json.dumps([table.column_names, documents.from_json(_labels(table))])
+            of += [kinds.setdefault(kind, len(kinds))] * len(table)
+            tables.append(table)
+    whole = pa.concat_tables(tables, promote_options="default")
+    order = pa.compute.sort_indices(whole["run"])  # stable: the rows of a part keep their order
+    kept = {"kinds": [*map(json.loads, kinds)], "of": [of[i] for i in order.to_pylist()]}
+    return whole.take(order).replace_schema_metadata({_KINDS: json.dumps(kept)})
+
+
+def _labelled(block: pa.Table | None) -> list[Labelled]:
+    """The rows of a block as they were in their parts."""
+    if block is None:
+        return []
+    kept = documents.from_json(block.schema.metadata[_KINDS])
+    rows = []
+    for row, kind in zip(block.to_pylist(), kept["of"], strict=True):
+        columns, labels = kept["kinds"][kind]
+        rows.append(({name: row[name] for name in columns}, labels))
+    return rows

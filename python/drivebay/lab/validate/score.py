@@ -74,26 +74,28 @@ class Scored:
 
 @dataclass(frozen=True)
 class Unfitted:
-    """Of the rows of drives that are not scored: how many were predicted, the median of their
-    absolute errors (of `n_numbers` rows with a printed number), the share within bounds; and how
-    many were told."""
+    """Of the rows of drives that are not scored: how many were predicted, the median and the ninth
+    decile of their absolute errors (of `n_numbers` rows with a printed number), the share within
+    bounds; and how many were told."""
 
     n_predicted: int
     n_numbers: int
     median_percent: float | None
+    decile_percent: float | None
     within_share: float | None
     n_told: int
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Of the predicted rows: how many, the median of their absolute errors (of `n_numbers` rows
-    with a printed number), the share within bounds, the share of published values within their
-    intervals; and how many rows the model was told, or fitted to."""
+    """Of the predicted rows: how many, the median and the ninth decile of their absolute errors (of
+    `n_numbers` rows with a printed number), the share within bounds, the share of published values
+    within their intervals; and how many rows the model was told, or fitted to."""
 
     n_predicted: int
     n_numbers: int
     median_percent: float | None
+    decile_percent: float | None
     within_share: float | None
     coverage_90: float | None
     n_told: int
@@ -137,6 +139,7 @@ def summary(rows: Sequence[Scored]) -> Summary:
         len(predicted),
         len(errors),
         statistics.median(errors) if errors else None,
+        ninth_decile(errors),
         sum(row.left_out_ok for row in predicted) / len(predicted) if predicted else None,
         sum(held) / len(held) if held else None,
         told,
@@ -156,9 +159,15 @@ def unfitted(rows: Sequence[Scored]) -> Unfitted:
         len(predicted),
         len(errors),
         statistics.median(errors) if errors else None,
+        ninth_decile(errors),
         sum(row.verdict.ok for row in predicted) / len(predicted) if predicted else None,
         len(rows) - len(predicted),
     )
+
+
+def ninth_decile(errors: Sequence[float]) -> float | None:
+    """Nine in ten are at most so large: the smallest of them of which that is true."""
+    return sorted(errors)[math.ceil(0.9 * len(errors)) - 1] if errors else None
 
 
 def is_told(row: Row) -> bool:

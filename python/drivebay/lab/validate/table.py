@@ -76,8 +76,9 @@ def replaced(recorded: dict[str, Any], found: dict[str, Any], *, scored: bool) -
 
 def _summary(found: Summary | Unfitted) -> dict[str, Any]:
     values: dict[str, Any] = asdict(found)
-    median = "median_abs_loo_error_pct" if isinstance(found, Summary) else "median_abs_error_pct"
-    values[median] = values.pop("median_percent")
+    error = "abs_loo_error_pct" if isinstance(found, Summary) else "abs_error_pct"
+    values[f"median_{error}"] = values.pop("median_percent")
+    values[f"p90_{error}"] = values.pop("decile_percent")
     return {
         key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
     }
@@ -152,19 +153,24 @@ def unscored_lines(document: dict[str, Any]) -> list[tuple[str, ...]]:
 def headline_unscored(name: str, found: dict[str, Any]) -> str:
     """One line: the predictions of a drive that is not scored, or of all of them."""
     rest = f"{found['n_told']} told"
-    return _headline(name, found, " from facts", found["median_abs_error_pct"], rest)
+    return _headline(name, found, " from facts", "abs_error_pct", rest)
 
 
 def headline(name: str, found: dict[str, Any]) -> str:
     """One line: the score of a drive or of all."""
     rest = f"{found['n_fitted']} fitted, {found['n_told']} told"
-    return _headline(name, found, "", found["median_abs_loo_error_pct"], rest)
+    return _headline(name, found, "", "abs_loo_error_pct", rest)
 
 
-def _headline(name: str, found: dict[str, Any], how: str, median: float | None, rest: str) -> str:
+def _headline(name: str, found: dict[str, Any], how: str, error_of: str, rest: str) -> str:
     if not found["n_predicted"]:
         return f"{name}: nothing predicted; {rest}"
-    error = "no printed number among them" if median is None else f"median error {median:.1f} %"
+    median, most = found[f"median_{error_of}"], found[f"p90_{error_of}"]
+    error = (
+        "no printed number among them"
+        if median is None
+        else f"median error {median:.1f} %, nine in ten under {most:.0f} %"
+    )
     return (
         f"{name}: {found['n_predicted']} figures predicted{how}, {error}, "
         f"{100 * found['within_share']:.0f} % within their bounds; {rest}"
