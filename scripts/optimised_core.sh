@@ -44,8 +44,8 @@ ln -s "$PWD"/{drives,hosts,suites,published,catalog-results} "$folder/"
 cp "$folder/train/release/lib_core.so" "$folder/package/drivebay/_core.abi3.so"
 counted() {
     local code=0
-    PYTHONPATH=$folder/package quietly .tools/core.log .venv/bin/python -P -m drivebay "$@" || code=$?
-    [ $code -le 1 ] || fail "drivebay $* failed" "see above" # 1: rows out of their bounds
+    PYTHONPATH=$folder/package .venv/bin/python -P -m drivebay "$@" >.tools/core.log 2>&1 || code=$?
+    [ $code -le 1 ] || fail "drivebay $* failed" "see .tools/core.log" # 1: rows out of their bounds
 }
 say "What reviews do"
 counted validate xp941-512

@@ -21,6 +21,9 @@ step "Long Rust tests" cargo test --profile checks --locked --workspace
 step "Long tests" .venv/bin/pytest -m long
 step "Files changed at random" .venv/bin/pytest tests/test_fuzzed_files.py
 step "Reviews of real storage" .venv/bin/pytest tests/test_real_review.py
+if has rustup && quietly .tools/miri.log rustup toolchain install nightly --profile minimal -c miri -c rust-src; then
+    step "Miri" cargo +nightly miri test -p drivebay-plugin --locked # what libraries of policies are taken through
+fi
 if ! cargo fuzz --version >/dev/null 2>&1; then
     say "cargo-fuzz, into .tools"
     export PATH=$PWD/.tools/bin:$PATH
