@@ -38,18 +38,7 @@ MARKS = [
 ]
 MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp", "9pnet_virtio", "9p")
 HEAD = 'schema_version = 1\nname = "truth"\ntitle = "Truth"\ndescription = "-"\nsource = "none"\n'
-# The host's files as they are, with folders in memory where programs write.
-FILES = """\
-mkdir -p /host /out
-mount -t 9p -o trans=virtio,version=9p2000.L,ro,cache=loose,msize=262144 host /host
-mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144 out /out
-for d in proc sys dev; do mount --bind /$d /host/$d; done
-mount -t tmpfs tmpfs /host/tmp; mount -t tmpfs tmpfs /host/run
-mkdir -p /host/run/lock /host/tmp/out
-mount --bind /out /host/tmp/out
-ip addr add 127.0.0.1/8 dev lo; ip link set lo up; date -s @NOW >/dev/null
-ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up
-"""
+NETWORK = "ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up\n"
 # attach NAME: the drive of that name; what it is called here is in $DISK. Commands fail when the
 # drive has been away for five seconds, and do not wait for ever.
 # inside COMMAND...: in the host's files, in /out. drivebay NAME ARGUMENT...: likewise, what it
@@ -98,8 +87,9 @@ def boot(
     options = ("--nvme-tcp", "127.0.0.1:0", "--control", f"unix:{control}", "--pace", "hybrid")
     with served_guest.server(*serve, *options, drive=drive) as lines:
         port = next(one for one in lines if "127.0.0.1:" in one).split("127.0.0.1:")[1].split()[0]
-        whole = FILES.replace("NOW", f"{time.time():.0f}") + FUNCTIONS + script
+        whole = served_guest.HOST_FILES + NETWORK + FUNCTIONS + script
         for word, value in (
+            ("NOW", f"{time.time():.0f}"),
             ("PORT", port),
             ("HOST_ID", served_guest.HOST[-36:]),
             ("HOST", served_guest.HOST),
@@ -116,8 +106,7 @@ def boot(
                 MODULES,
                 *("-cpu", "max", "-netdev", "user,id=n0"),
                 *("-device", "virtio-net-pci,netdev=n0,romfile="),
-                *_shared("host", Path("/"), "readonly=on,multidevs=remap"),
-                *_shared("out", folder),
+                *served_guest.host_files(folder),
             )
         finally:
             over.set()
@@ -161,9 +150,3 @@ def _programs(folder: Path) -> None:
         f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} exec {nvme_guest.program_of("nvme")} "$@"\n'
     )
     program.chmod(0o755)
-
-
-def _shared(tag: str, path: Path, *more: str) -> list[str]:
-    """A folder of the host as a file system of the guest."""
-    options = ",".join(("local", f"id={tag}", f"path={path}", "security_model=none", *more))
-    return ["-fsdev", options, "-device", f"virtio-9p-pci,fsdev={tag},mount_tag={tag}"]
