@@ -44,7 +44,7 @@ duration_s = 20
 """
 PURGE = READS.format(name="purge", prepare='{ kind = "purge" }', start=50)
 TWICE = READS.format(name="first", prepare="", start=50) + READS.format(
-    name="second", prepare="", start=0
+    name="second", prepare="", start=25
 )
 DRIVES = """\
 [drive.pair]
@@ -102,9 +102,10 @@ dmesg >/out/dmesg
 drivebay resumed review --resume cut {ON} alone
 nvme disconnect-all
 """
+# Within the second test's quarter; not at the start, which is searched for data before each review.
 BAD = f"""\
 attach alone
-ask 'drive alone fault {{"kind": "read-error", "lba": 0, "sectors": 1048576}}'
+ask 'drive alone fault {{"kind": "read-error", "lba": 524288, "sectors": 524288}}'
 drivebay bad review $DISK --suite twice.toml {ON} alone --out bad
 ask drive alone no-faults
 drivebay mended review --resume bad {ON} alone
