@@ -358,8 +358,10 @@ def test_heat_and_what_was_written_are_in_smart(slow: tuple[Result, Result]) -> 
     # What was on its way when the time was up is the drive's and not fio's.
     assert 0 <= real["host_writes"] - writes <= 4
     compared = Compared()
-    for name in ("host_writes", "written_bytes", "throttle_heavy_s"):
+    for name in ("host_writes", "written_bytes"):
         compared.limit(name, real[name], virtual[name], RATE)
+    # It stays throttled after the load, until SMART is read.
+    assert abs(real["throttle_heavy_s"] - virtual["throttle_heavy_s"]) <= 5
     assert not compared.apart
     for name in ("throttle_light_count", "throttle_heavy_count"):
         assert real[name] == virtual[name], name
