@@ -240,11 +240,11 @@ def fake_fio(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 def test_fio_failing_in_a_phase_says_why(file: Path, fake_fio: Callable[[str], None]) -> None:
-    fails = 'echo; echo "fio: it broke" >&2; echo "more" >&2; exit 1'
+    fails = 'echo; echo "fio: it broke on $DRIVEBAY_TARGET" >&2; echo "more" >&2; exit 1'
     fake_fio(f"if [[ $job == *runtime* ]]; then {fails}; fi")
     with pytest.raises(EnvironmentProblem) as caught:
         results(file, a_test(("run", load())))
-    assert caught.value.message == "run: fio failed (exit code 1): fio: it broke"
+    assert caught.value.message == f"run: fio failed (exit code 1): fio: it broke on {file}"
 
 
 def test_a_fio_that_has_locked_itself_out_is_not_waited_for(

@@ -177,7 +177,7 @@ def test_claims(
 def suite_test() -> Test:
     halves = (("written", False), ("discarded", True))
     phases = [
-        {"label": label, "trim": {"discard": discard, "extent_bytes": 2**22, "reads": 2}}
+        {"label": label, "trim": {"discard": discard, "extent_bytes": 2**20, "reads": 2}}
         for label, discard in halves
     ]
     return made_test(*map(Phase.model_validate, phases), id="trim", page="trim", kind="trim-check")
@@ -196,12 +196,12 @@ def test_as_a_suites_test_on_a_file_and_on_a_virtual_drive(tmp_path: Path) -> No
     for target in (FioTarget(file), VirtualTarget(catalog.load("sm951-nvme-256"))):
         shown, phases = measured(target)
         assert shown.trim is not None and shown.trim.good
-        assert shown.figures["old_share"].value == 0 and shown.figures["old_share"].n == 1536
-        assert [(phase.reads, phase.writes) for phase in phases] == [(3072, 0)] * 2
+        assert shown.figures["old_share"].value == 0 and shown.figures["old_share"].n == 384
+        assert [(phase.reads, phase.writes) for phase in phases] == [(768, 0)] * 2
         for phase in phases:
             assert phase.series.schema == SERIES_SCHEMA
-            assert sum(phase.series["reads"].to_pylist()) == 3072
-            assert sum(phase.histogram["count"].to_pylist()) == 3072
+            assert sum(phase.series["reads"].to_pylist()) == 768
+            assert sum(phase.histogram["count"].to_pylist()) == 768
         said = shown.trim.sentences()
         halves = (shown.figures[f"latency_mean_{half.label}"] for half in phases)
         before, after = (one.value or 0.0 for one in halves)
@@ -215,14 +215,14 @@ def test_as_a_suites_test_on_a_file_and_on_a_virtual_drive(tmp_path: Path) -> No
 def test_a_suites_test_tells_a_discard_that_lies(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purge, "_discard", liar(2**20))
+    monkeypatch.setattr(purge, "_discard", liar(2**18))
     file = sparse(tmp_path / "disk.img", 2**30)
     shown, _ = measured(FioTarget(file))
     file.unlink()
     assert shown.trim is not None and not shown.trim.good
     assert shown.figures["old_share"].value == 50.0
     assert shown.trim.sentences() == [
-        "TRIM works in part: 768 of 1,536 discarded blocks of 4 KiB give old data",
+        "TRIM works in part: 192 of 384 discarded blocks of 4 KiB give old data",
         "Reads after it give a mixture, the same at every read",
         "That is not what was claimed: zeros, the same each time (fallocate(2))",
     ]

@@ -189,9 +189,10 @@ def lacks_vfio_user() -> str:
 
 
 @contextlib.contextmanager
-def server(*options: str, drive: str = DRIVE) -> Iterator[list[str]]:
-    """A served drive; the lines in which it says where."""
-    command = [*PROGRAM, "serve", drive, "--pace", "none", *options]
+def server(*options: str, drive: str | None = DRIVE) -> Iterator[list[str]]:
+    """A served drive, or without one those of `--config`; the lines in which it says where."""
+    named = [] if drive is None else [drive]
+    command = [*PROGRAM, "serve", *named, "--pace", "none", *options]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None

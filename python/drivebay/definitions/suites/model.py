@@ -229,7 +229,7 @@ class Trim(Data):
     with `discard`, the middle halves are discarded before, and nothing is written."""
 
     discard: bool
-    extent_bytes: Annotated[int, Field(ge=4 * MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
+    extent_bytes: Annotated[int, Field(ge=MIB, le=64 * MIB, multiple_of=MIB)] = 8 * MIB
     reads: Annotated[int, Field(ge=2, le=10)] = 3
 
     def words(self) -> str:

@@ -147,14 +147,14 @@ class Fio:
     """A running fio; leaving the `with` block stops it, however that happens."""
 
     def __init__(self, fio: str, job: str, target_fd: int) -> None:
-        target = f"/proc/{os.getpid()}/fd/{target_fd}"
+        self.target = f"/proc/{os.getpid()}/fd/{target_fd}"
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 (closed by _artefacts)
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _EXEC, str(os.getpid()), fio, *ARGUMENTS],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.stderr,
-            env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: target},
+            env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: self.target},
             cwd="/",
             text=True,
             start_new_session=True,
@@ -329,7 +329,8 @@ def run(
     artefacts = _artefacts(running, tool, job, name, shown_target, exit_code, last)
     allowed = (0, STOPPED_EXIT_CODE) if stopped else (0,)
     if exit_code not in allowed or last is None or job_error(last) != 0:
-        raise _failure(artefacts[f"{name}.stderr.txt"], exit_code, last)
+        said = first_line(artefacts[f"{name}.stderr.txt"].decode(errors="replace"))
+        raise _failure(said.replace(running.target, shown_target), exit_code, last)
     for one in recorders:
         one.finish(last)
         one.zero_s = zero
@@ -365,8 +366,7 @@ def _artefacts(
     }
 
 
-def _failure(stderr: bytes, exit_code: int, last: Document | None) -> EnvironmentProblem:
-    reason = first_line(stderr.decode(errors="replace"))
+def _failure(reason: str, exit_code: int, last: Document | None) -> EnvironmentProblem:
     error = 0 if last is None else job_error(last)
     if error == errno.ENOSPC or os.strerror(errno.ENOSPC) in reason:
         return EnvironmentProblem(
