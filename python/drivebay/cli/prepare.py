@@ -35,8 +35,8 @@ Examples:
 
 \b
 A real drive is prepared by the method that is named: ALL ITS DATA IS LOST.
-Then random 4 KiB writes go on until their rate is steady (SNIA: five slices of
-a tenth of the capacity within 20 % of their mean, slope within 10 %).
+Then random 4 KiB writes go on until their rate is steady (SNIA: five slices
+of a tenth of the capacity within 20 % of their mean, slope within 10 %).
 See docs/concepts/preparation.md for what came out for the catalog's drives."""
 )
 def prepare(
