@@ -1,14 +1,25 @@
-"""`drivebay prepare`: how far ways of preparing a drive leave it from steady state."""
+"""`drivebay prepare`: a real drive is prepared; a virtual one shows how near to steady state each
+way of preparing leaves it."""
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from drivebay.cli import options
-from drivebay.cli.options import option
-from drivebay.cli.output import print_json, table
-from drivebay.common import units
+from drivebay.cli import target as targets
+from drivebay.cli.options import flag, option
+from drivebay.cli.output import number, print_json, say, table
+from drivebay.common import signals, units
+from drivebay.common.threads import repeated
+
+if TYPE_CHECKING:
+    from drivebay.lab.prepare import Method
+    from drivebay.lab.prepare_real import Plan, PreparedReal
+    from drivebay.targets.fio.target import FioTarget
 
 app = options.Verb()
 
@@ -19,18 +30,25 @@ Examples:
   drivebay prepare sm951-nvme-512
   drivebay prepare 970-evo-plus-1tb --method sprandom --spare-percent 15
   drivebay prepare pm9a3-960 --capacity 32G --json
+  drivebay prepare NEW.img --size 4G --method random
+  drivebay prepare /dev/sdX --method two-fills --destroy-data SERIAL
 
 \b
+A real drive is prepared by the method that is named: ALL ITS DATA IS LOST.
+Then random 4 KiB writes go on until their rate is steady (SNIA: five slices
+of a tenth of the capacity within 20 % of their mean, slope within 10 %).
 See docs/concepts/preparation.md for what came out for the catalog's drives."""
 )
 def prepare(
-    drive: options.VirtualDrive,
+    ctx: typer.Context,
+    drive: options.Drive,
     method: Annotated[
         list[str] | None,
         option(
             "two-fills|random|sprandom",
-            "Only this way; repeatable. two-fills: the addresses in order, twice. random: once in "
-            "order, then twice the capacity at random. sprandom: as fio 3.41's option.",
+            "Only this way; repeatable for virtual drives. two-fills: the addresses in order, "
+            "twice. random: once in order, then twice the capacity at random. sprandom: as fio "
+            "3.41's option.",
             "--method",
         ),
     ] = None,
@@ -39,7 +57,7 @@ def prepare(
         option(
             "P",
             "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
-            "[default: the drive's own]",
+            "[default: a virtual drive's own, 15 on a real one]",
         ),
     ] = None,
     capacity: Annotated[
@@ -48,31 +66,155 @@ def prepare(
             "SIZE",
             "Scale the drive down to the smallest with at least this capacity; or: full.",
             show_default=True,
+            panel=options.VIRTUAL,
         ),
     ] = "4G",
     changes: options.Set = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
+    most: Annotated[
+        float | None,
+        option(
+            "TIMES",
+            "Capacities of random writes after which a drive that is not steady is given up. "
+            "[default: 3]",
+            panel=options.REAL,
+        ),
+    ] = None,
+    size: Annotated[
+        str | None,
+        option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=options.REAL),
+    ] = None,
+    destroy_data: options.DestroyData = None,
+    overwrite_signature: options.OverwriteSignature = False,
+    no_wait: options.NoWait = False,
+    yes: Annotated[bool, flag("--yes", "Do not ask before long work.", panel=options.REAL)] = False,
 ) -> None:
-    """Compare ways of preparing a virtual drive with its steady state.
+    """Prepare a real drive, or compare ways of preparing a virtual one.
 
-    For each: the drive's time, how much was written, the write amplification of random writes just
-    after it and of those after a long run, and how much more must be written until both agree.
+    For each: the drive's time, how much was written, how random writes just after it compare with
+    those in steady state (a virtual drive by its write amplification, a real one by its rate), and
+    how much more must be written until both agree.
     """
+    from drivebay.lab import prepare as preparation
+
+    spare = None if spare_percent is None else spare_percent / 100
+    methods = [preparation.method_of(one) for one in method or ()]
+    if targets.is_virtual(drive):
+        options.refuse(ctx, options.REAL, drive)
+        _compare(drive, methods, spare, capacity, changes, seed, as_json=as_json)
+        return
+    if size is None:
+        targets.check_options(ctx, drive)
+    else:
+        options.refuse(ctx, options.VIRTUAL, drive)
+
+    from drivebay.lab import prepare_real
+    from drivebay.targets.fio.target import FioTarget
+
+    plan = prepare_real.checked(methods, spare, most)
+    if size is not None:
+        targets.create_file(drive, size)
+    path = targets.must_be_testable(drive)
+    with closing(
+        FioTarget(
+            path,
+            destroy_data=destroy_data,
+            overwrite_signature=overwrite_signature,
+            no_wait=no_wait,
+        )
+    ) as target:
+        prepare_real.check(target)
+        targets.say_what_is_lost(target)
+        say(f"method  {plan.method}: with the writes behind it up to {plan.times:.1f} x its size")
+        targets.ask_before_long(
+            plan.times * target.capacity_bytes / prepare_real.GUESSED_BYTES_PER_S,
+            yes=yes,
+            shorter="a smaller --most",
+            declined="--most 0.5 is the shortest form",
+        )
+        done = _run(target, plan, seed)
+        if as_json:
+            found = {**asdict(done), "error_percent": done.error_percent}
+            shown = {"drive": drive, "title": target.name, "capacity_bytes": target.capacity_bytes}
+            print_json({**shown, "methods": [found]})
+        else:
+            _print_real(target, done)
+
+
+def _run(target: FioTarget, plan: Plan, seed: int) -> PreparedReal:
+    """Prepares, and shows how far it has come; the signals that end a review end it."""
+    from drivebay.cli.progress import LINE_EVERY_S, figures_text, status
+    from drivebay.lab import prepare_real
+    from drivebay.targets.base import Progress
+
+    now = ""
+
+    def keep(what: str, _done: float, _planned: float, figures: dict[str, float]) -> None:
+        nonlocal now
+        now = f"{what} {figures_text(figures)}".strip()
+
+    progress = Progress(keep)
+    with (
+        signals.heard(progress.cancel),
+        status(LINE_EVERY_S) as show,
+        repeated(
+            lambda: show(f"{now}: {target.written_bytes / target.capacity_bytes:.2f} x written"),
+            every_s=1.0,
+        ),
+    ):
+        return prepare_real.prepare(target, plan, seed=seed, progress=progress)
+
+
+def _print_real(target: FioTarget, done: PreparedReal) -> None:
+    for words in done.warnings:
+        say(f"warning: {words}")
+    if done.steady_iops is None:
+        say("warning: the drive was not steady when writing ended: see --most")
+    print(f"{target.name}, {units.si_bytes(target.capacity_bytes)}")
+
+    def known(value: float | None, form: str) -> str:
+        return "-" if value is None else form.format(value)
+
+    cells = {
+        "method": done.method,
+        "time": units.duration(done.drive_s),
+        "written": f"{done.written:.2f} x",
+        "rate just after": f"{number(done.rate_iops)} IOPS",
+        "steady": "-" if done.steady_iops is None else f"{number(done.steady_iops)} IOPS",
+        "error": known(done.error_percent, "{:+.0f} %"),
+        "still to go": known(done.more, "{:.1f} x"),
+        "WAF just after": known(done.waf, "{:.2f}"),
+        "steady WAF": known(done.steady_waf, "{:.2f}"),
+    }
+    table(tuple(cells), [tuple(cells.values())], right=range(1, len(cells)))
+    print(
+        "x: of the capacity; still to go: random writes until five slices are steady; -: not known"
+    )
+
+
+def _compare(
+    drive: str,
+    methods: list[Method],
+    spare: float | None,
+    capacity: str,
+    changes: list[str] | None,
+    seed: int,
+    *,
+    as_json: bool,
+) -> None:
+    """The ways on a virtual drive, each against the drive's own steady state."""
     from drivebay.cli.progress import status
-    from drivebay.definitions import profiles
-    from drivebay.definitions.modifications import changed
     from drivebay.definitions.scaling import with_capacity
     from drivebay.lab import prepare as preparation
 
-    profile = changed(profiles.load(drive), tuple(changes or ()))
+    profile = targets.modified_profile(drive, changes)
     if capacity != "full":
         size = units.parse_bytes(capacity, option="--capacity")
         profile = with_capacity(profile, size) if size < profile.capacity_bytes else profile
-    spare = None if spare_percent is None else spare_percent / 100
-    methods = [preparation.method_of(one) for one in method or preparation.METHODS]
+    chosen = methods or preparation.METHODS
     with status() as show:
-        found = preparation.prepare(profile, methods, seed=seed, spare=spare, say=show)
+        found = preparation.prepare(profile, chosen, seed=seed, spare=spare, say=show)
     if as_json:
         print_json(
             {

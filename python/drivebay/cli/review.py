@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ROWS_MAX = 20
 """Rows that a review prints unless it is asked for all."""
 DEFAULT_SUITE = "anandtech-2015"
-ASK_ABOVE_S = 600
 COMPARISON = "comparison.html"
 NARROW = 68
 """Below this many columns the headline figures are no table."""
@@ -370,21 +369,12 @@ def _confirm(factory: Callable[[], Target], suite: Suite, given: Options) -> Non
         target.check(tests)
         plan = engine.make_plan(target, tests)
         _say_plan(target, plan)
-    if given.yes or plan.total_s <= ASK_ABOVE_S:
-        return
-    how_long = units.duration(plan.total_s)
-    if not sys.stdin.isatty():
-        raise UserError(
-            f"this will take about {how_long}, and there is no terminal to ask for consent",
-            "give --yes if that is what you want, or --quick for a short form",
-        )
-    try:
-        agreed = typer.confirm(f"This will take about {how_long}. Begin?", err=True)
-    except typer.Abort:
-        say("")
-        raise
-    if not agreed:
-        raise UserError("not started", "--quick is the short form; --only TEST runs one test")
+    targets.ask_before_long(
+        plan.total_s,
+        yes=given.yes,
+        shorter="--quick for a short form",
+        declined="--quick is the short form; --only TEST runs one test",
+    )
 
 
 def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
@@ -399,14 +389,7 @@ def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
 
 
 def _say_plan(target: Target, plan: Plan) -> None:
-    known = target.identity()
-    size = units.si_bytes(target.capacity_bytes)
-    if target.kind == "block":
-        model, serial = known.get("model") or "unknown", known.get("serial") or "unknown"
-        say(f"device  {known.get('path', target.name)}: {model}, serial {serial}, {size}")
-        say("        ALL DATA ON IT WILL BE LOST")
-    else:
-        say(f"file    {known.get('path', target.name)}: {size}; its content will be overwritten")
+    targets.say_what_is_lost(target)
     for step in plan.steps:
         say(f"        {step.test.id:<24} about {units.duration(step.estimate_s)}")
     say(f"        {'together':<24} about {units.duration(plan.total_s)}")

@@ -5,17 +5,23 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from drivebay.cli import options
+from drivebay.cli.output import say
 from drivebay.common import units
 from drivebay.common.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
     from drivebay.targets.base import Target
+
+ASK_ABOVE_S = 600
 
 
 def is_virtual(drive: str) -> bool:
@@ -125,6 +131,43 @@ def create_file(drive: str, size: str) -> None:
     if is_virtual(drive):
         raise UserError(f"--size has no meaning for the virtual drive {drive}", "leave it out")
     target_device.create(drive, size_bytes)
+
+
+def say_what_is_lost(target: Target) -> None:
+    """What a real drive is, and that its data goes."""
+    known = target.identity()
+    size = units.si_bytes(target.capacity_bytes)
+    if target.kind == "block":
+        model, serial = known.get("model") or "unknown", known.get("serial") or "unknown"
+        say(f"device  {known.get('path', target.name)}: {model}, serial {serial}, {size}")
+        say("        ALL DATA ON IT WILL BE LOST")
+    else:
+        say(f"file    {known.get('path', target.name)}: {size}; its content will be overwritten")
+
+
+def ask_before_long(total_s: float, *, yes: bool, shorter: str, declined: str) -> None:
+    """Asks for consent to long work on a real drive, unless --yes gave it.
+
+    Raises
+    ------
+    UserError
+        If the answer is no, or nobody can be asked; `shorter` and `declined` are for the hints.
+    """
+    if yes or total_s <= ASK_ABOVE_S:
+        return
+    how_long = units.duration(total_s)
+    if not sys.stdin.isatty():
+        raise UserError(
+            f"this will take about {how_long}, and there is no terminal to ask for consent",
+            f"give --yes if that is what you want, or {shorter}",
+        )
+    try:
+        agreed = typer.confirm(f"This will take about {how_long}. Begin?", err=True)
+    except typer.Abort:
+        say("")
+        raise
+    if not agreed:
+        raise UserError("not started", declined)
 
 
 def lasting_name(drive: str) -> str:

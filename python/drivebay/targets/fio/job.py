@@ -151,6 +151,23 @@ def fill_job(
     )
 
 
+def sprandom_job(*, length: int, spare: float, engine: str, seed: int) -> str:
+    """The job file of fio's sprandom over the first `length` bytes: each 4 KiB once in random
+    order, and `spare` (over the capacity) as many again; fio ends it by itself."""
+    return (
+        _COMMON
+        + f"ioengine={engine}\n"
+        + f"randseed={phase_seed(seed, 'sprandom')}\n"
+        + "\n[sprandom]\n"
+        + "rw=randwrite\n"
+        + _data(RANDOM, refill=True)
+        + f"bs=4096\niodepth={FILL_QUEUE_DEPTH}\n"
+        + f"offset=0\nsize={length}\n"
+        + f"sprandom=1\nspr_op={spare:g}\n"
+        + "end_fsync=1\n"
+    )
+
+
 def probe_job(*, engine: str) -> str:
     """A single read, to see whether this engine works on this target."""
     return _COMMON + f"ioengine={engine}\n\n[probe]\nrw=read\nbs=4096\niodepth=1\nsize=4096\n"

@@ -252,6 +252,11 @@ class Recorder:
         self._append(max(1, runtime_ms(document, self.job)), self.total)
 
     @property
+    def latest_written_bytes(self) -> int:
+        """Bytes that were written until the last answer."""
+        return self._seen["write"].bytes if self._seen else 0
+
+    @property
     def duration_ms(self) -> int:
         """The job's length so far."""
         return self.points[-1].ms

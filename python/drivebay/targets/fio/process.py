@@ -20,6 +20,7 @@ import io
 import json
 import os
 import queue
+import re
 import shlex
 import shutil
 import signal
@@ -94,13 +95,7 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
     EnvironmentProblem
         If there is no fio, it is of an unknown version, or it cannot read the target.
     """
-    found = shutil.which("fio")
-    if found is None:
-        raise EnvironmentProblem(
-            "fio is not installed; files and block devices are tested through it",
-            "apt install fio",
-        )
-    path = os.path.realpath(found)
+    path = installed()
     version = _once(path, ["--version"], "", "").stdout.strip()
     parse_version(version)
     complaints = []
@@ -118,6 +113,34 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
         f"fio cannot read {shown} by {' or '.join(ENGINES)}: {complaints[0]}",
         "look for the cause with: dmesg | tail",
     )
+
+
+def must_have(option: str, *, since: str, instead: str) -> None:
+    """Raise if the installed fio does not know an option of its job files; touches no drive.
+
+    Parameters
+    ----------
+    since : the fio that has it first, for the error.
+    instead : what to do without it, for the hint.
+    """
+    path = installed()
+    answer = _once(path, [f"--cmdhelp={option}"], "", "").stdout
+    if not re.search(rf"^\s*{option}:", answer, re.MULTILINE):
+        version = _once(path, ["--version"], "", "").stdout.strip()
+        raise EnvironmentProblem(
+            f"{option} needs fio {since} or later; installed is {version}",
+            f"install a newer fio: https://github.com/axboe/fio; or {instead}",
+        )
+
+
+def installed() -> str:
+    """The path of fio; raises EnvironmentProblem if there is none."""
+    if (found := shutil.which("fio")) is None:
+        raise EnvironmentProblem(
+            "fio is not installed; files and block devices are tested through it",
+            "apt install fio",
+        )
+    return os.path.realpath(found)
 
 
 def _once(

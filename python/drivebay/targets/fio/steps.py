@@ -40,17 +40,20 @@ FIRST_GUESS_BYTES_PER_S = 400e6
 """Fill rate until one was measured on this target; only for the time shown."""
 ASKED_FILL_BYTES = 2**31
 """A shorter fill may be over before its first answer."""
+SPRANDOM_LEAST = 0.99
+"""Of what sprandom is to write it writes a little less (fio 3.42: 0.9995); guess: never below."""
 ENOUGH = 0.98
 """A phase that ends by itself before this share of its duration is no result."""
 
 
 @dataclass
 class Written:
-    """What we know of the target's contents: which extents were filled since the last purge, and
-    how fast that went."""
+    """What we know of the target's contents: which extents were filled since the last purge, how
+    fast that went, and how many bytes we have written in all, until fio's last answer."""
 
     extents: list[tuple[int, int]] = field(default_factory=list)
     bytes_per_s: float = FIRST_GUESS_BYTES_PER_S
+    total_bytes: int = 0
 
     def covers(self, start: int, end: int) -> bool:
         """Whether every byte from `start` to before `end` was filled.
@@ -127,6 +130,12 @@ class Parts:
         self.at(share * self._seconds[self._index], **figures)
 
 
+def _too_little(name: str, moved: int, length: int) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"{name}: {moved} of {length} bytes were written", "look for the cause with: dmesg | tail"
+    )
+
+
 def _not_purged(record: dict[str, Any]) -> str:
     if not record["supported"]:
         return "the storage was not purged, as it offers no way: it is as full as it was before"
@@ -186,11 +195,7 @@ class Steps:
         DrivebayError
             If a step fails or the target may no longer be written.
         """
-        records = []
-        for number, step in enumerate(test.prepare, start=1):
-            self.parts.begin(step.kind)
-            record = self._prepare(step, f"prepare-{number}-{step.kind}")
-            records.append({**step.model_dump(exclude_defaults=True), **record})
+        records = self.prepare(test.prepare)
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
         if test.rounds is not None:
             return self.environment.finish(self._rounds(test))
@@ -201,6 +206,30 @@ class Steps:
             results += self._together(now) if len(now) > 1 else [self._begin(now[0])]
         results[0].metrics.update(self.metrics)
         return self.environment.finish(results)
+
+    def prepare(self, steps: tuple[Prepare, ...]) -> list[dict[str, Any]]:
+        """These steps alone, one after the other; a record of each. Raises as `run` does."""
+        records = []
+        for number, step in enumerate(steps, start=1):
+            self.parts.begin(step.kind)
+            record = self._prepare(step, f"prepare-{number}-{step.kind}")
+            records.append({**step.model_dump(exclude_defaults=True), **record})
+        return records
+
+    def sprandom(self, spare: float) -> dict[str, Any]:
+        """The single pass of fio's sprandom (from 3.41 on), told of so much spare flash over the
+        capacity; its record. Raises as `run` does."""
+        length = self.handle.target.capacity_bytes
+        job = fio_job.sprandom_job(
+            length=length, spare=spare, engine=self.tool.engine, seed=self.seed
+        )
+        self.parts.begin("sprandom")
+        least = round(length * (1 + spare) * SPRANDOM_LEAST)
+        recorder = self._whole(job, least, "sprandom", lambda done: done)
+        moved = recorder.total["write"].bytes
+        if moved < length:
+            raise _too_little("sprandom", moved, length)
+        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
@@ -403,9 +432,18 @@ class Steps:
             seed=self.seed,
             content=content,
         )
+        recorder = self._whole(job, length, name, lambda done: done_before + share * done)
+        if (moved := recorder.total["write"].bytes) != length:
+            raise _too_little(name, moved, length)
+
+    def _whole(
+        self, job: str, length: int, name: str, share_of: Callable[[float], float]
+    ) -> Recorder:
+        """A job that ends by itself once it has written so many bytes; `share_of` the job's own
+        share gives that of the part."""
 
         def each_second(so_far: Recorder) -> bool:
-            done = done_before + share * so_far.latest_bytes / length
+            done = share_of(min(1.0, so_far.latest_bytes / length))
             self.parts.share(done, data_bytes_per_s=so_far.latest_bytes_per_s)
             return False
 
@@ -416,12 +454,7 @@ class Steps:
             left_ms = (length - so_far.latest_bytes) / rate * 1000
             return so_far.duration_ms + left_ms - 3000
 
-        total = self._fio(job, name, each_second, asks_until_ms, writes=True)[0].total
-        if total["write"].bytes != length:
-            raise EnvironmentProblem(
-                f"{name}: {total['write'].bytes} of {length} bytes were written",
-                "look for the cause with: dmesg | tail",
-            )
+        return self._fio(job, name, each_second, asks_until_ms, writes=True)[0]
 
     def _phase(self, phase: Phase, number: int = 0) -> PhaseResult:
         if phase.replay is not None:
@@ -489,6 +522,12 @@ class Steps:
         writes: bool,
         jobs: int = 1,
     ) -> list[Recorder]:
+        before = self.written.total_bytes
+
+        def counted(so_far: Recorder) -> bool:
+            self.written.total_bytes = before + so_far.latest_written_bytes
+            return each_second(so_far)
+
         try:
             recorders, artefacts = fio_run.run(
                 self.tool,
@@ -497,7 +536,7 @@ class Steps:
                 name=name,
                 shown_target=self.handle.target.path,
                 progress=self.parts.progress,
-                each_second=each_second,
+                each_second=counted,
                 asks_until_ms=asks_until_ms,
                 on_start=self.environment.watch,
                 jobs=jobs,
@@ -505,5 +544,6 @@ class Steps:
         except DrivebayError as problem:
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
         self.artefacts |= artefacts
+        self.written.total_bytes = before + sum(one.total["write"].bytes for one in recorders)
         self.handle.fd(to_write=False)  # fio must have left the file's size alone
         return recorders

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from drivebay.common.errors import UserError
@@ -132,9 +132,35 @@ class FioTarget:
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Prepare and run all phases; raises `Cancelled` when asked to stop, with fio ended."""
-        progress.check()
         if self._tool is None:
+            progress.check()
             self.check((test,))
+        seconds = seconds_of_parts(test, self.capacity_bytes, self._written)
+        with self._begun(seconds, seed, progress) as steps:
+            return steps.run(test)
+
+    def prepare(self, test: Test, *, seed: int, progress: Progress) -> list[dict[str, Any]]:
+        """Only prepare, after `check`: a record of each step (`bytes`, `took_s`)."""
+        seconds = seconds_of_parts(test, self.capacity_bytes, self._written)
+        with self._begun(seconds, seed, progress) as steps:
+            return steps.prepare(test.prepare)
+
+    def sprandom(self, spare: float, *, seed: int, progress: Progress) -> dict[str, Any]:
+        """Prepare by fio's sprandom instead, which is told of so much spare flash, as a share of
+        the capacity; its record (`bytes`, `took_s`)."""
+        seconds = [(1 + spare) * self.capacity_bytes / self._written.bytes_per_s]
+        with self._begun(seconds, seed, progress) as steps:
+            return steps.sprandom(spare)
+
+    @property
+    def written_bytes(self) -> int:
+        """What was written since the target was made; during a load, until fio's last answer."""
+        return self._written.total_bytes
+
+    @contextlib.contextmanager
+    def _begun(self, seconds: list[float], seed: int, progress: Progress) -> Iterator[Steps]:
+        """The drive taken, and what is around it watched; `seconds` of each part, about."""
+        progress.check()
         assert self._tool is not None, "found by check"
         if self._handle is None:
             self._take_lock(progress)
@@ -145,13 +171,12 @@ class FioTarget:
             except BaseException:
                 self._lock.close()
                 raise
-        parts = Parts(seconds_of_parts(test, self.capacity_bytes, self._written), progress)
+        parts = Parts(seconds, progress)
         with Environment(self._handle.target, power=self._power) as environment:
             if self._waited_s >= 1:
                 environment.say(waited_for_lock_s=round(self._waited_s, 1))
             own = self._purge == "auto"
-            steps = Steps(self._tool, self._handle, self._written, seed, parts, environment, own)
-            return steps.run(test)
+            yield Steps(self._tool, self._handle, self._written, seed, parts, environment, own)
 
     def _take_lock(self, progress: Progress) -> None:
         """Wait until nobody tests a drive that shares a bottleneck with this one."""
