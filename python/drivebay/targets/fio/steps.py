@@ -227,8 +227,8 @@ class Steps:
         least = round(length * (1 + spare) * SPRANDOM_LEAST)
         recorder = self._whole(job, least, "sprandom", lambda done: done)
         moved = recorder.total["write"].bytes
-        if moved < length:
-            raise _too_little("sprandom", moved, length)
+        if moved < least:
+            raise _too_little("sprandom", moved, least)
         return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
