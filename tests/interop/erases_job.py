@@ -8,8 +8,9 @@ import sys
 
 from drivebay.targets.safety import blockdev, erase
 
-methods = erase.erase_methods(blockdev.inspect(sys.argv[1]))
-print(json.dumps({one.name: getattr(one, "reason", "offered") for one in methods}))
-for one in methods:
-    if one.name in sys.argv[2:] and isinstance(one, erase.EraseMethod):
-        one.erase(sys.argv[1], lambda _: None)
+if __name__ == "__main__":
+    methods = erase.erase_methods(blockdev.inspect(sys.argv[1]))
+    print(json.dumps({one.name: getattr(one, "reason", "offered") for one in methods}))
+    for one in methods:
+        if one.name in sys.argv[2:] and isinstance(one, erase.EraseMethod):
+            one.erase(sys.argv[1], lambda _: None)
