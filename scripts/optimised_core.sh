@@ -14,8 +14,11 @@ source scripts/common.sh
 
 folder=$PWD/target/pgo
 profile=$folder/core.profdata
-sources=$(find Cargo.toml Cargo.lock crates -type f \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print0 |
-    sort -z | xargs -0 sha256sum | sha256sum)
+sources=$({
+    rustc --version # a profile is of one compiler
+    find Cargo.toml Cargo.lock crates -type f \( -name '*.rs' -o -name '*.toml' -o -name Cargo.lock \) -print0 |
+        sort -z | xargs -0 sha256sum
+} | sha256sum)
 flags="-Cprofile-use=$profile"
 if [ "${1:-}" = "--flags" ]; then
     [ "$(cat "$folder/sources" 2>/dev/null)" = "$sources" ] && printf '%s\n' "$flags"
@@ -40,7 +43,7 @@ rm -rf "$folder/counts" "$folder/package" "$folder/results" && mkdir -p "$folder
 build train "-Cprofile-generate=$folder/counts"
 rm -rf "$folder/counts" # the build's own programs were counted
 cp -R python/drivebay "$folder/package/"
-ln -s "$PWD"/{drives,hosts,suites,published,catalog-results} "$folder/"
+ln -sfn "$PWD"/{drives,hosts,suites,published,catalog-results} "$folder/"
 cp "$folder/train/release/lib_core.so" "$folder/package/drivebay/_core.abi3.so"
 counted() {
     local code=0

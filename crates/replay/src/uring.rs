@@ -88,6 +88,8 @@ pub struct Uring {
     fixed: bool,
     /// A timeout is in the ring, which ends a wait for a completion.
     ticking: bool,
+    /// Its length. The kernel reads it when it takes the entry, which may be a later call.
+    tick: Box<Timespec>,
 }
 
 impl Uring {
@@ -122,6 +124,7 @@ impl Uring {
             out: 0,
             fixed,
             ticking: false,
+            tick: Box::default(),
         })
     }
 
@@ -227,10 +230,10 @@ impl IoBackend for Uring {
             }
             // A timer for each wait costs some microseconds on a virtual machine; one serves many.
             WaitFor::Completion(length) => {
-                let timeout = Timespec::from(Duration::from_nanos(length.0));
                 if !self.ticking {
-                    let entry = opcode::Timeout::new(&raw const timeout).build().user_data(TICK);
-                    // SAFETY: the kernel reads the time as the entry is submitted, below.
+                    *self.tick = Timespec::from(Duration::from_nanos(length.0));
+                    let entry = opcode::Timeout::new(&raw const *self.tick).build().user_data(TICK);
+                    // SAFETY: the time lives as long as `self`, and changes only when no entry names it.
                     unsafe { self.ring.submission().push(&entry) }.expect("it has a place");
                     self.ticking = true;
                 }
