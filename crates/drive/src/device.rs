@@ -11,6 +11,7 @@
 //! them. The stages of a completion add up to its latency exactly.
 //! Data content is known only as how far it can be compressed (`compression.rs`).
 
+mod in_place;
 pub mod power_cut;
 mod read;
 mod report;
@@ -28,6 +29,7 @@ use crate::ftl::Ftl;
 use crate::gc::Gc;
 use crate::health::Log;
 use crate::host_interface::HostInterface;
+use crate::in_place::InPlace;
 use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 use crate::link::Link;
 use crate::map_cache::MapTraffic;
@@ -35,7 +37,7 @@ use crate::policy_plugin::{Decides, Decisions};
 use crate::read_ahead::ReadAhead;
 use crate::reliability::Reliability;
 use crate::slc_cache::SlcCache;
-use crate::spec::{Costs, PAGE_BYTES, Spec};
+use crate::spec::{Costs, Spec};
 use crate::stage::{Stage, Stages};
 use crate::thermal::{Thermal, Work};
 use crate::timeline::NEVER;
@@ -44,15 +46,15 @@ use crate::timeline::NEVER;
 /// no time or energy of one command can overflow, whatever the profile.
 const SECTORS_MAX: u32 = 1 << 21;
 
-/// Sectors of a mapped page.
-const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
+/// log2 of sectors in 4 KiB.
+const SHIFT_4K: u32 = 3;
 
 /// What the drive has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counters {
     /// Host commands.
     pub commands: u64,
-    /// 4 KiB pages the host wrote.
+    /// 4 KiB pages the host wrote, whole or in part.
     pub host_pages: u64,
     /// 4 KiB pages programmed: for the host, for garbage collection, for the map, and as padding.
     pub placed_pages: u64,
@@ -92,15 +94,22 @@ pub struct Device {
     controller: Controller,
     queue: CommandQueue,
     flash: Flash,
+    /// The media in place of flash, if the drive has such.
+    in_place: Option<Box<InPlace>>,
     gc: Gc,
     slc_cache: Option<Box<SlcCache>>,
     compressor: Compressor,
     read_ahead: Option<Box<ReadAhead>>,
     thermal: Thermal,
     log: Log,
+    /// 4 KiB pages that the host wrote, whole or in part.
+    host_4k: u64,
+    /// Pages (mapping units) that these were brought up to.
     host_pages: u64,
     /// Of these, those that took the place of others in the write buffer.
     absorbed_pages: u64,
+    /// log2 of sectors in a page.
+    page_shift: u32,
 }
 
 impl Device {
@@ -128,12 +137,15 @@ impl Device {
             controller: Controller::new(&spec),
             queue: CommandQueue::new(&spec),
             flash: Flash::new(&spec, &rng, memory)?,
+            in_place: spec.in_place.as_ref().map(|media| Box::new(InPlace::new(media))),
             gc: Gc::new(&spec),
             slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
             compressor: Compressor::new(spec.compression),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             thermal: Thermal::new(&spec),
             log: Log::new(),
+            page_shift: SHIFT_4K + spec.geometry.unit_shift,
+            host_4k: 0,
             host_pages: 0,
             absorbed_pages: 0,
             spec,
@@ -177,9 +189,9 @@ impl Device {
         let work = self.work();
         Counters {
             commands: work.commands,
-            host_pages: self.host_pages,
+            host_pages: self.host_4k,
             placed_pages: work.programmed,
-            copied_pages: self.gc.copied_pages(),
+            copied_pages: self.gc.copied_pages() << self.spec.geometry.unit_shift,
             slc_pages: work.slc_programmed,
             slc_erases: self.ftl().slc_erases(),
             erases: work.erases,
@@ -198,7 +210,42 @@ impl Device {
     /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
     #[must_use]
     pub fn cache_pages(&self) -> (u64, u64) {
-        self.ftl().cache_pages(self.flash.reserve())
+        let (room, held) = self.ftl().cache_pages(self.flash.reserve());
+        let shift = self.spec.geometry.unit_shift;
+        (room << shift, held << shift)
+    }
+
+    /// 4 KiB pages that are free, or will be with the next erase.
+    #[must_use]
+    pub fn free_4k(&self) -> u64 {
+        self.ftl().free_pages() << self.spec.geometry.unit_shift
+    }
+
+    /// Sectors that hold data, in whole mapping units.
+    #[must_use]
+    pub fn mapped_sectors(&self) -> u64 {
+        if self.in_place.is_some() {
+            return self.spec.geometry.user_sectors;
+        }
+        self.ftl().mapped() << self.page_shift
+    }
+
+    /// Whether a sector holds data. Cost: 1 map entry.
+    #[must_use]
+    pub fn is_mapped(&self, lba: u64) -> bool {
+        self.in_place.is_some() || self.ftl().look_up(self.page_of(lba)).is_some()
+    }
+
+    /// The page of a sector.
+    #[inline(always)]
+    fn page_of(&self, lba: u64) -> Lpn {
+        Lpn((lba >> self.page_shift) as u32)
+    }
+
+    /// First and last page that an I/O touches.
+    #[inline(always)]
+    fn touched(&self, io: Io) -> (Lpn, Lpn) {
+        (self.page_of(io.lba), self.page_of(io.lba + u64::from(io.sectors) - 1))
     }
 
     /// From now on data can be compressed by `percent` (0 random, 100 zeros); nothing changes on a drive
@@ -234,7 +281,7 @@ impl Device {
     /// Starts fetching what submitting an I/O at `lba` will need.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
-        self.flash.ftl().prefetch(Lpn((lba / PAGE_SECTORS) as u32));
+        self.flash.ftl().prefetch(self.page_of(lba));
     }
 
     /// Serves one I/O that the host submits at `now`, which must not go back, and then waits for.
@@ -395,6 +442,14 @@ impl Device {
     #[inline(always)]
     fn serve_request(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
         let QueuedRequest { arrival, tag, io, submitted, mut stages } = request;
+        if self.in_place.is_some() {
+            let ready = match io.op {
+                Op::Read => self.read_in_place(arrival, io, &mut stages),
+                Op::Write | Op::WriteFua => self.write_in_place(arrival, io, &mut stages),
+                _ => self.pass_in_place(arrival, &mut stages),
+            };
+            return Ok(self.complete(tag, io, submitted, ready, stages));
+        }
         let ready = match io.op {
             Op::Flush => self.flush(arrival, &mut stages),
             _ if self.flash.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
@@ -430,7 +485,7 @@ impl Device {
     /// Refuses what does not lie on the drive, or no command can carry.
     #[inline(always)]
     fn check(&self, io: Io) -> Result<(), DeviceError> {
-        let capacity = u64::from(self.spec.geometry.user_pages) * PAGE_SECTORS;
+        let capacity = self.spec.geometry.user_sectors;
         let end = io.lba.checked_add(u64::from(io.sectors));
         // Zero wraps round to too long.
         let length_is_odd = io.sectors.wrapping_sub(1) >= SECTORS_MAX;
@@ -541,14 +596,19 @@ impl Device {
     fn work(&self) -> Work {
         let packed = self.compressor.packed_pages();
         let (bytes_up, bytes_down) = self.link.bytes();
+        let placed = self.host_pages - packed - self.absorbed_pages + self.gc.copied_pages();
+        let unit_shift = self.spec.geometry.unit_shift;
+        let nand = self.flash.nand();
+        let (page_reads, read_bytes) = match &self.in_place {
+            Some(media) => (media.reads(), media.read_bytes()),
+            None => (nand.page_reads(), nand.read_bytes()),
+        };
         Work {
-            programmed: self.host_pages - packed - self.absorbed_pages
-                + self.gc.copied_pages()
-                + self.flash.overhead_pages(),
-            slc_programmed: self.ftl().slc_pages(),
-            page_reads: self.flash.nand().page_reads(),
-            read_bytes: self.flash.nand().read_bytes(),
-            erases: self.flash.nand().superblock_erases(),
+            programmed: (placed << unit_shift) + self.flash.overhead_4k(),
+            slc_programmed: self.ftl().slc_pages() << unit_shift,
+            page_reads,
+            read_bytes,
+            erases: nand.superblock_erases(),
             link_bytes: bytes_up + bytes_down,
             core_ns: self.controller.work().0,
             commands: self.log.commands(),

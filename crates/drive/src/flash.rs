@@ -25,7 +25,7 @@ use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
 use crate::reliability::Errors;
-use crate::spec::{Geometry, PAGE_BYTES, Spec};
+use crate::spec::{Geometry, Spec};
 use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
 use crate::timeline::NEVER;
 use crate::write_buffer::WriteBuffer;
@@ -46,7 +46,7 @@ pub struct PageRead {
 }
 
 /// A flash page of a write stream's buffer, by its number: where a version of a page was put.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamPage {
     stream: u8,
     page: u64,
@@ -122,7 +122,7 @@ impl Flash {
             padding: 0,
             merged: Nanos::ZERO,
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
-            protected: spec.power_loss_protection,
+            protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,
             ftl,
         })
@@ -172,9 +172,9 @@ impl Flash {
         self.now = now;
     }
 
-    /// Padding, parity and map pages programmed so far, in 4 KiB pages.
-    pub fn overhead_pages(&self) -> u64 {
-        self.padded_pages + self.map.written_pages()
+    /// Padding, parity and the map's own data programmed so far, in 4 KiB.
+    pub fn overhead_4k(&self) -> u64 {
+        (self.padded_pages << self.geometry.unit_shift) + self.map.written_4k()
     }
 
     #[inline(always)]
@@ -465,7 +465,7 @@ impl Flash {
 
     // ---- Reading.
 
-    /// Brings `len` consecutive 4 KiB pages out of one flash page, the buffer, or nowhere (unmapped).
+    /// Brings `len` consecutive pages out of one flash page, the buffer, or nowhere (unmapped).
     ///
     /// `bytes`: what they take on the channel. `from` must not go back from call to call.
     #[inline(always)]
@@ -486,7 +486,7 @@ impl Flash {
         let ReadTimes { begin, sensed, done } = self.nand.read(self.now, from, page, bytes);
         let parts = [begin.since(from), sensed.since(begin), done.since(sensed)];
         if self.errors.is_some() {
-            // A flash page has at most 16 pages of 4 KiB. The parts one by one: who adds them up is not to
+            // A flash page has at most 16 pages. The parts one by one: who adds them up is not to
             // wait for memory where no errors are modelled.
             let (done, [die, array, channel], _) = self.retry(ppa, (1 << len) - 1, done, parts);
             return PageRead { done, parts: [die, array, channel], decoded: true };
@@ -529,7 +529,8 @@ impl Flash {
         }
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
-        let mut done = self.nand.read(at, at, page, u64::from(source.pages) * PAGE_BYTES).done;
+        let mut done =
+            self.nand.read(at, at, page, u64::from(source.pages) * self.geometry.unit_bytes()).done;
         if self.errors.is_some() {
             done = self.decode_source(source, done);
         }
@@ -596,7 +597,8 @@ impl Flash {
     #[inline(never)]
     fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
         let event = self.victim_event(self.ftl.locate(source.first).0, at, trigger);
-        self.events.iter_mut().for_each(|log| log.note_copy(source.pages, event));
+        let copied_4k = source.pages << self.geometry.unit_shift;
+        self.events.iter_mut().for_each(|log| log.note_copy(copied_4k, event));
     }
 
     #[cold]

@@ -21,6 +21,7 @@ mod ftl;
 mod gc;
 mod health;
 mod host_interface;
+mod in_place;
 mod interrupt_coalescing;
 mod io;
 mod link;

@@ -16,14 +16,14 @@ use crate::spec::{MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
 pub struct MapAccess {
     cache: Option<Box<MapCache>>,
     journal: Option<Box<MapJournal>>,
-    /// 4 KiB pages that the journal has taken.
-    journal_pages: u64,
+    /// 4 KiB that the journal has taken.
+    journal_4k: u64,
     dies: u32,
-    /// 4 KiB pages that a program of all planes writes.
-    program_pages: u64,
+    /// 4 KiB that a program of all planes writes.
+    program_4k: u64,
 }
 
-persist!(MapAccess: cache, journal, journal_pages; given: dies, program_pages);
+persist!(MapAccess: cache, journal, journal_4k; given: dies, program_4k);
 
 impl MapAccess {
     pub fn new(spec: &Spec) -> MapAccess {
@@ -31,9 +31,9 @@ impl MapAccess {
         MapAccess {
             cache: spec.map_cache.map(|cache| Box::new(MapCache::new(&cache, g))),
             journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
-            journal_pages: 0,
+            journal_4k: 0,
             dies: g.dies(),
-            program_pages: 1 << (g.page_shift + g.plane_shift),
+            program_4k: 1 << (g.unit_shift + g.page_shift + g.plane_shift),
         }
     }
 
@@ -48,9 +48,9 @@ impl MapAccess {
         self.cache.as_ref().map_or_else(MapTraffic::default, |cache| cache.traffic())
     }
 
-    /// 4 KiB pages written so far.
-    pub fn written_pages(&self) -> u64 {
-        self.journal_pages + self.traffic().write_backs
+    /// 4 KiB written so far.
+    pub fn written_4k(&self) -> u64 {
+        self.journal_4k + self.traffic().write_backs
     }
 
     /// The translation pages with the entries of `first` to `last`.
@@ -119,7 +119,7 @@ impl MapAccess {
             nand.program_metadata(now, at, number & (self.dies - 1));
         }
         let count = programs.count() as u64;
-        self.journal_pages += count * self.program_pages;
+        self.journal_4k += count * self.program_4k;
         count
     }
 
@@ -132,7 +132,7 @@ impl MapAccess {
 
     /// Checks what was read back.
     pub fn check(&self) -> Result<(), StateError> {
-        ensure(self.journal_pages < 1 << 50, "the map journal's counter")?;
+        ensure(self.journal_4k < 1 << 50, "the map journal's counter")?;
         self.cache.iter().try_for_each(|cache| cache.check())
     }
 }

@@ -111,7 +111,7 @@ impl MapCache {
             sram: level(0, sram),
             host: level(sram, host),
             host_access: spec.host_access,
-            per_program: 1 << (geometry.page_shift + geometry.plane_shift),
+            per_program: 1 << (geometry.unit_shift + geometry.page_shift + geometry.plane_shift),
             waiting: 0,
             traffic: MapTraffic::default(),
         }

@@ -24,7 +24,8 @@ pub const PACE_MAX: u64 = 1 << 20;
 /// Most words of state: as much as the map of a 512 GB drive takes.
 pub const STATE_WORDS_MAX: u64 = 1 << 26;
 
-/// What every decision sees of the drive. Pages are of 4 KiB.
+/// What every decision sees of the drive. Pages are mapping units: of 4 KiB, unless the profile
+/// has larger ones.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DriveView {

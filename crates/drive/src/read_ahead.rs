@@ -12,7 +12,7 @@ use drivebay_units::Nanos;
 use crate::persist::persist;
 use crate::spec::ReadAheadSpec;
 
-/// One sequential stream, in 4 KiB pages.
+/// One sequential stream, in pages (mapping units).
 #[derive(Clone)]
 struct Stream {
     /// Up to where it has been fetched.

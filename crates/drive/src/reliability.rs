@@ -8,7 +8,7 @@
 //! `guess:` that the rates of pages spread lognormally, that a retry leaves a fixed part of the rate,
 //! and that block lives follow Weibull's distribution.
 //!
-//! Model: 4 KiB fails to decode if one of its codewords has more wrong bits than the code corrects
+//! Model: a page fails to decode if one of its codewords has more wrong bits than the code corrects
 //! (Poisson). What a place will need follows from a hash of the place and its superblock's cycles: the
 //! same page fails again until it is written anew. Rates are brought up to date when a superblock's
 //! reads or age have grown by a sixteenth.

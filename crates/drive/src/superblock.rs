@@ -103,9 +103,9 @@ persist_sometimes!(Victim);
 pub struct Source {
     /// First address in the flash page.
     pub first: Ppa,
-    /// Which of its 4 KiB pages are valid: bit i is `first + i`.
+    /// Which of its pages (mapping units) are valid: bit i is `first + i`.
     pub valid: u32,
-    /// How many of its 4 KiB pages are valid.
+    /// How many of its pages are valid.
     pub pages: u32,
     /// How many extents of consecutive logical pages they make.
     pub extents: u32,

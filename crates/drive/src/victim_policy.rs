@@ -20,7 +20,7 @@ pub trait VictimPolicy: Debug + Send + Sync {
 pub struct Choice<'a> {
     /// Random numbers of the drive: the same from the same seed.
     pub rng: &'a mut Rng,
-    /// 4 KiB pages that a superblock holds.
+    /// Pages (mapping units) that a superblock holds.
     pub pages: u32,
     pub(crate) blocks: &'a [Superblock],
     pub(crate) valid: &'a [u32],
@@ -32,7 +32,7 @@ pub struct Choice<'a> {
 pub struct Candidate {
     /// Number of the superblock.
     pub index: u32,
-    /// 4 KiB pages that must be copied before it can be erased; fewer than [`Choice::pages`].
+    /// Pages that must be copied before it can be erased; fewer than [`Choice::pages`].
     pub valid: u32,
     /// Superblocks sealed since it was, by host and garbage collection, at least 0.
     pub age: u64,

@@ -1,6 +1,6 @@
 //! The write buffer: room for data between acknowledgement and flash.
 //!
-//! One ring per write stream. A flash page takes the next place in the ring when its first 4 KiB
+//! One ring per write stream. A flash page takes the next place in the ring when its first page
 //! arrive and gives it back when its program ends; places are taken in order, so a page waits for the
 //! one that is a full ring before it.
 //! Data that is overwritten while it waits in the buffer is replaced there on drives that coalesce; on others each

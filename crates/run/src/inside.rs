@@ -52,7 +52,7 @@ impl Look {
     fn at(device: &Device) -> Look {
         Look {
             counters: device.counters(),
-            free_pages: device.ftl().free_pages(),
+            free_pages: device.free_4k(),
             cache_pages: device.cache_pages(),
         }
     }

@@ -6,7 +6,7 @@
 //! Left out: drives that give other data after a discard, or now this and now that.
 
 use drivebay_drive::{Device, Io, Op};
-use drivebay_units::{Lpn, Nanos, SECTOR_BYTES};
+use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
 use crate::error::RunError;
@@ -71,14 +71,14 @@ pub fn trim_check(
             if control.cancelled() {
                 return Err(RunError::Cancelled);
             }
-            let read = io(Op::Read, u64::from(page.0) * PAGE_BYTES, PAGE_SECTORS);
+            let read = io(Op::Read, page * PAGE_BYTES, PAGE_SECTORS);
             let done = device.submit(now, read)?;
             recorder.count(Op::Read, PAGE_BYTES, done.done.since(now), done.done, &done.stages);
             now = done.done;
         }
     }
     let outcome = recorder.finish(device, now, now);
-    let kept = |page: &Lpn| device.ftl().look_up(*page).is_some();
+    let kept = |&page: &u64| device.is_mapped(page * u64::from(PAGE_SECTORS));
     let outer = pages(plan, 0..quarter).chain(pages(plan, 3 * quarter..4 * quarter));
     Ok(TrimCheckOutcome {
         pages: pages(plan, quarter..3 * quarter).count() as u64,
@@ -101,9 +101,9 @@ fn io(op: Op, at_bytes: u64, sectors: u32) -> Io {
 }
 
 /// Pages of a part of every extent.
-fn pages(plan: &TrimPlan, part: std::ops::Range<u64>) -> impl Iterator<Item = Lpn> + '_ {
+fn pages(plan: &TrimPlan, part: std::ops::Range<u64>) -> impl Iterator<Item = u64> + '_ {
     plan.starts.iter().flat_map(move |&start| {
-        let of = |at: u64| ((start + at) / PAGE_BYTES) as u32;
-        (of(part.start)..of(part.end)).map(Lpn)
+        let of = |at: u64| (start + at) / PAGE_BYTES;
+        of(part.start)..of(part.end)
     })
 }

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use drivebay_drive::{Device, DeviceError, Health, Io};
-use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
+use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
 use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{ControlCommand, ControlError, ControlReply, Drive};
@@ -319,7 +319,7 @@ impl Engine {
                         && served.io.op != drivebay_drive::Op::Flush
                     {
                         let device = &self.device;
-                        let place = |page: u64| device.stream_page(Lpn(page as u32));
+                        let place = |page: u64| device.stream_page(page * PAGE_SECTORS);
                         self.store.placed(command.number, place);
                     }
                     self.inflight.schedule(done, next.tag);
@@ -763,8 +763,7 @@ impl Drive for SessionDrive<'_> {
     }
 
     fn used_sectors(&self) -> u64 {
-        let mapped = self.engine.device.ftl().mapped() * PAGE_SECTORS;
-        mapped.min(self.engine.store.sectors())
+        self.engine.device.mapped_sectors().min(self.engine.store.sectors())
     }
 
     fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {

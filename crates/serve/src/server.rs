@@ -8,7 +8,7 @@ use std::thread::{self, ScopedJoinHandle};
 use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
 use drivebay_run::snapshot::{self, SnapshotError};
 use drivebay_run::{Control as RunControl, RunError};
-use drivebay_units::{Lpn, SECTOR_BYTES};
+use drivebay_units::SECTOR_BYTES;
 
 use crate::ahci;
 use crate::channel::{Channel, Handle};
@@ -545,7 +545,7 @@ impl Server {
     }
 }
 
-/// Sectors of a mapping unit.
+/// Sectors of a page of the store.
 const PAGE_SECTORS: u64 = 8;
 
 /// Extents of the store with data in pages that the model has not mapped: first sector, number of
@@ -562,7 +562,7 @@ fn unmapped(device: &Device, store: &Store, is_new: bool) -> Result<Unmapped, Se
                 if extent.data { lba / PAGE_SECTORS..end.div_ceil(PAGE_SECTORS) } else { 0..0 };
             data_pages += pages.end - pages.start;
             for page in pages {
-                let is_mapped = !is_new && device.ftl().look_up(Lpn(page as u32)).is_some();
+                let is_mapped = !is_new && device.is_mapped(page * PAGE_SECTORS);
                 if is_mapped || (!is_new && is_zero(store, page)?) {
                     continue;
                 }

@@ -161,6 +161,8 @@ def _capacity(raw: Raw, sectors: int) -> dict[str, Any]:
     before, and the pool that is written until then changes by what was taken from the user."""
     kept = sectors // SECTOR_ALIGN * SECTOR_ALIGN
     taken_mb = (int(raw["drive"]["capacity_sectors"]["value"]) - kept) * SECTOR_BYTES / 1e6
+    if "gc" not in raw:  # media that is written in place
+        return {"drive.capacity_sectors": kept}
     threshold_mb = float(raw["gc"]["threshold_mb"]["value"]) + taken_mb
     return {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
 
@@ -189,7 +191,7 @@ def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """A policy plug-in by its name, or "none"."""
     if value in ("", "none"):
-        raw["gc"].pop("plugin", None)
+        raw.get("gc", {}).pop("plugin", None)
         return "policy = none", {}
     return f"policy = {value}", {"gc.plugin": policies.find(value).reference}
 

@@ -6,7 +6,7 @@
 //! The time to come back is that of reading the open superblocks' spare bytes on all dies at once.
 //! guess: real firmware also reads its journal, and takes tenths of a second to start.
 
-use drivebay_units::{Lpn, Nanos};
+use drivebay_units::Nanos;
 
 use super::Device;
 use crate::command_queue::CommandQueue;
@@ -24,11 +24,14 @@ pub struct Recovery {
 }
 
 impl Device {
-    /// Where the newest version of a page was put; none if the page holds no data. Asked right after the
+    /// Where the newest version of a sector's page was put; none if the page holds no data. Asked right after the
     /// write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
-    pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
-        self.flash.stream_page(lpn)
+    pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
+        if self.in_place.is_some() {
+            return Some(StreamPage::default());
+        }
+        self.flash.stream_page(self.page_of(lba))
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
@@ -48,7 +51,8 @@ impl Device {
     /// Requests without a completion, and those whose completion lies after `at`, were never answered.
     pub fn power_cut(&mut self, at: Nanos) -> Recovery {
         debug_assert!(at >= self.now(), "time does not go back");
-        let lost_pages = self.flash.power_cut(at);
+        let lost_pages = self.flash.power_cut(at) << self.spec.geometry.unit_shift;
+        self.in_place.iter_mut().for_each(|media| media.power_cut());
         self.queue = CommandQueue::new(&self.spec);
         self.host_interface = HostInterface::new(&self.spec);
         self.link.power_cut();

@@ -2,17 +2,17 @@
 
 use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
-use super::{Device, PAGE_SECTORS};
+use super::{Device, SHIFT_4K};
 use crate::flash::{NO_WAIT, ReadParts};
 use crate::io::Io;
-use crate::spec::{Costs, PAGE_BYTES};
+use crate::spec::Costs;
 use crate::stage::{Stage, Stages};
 
 impl Device {
     /// Look-up, flash page by flash page, and up the link as each arrives.
     #[inline]
     pub(super) fn read(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
-        let (first, last) = touched(io);
+        let (first, last) = self.touched(io);
         // A page that is not mapped is answered with zeros: no command goes to flash for it.
         let ppa = self.flash.ftl().look_up(first);
         let mapped = if first == last {
@@ -35,15 +35,15 @@ impl Device {
             None => None,
         };
         let ready = if let Some(stream) = stream {
-            self.read_stream(known, stream, first, last, bytes, stages)
+            self.read_stream(known, stream, io, stages)
         } else if first == last {
-            let (end, parts) = self.read_pages(known, ppa, 1);
+            let (end, parts) = self.read_pages(known, ppa, 1, self.frames(io, first.0, 1));
             let ready = self.link.move_up(self.now(), end, bytes);
             add_parts(stages, parts);
             stages.add(Stage::Link, ready.since(end));
             ready
         } else {
-            self.read_many(known, None, first, last, bytes, stages)
+            self.read_many(known, None, io, stages)
         };
         self.controller.flash_core().close_command();
         ready
@@ -51,29 +51,35 @@ impl Device {
 
     /// Reads on in a stream, of which a part may have been fetched ahead, and fetches what comes next.
     #[inline(never)]
-    fn read_stream(
-        &mut self,
-        from: Nanos,
-        stream: usize,
-        first: Lpn,
-        last: Lpn,
-        bytes: u64,
-        stages: &mut Stages,
-    ) -> Nanos {
-        let ready = self.read_many(from, Some(stream), first, last, bytes, stages);
+    fn read_stream(&mut self, from: Nanos, stream: usize, io: Io, stages: &mut Stages) -> Nanos {
+        let ready = self.read_many(from, Some(stream), io, stages);
+        let last = self.touched(io).1;
         let user_pages = self.spec.geometry.user_pages;
         let wanted =
             self.read_ahead.as_mut().map_or(0..0, |a| a.wanted(stream, last.0, user_pages));
         let mut lpn = wanted.start;
         while lpn < wanted.end {
             let (ppa, len) = self.extent_of(lpn, wanted.end - 1);
-            let (end, _) = self.read_pages(from, ppa, len);
+            let bytes = u64::from(len) * self.spec.geometry.unit_bytes();
+            let (end, _) = self.read_pages(from, ppa, len, bytes);
             if let Some(ahead) = &mut self.read_ahead {
                 ahead.put(stream, lpn..lpn + len, end);
             }
             lpn += len;
         }
         ready
+    }
+
+    /// Bytes that must come over the channel for what an I/O reads of `len` pages from `lpn` on: error correction works
+    /// on whole pieces of 4 KiB.
+    #[inline(always)]
+    fn frames(&self, io: Io, lpn: u32, len: u32) -> u64 {
+        if self.page_shift == SHIFT_4K {
+            return u64::from(len) << SHIFT_4K << 9;
+        }
+        let begin = io.lba.max(u64::from(lpn) << self.page_shift);
+        let end = (io.lba + u64::from(io.sectors)).min(u64::from(lpn + len) << self.page_shift);
+        ((end.div_ceil(8) - begin / 8) << SHIFT_4K) * SECTOR_BYTES
     }
 
     /// Where a page lies, and how many from it to `last` lie right behind one another in its flash page.
@@ -93,13 +99,13 @@ impl Device {
         &mut self,
         from: Nanos,
         stream: Option<usize>,
-        first: Lpn,
-        last: Lpn,
-        bytes: u64,
+        io: Io,
         stages: &mut Stages,
     ) -> Nanos {
+        let (first, last) = self.touched(io);
+        let unit_bytes = self.spec.geometry.unit_bytes();
         let mut latest = (Nanos::ZERO, Nanos::ZERO, NO_WAIT);
-        let mut left = bytes;
+        let mut left = u64::from(io.sectors) * SECTOR_BYTES;
         let mut lpn = first.0;
         while lpn <= last.0 {
             let ahead = stream.zip(self.read_ahead.as_ref());
@@ -109,12 +115,13 @@ impl Device {
                 (end, [Nanos::ZERO, end.since(from), Nanos::ZERO], len)
             } else {
                 let (ppa, len) = self.extent_of(lpn, last.0);
-                let (end, parts) = self.read_pages(from, ppa, len);
+                let frames = self.frames(io, lpn, len);
+                let (end, parts) = self.read_pages(from, ppa, len, frames);
                 (end, parts, len)
             };
             lpn += len;
             // Partial first and last pages: what is left over goes with the last extent.
-            let share = if lpn > last.0 { left } else { left.min(u64::from(len) * PAGE_BYTES) };
+            let share = if lpn > last.0 { left } else { left.min(u64::from(len) * unit_bytes) };
             left -= share;
             let up = self.link.move_up(self.now(), end, share);
             if up >= latest.0 {
@@ -126,7 +133,7 @@ impl Device {
         latest.0
     }
 
-    /// Brings `len` consecutive 4 KiB pages out of one flash page, the buffer, or nowhere (unmapped).
+    /// Brings `bytes` of `len` consecutive pages out of one flash page, the buffer, or nowhere (unmapped).
     ///
     /// `from` must not go back from call to call. Returns when they are in the controller, and the waits.
     #[inline]
@@ -135,8 +142,9 @@ impl Device {
         from: Nanos,
         ppa: Option<Ppa>,
         len: u32,
+        bytes: u64,
     ) -> (Nanos, ReadParts) {
-        let bytes = self.compressor.stored(u64::from(len) * PAGE_BYTES);
+        let bytes = self.compressor.stored(bytes);
         let read = self.flash.read(from, ppa, len, bytes);
         if read.decoded {
             self.gc.refresh(&mut self.flash, &mut self.controller);
@@ -158,13 +166,6 @@ impl Device {
             _ => false,
         }
     }
-}
-
-/// First and last page that an I/O touches.
-#[inline(always)]
-pub(super) fn touched(io: Io) -> (Lpn, Lpn) {
-    let last = (io.lba + u64::from(io.sectors) - 1) / PAGE_SECTORS;
-    (Lpn((io.lba / PAGE_SECTORS) as u32), Lpn(last as u32))
 }
 
 /// Books the waits of a fetch.

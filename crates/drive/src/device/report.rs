@@ -34,9 +34,12 @@ impl Device {
             self.spec.slc_cache.map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0);
         let work = self.work();
         let erases = work.erases as f64 - slc_erases * (1.0 - slc_weight);
-        let cycles = erases / f64::from(g.superblocks - g.bad_superblocks);
+        let cycles = match &self.in_place {
+            Some(media) => media.writes() as f64 / f64::from(g.user_pages),
+            None => erases / f64::from(g.superblocks - g.bad_superblocks),
+        };
         let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;
-        let waf = (self.host_pages > 0).then(|| work.programmed as f64 / self.host_pages as f64);
+        let waf = (self.host_4k > 0).then(|| work.programmed as f64 / self.host_4k as f64);
         let (bytes_up, bytes_down) = self.link.bytes();
         Health {
             temperature_c: self.thermal.sensor_c(),
@@ -58,11 +61,17 @@ impl Device {
     /// is gone.
     pub fn keep_events(&mut self, limit: usize) {
         self.flash.keep_events(limit);
+        let now = self.now();
+        self.in_place.iter_mut().for_each(|media| media.keep_activity(now));
     }
 
     /// What was kept since [`Device::keep_events`], which ends with this.
     pub fn take_events(&mut self) -> Option<Events> {
-        self.flash.take_events()
+        let mut events = self.flash.take_events()?;
+        if let Some(media) = &mut self.in_place {
+            events.flash = *media.take_activity()?;
+        }
+        Some(events)
     }
 
     /// Counts that the drive was switched off and on again; `clean` if the host announced it.

@@ -7,6 +7,7 @@
 //! flash is erased only when it is used again, one superblock ahead as always.
 //! ATA's SECURITY ERASE UNIT is a block erase. No other command is served meanwhile; all data, the write
 //! buffer's too, is gone; unmapped pages read as zeros.
+//! Media that is written in place has nothing to erase before it is written: it only changes the key.
 //! Not modelled: blocks that fail in these erases, progress while commands that may go on are served.
 
 use drivebay_units::Nanos;
@@ -46,9 +47,10 @@ impl Device {
         }
         self.flash.settle();
         let from = self.controller.work().1.max(at);
-        let done = match how {
-            Sanitize::Crypto => from.after(NEW_KEY),
-            Sanitize::Block => self.flash.erase_blocks(from),
+        let done = match (&self.in_place, how) {
+            (Some(media), _) => from.max(media.idle_at()).after(NEW_KEY),
+            (None, Sanitize::Crypto) => from.after(NEW_KEY),
+            (None, Sanitize::Block) => self.flash.erase_blocks(from),
         };
         self.forget_data(how == Sanitize::Block);
         self.controller.flash_core().wait_until(done);

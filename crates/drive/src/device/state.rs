@@ -13,10 +13,10 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 15;
+pub const STATE_VERSION: u32 = 16;
 
-persist!(Device: host_interface, link, controller, queue, flash, gc, slc_cache, compressor, read_ahead, thermal,
-    log, host_pages, absorbed_pages; given: spec);
+persist!(Device: host_interface, link, controller, queue, flash, in_place, gc, slc_cache, compressor, read_ahead, thermal,
+    log, host_4k, host_pages, absorbed_pages; given: page_shift, spec);
 
 impl Device {
     /// A drive in the same state, with memory of its own.
@@ -89,7 +89,8 @@ impl Device {
         self.link.check()?;
         self.controller.check()?;
         self.flash.check(self.controller.work().1)?;
-        let counts = [self.host_pages, self.gc.copied_pages()];
+        self.in_place.iter().try_for_each(|media| media.check())?;
+        let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")?;
         let placed = self.host_pages.checked_sub(self.absorbed_pages);
         ensure(placed.is_some(), "the drive's counters")?;

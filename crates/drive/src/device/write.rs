@@ -5,12 +5,11 @@
 //! filled are programmed with those (a program of one plane takes as long as one of all).
 //! Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset Management.
 
-use drivebay_units::{Lpn, Nanos, SECTOR_BYTES};
+use drivebay_units::{Lpn, Nanos};
 
-use super::read::touched;
-use super::{Device, PAGE_SECTORS};
+use super::{Device, SHIFT_4K};
 use crate::io::{DeviceError, Io, Op};
-use crate::spec::{Costs, PAGE_BYTES};
+use crate::spec::Costs;
 use crate::stage::{Stage, Stages};
 use crate::superblock::Mode;
 
@@ -23,7 +22,7 @@ impl Device {
         io: Io,
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
-        let (first, last) = touched(io);
+        let (first, last) = self.touched(io);
         let count = last.0 - first.0 + 1;
         let mut clock = self.write_pass(from, u64::from(count), stages);
         if self.flash.has_map_cache() {
@@ -31,10 +30,10 @@ impl Device {
             stages.add(Stage::Map, ready.since(clock));
             clock = ready;
         }
-        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        if bytes != u64::from(count) * PAGE_BYTES {
+        if u64::from(io.sectors) != u64::from(count) << self.page_shift {
             self.merge_edges(clock, io, first, last);
         }
+        self.host_4k += frames_touched(io);
         let stream = self.flash.ftl_mut().stream_of(first, count)?;
         let absorbed = self.absorbed_pages;
         clock = self.store(stream, clock, first, count, stages)?;
@@ -66,7 +65,7 @@ impl Device {
 
     /// The flash core's work for a command that writes `pages` pages.
     #[inline(always)]
-    fn write_pass(&mut self, from: Nanos, pages: u64, stages: &mut Stages) -> Nanos {
+    pub(super) fn write_pass(&mut self, from: Nanos, pages: u64, stages: &mut Stages) -> Nanos {
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
         self.run_flash_core(from, cost, stages)
     }
@@ -188,14 +187,19 @@ impl Device {
     #[cold]
     fn merge_edges(&mut self, from: Nanos, io: Io, first: Lpn, last: Lpn) {
         let end = io.lba + u64::from(io.sectors);
-        let cut_first = !io.lba.is_multiple_of(PAGE_SECTORS);
-        let cut_last = !end.is_multiple_of(PAGE_SECTORS);
+        let [cut_first, cut_last] = [self.cuts_page(io.lba), self.cuts_page(end)];
         let edges =
             [(first, cut_first || (cut_last && first == last)), (last, cut_last && first != last)];
         for (lpn, _) in edges.into_iter().filter(|&(_, cut)| cut) {
-            let (merged, _) = self.read_pages(from, self.flash.ftl().look_up(lpn), 1);
+            let ppa = self.flash.ftl().look_up(lpn);
+            let (merged, _) = self.read_pages(from, ppa, 1, self.spec.geometry.unit_bytes());
             self.flash.merge(merged);
         }
+    }
+
+    /// Whether a sector's beginning lies inside a page; the drive's end does not.
+    pub(super) fn cuts_page(&self, lba: u64) -> bool {
+        !lba.is_multiple_of(1 << self.page_shift) && lba != self.spec.geometry.user_sectors
     }
 
     /// Flush: everything acknowledged so far goes to flash.
@@ -221,8 +225,13 @@ impl Device {
 
     /// Unmaps the whole pages inside a range; returns when the map is changed.
     fn unmap(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
-        let begin = io.lba.div_ceil(PAGE_SECTORS);
-        let end = (io.lba + u64::from(io.sectors)) / PAGE_SECTORS;
+        let begin = io.lba.div_ceil(1 << self.page_shift);
+        let end = io.lba + u64::from(io.sectors);
+        let end = if self.cuts_page(end) {
+            end >> self.page_shift
+        } else {
+            end.div_ceil(1 << self.page_shift)
+        };
         if end <= begin {
             return from;
         }
@@ -243,10 +252,10 @@ impl Device {
         io: Io,
         stages: &mut Stages,
     ) -> Result<Nanos, DeviceError> {
-        let (first, last) = touched(io);
+        let (first, last) = self.touched(io);
         let end = io.lba + u64::from(io.sectors);
-        let cut_first = !io.lba.is_multiple_of(PAGE_SECTORS);
-        let cut_last = !(end.is_multiple_of(PAGE_SECTORS) || (cut_first && first == last));
+        let cut_first = self.cuts_page(io.lba);
+        let cut_last = self.cuts_page(end) && !(cut_first && first == last);
         let edges = u64::from(cut_first) + u64::from(cut_last);
         let passed = self.write_pass(from, edges, stages);
         let mut clock = self.unmap(passed, io, stages);
@@ -258,9 +267,16 @@ impl Device {
                     clock = self.store(stream, clock, lpn, 1, stages)?;
                 }
             }
+            self.host_4k += edges;
             self.gc.follow_write(edges, &mut self.flash, &mut self.controller)?;
         }
         self.controller.flash_core().close_command();
         Ok(clock)
     }
+}
+
+/// Pieces of 4 KiB that an I/O touches.
+#[inline(always)]
+fn frames_touched(io: Io) -> u64 {
+    (io.lba + u64::from(io.sectors)).div_ceil(1 << SHIFT_4K) - (io.lba >> SHIFT_4K)
 }

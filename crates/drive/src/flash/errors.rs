@@ -5,7 +5,6 @@ use drivebay_units::{Nanos, Ppa};
 use super::{Flash, NO_WAIT, ReadParts};
 use crate::nand::ReadTimes;
 use crate::reliability::{Erased, Reliability};
-use crate::spec::PAGE_BYTES;
 use crate::superblock::Source;
 
 impl Flash {
@@ -31,7 +30,7 @@ impl Flash {
         let verdict = errors.read(index, ppa, which, self.now);
         let retry_read = errors.retry_read();
         let page = ppa.0 >> self.geometry.page_shift;
-        let bytes = u64::from(which.count_ones()) * PAGE_BYTES;
+        let bytes = u64::from(which.count_ones()) * self.geometry.unit_bytes();
         let mut clock = from;
         for _ in 0..verdict.retries {
             // Copies made while idle were read before the command that has come now.

@@ -2,7 +2,7 @@
 //!
 //! Two flat tables: `map` (page to physical address, plus one; 0 is unmapped) and `back` (physical address to
 //! page). An address holds valid data exactly when `map[back[ppa]]` points to it, so there is no bitmap: 8.3
-//! bytes per 4 KiB for a drive with 7 % spare. Addresses are numbered superblock by superblock, and inside one
+//! bytes per page (mapping unit) for a drive with 7 % spare. Addresses are numbered superblock by superblock, and inside one
 //! striped over dies first, then planes, then pages, so that neighbours lie on different channels.
 //!
 //! Source: validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
@@ -58,7 +58,8 @@ impl Mapping {
     pub fn new(spec: &Spec) -> std::io::Result<Mapping> {
         let g = &spec.geometry;
         Ok(Mapping {
-            map: Table::new(g.user_pages as usize)?,
+            // Without superblocks nothing is ever placed.
+            map: Table::new(if g.superblocks > 0 { g.user_pages } else { 0 } as usize)?,
             back: Table::new(g.superblocks as usize * g.superblock_pages as usize)?,
             packed_flag: packed_flag(spec),
             superblock_pages: g.superblock_pages,

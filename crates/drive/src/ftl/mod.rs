@@ -1,4 +1,4 @@
-//! The flash translation layer: where each 4 KiB page lies, and where the next one goes.
+//! The flash translation layer: where each page (mapping unit) lies, and where the next one goes.
 //!
 //! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free superblocks
 //! (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims (`victims.rs`), and where a
@@ -245,7 +245,7 @@ impl Ftl {
 
     /// A superblock as results show it.
     pub fn superblock_state(&self, index: u32) -> SuperblockState {
-        let valid_pages = self.mapping.valid()[index as usize];
+        let valid_pages = self.mapping.valid()[index as usize] << self.geometry.unit_shift;
         let Superblock { state, erases, slc_erases, slc, .. } = *self.superblock(index);
         SuperblockState { state, valid_pages, erases, slc_erases, slc }
     }
@@ -603,7 +603,7 @@ impl Ftl {
         full.min_by_key(|(_, (s, valid))| (**valid > 0, s.sealed)).map(|(index, _)| index)
     }
 
-    /// 4 KiB pages of data that the cache can hold at most just now, and the valid ones in it.
+    /// Pages of data that the cache can hold at most just now, and the valid ones in it.
     pub fn cache_pages(&self, reserve: usize) -> (u64, u64) {
         self.slc.capacity(&self.placement, &self.superblocks, self.mapping.valid(), reserve)
     }

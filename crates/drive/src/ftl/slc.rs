@@ -101,7 +101,7 @@ impl SlcBlocks {
         (self.dynamic, self.sealed) = in_use(blocks);
     }
 
-    /// 4 KiB pages of data that the cache can hold at most just now, and the valid ones in it.
+    /// Pages of data that the cache can hold at most just now, and the valid ones in it.
     pub fn capacity(
         &self,
         placement: &Placement,

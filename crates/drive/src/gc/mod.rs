@@ -51,7 +51,7 @@ impl Gc {
         *self = Gc { copied_pages: self.copied_pages, ..Gc::new(spec) };
     }
 
-    /// 4 KiB pages copied so far, by folding as well.
+    /// Pages copied so far, by folding as well.
     pub fn copied_pages(&self) -> u64 {
         self.copied_pages
     }

@@ -1,4 +1,4 @@
-//! Probability that 4 KiB cannot be decoded, as a function of the raw bit error rate: a table.
+//! Probability that a page cannot be decoded, as a function of the raw bit error rate: a table.
 //!
 //! Wrong bits of a codeword are Poisson (the rate is small); the rate of a page is the middle page's
 //! times a lognormal factor. The table is even in the rate's logarithm, so the factor is a shift.
@@ -55,7 +55,7 @@ impl Curve {
         Curve { fails: (0..POINTS).map(mean).collect(), ..*self }
     }
 
-    /// Probability that 4 KiB cannot be decoded if the middle page has this rate.
+    /// Probability that a page cannot be decoded if the middle page has this rate.
     pub fn fails(&self, rate: f64) -> f64 {
         if rate < RATE_MIN { 0.0 } else { self.at(log(rate)) }
     }

@@ -54,11 +54,11 @@ pub struct Costs {
     pub host_core: Nanos,
     /// Flash core, per read command.
     pub read_command: Nanos,
-    /// Flash core, per 4 KiB read.
+    /// Flash core, per page (mapping unit) read.
     pub read_page: Nanos,
     /// Flash core, per write command.
     pub write_command: Nanos,
-    /// Flash core, per 4 KiB written.
+    /// Flash core, per page (mapping unit) written.
     pub write_page: Nanos,
     /// Flash core, per extent copied.
     pub copy_extent: Nanos,
@@ -86,7 +86,7 @@ impl Costs {
 
 /// What they cost without throttling.
 pub(super) fn costs(raw: &RawSpec) -> Costs {
-    let (c, g) = (&raw.controller, &raw.gc);
+    let (c, g) = (&raw.controller, raw.gc());
     Costs {
         host_core: c.host_core_us.micros(),
         read_command: c.read_command_us.micros(),

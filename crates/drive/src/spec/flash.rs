@@ -6,18 +6,22 @@ use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
 use super::key::{Key, Number, Numbers, SpecError, nanos};
 use super::schema::{RawSpec, RawVariation};
 
-/// Geometry, counted in 4 KiB pages where not said otherwise.
+/// Geometry, counted in mapping units ("pages": 4 KiB on most drives) where not said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
-    /// Pages that the host can address.
+    /// Sectors that the host can address.
+    pub user_sectors: u64,
+    /// Pages that hold them; the last may be used in part.
     pub user_pages: u32,
+    /// log2 of 4 KiB in a page.
+    pub unit_shift: u32,
     /// Pages of a superblock: one block of every plane of every die.
     pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
     /// Bad superblocks, and as many as parity takes the space of.
     pub bad_superblocks: u32,
-    /// log2 of 4 KiB pages in a flash page.
+    /// log2 of pages in a flash page.
     pub page_shift: u32,
     /// log2 of dies.
     pub die_shift: u32,
@@ -75,10 +79,29 @@ impl Geometry {
         u64::from(self.dies()) << self.plane_shift
     }
 
+    /// Bytes of a page: of a mapping unit.
+    #[inline(always)]
+    #[must_use]
+    pub fn unit_bytes(&self) -> u64 {
+        PAGE_BYTES << self.unit_shift
+    }
+
     /// Bytes of a flash page.
     #[must_use]
     pub fn flash_page_bytes(&self) -> u64 {
-        PAGE_BYTES << self.page_shift
+        self.unit_bytes() << self.page_shift
+    }
+
+    /// Megabytes as pages, to the nearest.
+    #[must_use]
+    pub fn pages_of(&self, mb: f64) -> u64 {
+        (mb * 1e6 / self.unit_bytes() as f64).round() as u64
+    }
+
+    /// Pages as megabytes.
+    #[must_use]
+    pub fn mb_of(&self, pages: u64) -> u64 {
+        pages * self.unit_bytes() / 1_000_000
     }
 }
 
@@ -162,35 +185,58 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let hint = "pages under 4 KiB are not modelled; use 4";
         return Err(SpecError::out("nand.page_kib", page_kib, "4, 8, 16, 32 or 64", hint));
     }
+    for (field, count) in
+        [("nand.channels", channels), ("nand.dies_per_channel", n.dies_per_channel.value)]
+    {
+        if !count.is_power_of_two() {
+            let hint = format!("use {}", count.next_power_of_two());
+            return Err(SpecError::out(field, count, "a power of two", &hint));
+        }
+    }
+    let unit_kib = raw.controller.mapping_unit_kib.as_ref().map_or(4, |unit| unit.value);
+    if unit_kib < 4 || unit_kib > page_kib {
+        let hint = "a unit is one piece of a flash page; leave it out for 4 KiB";
+        let allowed = format!("4 KiB to a flash page: {page_kib}");
+        return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
+    }
+    if unit_kib > 4 && raw.compression.is_some() {
+        let hint = "leave out one of both: pages that shrink are mapped by 4 KiB";
+        let allowed = "4 beside [compression]";
+        return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
+    }
+    let unit_sectors = unit_kib * 2;
     let blocks = n.blocks_per_plane.value;
     n.bad_superblocks.check("nand.bad_superblocks", (0..=blocks - 4).into())?;
     let dies = channels * n.dies_per_channel.value;
-    let superblock_pages = dies * planes * n.pages_per_block.value * (page_kib / 4);
+    let superblock_pages = dies * planes * n.pages_per_block.value * (page_kib / unit_kib);
     let pages_max = u64::from(u32::MAX) - 1;
     if superblock_pages * blocks > pages_max {
-        let given = format!("{} GiB of flash", superblock_pages * blocks / 262_144);
-        let hint = "use fewer dies or blocks";
-        return Err(SpecError::out("nand", given, "at most 16 TiB of flash", hint));
+        let given = format!("{} GiB of flash", (superblock_pages * blocks * unit_kib) >> 20);
+        let hint = "use fewer dies or blocks, or a larger controller.mapping_unit_kib";
+        let allowed = format!("at most {} TiB of flash", unit_kib * 4);
+        return Err(SpecError::out("nand", given, allowed, hint));
     }
     let sectors = raw.drive.capacity_sectors.value;
     if !sectors.is_multiple_of(8) {
         let hint = format!("use {}", sectors / 8 * 8);
         return Err(SpecError::out("drive.capacity_sectors", sectors, "a multiple of 8", &hint));
     }
-    if sectors / 8 >= superblock_pages * blocks {
+    let flash_sectors = superblock_pages * blocks * unit_sectors;
+    if sectors >= flash_sectors {
         let hint = "add flash (nand.blocks_per_plane), or offer less capacity";
-        let allowed =
-            format!("less than the flash holds: {} sectors", superblock_pages * blocks * 8);
+        let allowed = format!("less than the flash holds: {flash_sectors} sectors");
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
     let good = blocks - n.bad_superblocks.value;
     let parity = n.parity_stripe_pages.as_ref().map_or(0, |stripe| good.div_ceil(stripe.value));
     Ok(Geometry {
-        user_pages: (sectors / 8) as u32,
+        user_sectors: sectors,
+        user_pages: sectors.div_ceil(unit_sectors) as u32,
+        unit_shift: (unit_kib / 4).ilog2(),
         superblock_pages: superblock_pages as u32,
         superblocks: blocks as u32,
         bad_superblocks: (n.bad_superblocks.value + parity) as u32,
-        page_shift: (page_kib / 4).ilog2(),
+        page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
         channel_mask: (channels - 1) as u32,
@@ -210,8 +256,8 @@ pub(super) fn check_spare(
     let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
-        let superblock_mb = u64::from(geometry.superblock_pages) * PAGE_BYTES / 1_000_000;
-        let given = format!("{} MB of spare flash", spare * PAGE_BYTES / 1_000_000);
+        let superblock_mb = geometry.mb_of(u64::from(geometry.superblock_pages));
+        let given = format!("{} MB of spare flash", geometry.mb_of(spare));
         let allowed = format!(
             "at least {} superblocks of {superblock_mb} MB (two frontiers, the reserve, one to gain)",
             reserve + 3
@@ -284,7 +330,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
 }
 
 pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, SpecError> {
-    let kib = raw.write_buffer.size_kib.value;
+    let kib = raw.write_buffer().size_kib.value;
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let pages = kib * 1024 / geometry.flash_page_bytes();
     if pages < 2 * row {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use drivebay_units::Nanos;
 
-use super::constants::PAGE_BYTES;
 use super::flash::{Geometry, NandTiming};
 use super::key::SpecError;
 use super::schema::RawSpec;
@@ -116,12 +115,13 @@ pub struct Idle {
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
-    let Some(idle) = &raw.gc.idle else {
+    let Some(idle) = &raw.gc().idle else {
         return Ok(None);
     };
     let spare = geometry.usable_pages() - u64::from(geometry.user_pages);
-    if idle.free_mb.pages() > spare {
-        let most = spare * PAGE_BYTES / 1_000_000;
+    let free = geometry.pages_of(idle.free_mb.value);
+    if free > spare {
+        let most = geometry.mb_of(spare);
         let hint = "a full drive never has more free space than it has spare flash";
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(SpecError::out("gc.idle.free_mb", idle.free_mb.value, allowed, hint));
@@ -129,7 +129,7 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     let valid = idle.valid_max_percent.as_ref().map_or(1.0, |most| most.value / 100.0);
     Ok(Some(Idle {
         after: idle.after_ms.millis(),
-        free: idle.free_mb.pages(),
+        free,
         given_min: ((1.0 - valid) / valid * 65536.0) as u64,
     }))
 }
@@ -142,13 +142,13 @@ pub(super) fn check_host_frontiers(
 ) -> Result<bool, SpecError> {
     let field = "gc.host_frontiers";
     let words = [("one", false), ("by-lifespan", true)];
-    let word = raw.gc.host_frontiers.as_ref();
+    let word = raw.gc().host_frontiers.as_ref();
     let split = word.map(|word| word.one_of(field, &words)).transpose()?.unwrap_or(false);
     let cannot = shared || raw.slc_cache.is_some();
     if by_plugin && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or use a policy without place_write";
         let allowed = "a policy without place_write beside a shared frontier or an SLC cache, which do not keep data apart";
-        let given = raw.gc.plugin.as_ref().map_or("", |plugin| &plugin.value);
+        let given = raw.gc().plugin.as_ref().map_or("", |plugin| &plugin.value);
         return Err(SpecError::out("gc.plugin", format!("\"{given}\""), allowed, hint));
     }
     if split && cannot {
@@ -169,14 +169,14 @@ pub(super) fn check_policy(
     let choices = [
         ("greedy", Policy::Greedy),
         ("fifo", Policy::Fifo),
-        ("d-choices", Policy::Choices(raw.gc.choices.value as u32)),
+        ("d-choices", Policy::Choices(raw.gc().choices.value as u32)),
         ("cost-benefit", Policy::CostBenefit),
     ];
-    let policy = raw.gc.victim_policy.one_of("gc.victim_policy", &choices)?;
-    let idle = raw.gc.idle.as_ref().and_then(|idle| idle.policy.as_ref());
+    let policy = raw.gc().victim_policy.one_of("gc.victim_policy", &choices)?;
+    let idle = raw.gc().idle.as_ref().and_then(|idle| idle.policy.as_ref());
     let idle = idle.map(|word| word.one_of("gc.idle.policy", &choices)).transpose()?;
     let frontiers = [("separate", false), ("shared", true)];
-    let shared = raw.gc.frontiers.one_of("gc.frontiers", &frontiers)?;
+    let shared = raw.gc().frontiers.one_of("gc.frontiers", &frontiers)?;
     Ok(if by_plugin { (Policy::Plugin, None, shared) } else { (policy, idle, shared) })
 }
 
@@ -188,7 +188,7 @@ pub(super) fn check_plugin(
     pacing: &PacingSpec,
     code: Option<Arc<dyn PolicyPlugin>>,
 ) -> Result<Option<PluginSpec>, SpecError> {
-    let Some(named) = &raw.gc.plugin else { return Ok(None) };
+    let Some(named) = &raw.gc().plugin else { return Ok(None) };
     let Some(code) = code.filter(|code| code.name() == named.value) else {
         let hint = "load it: --policy FILE, or drivebay.load_policy(\"FILE\")";
         let allowed = "a policy plug-in that is loaded";
@@ -205,7 +205,7 @@ pub(super) fn check_plugin(
         target_free_pages: pacing.target_free,
         superblock_pages: geometry.superblock_pages,
         superblocks: geometry.ordinary_superblocks(),
-        reserve_superblocks: raw.gc.reserve_superblocks.value as u32,
+        reserve_superblocks: raw.gc().reserve_superblocks.value as u32,
         ..DriveView::default()
     };
     let words = code.state_bytes(&drive).div_ceil(8);
@@ -218,11 +218,11 @@ pub(super) fn check_plugin(
 }
 
 pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {
-    let c = &raw.gc;
-    let spare = geometry.usable_pages() - u64::from(geometry.user_pages);
-    let start_free = spare.saturating_sub(c.threshold_mb.pages());
+    let c = raw.gc();
+    let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
+    let start_free = spare.saturating_sub(geometry.pages_of(c.threshold_mb.value));
     // With less than the target to begin with, the loop only knows what is below it.
-    let target_free = c.target_mb.pages().min(start_free);
+    let target_free = geometry.pages_of(c.target_mb.value).min(start_free);
     PacingSpec::new(
         start_free,
         target_free,

@@ -8,8 +8,6 @@ use std::ops::RangeInclusive;
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};
 
-use super::constants::PAGE_BYTES;
-
 /// Why a profile was refused. Shown as `error:`; what follows the line break as `hint:`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -245,11 +243,6 @@ impl Number {
     /// Milliseconds as time.
     pub fn millis(&self) -> Nanos {
         nanos(self.value * 1000.0)
-    }
-
-    /// Megabytes as mapped pages, to the nearest.
-    pub fn pages(&self) -> u64 {
-        (self.value * 1e6 / PAGE_BYTES as f64).round() as u64
     }
 
     /// A rate in megabytes per second as femtoseconds per byte.

@@ -13,6 +13,7 @@ mod gc;
 mod host;
 mod host_interface;
 mod identify;
+mod in_place;
 mod key;
 mod link;
 mod map_cache;
@@ -26,7 +27,7 @@ mod thermal;
 
 use std::sync::Arc;
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::policy_plugin::{PluginSpec, PolicyPlugin};
 use crate::victim_policy::VictimPolicy;
@@ -41,6 +42,7 @@ pub use gc::{Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
 pub use identify::{Identify, PowerState};
+pub use in_place::InPlaceSpec;
 pub use key::SpecError;
 pub use link::{LinkSpec, SataFrames};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
@@ -126,6 +128,8 @@ pub struct Spec {
     /// For how long nothing must have been asked of the flash core before it works for itself; none if it
     /// never does.
     pub idle_after: Option<Nanos>,
+    /// The media in place of flash, if it is written in place.
+    pub in_place: Option<InPlaceSpec>,
     /// How data is compressed, if it is.
     pub compression: Option<Compression>,
 }
@@ -184,10 +188,16 @@ impl Spec {
     }
 
     /// Derives the model's numbers from a profile that is checked; `plugin`: the one that it names.
-    fn check(raw: RawSpec, plugin: Option<Arc<dyn PolicyPlugin>>) -> Result<Spec, SpecError> {
-        raw.check("", ())?;
-        check_name(&raw.drive.name)?;
-        let mut geometry = flash::check_geometry(&raw)?;
+    fn check(given: RawSpec, plugin: Option<Arc<dyn PolicyPlugin>>) -> Result<Spec, SpecError> {
+        given.check("", ())?;
+        check_name(&given.drive.name)?;
+        let in_place = in_place::check_in_place(&given)?;
+        let raw = if in_place.is_some() { in_place::filled_in(&given) } else { given.clone() };
+        check_sections(&raw)?;
+        let mut geometry = match in_place {
+            Some(_) => in_place::check_geometry(&raw)?,
+            None => flash::check_geometry(&raw)?,
+        };
         let mut nand = flash::check_nand(&raw)?;
         let slc_cache = (raw.slc_cache.as_ref())
             .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
@@ -200,10 +210,12 @@ impl Spec {
         let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
         let (policy, idle_policy, shared_frontier) =
             gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
-        let reserve = raw.gc.reserve_superblocks.value;
+        let reserve = raw.gc().reserve_superblocks.value;
         let by_plugin = decides.is_some_and(|decides| decides.frontier);
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
-        flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
+        if in_place.is_none() {
+            flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
+        }
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
         let host = host::check_host(&raw, protocol)?;
         let link = link::check_link(&raw, protocol)?;
@@ -233,13 +245,13 @@ impl Spec {
             energy,
             thermal,
             reserve_superblocks: reserve as u32,
-            ignore_flush: is_set(&raw.write_buffer.ignore_flush),
+            ignore_flush: is_set(&raw.write_buffer().ignore_flush),
             coalesces: check_coalesces(&raw)?,
-            power_loss_protection: is_set(&raw.write_buffer.power_loss_protection),
+            power_loss_protection: is_set(&raw.write_buffer().power_loss_protection),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_journal: raw.map_journal.as_ref().map(journal),
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
-            read_ahead: raw.read_ahead.as_ref().map(read_ahead::read_ahead),
+            read_ahead: raw.read_ahead.as_ref().map(|raw| read_ahead::read_ahead(raw, &geometry)),
             slc_cache,
             compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
@@ -249,7 +261,8 @@ impl Spec {
             idle_policy,
             shared_frontier,
             by_lifespan,
-            raw,
+            in_place,
+            raw: given,
         })
     }
 
@@ -280,10 +293,10 @@ impl Spec {
         usize::from(!self.shared_frontier)
     }
 
-    /// User capacity in bytes, in whole mapped pages.
+    /// User capacity in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {
-        u64::from(self.geometry.user_pages) * PAGE_BYTES
+        self.geometry.user_sectors * SECTOR_BYTES
     }
 }
 
@@ -296,10 +309,22 @@ fn optional<R, S>(
     raw.as_ref().map(|raw| check(raw, geometry)).transpose()
 }
 
+/// What only media that is written in place can do without.
+fn check_sections(raw: &RawSpec) -> Result<(), SpecError> {
+    for (field, missing) in [("gc", raw.gc.is_none()), ("write_buffer", raw.write_buffer.is_none())]
+    {
+        if missing {
+            let problem = format!("missing field `{field}`");
+            return Err(SpecError::Malformed { field: field.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
+
 /// Whether data is replaced in the buffer. A flush must then not be told before what was replaced is safe, which
 /// protection gives and this model has no other means for.
 fn check_coalesces(raw: &RawSpec) -> Result<bool, SpecError> {
-    let buffer = &raw.write_buffer;
+    let buffer = raw.write_buffer();
     let coalesces = is_set(&buffer.coalesces);
     if coalesces && !is_set(&buffer.power_loss_protection) {
         let hint = "set write_buffer.power_loss_protection, or leave this out";

@@ -1,6 +1,6 @@
 //! Reading ahead: `[read_ahead]`, optional.
 
-use super::constants::PAGE_BYTES;
+use super::flash::Geometry;
 use super::schema::RawReadAhead;
 
 /// How far and for how many streams.
@@ -12,9 +12,9 @@ pub struct ReadAheadSpec {
     pub streams: u32,
 }
 
-pub(super) fn read_ahead(raw: &RawReadAhead) -> ReadAheadSpec {
+pub(super) fn read_ahead(raw: &RawReadAhead, geometry: &Geometry) -> ReadAheadSpec {
     ReadAheadSpec {
-        window_pages: (raw.window_kib.value * 1024 / PAGE_BYTES) as u32,
+        window_pages: (raw.window_kib.value * 1024 / geometry.unit_bytes()).max(1) as u32,
         streams: raw.streams.value as u32,
     }
 }

@@ -6,7 +6,6 @@
 
 use drivebay_units::Nanos;
 
-use super::constants::PAGE_BYTES;
 use super::flash::Geometry;
 use super::key::SpecError;
 use super::schema::RawReliability;
@@ -33,7 +32,7 @@ pub struct ReliabilitySpec {
     pub rate: ErrorRate,
     /// Bits of a codeword's data.
     pub codeword_bits: u32,
-    /// Codewords of 4 KiB.
+    /// Codewords of a page.
     pub codewords: u32,
     /// Wrong bits that a codeword may have.
     pub correctable_bits: u32,
@@ -87,7 +86,7 @@ pub(super) fn check_reliability(
             page_spread: raw.page_spread.value,
         },
         codeword_bits: codeword_bytes as u32 * 8,
-        codewords: (PAGE_BYTES / codeword_bytes) as u32,
+        codewords: (geometry.unit_bytes() / codeword_bytes) as u32,
         correctable_bits: raw.correctable_bits.value as u32,
         retries_max: raw.retries_max.value as u32,
         retry_gain: raw.retry_gain.value,

@@ -44,12 +44,12 @@ sections! {
         link: RawLink,
         /// The controller's cores and data path.
         controller: RawController,
-        /// The write buffer.
-        write_buffer: RawWriteBuffer,
+        /// The write buffer; every drive has one but those whose media is written in place.
+        write_buffer: Option<RawWriteBuffer>,
         /// The flash.
         nand: RawNand,
-        /// Garbage collection.
-        gc: RawGc,
+        /// Garbage collection; every drive has it but those whose media is written in place.
+        gc: Option<RawGc>,
         /// The map's journal; none if it is left out.
         map_journal: Option<RawMapJournal>,
         /// Energy per operation.
@@ -88,7 +88,7 @@ sections! {
         /// Model number.
         model: Word,
         /// User capacity in sectors of 512 B.
-        capacity_sectors: Whole = 2048..=1 << 35,
+        capacity_sectors: Whole = 2048..=1 << 37,
         /// Form factor.
         form_factor: Word,
         /// Controller's name.
@@ -216,12 +216,15 @@ sections! {
         host_core_us: Number = MICROS,
         /// Flash core, per read command.
         read_command_us: Number = MICROS,
-        /// Flash core, per 4 KiB read from flash: the command to the die.
+        /// Flash core, per mapping unit read from flash: the command to the die.
         read_page_us: Number = MICROS,
         /// Flash core, per write command.
         write_command_us: Number = MICROS,
-        /// Flash core, per 4 KiB written.
+        /// Flash core, per mapping unit written.
         write_page_us: Number = MICROS,
+        /// Data that one entry of the map stands for (mapping unit, indirection unit): 4 to 64 KiB, at most a
+        /// flash page; 4 if left out. Of a unit that is written in part the rest is read, and all of it programmed.
+        mapping_unit_kib: Option<Whole> = power_of_two(64),
         /// Data path from the link into the buffer.
         write_path_mb_per_s: Number = 1.0..=1e5,
         /// Data path from flash to the link; no limit of its own if left out.
@@ -269,10 +272,14 @@ sections! {
 
     /// Geometry and times of the flash.
     RawNand {
-        /// Channels; a power of two.
-        channels: Whole = power_of_two(64),
-        /// Dies on each channel; a power of two.
-        dies_per_channel: Whole = power_of_two(64),
+        /// Media that is written where the data lies, as 3D XPoint: no map, no erase, no garbage collection, and a write
+        /// is complete when the media has it. `read_us` and `program_us` are then the array's times for 4 KiB. Not
+        /// so if left out.
+        in_place: Option<Flag>,
+        /// Channels; a power of two, unless the media is written in place.
+        channels: Whole = 1..=64,
+        /// Dies on each channel; a power of two, unless the media is written in place.
+        dies_per_channel: Whole = 1..=64,
         /// Planes of a die; a power of two.
         planes: Whole = power_of_two(8),
         /// Blocks of a plane.
@@ -338,7 +345,7 @@ sections! {
         plugin: Option<Word>,
         /// Flash core, per run of consecutive pages copied.
         copy_extent_us: Number = MICROS,
-        /// Flash core, per page copied.
+        /// Flash core, per page (mapping unit) copied.
         copy_page_us: Number = MICROS,
         /// Spare space that may be used before garbage collection starts.
         threshold_mb: Number = MEGABYTES,
@@ -348,11 +355,11 @@ sections! {
         gain_min: Number = 0.0..=1.0,
         /// Gain with nothing free; it is one at `target_mb`.
         gain_max: Number = 1.0..=100.0,
-        /// Most that garbage collection takes of the flash core per page that the host writes.
+        /// Most that garbage collection takes of the flash core per page (mapping unit) that the host writes.
         duty_limit_us: Number = 0.0..=1e4,
         /// How many times as much it may take with nothing free; as much at `target_mb`.
         duty_growth: Number = 1.0..=100.0,
-        /// Most 4 KiB pages of a command that the duty limit counts; all if left out.
+        /// Most pages (mapping units) of a command that the duty limit counts; all if left out.
         duty_pages_max: Option<Whole> = 1..=1 << 19,
         /// Free superblocks that only garbage collection in the foreground may use.
         reserve_superblocks: Whole = 1..=1 << 20,
@@ -671,5 +678,19 @@ sections! {
         exit_us: Number = 0.0..=4e9,
         /// Whether it serves I/O.
         operational: Flag,
+    }
+}
+
+impl RawSpec {
+    /// Garbage collection, on a drive of flash.
+    #[must_use]
+    pub fn gc(&self) -> &RawGc {
+        self.gc.as_ref().expect("checked: flash has [gc]")
+    }
+
+    /// The write buffer, on a drive of flash.
+    #[must_use]
+    pub fn write_buffer(&self) -> &RawWriteBuffer {
+        self.write_buffer.as_ref().expect("checked: flash has [write_buffer]")
     }
 }

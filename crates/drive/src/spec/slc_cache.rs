@@ -5,7 +5,6 @@
 
 use drivebay_units::Nanos;
 
-use super::constants::PAGE_BYTES;
 use super::flash::{Geometry, NandTiming};
 use super::key::{Number, SpecError};
 use super::schema::RawSlcCache;
@@ -19,7 +18,7 @@ pub enum WhenFull {
     Fold,
 }
 
-/// The SLC cache, sizes in superblocks and 4 KiB pages.
+/// The SLC cache, sizes in superblocks and pages (mapping units).
 #[derive(Clone, Copy, Debug)]
 pub struct SlcCacheSpec {
     /// Pages of a superblock with one bit per cell.
@@ -59,9 +58,9 @@ pub(super) fn check_slc_cache(
     let superblock_pages = geometry.superblock_pages / rows * (rows / nand.page_types);
     let superblocks = |key: &str, size: &Number| -> Result<u64, SpecError> {
         let (mb, pages) = (size.value, u64::from(superblock_pages));
-        let count = (size.pages() + pages / 2) / pages;
+        let count = (geometry.pages_of(mb) + pages / 2) / pages;
         let most = u64::from(geometry.superblocks - geometry.bad_superblocks);
-        let one_mb = (pages * PAGE_BYTES).div_ceil(1_000_000);
+        let one_mb = (pages * geometry.unit_bytes()).div_ceil(1_000_000);
         if count > most || (count == 0 && mb > 0.0) {
             let allowed = format!("0, or {one_mb} (one superblock) to {}", most * one_mb);
             let hint = "sizes are those of the data held, at one bit per cell";
@@ -84,7 +83,7 @@ pub(super) fn check_slc_cache(
         superblock_pages,
         fixed: fixed as u32,
         dynamic_max: superblocks("dynamic_mb", &raw.dynamic_mb)? as u32,
-        keep_free: raw.keep_mb.pages(),
+        keep_free: geometry.pages_of(raw.keep_mb.value),
         program: raw.program_us.micros(),
         read: raw.read_us.micros(),
         when_full: raw.when_full.one_of("slc_cache.when_full", &when_full)?,

@@ -90,7 +90,7 @@ impl Map {
             first_page: 0,
             given_back: None,
         };
-        let policy = spec.raw.gc.victim_policy.value.as_str();
+        let policy = spec.raw.gc().victim_policy.value.as_str();
         assert!(policy == "greedy" || policy == "fifo", "the oracle knows no {policy}");
         Map {
             user: HashMap::new(),

@@ -1,0 +1,131 @@
+//! Media that is written in place: `[nand]` with `in_place`, without `[gc]` and `[write_buffer]`.
+
+use drivebay_units::Nanos;
+
+use super::flash::Geometry;
+use super::key::{Number, Sourced, SpecError, is_set, nanos};
+use super::schema::{RawGc, RawSpec, RawWriteBuffer};
+
+/// Dies, channels and times of the media.
+#[derive(Clone, Copy, Debug)]
+pub struct InPlaceSpec {
+    /// Dies on all channels; any number.
+    pub dies: u32,
+    /// Channels; any number.
+    pub channels: u32,
+    /// The array's part of a read of 4 KiB.
+    pub read: Nanos,
+    /// The array's part of a write of 4 KiB.
+    pub write: Nanos,
+    /// Channel, femtoseconds per byte.
+    pub channel_fs_per_byte: u64,
+}
+
+pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecError> {
+    let n = &raw.nand;
+    if !is_set(&n.in_place) {
+        return Ok(None);
+    }
+    let refused: [(&str, bool); 12] = [
+        ("gc", raw.gc.is_some()),
+        ("write_buffer", raw.write_buffer.is_some()),
+        ("slc_cache", raw.slc_cache.is_some()),
+        ("map_cache", raw.map_cache.is_some()),
+        ("map_journal", raw.map_journal.is_some()),
+        ("read_ahead", raw.read_ahead.is_some()),
+        ("compression", raw.compression.is_some()),
+        ("reliability", raw.reliability.is_some()),
+        ("wear_leveling", raw.wear_leveling.is_some()),
+        ("controller.half_duplex", raw.controller.half_duplex.is_some()),
+        ("controller.admission", raw.controller.admission.is_some()),
+        ("controller.mapping_unit_kib", raw.controller.mapping_unit_kib.is_some()),
+    ];
+    if let Some((field, _)) = refused.into_iter().find(|(_, given)| *given) {
+        let hint = "media that is written in place has no map, buffer or garbage collection";
+        return Err(SpecError::out(field, "given", "left out with nand.in_place", hint));
+    }
+    let dies = n.channels.value * n.dies_per_channel.value;
+    let simple = [
+        ("nand.planes", n.planes.value, 1),
+        ("nand.page_kib", n.page_kib.value, 4),
+        ("nand.bad_superblocks", n.bad_superblocks.value, 0),
+        ("nand.program_us", n.program_us.value.len() as u64, 1),
+    ];
+    if let Some((field, given, wanted)) =
+        simple.into_iter().find(|(_, given, wanted)| given != wanted)
+    {
+        let hint = "such media has no planes, pages of 4 KiB and one time of writing";
+        return Err(SpecError::out(field, given, wanted.to_string(), hint));
+    }
+    if dies < 2 {
+        let hint = "give nand.dies_per_channel or nand.channels";
+        return Err(SpecError::out("nand", "one die", "two dies or more", hint));
+    }
+    Ok(Some(InPlaceSpec {
+        dies: dies as u32,
+        channels: n.channels.value as u32,
+        read: Number::micros(&n.read_us),
+        write: nanos(n.program_us.value[0]),
+        channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
+    }))
+}
+
+/// Only what the host can address: nothing is ever placed elsewhere.
+pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
+    let n = &raw.nand;
+    let dies = n.channels.value * n.dies_per_channel.value;
+    let media_sectors = dies * n.blocks_per_plane.value * n.pages_per_block.value * 8;
+    let sectors = raw.drive.capacity_sectors.value;
+    if !sectors.is_multiple_of(8) || sectors > media_sectors.min(u64::from(u32::MAX) * 8) {
+        let allowed = format!("a multiple of 8, at most what the media holds: {media_sectors}");
+        let hint = "add media (nand.blocks_per_plane), or offer less capacity";
+        return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
+    }
+    Ok(Geometry {
+        user_sectors: sectors,
+        user_pages: (sectors / 8) as u32,
+        // Divided by, though there is none.
+        superblock_pages: 2,
+        superblocks: 0,
+        bad_superblocks: 0,
+        unit_shift: 0,
+        page_shift: 0,
+        die_shift: 0,
+        plane_shift: 0,
+        channel_mask: 0,
+        slc_superblocks: 0,
+    })
+}
+
+/// The profile with a `[gc]` and a `[write_buffer]` that do nothing, for what is derived from them.
+pub(super) fn filled_in(raw: &RawSpec) -> RawSpec {
+    let gc = RawGc {
+        victim_policy: unused("greedy".to_owned()),
+        choices: unused(1),
+        frontiers: unused("separate".to_owned()),
+        host_frontiers: None,
+        plugin: None,
+        copy_extent_us: unused(0.0),
+        copy_page_us: unused(0.0),
+        threshold_mb: unused(0.0),
+        target_mb: unused(0.0),
+        gain_min: unused(0.0),
+        gain_max: unused(1.0),
+        duty_limit_us: unused(0.0),
+        duty_growth: unused(1.0),
+        duty_pages_max: None,
+        reserve_superblocks: unused(1),
+        idle: None,
+    };
+    let buffer = RawWriteBuffer {
+        size_kib: unused(8),
+        ignore_flush: None,
+        coalesces: None,
+        power_loss_protection: None,
+    };
+    RawSpec { gc: Some(gc), write_buffer: Some(buffer), ..raw.clone() }
+}
+
+fn unused<V>(value: V) -> Sourced<V> {
+    Sourced { value, source: "not used".to_owned(), range: None }
+}
