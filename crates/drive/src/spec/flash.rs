@@ -189,7 +189,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         [("nand.channels", channels), ("nand.dies_per_channel", n.dies_per_channel.value)]
     {
         if !count.is_power_of_two() {
-            let hint = format!("use {}", count.next_power_of_two());
+            let next = count.next_power_of_two();
+            let hint = format!("use {} or {next}", next / 2);
             return Err(SpecError::out(field, count, "a power of two", &hint));
         }
     }

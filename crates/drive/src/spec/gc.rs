@@ -94,12 +94,15 @@ pub struct WearLeveling {
     pub dynamic: bool,
     /// Largest difference of erases between superblocks that is left alone; 0 for any.
     pub spread_max: u32,
+    /// One of so many victims is the least worn superblock, whatever it holds; 0 for none.
+    pub one_in: u32,
 }
 
 pub(super) fn wear_leveling(raw: &RawSpec) -> WearLeveling {
     raw.wear_leveling.as_ref().map_or_else(WearLeveling::default, |w| WearLeveling {
         dynamic: w.dynamic.value,
         spread_max: w.spread_max.value as u32,
+        one_in: w.static_one_in.as_ref().map_or(0, |one_in| one_in.value as u32),
     })
 }
 

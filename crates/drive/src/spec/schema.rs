@@ -385,6 +385,9 @@ sections! {
         /// Static: data is moved out of the superblock with the fewest erases when it is so many behind the
         /// one with the most; 0 for never.
         spread_max: Whole = 0..=1 << 20,
+        /// Static at a fixed share: one of so many victims is the superblock with the fewest erases, whatever it
+        /// holds; none if left out.
+        static_one_in: Option<Whole> = 2..=1 << 20,
     }
 
     /// Garbage collection in idle time.
