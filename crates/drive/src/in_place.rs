@@ -2,8 +2,8 @@
 //!
 //! Sources: Intel Optane SSD DC P4800X: seven channels of four dies, no DRAM, a write is complete when the media has
 //! it (AnandTech 11209 and 11953, 2017). Model: 4 KiB lie on one die, neighbours on dies of different
-//! channels; a die does one thing at a time, reads and writes in the order in which they come; data moves over
-//! the channel before a write and after a read. guess: that 4 KiB are not spread over several dies.
+//! channels; or they are spread over dies of several channels, which then work as one. A die does one thing at a time,
+//! reads and writes in the order in which they come; data moves over the channel before a write and after a read.
 //! Left out: moves for wear levelling, the refresh of what was read often, errors of the media.
 
 use drivebay_units::{Divider, Nanos};

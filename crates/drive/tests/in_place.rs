@@ -76,6 +76,17 @@ fn dies_are_the_limit_and_nothing_is_collected() {
     }
 }
 
+/// Spread over all channels, 4 KiB take a seventh of the transfer, and four accesses go on at a time.
+#[test]
+fn pieces_can_be_spread_over_channels() {
+    let spread = profile().with("nand.spread_dies", 7);
+    let served = spread.device().submit(Nanos(50_000), page(Op::Read, 5)).expect("served");
+    assert_eq!(served.stages.of(Stage::Nand), Nanos(7_000));
+    assert_eq!(served.stages.of(Stage::Channel), Nanos(585));
+    let most = rate(&mut spread.device(), 64, random(Op::Read, 1));
+    assert!((most / (4.0 / 7e-6) - 1.0).abs() < 0.05, "{most}");
+}
+
 /// A part of 4 KiB is read before it is written: a time of reading and a transfer more.
 #[test]
 fn a_part_is_read_before_it_is_written() {
@@ -141,6 +152,7 @@ fn what_such_media_has_not_is_refused() {
         (profile().set("nand.page_kib", 16), "nand.page_kib"),
         (profile().map_cache(64, 0, 0.0), "map_cache"),
         (profile().set("drive.capacity_sectors", 1_i64 << 32), "drive.capacity_sectors"),
+        (profile().with("nand.spread_dies", 2), "nand.spread_dies"),
         (Profile::sm951().without("gc"), "gc"),
         (Profile::sm951().without("write_buffer"), "write_buffer"),
         (Profile::sm951().set("nand.channels", 7), "nand.channels"),

@@ -1,7 +1,7 @@
 //! Mapping units above 4 KiB: whole units cost what 4 KiB pages in the same places do; parts are read-modify-write.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one};
-use drivebay_drive::{Device, Io, Op, Spec};
+use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::{Nanos, Rng};
 
 const UNIT_SECTORS: u64 = 32;
@@ -171,11 +171,31 @@ fn a_cut_loses_whole_units_and_a_state_comes_back() {
     device.ftl().check_invariants();
 }
 
+/// A unit of 32 KiB lies on both planes, which read together: one array time, twice the transfer.
+#[test]
+fn a_unit_larger_than_a_flash_page_lies_on_planes_that_work_together() {
+    let mut device = profile(32).set("nand.channel_mb_per_s", 400.0).device();
+    let wide = |op, number: u64| Io { op, lba: number * 64, sectors: 64 };
+    one_by_one(&mut device, (0..3000).map(|number| wide(Op::Write, number)));
+    device.idle_until(device.now().after(Nanos::millis(100)));
+    let before = device.counters();
+    let served = device.submit(device.now(), wide(Op::Read, 40)).expect("served");
+    assert_eq!(device.counters().page_reads - before.page_reads, 1);
+    assert_eq!(served.stages.of(Stage::Nand), device.spec().nand.read);
+    assert_eq!(served.stages.of(Stage::Channel), Nanos(32_768 * 1000 / 400));
+    device.idle_until(served.done.after(Nanos::millis(10)));
+    let before = device.counters();
+    one_by_one(&mut device, [Io { op: Op::Write, lba: 64, sectors: 8 }]);
+    let after = device.counters();
+    assert_eq!(after.placed_pages - before.placed_pages, 8);
+    device.ftl().check_invariants();
+}
+
 #[test]
 fn units_that_cannot_be_are_refused() {
-    for unit_kib in [2, 12, 32, 128] {
+    for unit_kib in [2, 12, 64, 128] {
         let text = profile(unit_kib).0.to_string();
-        let error = Spec::from_toml(&text).map(|_| ()).expect_err("not a piece of a flash page");
+        let error = Spec::from_toml(&text).map(|_| ()).expect_err("no unit");
         assert!(error.to_string().starts_with("controller.mapping_unit_kib"), "{error}");
     }
 }

@@ -105,8 +105,8 @@ impl Flash {
         if self.read_only {
             return 0;
         }
-        let blocks_shift = self.geometry.die_shift + self.geometry.plane_shift;
-        let blocks = |spares: u64, pages: u64| spares + (self.spendable(pages) << blocks_shift);
+        let of_superblock = u64::from(self.geometry.superblock_blocks);
+        let blocks = |spares: u64, pages: u64| spares + self.spendable(pages) * of_superblock;
         let fresh = blocks(u64::from(spare_blocks), self.geometry.usable_pages());
         let left = blocks(self.reliability().spare_blocks, self.ftl.usable_pages());
         (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8

@@ -21,7 +21,9 @@ pub struct Geometry {
     pub superblocks: u32,
     /// Bad superblocks, and as many as parity takes the space of.
     pub bad_superblocks: u32,
-    /// log2 of pages in a flash page.
+    /// Blocks of a superblock: one of every plane of every die.
+    pub superblock_blocks: u32,
+    /// log2 of pages in a flash page; flash pages of planes that a page lies across count as one.
     pub page_shift: u32,
     /// log2 of dies.
     pub die_shift: u32,
@@ -195,9 +197,10 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         }
     }
     let unit_kib = raw.controller.mapping_unit_kib.as_ref().map_or(4, |unit| unit.value);
-    if unit_kib < 4 || unit_kib > page_kib {
-        let hint = "a unit is one piece of a flash page; leave it out for 4 KiB";
-        let allowed = format!("4 KiB to a flash page: {page_kib}");
+    if unit_kib < 4 || unit_kib > page_kib * planes {
+        let hint =
+            "a unit lies on one die, in what its planes read together; leave it out for 4 KiB";
+        let allowed = format!("4 KiB to a flash page of every plane: {}", page_kib * planes);
         return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
     }
     if unit_kib > 4 && raw.compression.is_some() {
@@ -206,6 +209,9 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
     }
     let unit_sectors = unit_kib * 2;
+    // A unit larger than a flash page lies on planes that read and program together, as one with longer pages.
+    let joined = (unit_kib / page_kib).max(1);
+    let (planes, page_kib) = (planes / joined, page_kib * joined);
     let blocks = n.blocks_per_plane.value;
     n.bad_superblocks.check("nand.bad_superblocks", (0..=blocks - 4).into())?;
     let dies = channels * n.dies_per_channel.value;
@@ -237,6 +243,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         superblock_pages: superblock_pages as u32,
         superblocks: blocks as u32,
         bad_superblocks: (n.bad_superblocks.value + parity) as u32,
+        superblock_blocks: (dies * n.planes.value) as u32,
         page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),

@@ -9,9 +9,9 @@ use super::schema::{RawGc, RawSpec, RawWriteBuffer};
 /// Dies, channels and times of the media.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlaceSpec {
-    /// Dies on all channels; any number.
+    /// Dies on all channels, those that share 4 KiB as one; any number.
     pub dies: u32,
-    /// Channels; any number.
+    /// Channels, likewise; any number.
     pub channels: u32,
     /// The array's part of a read of 4 KiB.
     pub read: Nanos,
@@ -57,16 +57,24 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
         let hint = "such media has no planes, pages of 4 KiB and one time of writing";
         return Err(SpecError::out(field, given, wanted.to_string(), hint));
     }
+    let spread = n.spread_dies.as_ref().map_or(1, |dies| dies.value);
+    if !n.channels.value.is_multiple_of(spread) {
+        let allowed = format!("a divisor of the channels, {}", n.channels.value);
+        let hint = "the parts of 4 KiB lie on dies of as many channels";
+        return Err(SpecError::out("nand.spread_dies", spread, allowed, hint));
+    }
+    // Dies that work together are one that is so much faster on its channel.
+    let dies = dies / spread;
     if dies < 2 {
         let hint = "give nand.dies_per_channel or nand.channels";
         return Err(SpecError::out("nand", "one die", "two dies or more", hint));
     }
     Ok(Some(InPlaceSpec {
         dies: dies as u32,
-        channels: n.channels.value as u32,
+        channels: (n.channels.value / spread) as u32,
         read: Number::micros(&n.read_us),
         write: nanos(n.program_us.value[0]),
-        channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
+        channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte() / spread,
     }))
 }
 
@@ -87,6 +95,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         // Divided by, though there is none.
         superblock_pages: 2,
         superblocks: 0,
+        superblock_blocks: 0,
         bad_superblocks: 0,
         unit_shift: 0,
         page_shift: 0,

@@ -94,7 +94,7 @@ pub(super) fn check_reliability(
         refresh_reads,
         life_cycles: raw.block_life_cycles.value,
         life_shape: raw.block_life_shape.value,
-        superblock_blocks: geometry.dies() << geometry.plane_shift,
+        superblock_blocks: geometry.superblock_blocks,
         superblock_flash_pages,
         spare_blocks: raw.spare_blocks.value as u32,
     })

@@ -222,8 +222,8 @@ sections! {
         write_command_us: Number = MICROS,
         /// Flash core, per mapping unit written.
         write_page_us: Number = MICROS,
-        /// Data that one entry of the map stands for (mapping unit, indirection unit): 4 to 64 KiB, at most a
-        /// flash page; 4 if left out. Of a unit that is written in part the rest is read, and all of it programmed.
+        /// Data that one entry of the map stands for (mapping unit, indirection unit): 4 to 64 KiB, at most a flash
+        /// page of every plane; 4 if left out. Of a unit that is written in part the rest is read, and all of it programmed.
         mapping_unit_kib: Option<Whole> = power_of_two(64),
         /// Data path from the link into the buffer.
         write_path_mb_per_s: Number = 1.0..=1e5,
@@ -276,6 +276,8 @@ sections! {
         /// is complete when the media has it. `read_us` and `program_us` are then the array's times for 4 KiB. Not
         /// so if left out.
         in_place: Option<Flag>,
+        /// Dies of as many channels over which each 4 KiB are spread, on media that is written in place; one if left out.
+        spread_dies: Option<Whole> = 1..=64,
         /// Channels; a power of two, unless the media is written in place.
         channels: Whole = 1..=64,
         /// Dies on each channel; a power of two, unless the media is written in place.

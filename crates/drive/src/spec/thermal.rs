@@ -82,7 +82,7 @@ pub struct ThrottleStage {
 
 pub(super) fn energy(raw: &RawSpec, geometry: &Geometry) -> Energy {
     let e = &raw.energy;
-    let blocks = u64::from(geometry.dies()) << geometry.plane_shift;
+    let blocks = u64::from(geometry.superblock_blocks);
     let thousandth = |number: &Number| (number.value * 1000.0).round() as u64;
     Energy {
         idle_uw: thousandth(&e.idle_mw),
