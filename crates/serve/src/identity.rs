@@ -9,6 +9,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use drivebay_drive::Spec;
 use serde::{Deserialize, Serialize};
 
 /// Names the NQNs of served drives.
@@ -199,4 +200,10 @@ mod tests {
             assert!(result(options(serial, nqn, eui64)).is_err(), "{serial} {nqn} {eui64}");
         }
     }
+}
+
+/// Whether what was acknowledged can be lost with the power: not with capacitors, nor where writes are complete on
+/// the media.
+pub(crate) fn has_volatile_cache(spec: &Spec) -> bool {
+    !(spec.power_loss_protection || spec.in_place.is_some())
 }

@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::events::NAMESPACE_NOTICES;
 use crate::drive::Drive;
-use crate::identity::DriveIdentity;
+use crate::identity::{DriveIdentity, has_volatile_cache};
 use crate::namespace::{NAMESPACES_MAX, Namespace, Namespaces};
 
 /// Version of the specification that controllers report: 1.4.
@@ -57,6 +57,10 @@ pub struct Identity {
     pub(super) queue_entries_max: u16,
     /// I/O queues of a controller, at most.
     pub(super) io_queues_max: u16,
+    /// What was acknowledged can be lost with the power.
+    pub has_volatile_cache: bool,
+    /// Blocks of a mapping unit.
+    unit_blocks: u16,
     warning_c: Option<f64>,
     critical_c: Option<f64>,
 }
@@ -69,6 +73,8 @@ impl Identity {
             own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
+            has_volatile_cache: has_volatile_cache(spec),
+            unit_blocks: (spec.geometry.unit_bytes() / SECTOR_BYTES) as u16,
             warning_c: spec.rated.warning_c,
             critical_c: spec.rated.critical_c,
         }
@@ -139,8 +145,8 @@ impl Identity {
         id.sanicap = SANICAP.into();
         (id.sqes, id.cqes) = (0x66, 0x44);
         id.oncs = ONCS.into();
-        // A cache that a flush of all namespaces reaches.
-        id.vwc = 7;
+        // A flush of all namespaces is supported; a cache that needs it is there, or is not.
+        id.vwc = 6 | u8::from(self.has_volatile_cache);
         [id.awun, id.awupf] = own.atomic_write.map(Into::into);
         id.subnqn = padded_nqn(&self.drive.nqn);
         let states = own.power_states.iter().zip(&mut id.psd);
@@ -175,14 +181,27 @@ impl Identity {
             // Write protected.
             nsattr: namespace.is_read_only().into(),
             eui64: self.drive.eui64_bytes(nsid),
-            ..of_all_namespaces()
+            ..self.of_all_namespaces()
         };
         id.as_bytes().to_vec()
     }
 
     /// What holds for every namespace, also those that are yet to be made.
     pub(super) fn any_namespace(&self) -> Vec<u8> {
-        of_all_namespaces().as_bytes().to_vec()
+        self.of_all_namespaces().as_bytes().to_vec()
+    }
+
+    fn of_all_namespaces(&self) -> IdentifyNamespace {
+        // Deallocated blocks read as zeros; Write Zeroes may deallocate.
+        let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
+        id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
+        if self.unit_blocks > 8 {
+            // Hosts should write and deallocate whole mapping units, aligned to them; zeroes-based.
+            let unit = (self.unit_blocks - 1).into();
+            id.nsfeat = 1 << 4;
+            (id.npwg, id.npwa, id.npdg, id.npda, id.nows) = (unit, unit, unit, unit, unit);
+        }
+        id
     }
 
     /// A namespace's names.
@@ -193,13 +212,6 @@ impl Identity {
         list[4..12].copy_from_slice(&self.drive.eui64_bytes(nsid));
         list
     }
-}
-
-fn of_all_namespaces() -> IdentifyNamespace {
-    // Deallocated blocks read as zeros; Write Zeroes may deallocate.
-    let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
-    id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
-    id
 }
 
 /// Whole kelvin, as NVMe has temperatures.
@@ -220,5 +232,54 @@ fn of_no_maker(spec: &Spec) -> Identify {
         events_max: 3,
         error_entries: 63,
         power_states: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use drivebay_drive::whole_profile;
+    use drivebay_wire::nvme::{Feature, Sqe, Status};
+
+    use super::super::features::Features;
+    use super::*;
+
+    /// The identity of the SM951 with other values: (Identify Controller's vwc, the present setting of the cache, Identify
+    /// Namespace).
+    fn identity(change: impl FnOnce(&mut Spec)) -> (u8, Result<u32, Status>, IdentifyNamespace) {
+        let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
+        let base = include_str!("../../../../drives/sm951-ahci-512.toml");
+        let base = whole_profile(host, base).expect("a profile").to_string();
+        let text = include_str!("../../../../drives/sm951-nvme-256.toml");
+        let mut spec = Spec::from_family(&base, text).expect("a profile");
+        change(&mut spec);
+        let drive = DriveIdentity {
+            serial: "S".to_owned(),
+            nqn: "nqn.2026-11.localhost.drivebay:S".to_owned(),
+            eui64: "0123456789abcdef".to_owned(),
+        };
+        let identity = Identity::new(&spec, drive);
+        let mut id = IdentifyController::default();
+        identity.drive_fields(&mut id, Kind::Tcp);
+        let get = Sqe { cdw10: (Feature::VolatileWriteCache as u32).into(), ..Sqe::default() };
+        let cache = Features::new(&identity).get(&get, &identity).map(|(value, _)| value);
+        (id.vwc, cache, identity.of_all_namespaces())
+    }
+
+    #[test]
+    fn a_protected_drive_has_no_volatile_cache_that_could_be_switched_off() {
+        let (vwc, cache, _) = identity(|_| ());
+        assert_eq!((vwc, cache), (7, Ok(1)));
+        let (vwc, cache, _) = identity(|spec| spec.power_loss_protection = true);
+        assert_eq!((vwc, cache), (6, Err(Status::INVALID_FIELD.dnr())));
+    }
+
+    #[test]
+    fn hosts_are_told_of_mapping_units_above_4_kib() {
+        let (_, _, usual) = identity(|_| ());
+        assert_eq!((usual.nsfeat, usual.npwg.get()), (0, 0));
+        let (_, _, wide) = identity(|spec| spec.geometry.unit_shift = 2);
+        let fields =
+            [wide.npwg, wide.npwa, wide.npdg, wide.npda, wide.nows].map(|blocks| blocks.get());
+        assert_eq!((wide.nsfeat, fields), (1 << 4, [31; 5]));
     }
 }

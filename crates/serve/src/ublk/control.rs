@@ -18,6 +18,7 @@ use drivebay_wire::ublk::{
 use super::device::UblkDevice;
 use super::ring::{ControlRing, QueueRing};
 use crate::event_loop::EventLoop;
+use crate::identity::has_volatile_cache;
 use crate::namespace::Namespace;
 
 /// Sectors of 512 B are the drive's blocks.
@@ -76,6 +77,8 @@ pub(crate) struct Shape {
     transfer_bytes_max: u32,
     /// Whether what was written is safe only after a flush.
     has_volatile_cache: bool,
+    /// Mapping unit, bytes.
+    unit_bytes: u32,
 }
 
 impl Shape {
@@ -87,7 +90,8 @@ impl Shape {
             queues: (processors as u64).clamp(1, spec.host_interface.queues_max.into()) as u16,
             depth: spec.queue_depth_max.clamp(1, DEPTH_MAX) as u16,
             transfer_bytes_max: identify.map_or(TRANSFER_BYTES_MAX, transfer_bytes_max),
-            has_volatile_cache: !spec.power_loss_protection,
+            has_volatile_cache: has_volatile_cache(spec),
+            unit_bytes: spec.geometry.unit_bytes() as u32,
         }
     }
 
@@ -95,7 +99,13 @@ impl Shape {
     #[cfg(test)]
     pub fn null() -> Shape {
         let transfer_bytes_max = TRANSFER_BYTES_MAX;
-        Shape { queues: 1, depth: DEPTH_MAX as u16, transfer_bytes_max, has_volatile_cache: false }
+        Shape {
+            queues: 1,
+            depth: DEPTH_MAX as u16,
+            transfer_bytes_max,
+            has_volatile_cache: false,
+            unit_bytes: PAGE_BYTES,
+        }
     }
 
     pub(super) fn info(&self) -> DeviceInfo {
@@ -119,11 +129,11 @@ impl Shape {
             attrs: cache | read_only,
             logical_bs_shift: LOGICAL_SHIFT,
             physical_bs_shift: PHYSICAL_SHIFT,
-            io_opt_shift: PHYSICAL_SHIFT,
-            io_min_shift: PHYSICAL_SHIFT,
+            io_opt_shift: self.unit_bytes.ilog2() as u8,
+            io_min_shift: self.unit_bytes.ilog2() as u8,
             max_sectors: self.transfer_bytes_max >> LOGICAL_SHIFT,
             dev_sectors: namespace.sectors(),
-            discard_granularity: PAGE_BYTES,
+            discard_granularity: self.unit_bytes,
             max_discard_sectors: DISCARD_SECTORS_MAX,
             max_write_zeroes_sectors: DISCARD_SECTORS_MAX,
             max_discard_segments: 1,
