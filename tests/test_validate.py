@@ -245,7 +245,9 @@ def test_a_stand_in_is_called_one_wherever_it_is_shown(
     stand_ins = [drive for drive in map(catalog.load, catalog.names()) if drive.stand_in]
     families = {"sn850x": (1, 2), "t700": (1, 2), "sn770": (1,), "p41-plus": (1, 2)}
     today = {f"{name}-{size}tb" for name, sizes in families.items() for size in sizes}
-    servers = {"pm9a3-960", "7450-pro-960", "7450-max-800", "p5520-1920"}
+    servers = {
+        "pm9a3-960", "7450-pro-960", "7450-max-800", "p5520-1920", "p4800x-375", "p5336-61440",
+    }  # fmt: skip
     expected = COMPARED - {"samsung-850-pro-512"} | today | servers
     assert {drive.name for drive in stand_ins} == expected
     assert run(["drives"]) == 0

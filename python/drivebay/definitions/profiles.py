@@ -95,8 +95,10 @@ class Profile:
 
     @property
     def drive_class(self) -> str:
-        """ "SATA", "PCIe, AHCI" or "NVMe"; "data center" for what has power-loss protection."""
-        if self.raw["write_buffer"].get("power_loss_protection", {}).get("value"):
+        """ "SATA", "PCIe, AHCI" or "NVMe"; "data center" for what loses nothing in a power
+        cut: drives with power-loss protection, and media that is written in place."""
+        protected = self.raw.get("write_buffer", {}).get("power_loss_protection", {}).get("value")
+        if protected or self.raw["nand"].get("in_place", {}).get("value"):
             return "data center"
         protocol = self.raw["host_interface"]["protocol"]["value"]
         return {"sata": "SATA", "ahci": "PCIe, AHCI"}.get(protocol, "NVMe")

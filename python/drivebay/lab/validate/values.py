@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drivebay.analysis import Measured
+from drivebay.analysis.latency import percentile_ns, percentile_supported
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Run
@@ -19,8 +20,8 @@ class NotReached(Exception):
 
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
-    `mean@PHASE` and `p99@PHASE` (latency and its percentiles, us), `power` (W, mean of the first
-    phase),
+    `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `power` (W, mean of the
+    first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
@@ -34,14 +35,15 @@ def figure(runs: Runs, text: str) -> float:
     rates = [phase.step.rate_mb_s for phase in found.phases]
     kind, at, label = key.partition("@")
     if at:
-        step = next(phase.step for phase in found.phases if phase.label == label)
+        phase = next(phase for phase in found.phases if phase.label == label)
+        step = phase.step
         if kind in ("iops", "rate"):
             return step.iops if kind == "iops" else step.rate_mb_s
-        latency = step.percentiles_us.get(float(kind[1:])) if kind != "mean" else None
-        latency = step.latency_mean_us if kind == "mean" else latency
-        if latency is None:
+        if kind == "mean" and step.latency_mean_us is not None:
+            return step.latency_mean_us
+        if kind == "mean" or not percentile_supported(phase.histogram.total, float(kind[1:])):
             raise NotReached("too few I/Os for this percentile")
-        return latency
+        return percentile_ns(phase.histogram, float(kind[1:])) / 1e3
     if key == "power":
         power = found.phases[0].step.power
         assert power is not None, "a virtual drive reports its power"
