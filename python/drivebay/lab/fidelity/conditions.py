@@ -26,7 +26,7 @@ SMALL_BYTES = {
     "sequential-fill": math.inf,
     "full-write": 220e9,
     "sustained-write": 850e9,
-    "aged-random": 4e9,
+    "aged-random": 8e9,
     "write-rates": 4e9,
     "waf-by-skew": 4e9,
     "waf-by-fill": 4e9,
@@ -39,6 +39,11 @@ LEAST_PAGES = 8
 """Of a block of the scaled drive."""
 LONG_S = 60.0
 """What takes longer is shortened with the drive."""
+AGED = frozenset({"aged-random"})
+"""Tests whose phases of writes are as much shorter as the drive is smaller however short they are,
+so that they find as much of it unwritten, and whose deep reads are enough for percentiles."""
+DEEP, DEEP_S = 32, 3.0
+"""Queue depth of deep reads, and how long they are then."""
 WHOLE = {"map_journal": {"consistency"}}
 """Sections of parameters for which tests of a kind are run in their whole length."""
 
@@ -85,7 +90,10 @@ def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, 
     window = test.metric_window_s
     changes = {
         "prepare": prepare,
-        "phases": tuple(_shorter_phase(phase, share) for phase in test.phases),
+        "phases": tuple(
+            _aged_phase(phase, share) if test.id in AGED else _shorter_phase(phase, share)
+            for phase in test.phases
+        ),
         "metric_window_s": None if window is None else max(10.0, window * share),
     }
     return small, test.model_copy(update=changes)
@@ -111,3 +119,13 @@ def _shorter_phase(phase: Phase, share: float) -> Phase:
                 }
             )
     return phase.model_copy(update={"workload": load.model_copy(update=changes)})
+
+
+def _aged_phase(phase: Phase, share: float) -> Phase:
+    load = phase.workload
+    seconds = load.duration_s
+    if load.read_percent < 100:
+        seconds *= share
+    elif load.queue_depth >= DEEP:
+        seconds = min(seconds, DEEP_S)
+    return phase.model_copy(update={"workload": load.model_copy(update={"duration_s": seconds})})
