@@ -1,18 +1,23 @@
 """Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
 
-    python scripts/fidelity.py [--refits 20] [--drive NAME]
-                               [--runs | --unscored | --unchanged | --pages]
+    python scripts/fidelity.py [--modern [--again]] [--refits 20] [--drive NAME]
+                               [--runs | --fit | --unchanged | --pages]
 
 Writes published/fidelity.json, published/validation-run.json and the generated parts of
 docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
 is done: a killed run goes on when it is started again with the same model, and what is kept of a
 drive is used again as long as its profile, its tests and its rows are the same. `--drive` limits
 it to the rows about a drive, to try it out: it then writes nothing. `--runs` only runs the rows
-anew, some minutes: leverage, errors without the row and intervals stay those kept. Drives that
-published/validation.toml leaves unscored are in none of this: `--unscored` runs their rows anew.
+anew, some minutes: leverage, errors without the row and intervals stay those kept.
+`--modern` is of today's drives instead, which published/validation.toml lists as unscored and no
+score has: leverage and errors without the row, in published/fidelity-modern.json; there `--drive`
+limits what is kept to these drives, and the other drives' rows count as they are. `--again`, after
+a fit has moved some values: runs the rows, some minutes, and computes the rest from the derivatives
+that are kept, those of the values before.
+`--fit` prints where a fit would put the profiles' values, and writes none.
 `--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
-each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint; shipped
-results of the model before are then none of an older model.
+each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint, the
+evaluations too; shipped results of the model before are then none of an older model.
 `--pages` only writes the pages. A test asserts that the pages are those of the kept results.
 """
 
@@ -21,6 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -28,7 +34,7 @@ from typing import Any
 
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
-from drivebay.lab.fidelity import kept, pages
+from drivebay.lab.fidelity import fit, kept, pages
 from drivebay.lab.fidelity.derivatives import Bench, derivatives, whole_runs
 from drivebay.lab.fidelity.posterior import posterior
 from drivebay.lab.fidelity.refit import refits
@@ -38,7 +44,6 @@ TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"
 SENSITIVITY = TOP / "docs" / "sensitivity.md"
 RECORDED = TOP / "published" / "validation-run.json"
-KEPT = TOP / "published" / fidelity.FILE
 
 
 def written(page: str, name: str, recorded: str, found: str) -> str:
@@ -47,7 +52,7 @@ def written(page: str, name: str, recorded: str, found: str) -> str:
     parts = {
         "fidelity": [
             ("score", pages.score(validation, document)),
-            ("unscored", pages.unscored(validation)),
+            ("modern", pages.modern(validation)),
             ("table", pages.rows(validation)),
         ],
         "sensitivity": [("table", pages.sensitivity(validation, document))],
@@ -63,9 +68,9 @@ def write_pages() -> None:
         )
 
 
-def evaluations() -> Path:
-    """The folder of this model's evaluations; each says which profiles and tests it is of."""
-    return TOP / "target" / "fidelity" / fidelity.model_fingerprint()
+def evaluations(model: str) -> Path:
+    """The folder of a model's evaluations; each says which profiles and tests it is of."""
+    return TOP / "target" / "fidelity" / model
 
 
 def say(words: str, _began: float = time.monotonic()) -> None:
@@ -73,17 +78,19 @@ def say(words: str, _began: float = time.monotonic()) -> None:
     print(f"{(time.monotonic() - _began) / 60:6.1f} min  {words}", file=sys.stderr, flush=True)
 
 
-def prove_unchanged(validation: dict[str, Any]) -> None:
+def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
     """Keeps the results for the present code, as each row reproduces the same figure as before.
 
     Raises
     ------
     DrivebayError : a row reproduces another figure.
     """
-    before = [row for row in json.loads(RECORDED.read_text())["rows"] if row["scored"]]
+    then = fidelity.kept_modern() if modern else fidelity.kept()
+    rows = [row for row in json.loads(RECORDED.read_text())["rows"] if row["scored"] != modern]
+    before = [row for row in rows if row["drive"] in then.get("drives", (row["drive"],))]
     figures = [
-        {row["id"]: (row["reproduced"], row["ok"]) for row in rows}
-        for rows in (before, validation["rows"])
+        {row["id"]: (row["reproduced"], row["ok"]) for row in some}
+        for some in (before, validation["rows"])
     ]
     moved = sorted(name for name in figures[0] | figures[1]
                    if figures[0].get(name) != figures[1].get(name))  # fmt: skip
@@ -92,17 +99,28 @@ def prove_unchanged(validation: dict[str, Any]) -> None:
             f"{len(moved)} rows reproduce other figures than before: {', '.join(moved[:8])}",
             hint="run `make fidelity`: leverage, errors and intervals must be computed again",
         )
-    then, now = fidelity.kept(), fidelity.fingerprint()
+    now = fidelity.fingerprint(then.get("drives", ()))
     former = [*then.get("same_models", ()), then["fingerprint"]["model"]]
     models = [one for one in dict.fromkeys(former) if one != now["model"]]
-    kept.write(KEPT, {**then, "fingerprint": now, "same_models": models})
+    write({**then, "fingerprint": now, "same_models": models}, modern=modern)
+    for model in models:
+        if evaluations(model).is_dir():
+            shutil.copytree(evaluations(model), evaluations(now["model"]), dirs_exist_ok=True)
 
 
-def record(validation: dict[str, Any], *, scored: bool) -> None:
-    """Keeps a run of the drives that are scored, or of those that are not, beside the others'."""
+def write(document: dict[str, Any], *, modern: bool) -> None:
+    """Keeps what was computed."""
+    kept.write(TOP / "published" / (fidelity.MODERN if modern else fidelity.FILE), document)
+    for one in (fidelity.kept, fidelity.kept_modern, fidelity.stale, fidelity.stale_modern):
+        one.cache_clear()
+
+
+def record(validation: dict[str, Any], *, modern: bool) -> None:
+    """Keeps a run of the drives that are scored, or of today's, beside the others'."""
     kept.write(
-        RECORDED, table.replaced(json.loads(RECORDED.read_text()), validation, scored=scored)
+        RECORDED, table.replaced(json.loads(RECORDED.read_text()), validation, scored=not modern)
     )
+    write_pages()
 
 
 def main() -> None:
@@ -110,43 +128,54 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--refits", type=int, default=20)
     parser.add_argument("--drive", action="append", default=[])
+    parser.add_argument("--modern", action="store_true")
+    parser.add_argument("--again", action="store_true")
     mode = parser.add_mutually_exclusive_group()
-    for name in ("--runs", "--unscored", "--unchanged", "--pages"):
+    for name in ("--runs", "--fit", "--unchanged", "--pages"):
         mode.add_argument(name, action="store_true")
     asked = parser.parse_args()
     if asked.pages:
         write_pages()
         return
     os.nice(5)
-    fingerprint = fidelity.fingerprint()
-    plan = load_plan().only_scored(not asked.unscored).of_drives(asked.drive)
-    bench = Bench(plan, evaluations(), say)
-    if asked.runs or asked.unchanged or asked.unscored:
+    modern = asked.modern
+    plan = load_plan().only_scored(not modern)
+    some = asked.drive
+    if modern and (asked.unchanged or asked.again):
+        some = fidelity.kept_modern()["drives"]
+    bench = Bench(plan.of_drives(some), evaluations(fidelity.model_fingerprint()), say,
+                  rows_only=modern)  # fmt: skip
+    if asked.runs or asked.unchanged:
         validation = kept.validation_of(bench, whole_runs(bench))
         if asked.unchanged:
-            prove_unchanged(table.as_json(validation))
-            return
-        record(table.as_json(validation), scored=not asked.unscored)
-        write_pages()
+            prove_unchanged(table.as_json(validation), modern=modern)
+        else:
+            record(table.as_json(validation), modern=modern)
         return
-    found = derivatives(bench)
+    if asked.again:
+        found = kept.kept_derivatives(bench, fidelity.kept_modern(), whole_runs(bench))
+    else:
+        found = derivatives(bench)
     problem, chosen = kept.problem_of(bench, found)
+    if asked.fit:
+        for one in fit.changes(bench, found, problem, chosen):
+            print(f"{one.path} of {', '.join(one.drives)}: {one.before:g} -> {one.after:g}, "
+                  f"for {', '.join(one.rows)}")  # fmt: skip
+        return
     known = posterior(problem)
-    real = refits(bench, found, problem, chosen, known, count=asked.refits)
-    document = kept.document_of(bench, found, problem, chosen, known, real, fingerprint)
-    validation = kept.validation_of(bench, found.full)
-    if asked.drive:
-        rows = score.scored(validation)
+    real = [] if modern else refits(bench, found, problem, chosen, known, count=asked.refits)
+    document = kept.document_of(bench, found, problem, chosen, known, real, modern=modern)
+    if asked.drive and not modern:
+        rows = score.scored(kept.validation_of(bench, found.full))
         print(json.dumps(real, indent=1))
         for row in rows:
             print(row.row.published.id, document["rows"].get(row.row.published.id))
         return
-    kept.write(KEPT, document)
-    fidelity.kept.cache_clear()
-    fidelity.stale.cache_clear()
-    record(table.as_json(validation), scored=True)
-    write_pages()
-    print(table.headline("all", table.as_json(validation)["summary"]))
+    write(document, modern=modern)
+    every = Bench(plan, bench.folder, say)
+    told = table.as_json(kept.validation_of(every, whole_runs(every)))
+    record(told, modern=modern)
+    print(table.headline("all", told["unscored"]["summary"] if modern else told["summary"]))
 
 
 if __name__ == "__main__":

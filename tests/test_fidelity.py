@@ -9,6 +9,7 @@ import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,11 @@ from drivebay.common import data
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import scaling, suites
 from drivebay.definitions.scaling import scaled
-from drivebay.lab.calibrate.parameters import numbers
-from drivebay.lab.fidelity import conditions
-from drivebay.lab.fidelity.derivatives import coordinate_of
-from drivebay.lab.fidelity.free import free_of, moved
+from drivebay.lab.calibrate.parameters import Parameter, numbers
+from drivebay.lab.fidelity import conditions, fit
+from drivebay.lab.fidelity.derivatives import Derivatives, coordinate_of
+from drivebay.lab.fidelity.free import Free, free_of, moved
+from drivebay.lab.fidelity.kept import kept_derivatives
 from drivebay.lab.fidelity.posterior import EDGE, Z_90, Problem, fitted, posterior
 from drivebay.lab.pool import Worker
 from drivebay.lab.validate import load_plan, table
@@ -244,6 +246,63 @@ def test_a_short_condition_scales_drive_test_and_heat_alike() -> None:
     assert same is profile and kept is plan.tests["random-read"]
 
 
+def test_writes_to_an_aged_drive_are_as_much_shorter_as_it_is_smaller() -> None:
+    plan, profile = load_plan(), scaled(catalog.load("980-pro-1tb"), 1 / 16)
+    small, test = conditions.shorter(profile, plan.tests["aged-writes"], full_size=False)
+    share = small.capacity_bytes / profile.capacity_bytes
+    before = plan.tests["aged-writes"].phases[0].workload.duration_s
+    assert share < 0.2 and test.phases[0].workload.duration_s == pytest.approx(before * share)
+    _, reads = conditions.shorter(profile, plan.tests["aged-reads"], full_size=False)
+    seconds = {phase.label: phase.workload.duration_s for phase in reads.phases}
+    assert seconds["read-4k"] == 10 and seconds["read-4k-qd128"] == 3
+
+
+FLASH, FIRMWARE, HOST = "nand.read_us", "controller.read_page_us", "host.nvme.serial_us"
+
+
+def derived(jacobian: Any, rows: Any) -> tuple[Any, Derivatives]:
+    """Rows by their ids, and derivatives by three parameters in the middle of 10 to 20."""
+    paths = (FLASH, FIRMWARE, HOST)
+    frees = tuple(Free(p, p, Parameter(p, 15, 10, 19.9), False, "guess") for p in paths)
+    bench: Any = SimpleNamespace(
+        rows=[SimpleNamespace(published=SimpleNamespace(id=name), conflict=conflict)
+              for name, conflict in rows],
+        free={"a@b": {one.key: one for one in frees}},
+    )  # fmt: skip
+    matrix = np.asarray(jacobian, dtype=float)
+    some = np.zeros(3), matrix, np.zeros(len(matrix))
+    return bench, Derivatives(tuple(n for n, _ in rows), frees, (("a@b",),) * 3, *some, {}, {}, ())
+
+
+def test_a_fit_moves_what_its_rows_tell_and_neither_hosts_nor_for_rows_in_conflict() -> None:
+    jacobian = [[0.1, 0.0, 0.1], [0.0, 0.1, 0.0]]
+    bench, found = derived(jacobian, [("S1", ""), ("S2", "two sources")])
+    given = problem(jacobian, [-0.1, -0.1], [0.02, 0.02])
+    (only,) = fit.changes(bench, found, given, [0, 1])
+    assert (only.path, only.drives, only.rows) == (FLASH, ("a",), ("S1",))
+    assert 10 <= only.after < only.before == 15
+    many = range(100)
+    bench, found = derived([[1.0, 0.0, 0.0]] * 100, [(f"S{i}", "") for i in many])
+    far = problem(found.jacobian, [-2.5] * 100, [2.0] * 100)
+    assert fit.changes(bench, found, far, list(many))[0].after == 10  # the end of its range
+
+
+def test_derivatives_of_before_serve_values_that_were_moved_since() -> None:
+    bench, found = derived([[0.5, 0.0, -0.25]], [("S1", "")])
+    kept = {
+        "parameters": [{"name": one.path, "drives": ["a@b"], "stuck": one.path == HOST}
+                       for one in found.parameters],
+        "noise": {"S1": 0.01},
+        "derivatives": {"S1": {"0": 0.5, "2": -0.25}},
+    }  # fmt: skip
+    moved_one = Parameter(FLASH, 19.9, 10, 19.9)
+    bench.free["a@b"]["other source"] = Free(FLASH, "other source", moved_one, False, "guess")
+    del bench.free["a@b"][FLASH]
+    again = kept_derivatives(bench, kept, {})
+    assert (again.jacobian == found.jacobian).all() and again.stuck == (2,)
+    assert again.start == pytest.approx([EDGE, 0.0, 0.0], abs=0.02)
+
+
 KNOWN = {
     "fingerprint": {"profiles": "1", "model": "2"},
     "figures": {"xp941-512": {"random-read": {"iops_qd1": [0.05, "IOPS"], "a": [0.2, "W"]}}},
@@ -289,10 +348,10 @@ def test_a_checkout_has_a_fingerprint_of_profiles_and_model() -> None:
 
 def test_results_of_other_profiles_are_called_stale(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
-    monkeypatch.setattr(fidelity, "fingerprint", lambda: {"profiles": "1", "model": "3"})
+    monkeypatch.setattr(fidelity, "fingerprint", lambda *_: {"profiles": "1", "model": "3"})
     fidelity.stale.cache_clear()
     assert fidelity.stale() == "model changed since they were computed"
-    monkeypatch.setattr(fidelity, "fingerprint", lambda: {"profiles": "1", "model": ""})
+    monkeypatch.setattr(fidelity, "fingerprint", lambda *_: {"profiles": "1", "model": ""})
     fidelity.stale.cache_clear()
     assert fidelity.stale() == ""  # an installed package has no source to compare
     fidelity.stale.cache_clear()
@@ -322,16 +381,19 @@ def test_every_row_with_a_figure_has_a_score() -> None:
     assert summary["n_predicted"] == predicted > 20
 
 
-def test_drives_without_leverage_are_in_no_score_and_in_a_table_of_their_own() -> None:
+def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
     recorded = json.loads((TOP / "published" / "validation-run.json").read_text())
     others = [row for row in recorded["rows"] if not row["scored"]]
     known = {row["drive"] for row in others}
     assert known and not known & set(recorded["drives"])
     assert set(recorded["unscored"]["drives"]) == known
-    assert all(row["leverage"] is None for row in others)
+    computed = set(fidelity.kept_modern()["drives"])
+    assert computed and computed <= known
+    for row in others:
+        assert (row["leverage"] is not None) == (row["drive"] in computed), row["id"]
     found = recorded["unscored"]["summary"]
-    assert found["n_told"] == sum(bool(row["told"]) for row in others)
-    assert found["n_predicted"] + found["n_told"] == len(others)
+    assert found["n_predicted"] + found["n_told"] + found["n_fitted"] == len(others)
+    assert found["n_predicted"] == sum(table.is_predicted(row) for row in others)
     assert not known & set(json.dumps(fidelity.kept()).split('"'))
 
 

@@ -18,14 +18,14 @@ import made_result
 import numpy as np
 import pytest
 
-from drivebay.analysis import published
+from drivebay.analysis import fidelity, published
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
-from drivebay.lab.validate import load_plan
+from drivebay.lab.validate import load_plan, score
 from drivebay.lab.validate.statements import STATEMENTS
 from drivebay.lab.validate.values import NotReached
-from drivebay.lab.validate.verdicts import error_percent
+from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
 TOP = Path(__file__).resolve().parent.parent
 RECORDED = json.loads((TOP / "published" / "validation-run.json").read_text())
@@ -88,13 +88,25 @@ def test_rows_run_again_are_as_recorded() -> None:
     assert done.returncode == (0 if all(row["ok"] for row in document["rows"]) else 1)
 
 
-def test_drives_without_leverage_have_a_table_of_their_own(
+def test_todays_drives_have_a_score_and_tables_of_their_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["validate", "--row", "S563", "--row", "S565"]) == 1
     out = capsys.readouterr().out
-    assert "leverage not computed" in out and "Fitted or told" not in out
-    assert "980-pro-500gb: 1 figures predicted from facts" in out and "slc_cache_gb" in out
+    assert "in no part of the score above" in out and "As fitted" not in out
+    assert "980-pro-500gb: " in out and "1 told" in out and "left out" in out
+
+
+def test_without_leverage_all_rows_are_predictions_but_those_that_were_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fidelity, "kept_modern", dict)
+    rows = {row.published.id: row for row in load_plan().rows}
+    verdicts = [Verdict(rows[name], 800.0, 20.0, False) for name in ("S561", "S562", "S565")]
+    found = [score.scored(Validation((one,), ()))[0] for one in verdicts]
+    assert [one.predicted for one in found] == [True, False, False]
+    assert [one.told for one in found] == [False, True, True]
+    assert found[0].error_percent == 20.0 and not found[0].left_out_ok
 
 
 def test_a_minute_before_and_after_a_rest_and_the_ends_of_a_fill() -> None:

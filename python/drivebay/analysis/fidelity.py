@@ -1,7 +1,8 @@
 """What `make fidelity` found, as it is kept: leverage and errors of published rows, how far the
 parameters leave figures open, and whether profiles or model have changed since.
 
-Source: published/fidelity.json, which drivebay.lab.fidelity writes and docs/fidelity.md explains.
+Sources: published/fidelity.json, and fidelity-modern.json of today's drives, which
+drivebay.lab.fidelity writes and docs/fidelity.md explains.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import re
 import statistics
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from drivebay.analysis.figures import Figure
 from drivebay.common import data
 
 FILE = "fidelity.json"
+MODERN = "fidelity-modern.json"
 Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
@@ -39,21 +41,32 @@ def folder() -> Path:
 @functools.cache
 def kept() -> Mapping[str, Any]:
     """The results; empty where there are none."""
+    return _read(FILE)
+
+
+@functools.cache
+def kept_modern() -> Mapping[str, Any]:
+    """Those of today's drives, named by `drives`; without intervals of figures that no row has."""
+    return _read(MODERN)
+
+
+def _read(name: str) -> dict[str, Any]:
     try:
-        found = json.loads((folder() / FILE).read_text(encoding="utf-8"))
+        found = json.loads((folder() / name).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    assert isinstance(found, dict), FILE
+    assert isinstance(found, dict), name
     return found
 
 
-def fingerprint() -> dict[str, str]:
+def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
     """Of the profiles with what is run on them, and of the model's code; "" for code that is not
-    here, as in an installed package. Drives that are not scored are not in it, nor their rows."""
+    here, as in an installed package. Drives that are not scored are not in it, nor their rows;
+    `modern`: some of those, with theirs alone."""
     plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
-    left_out = set(plan["unscored"])
-    figures = (folder() / "figures.csv").read_text(encoding="utf-8").splitlines()
-    figures = [line for line in figures if line.split(",")[1] not in left_out]
+    names = {line.split(",")[1] for line in _figures()} | set(_profiles())
+    left_out = names - set(modern) if modern else set(plan["unscored"])
+    figures = [line for line in _figures() if line.split(",")[1] not in left_out]
     ids = {line.split(",")[0] for line in figures}
     rows = [row for row in plan["row"] if row["id"] in ids]
     same = [group for group in plan["same"] if set(group) <= ids]
@@ -72,6 +85,14 @@ def fingerprint() -> dict[str, str]:
         "profiles": _hash([*tables, folder() / "hosts.toml"], words),
         "model": model_fingerprint(),
     }
+
+
+def _figures() -> list[str]:
+    return (folder() / "figures.csv").read_text(encoding="utf-8").splitlines()
+
+
+def _profiles() -> list[str]:
+    return [path.stem for path in data.path("drives").glob("*.toml")]
 
 
 @functools.cache
@@ -106,10 +127,20 @@ def same_model(then: str, now: str) -> bool:
 @functools.cache
 def stale() -> str:
     """What has changed since the results were computed, in words; empty if nothing has."""
-    then = kept().get("fingerprint")
+    return _stale(kept())
+
+
+@functools.cache
+def stale_modern() -> str:
+    """The same of today's drives."""
+    return _stale(kept_modern())
+
+
+def _stale(found: Mapping[str, Any]) -> str:
+    then = found.get("fingerprint")
     if then is None:
         return "they were never computed"
-    now = fingerprint()
+    now = fingerprint(found.get("drives", ()))
     changed = [name for name, one in now.items() if one and one != then.get(name)]
     return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
 

@@ -46,8 +46,8 @@ def validate(
     bounds of all rows whose leverage is under 0.5, each with itself left out of the fit. Below,
     each row of published/figures.csv with its error; its leverage, from 0 (nothing was tuned to it)
     to 1 (it is there because it was put in); its error if it is left out of the fit; and the 90 %
-    interval that the model's parameters leave it. Drives of which leverage was never computed have
-    a table of their own, which the score leaves out. Exit code 1 if a row is not within its bounds.
+    interval that the model's parameters leave it. Drives of today have tables of their own, which
+    the score leaves out. Exit code 1 if a row is not within its bounds.
     """
     from drivebay.cli.progress import status
     from drivebay.lab.validate import judge, load_plan, run_all
@@ -67,45 +67,49 @@ def validate(
         print_json(document)
     else:
         _show_scored(plan.only_scored(), document)
-        _show_unscored(plan.only_scored(False), document)
+        _show_modern(plan.only_scored(False), document)
     if found.ok < len(found.verdicts):
         raise typer.Exit(EXIT_CHECK_FAILED)
 
 
 def _show_scored(plan: Plan, document: dict[str, Any]) -> None:
     from drivebay.analysis import fidelity
-    from drivebay.lab.validate import table as tables
 
     if not plan.rows:
         return
     summary = document["summary"]
-    print(tables.headline("all", summary))
-    for name, one in document["drives"].items():
-        print(tables.headline(name, one))
-    if why := fidelity.stale():
-        print(f"leverage, errors without the row and intervals are stale: {why}; "
-              f"{fidelity.AGAIN} computes them again")  # fmt: skip
-    print("\nPredicted")
-    table(tables.HEAD, tables.lines(document, predicted=True))
-    print("\nFitted or told")
-    table(tables.HEAD, tables.lines(document, predicted=False))
+    _show_rows(document, document, fidelity.stale(), scored=True)
     median = summary["median_abs_error_pct"]
     error = "" if median is None else f", median error {median:.1f} %"
     print(f"\nAs fitted: {summary['ok']} of {summary['n']} rows within their bounds{error}; "
           f"{_uncovered(plan)}")  # fmt: skip
 
 
-def _show_unscored(plan: Plan, document: dict[str, Any]) -> None:
+def _show_modern(plan: Plan, document: dict[str, Any]) -> None:
+    from drivebay.analysis import fidelity
     from drivebay.lab.validate import table as tables
 
     if not plan.rows:
         return
-    print(f"\n{tables.UNSCORED}")
-    print(tables.headline_unscored("all", document["unscored"]["summary"]))
-    for name, one in document["unscored"]["drives"].items():
-        print(tables.headline_unscored(name, one))
-    table(tables.HEAD_UNSCORED, tables.unscored_lines(document))
+    print(f"\n{tables.MODERN}")
+    _show_rows(document, document["unscored"], fidelity.stale_modern(), scored=False)
     print(f"\n{_uncovered(plan)}")
+
+
+def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, scored: bool) -> None:
+    from drivebay.analysis import fidelity
+    from drivebay.lab.validate import table as tables
+
+    print(tables.headline("all", part["summary"]))
+    for name, one in part["drives"].items():
+        print(tables.headline(name, one))
+    if stale:
+        print(f"leverage, errors without the row and intervals are stale: {stale}; "
+              f"{fidelity.AGAIN} computes them again")  # fmt: skip
+    print("\nPredicted")
+    table(tables.HEAD, tables.lines(document, scored=scored, predicted=True))
+    print("\nFitted or told")
+    table(tables.HEAD, tables.lines(document, scored=scored, predicted=False))
 
 
 def _uncovered(plan: Plan) -> str:

@@ -33,7 +33,7 @@ from drivebay.lab.fidelity.free import Free, free_of, moved
 from drivebay.lab.fidelity.posterior import EDGE
 from drivebay.lab.pool import Pool, Worker
 from drivebay.lab.validate.plan import Plan, Row, Run
-from drivebay.lab.validate.runs import SEED, alike, profile_of
+from drivebay.lab.validate.runs import SEED, alike, as_run, profile_of, whole_of
 from drivebay.lab.validate.values import NotReached
 from drivebay.lab.validate.verdicts import reproduced
 from drivebay.targets.virtual.states import key_of, workers_with_states
@@ -46,6 +46,8 @@ NOISE_FACTOR = 2.0
 """A change under so many standard deviations between seeds is none."""
 EVERYWHERE = frozenset({"controller", "nand"})
 """Sections that touch every test."""
+LEAST_CHANGE = 0.001
+"""A change of a row under this is none, where rows alone are asked for."""
 LEAST_SCREENED = 3
 """From so many parameters on a run with all of them moved saves more than it costs."""
 HINT = "start again, it goes on: make fidelity"
@@ -114,11 +116,16 @@ def coordinate_of(z: float) -> float:
 
 @dataclass
 class Bench:
-    """What is run: rows, their runs, and the folder in which evaluations are kept."""
+    """What is run: rows, their runs, and the folder in which evaluations are kept.
+
+    `rows_only`: a section of parameters is left out of a test already if moving all of it changes
+    no row beyond its scatter, not only if it changes no figure at all.
+    """
 
     plan: Plan
     folder: Path
     say: Say = field(default=print)
+    rows_only: bool = False
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -128,15 +135,14 @@ class Bench:
         self.by_drive: dict[str, list[Run]] = {}
         for run in sorted(set(self.same.values())):
             self.by_drive.setdefault(run.drive, []).append(run)
-        self.profiles = {name: profile_of(runs[0]) for name, runs in self.by_drive.items()}
+        self.profiles = {name: whole_of(runs[0]) for name, runs in self.by_drive.items()}
         self.free = {name: free_of(one) for name, one in self.profiles.items()}
-        self.marks = {name: self._mark(name) for name in self.by_drive}
-        largest = max(
-            (VirtualTarget(one).memory_bytes for one in self.profiles.values()), default=1
-        )
+        as_is = {name: profile_of(runs[0]) for name, runs in self.by_drive.items()}
+        self.marks = {name: self._mark(name, as_is) for name in self.by_drive}
+        largest = max((VirtualTarget(one).memory_bytes for one in as_is.values()), default=1)
         self._pool = Pool(workers_with_states(largest))
 
-    def _mark(self, name: str) -> str:
+    def _mark(self, name: str, as_is: Mapping[str, Profile]) -> str:
         """Of all that a drive's evaluations depend on besides the model: its profile and tests, its
         rows, and the other drives of these. So what is kept of a drive outlives new drives and rows
         that have nothing to do with it."""
@@ -146,16 +152,16 @@ class Bench:
         for run in sorted(runs):
             test = self.plan.tests[run.test].model_dump_json(exclude_defaults=True)
             full_size = run.test in self.plan.full_size
-            told.append((run.drive, self.profiles[run.drive].json(), test, full_size))
+            told.append((run.drive, as_is[run.drive].json(), test, full_size))
         words = json.dumps([name, told, [repr(row) for row in rows]])
         return hashlib.sha256(words.encode()).hexdigest()[:12]
 
     def condition(self, run: Run, profile: Profile, *, whole: bool) -> tuple[Profile, Test]:
         """The drive and the test of a run, in its whole length or the shorter one."""
-        test = self.plan.tests[run.test]
+        test, drive = self.plan.tests[run.test], as_run(run, profile)
         if whole:
-            return profile, test
-        return conditions.shorter(profile, test, full_size=run.test in self.plan.full_size)
+            return drive, test
+        return conditions.shorter(drive, test, full_size=run.test in self.plan.full_size)
 
     def measure(
         self,
@@ -232,7 +238,7 @@ def derivatives(bench: Bench) -> Derivatives:
     """All of it; hours of a drive's time each, some minutes here."""
     full = whole_runs(bench)
     base, noise = _base(bench)
-    touched = _touched(bench, base, full)
+    touched = _touched(bench, base, full, noise)
     moves = _moves(bench, base, full, touched)
     return _assembled(bench, base, full, noise, moves)
 
@@ -297,6 +303,20 @@ def _target(one: Free) -> tuple[float, ...]:
     return tuple(end for end in ends if 0 <= end <= 1)
 
 
+def _together(profile: Profile, some: Sequence[Free]) -> list[tuple[Free, float]]:
+    """Each parameter with the first of its targets that the model takes alone."""
+    taken = []
+    for one in some:
+        for at in _target(one):
+            try:
+                moved(profile, [(one, at)])
+            except UserError:
+                continue
+            taken.append((one, at))
+            break
+    return taken
+
+
 def _sections(bench: Bench, name: str) -> dict[str, list[Free]]:
     found: dict[str, list[Free]] = {}
     for one in bench.free[name].values():
@@ -304,7 +324,9 @@ def _sections(bench: Bench, name: str) -> dict[str, list[Free]]:
     return found
 
 
-def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[Run]]:
+def _touched(
+    bench: Bench, base: Runs, full: Runs, noise: np.ndarray
+) -> dict[tuple[str, str], set[Run]]:
     """The runs of a drive that moving a whole section changes at all; all of them where the section
     is too small, or touches everything, to be worth a run of its own."""
     tasks = []
@@ -322,10 +344,14 @@ def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[
             ) -> list[Run]:
                 whole = _whole_runs(bench, name, section)
                 try:
-                    profile = moved(bench.profiles[name], [(one, _target(one)[0]) for one in some])
+                    profile = moved(bench.profiles[name], _together(bench.profiles[name], some))
                     after = bench.measure(worker, runs, profile, whole=whole)
                 except UserError:
                     return list(runs)
+                if bench.rows_only:
+                    some_rows = _rows_changed(bench, dict(base) | {r: full[r] for r in whole},
+                                              after, noise)  # fmt: skip
+                    return [run for run in runs if run in some_rows]
                 before = {run: (full if run in whole else base)[run] for run in runs}
                 return [run for run in runs if _told(before[run]) != _told(after[run])]
 
@@ -336,6 +362,19 @@ def _touched(bench: Bench, base: Runs, full: Runs) -> dict[tuple[str, str], set[
         for name, runs in bench.by_drive.items()
         for section in _sections(bench, name)
     }
+
+
+def _rows_changed(bench: Bench, before: Runs, after: Runs, noise: np.ndarray) -> set[Run]:
+    """The runs of which some row changes by more than its scatter."""
+    found: set[Run] = set()
+    for row, scatter in zip(bench.rows, noise, strict=True):
+        mine = {bench.same[run] for run in row.needs} & set(after)
+        if mine:
+            then, now = bench.value(row, before), bench.value(row, dict(before) | after)
+            least = max(LEAST_CHANGE, NOISE_FACTOR * scatter)
+            if then != now and (then is None or now is None or abs(now - then) > least):
+                found |= mine
+    return found
 
 
 def _told(found: Measured) -> str:

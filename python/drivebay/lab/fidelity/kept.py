@@ -1,4 +1,4 @@
-"""What is kept in published/fidelity.json: of rows, parameters and figures, with a fingerprint."""
+"""What is kept in published/fidelity.json and fidelity-modern.json, with a fingerprint."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from drivebay.analysis import Measured
+from drivebay.analysis import Measured, fidelity
 from drivebay.lab.fidelity.derivatives import (
     Bench,
     Derivatives,
     coordinate_of,
     transformed,
+    z_of,
 )
 from drivebay.lab.fidelity.posterior import Floats, Found, Problem, groups
 from drivebay.lab.validate.plan import Run
@@ -60,9 +61,10 @@ def document_of(
     chosen: list[int],
     known: Found,
     refits: list[dict[str, Any]],
-    fingerprint: dict[str, str],
+    *,
+    modern: bool,
 ) -> dict[str, Any]:
-    """All that is kept; numbers to five digits."""
+    """All that is kept, of today's drives without what no row needs; numbers to five digits."""
     rows = {}
     for k, i in enumerate(chosen):
         row = bench.rows[i]
@@ -75,17 +77,66 @@ def document_of(
         }
     for row in bench.rows:  # a statement that nothing of the drive fulfils
         rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
+    rows = dict(sorted(rows.items()))
+    derivatives = {
+        name: {str(j): _short(found.jacobian[i, j]) for j in np.flatnonzero(found.jacobian[i])}
+        for i, name in enumerate(found.rows)
+    }
+    if modern:
+        drives = sorted({row.published.drive for row in bench.plan.rows})
+        return {
+            "fingerprint": fidelity.fingerprint(drives),
+            "drives": drives,
+            "rows": rows,
+            "parameters": [
+                {"name": one.path, "drives": found.drives[j], "stuck": j in found.stuck}
+                for j, one in enumerate(found.parameters)
+            ],
+            "noise": {name: _short(one) for name, one in zip(found.rows, found.noise, strict=True)},
+            "derivatives": derivatives,
+        }
     return {
-        "fingerprint": fingerprint,
-        "rows": dict(sorted(rows.items())),
+        "fingerprint": fidelity.fingerprint(),
+        "rows": rows,
         "parameters": _parameters(found, known),
-        "derivatives": {
-            name: {str(j): _short(found.jacobian[i, j]) for j in np.flatnonzero(found.jacobian[i])}
-            for i, name in enumerate(found.rows)
-        },
+        "derivatives": derivatives,
         "figures": _figures(bench, found, known.covariance),
         "refits": refits,
     }
+
+
+def kept_derivatives(
+    bench: Bench, then: Mapping[str, Any], full: Mapping[Run, Measured]
+) -> Derivatives:
+    """The derivatives that are kept of today's drives, of values that were others since.
+
+    Parameters
+    ----------
+    full : the runs with the present values.
+
+    Raises
+    ------
+    KeyError
+        If a drive, a row or a parameter is not among what is kept.
+    """
+    paths = {name: {one.path: one for one in some.values()} for name, some in bench.free.items()}
+    frees = tuple(paths[one["drives"][0]][one["name"]] for one in then["parameters"])
+    names = tuple(row.published.id for row in bench.rows)
+    jacobian = np.zeros((len(names), len(frees)))
+    for i, name in enumerate(names):
+        for j, change in then["derivatives"][name].items():
+            jacobian[i, int(j)] = change
+    return Derivatives(
+        names,
+        frees,
+        tuple(tuple(one["drives"]) for one in then["parameters"]),
+        np.array([z_of(one.start) for one in frees]),
+        jacobian,
+        np.array([then["noise"][name] for name in names]),
+        full,
+        {},
+        tuple(j for j, one in enumerate(then["parameters"]) if one["stuck"]),
+    )
 
 
 def _parameters(found: Derivatives, known: Found) -> list[dict[str, Any]]:

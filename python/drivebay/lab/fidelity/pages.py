@@ -10,7 +10,6 @@ from drivebay.definitions import profiles as catalog
 from drivebay.lab.fidelity.posterior import EDGE
 from drivebay.lab.validate import table
 from drivebay.lab.validate.plan import Row, load_plan
-from drivebay.lab.validate.score import PREDICTED_BELOW
 
 SET_BY = 0.9
 """A figure is set by one parameter if that brings so much of what its ranges leave open."""
@@ -35,16 +34,7 @@ def score(validation: Document, kept: Document) -> str:
         f"values. It was fitted to {found['n_fitted']} others; {found['n_told']} more are "
         "in its profiles.",
         "",
-        "| drive | predicted | median error | within bounds | in the 90 % interval | fitted "
-        "| told |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    out += [
-        f"| {table.named(name)} | {one['n_predicted']} "
-        f"| {_percent(one['median_abs_loo_error_pct'])} | "
-        f"{_share(one['within_share'])} | {_share(one['coverage_90'])} | {one['n_fitted']} | "
-        f"{one['n_told']} |"
-        for name, one in validation["drives"].items()
+        *_drives(validation["drives"]),
     ]
     refits = [one for one in kept["refits"] if one["real"] is not None]
     if refits:
@@ -87,53 +77,63 @@ def _factored(row: Document, value: float) -> float:
     return value * (1e-3 if row["unit"] == "GB/s" else 1.0)
 
 
-def unscored(validation: Document) -> str:
-    """Of docs/fidelity.md: the drives whose rows are predicted from facts."""
+def modern(validation: Document) -> str:
+    """Of docs/fidelity.md: today's drives, per drive and row by row."""
     found = validation["unscored"]
-    some = [row for row in validation["rows"] if not row["scored"]]
-    known = {row.published.id: row for row in load_plan().rows}
     head = found["summary"]
     out = [
-        f"{head['n_predicted']} figures, median error {_percent(head['median_abs_error_pct'])}, "
-        f"nine in ten under {_percent(head['p90_abs_error_pct'])} "
+        f"{head['n_predicted']} figures that the model was not told, median error "
+        f"{_percent(head['median_abs_loo_error_pct'])}, "
+        f"nine in ten under {_percent(head['p90_abs_loo_error_pct'])} "
         f"(of {head['n_numbers']} with a printed number), "
-        f"{_share(head['within_share'])} within their bounds; {head['n_told']} more were told.",
+        f"{_share(head['within_share'])} within their bounds. The profiles were fitted to "
+        f"{head['n_fitted']} others, {head['n_told']} more are in them.",
         "",
-        "| drive | predicted | median error | within bounds | told |",
-        "|---|---|---|---|---|",
-    ]
-    out += [
-        f"| {table.named(name)} | {one['n_predicted']} | {_percent(one['median_abs_error_pct'])} | "
-        f"{_share(one['within_share'])} | {one['n_told']} |"
-        for name, one in found["drives"].items()
-    ]
-    out += [
+        *_drives(found["drives"]),
         "",
-        "| | drive | test | host | figure | published | reproduced | error | told | |",
-        "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    out += [_unscored_row(row, known[row["id"]].conflict) for row in some]
-    return "\n".join([*out, "", *_notes(validation, known, scored=False)]) + "\n"
+    some = [row for row in validation["rows"] if not row["scored"]]
+    return "\n".join(out) + _tables(validation, some, scored=False)
+
+
+def _drives(found: Document) -> list[str]:
+    return [
+        "| drive | predicted | median error | within bounds | in the 90 % interval | fitted "
+        "| told |",
+        "|---|---|---|---|---|---|---|",
+        *(
+            f"| {table.named(name)} | {one['n_predicted']} "
+            f"| {_percent(one['median_abs_loo_error_pct'])} | "
+            f"{_share(one['within_share'])} | {_share(one['coverage_90'])} | {one['n_fitted']} | "
+            f"{one['n_told']} |"
+            for name, one in found.items()
+        ),
+    ]
 
 
 def rows(validation: Document) -> str:
     """The table of docs/fidelity.md: what is predicted first."""
+    return _tables(validation, [row for row in validation["rows"] if row["scored"]], scored=True)
+
+
+def _tables(validation: Document, some: Sequence[dict[str, Any]], *, scored: bool) -> str:
     known = {row.published.id: row for row in load_plan().rows}
     out: list[str] = []
-    scored = [row for row in validation["rows"] if row["scored"]]
-    predicted = [r for r in scored if (r["leverage"] or 0) < PREDICTED_BELOW]
-    others = [r for r in scored if (r["leverage"] or 0) >= PREDICTED_BELOW]
-    for title, some in (("Predicted", predicted), ("Fitted, or told", others)):
+    for title, predicted in (("Predicted", True), ("Fitted, or told", False)):
         out += [
-            f"### {title}",
+            f"### {title}{'' if scored else ' of today'}",
             "",
             "| | drive | test | host | figure | published | reproduced | error | leverage | "
             "error without the row | 90 % interval without it | |",
             "|---|---|---|---|---|---|---|---|---|---|---|---|",
         ]
-        out += [_row(row, known[row["id"]].conflict) for row in some]
+        out += [
+            _row(row, known[row["id"]].conflict)
+            for row in some
+            if table.is_predicted(row) == predicted
+        ]
         out.append("")
-    return "\n".join(out + _notes(validation, known, scored=True)) + "\n"
+    return "\n".join(out + _notes(validation, known, scored=scored)) + "\n"
 
 
 def _notes(validation: Document, known: Mapping[str, Row], *, scored: bool) -> list[str]:
@@ -142,6 +142,8 @@ def _notes(validation: Document, known: Mapping[str, Row], *, scored: bool) -> l
         (row["id"], "; ".join(text for text in (
             f"run with {known[row['id']].differs}" if known[row["id"]].differs else "",
             f"{_ends(row)}: {known[row['id']].reason}" if known[row["id"]].reason else "",
+            f"the profile was written with it, {known[row['id']].told}"
+            if known[row["id"]].told else "",
             known[row["id"]].conflict, known[row["id"]].note) if text))
         for row in validation["rows"] if row["scored"] == scored
     ]  # fmt: skip
@@ -156,23 +158,14 @@ def _notes(validation: Document, known: Mapping[str, Row], *, scored: bool) -> l
 
 
 def _row(row: dict[str, Any], conflict: str) -> str:
-    leverage = "" if row["leverage"] is None else f"{row['leverage']:.2f}"
-    scores = (leverage, table.percent(row["loo_error_pct"]), table.between(row))
-    return _cells(*_comparison(row), *scores, _verdict(row, conflict))
-
-
-def _unscored_row(row: dict[str, Any], conflict: str) -> str:
-    told = f"`{row['told']}`" if row["told"] else ""
-    return _cells(*_comparison(row), told, _verdict(row, conflict))
-
-
-def _comparison(row: dict[str, Any]) -> tuple[str, ...]:
     condition = f", {row['condition']}" if row["condition"] else ""
     changed = " (differs)" if row["differs"] else ""
-    return (
+    return _cells(
         row["id"], table.named(row["drive"]), row["test"] + condition + changed, row["host"],
         row["metric"], table.said(row), table.number(row["reproduced"], row["unit"]),
         table.percent(row["error_pct"]),
+        "" if row["leverage"] is None else f"{row['leverage']:.2f}",
+        table.percent(row["loo_error_pct"]), table.between(row), _verdict(row, conflict),
     )  # fmt: skip
 
 

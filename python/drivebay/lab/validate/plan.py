@@ -89,8 +89,8 @@ class Row:
     difference in percent); `statement`, a function of `statements` with its `runs`; `catalog`, a
     value of the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can
     answer. `told` is the key of the profile that was read off this very figure, of a drive that is
-    not `scored`: one whose profile was written from facts and never fitted, so that its leverage
-    was never computed. `factor` turns units. `range` is what the printed words stand for, `reason`
+    not `scored`: one of today, whose profile was written from facts and which has a score of its
+    own. `factor` turns units. `range` is what the printed words stand for, `reason`
     why.
     `same_as` names the rows that state the same measurement. `differs` says how the condition that
     is run is not the published one.

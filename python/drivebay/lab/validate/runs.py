@@ -86,5 +86,14 @@ def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
 
 def profile_of(run: Run) -> Profile:
     """The run's drive, with its variants, in its host, and scaled if the run says so."""
-    whole = changed(run.in_its_host(catalog.load(run.profile)), run.variants)
+    return as_run(run, whole_of(run))
+
+
+def whole_of(run: Run) -> Profile:
+    """The run's drive, with its variants, in its host, in its whole size."""
+    return changed(run.in_its_host(catalog.load(run.profile)), run.variants)
+
+
+def as_run(run: Run, whole: Profile) -> Profile:
+    """A drive of whole size, scaled if the run says so."""
     return whole if run.smaller == 1 else scaled(whole, 1 / run.smaller)

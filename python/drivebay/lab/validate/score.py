@@ -1,10 +1,11 @@
 """The score: errors of rows that the model was not told.
 
-Leverage and the shift of each row without itself come from the kept results of `make fidelity`;
-the rows' figures are those of the present run. A row of leverage under a half is predicted. A
-value of the catalog that a row is compared with has leverage 1: it is what the model was told.
-Of drives that are not scored no leverage is known: their rows are predicted, but for those that a
-value of the profile was read off, or that were in view when one was fitted.
+Leverage and the shift of each row without itself come from the kept results of `make fidelity`,
+those of today's drives from results of their own; the rows' figures are those of the present run. A
+row of leverage under a half is predicted. A value of the catalog that a row is compared with has
+leverage 1: it is what the model was told.
+Where no leverage is known of today's drives, as of a new one, rows are predicted from facts: all
+but those that a value of the profile was read off, or that were in view when one was fitted.
 """
 
 from __future__ import annotations
@@ -44,7 +45,19 @@ class Scored:
     @property
     def predicted(self) -> bool:
         """Whether the model was not told this figure, directly or by a fit."""
-        return self.leverage is not None and self.leverage < PREDICTED_BELOW
+        if self.leverage is None:
+            return not self.row.scored and not self.row.told and not self.row.catalog
+        return self.leverage < PREDICTED_BELOW
+
+    @property
+    def told(self) -> bool:
+        """Whether the figure is a value of the profile, or was called one before any fit."""
+        return bool(self.row.catalog or (self.leverage is None and self.row.told))
+
+    @property
+    def error_percent(self) -> float | None:
+        """The error without the row in the fit; as it is, where there was no fit."""
+        return self.left_out_percent if self.leverage is not None else self.verdict.error_percent
 
     @property
     def has_number(self) -> bool:
@@ -54,6 +67,8 @@ class Scored:
     @property
     def left_out_ok(self) -> bool:
         """Whether it is within the row's bounds without having been fitted."""
+        if self.leverage is None:
+            return bool(self.verdict.ok)
         bounds = self.row.bounds
         return (
             bounds is not None
@@ -70,20 +85,6 @@ class Scored:
         if self.has_number:
             low = high = float(self.row.published.value or 0)
         return low <= self.interval[1] and self.interval[0] <= high
-
-
-@dataclass(frozen=True)
-class Unfitted:
-    """Of the rows of drives that are not scored: how many were predicted, the median and the ninth
-    decile of their absolute errors (of `n_numbers` rows with a printed number), the share within
-    bounds; and how many were told."""
-
-    n_predicted: int
-    n_numbers: int
-    median_percent: float | None
-    decile_percent: float | None
-    within_share: float | None
-    n_told: int
 
 
 @dataclass(frozen=True)
@@ -109,11 +110,12 @@ def scored(validation: Validation) -> tuple[Scored, ...]:
 
 def _scored(verdict: Verdict) -> Scored:
     row = verdict.row
-    if not row.scored:
+    kept = fidelity.kept() if row.scored else fidelity.kept_modern()
+    rows = kept.get("rows", {})
+    if not row.scored and row.published.drive not in kept.get("drives", ()):
         return Scored(verdict, None)
     if row.catalog or row.bounds is None:
         return Scored(verdict, 1.0)
-    rows = fidelity.kept().get("rows", {})
     known: dict[str, Any] | None = rows.get(row.published.id)
     if known is None or isinstance(verdict.reproduced, str):
         return Scored(verdict, known["leverage"] if known else 0.0 if rows else None)
@@ -129,12 +131,11 @@ def summary(rows: Sequence[Scored]) -> Summary:
     """The figures of the headline."""
     predicted = [row for row in rows if row.predicted]
     errors = [
-        abs(row.left_out_percent)
+        abs(row.error_percent)
         for row in predicted
-        if row.has_number and row.left_out_percent is not None
+        if row.has_number and row.error_percent is not None
     ]
     held = [row.within for row in predicted if row.within is not None]
-    told = sum(bool(row.row.catalog) for row in rows)
     return Summary(
         len(predicted),
         len(errors),
@@ -142,37 +143,14 @@ def summary(rows: Sequence[Scored]) -> Summary:
         ninth_decile(errors),
         sum(row.left_out_ok for row in predicted) / len(predicted) if predicted else None,
         sum(held) / len(held) if held else None,
-        told,
-        sum(row.leverage is not None and not row.predicted for row in rows) - told,
-    )
-
-
-def unfitted(rows: Sequence[Scored]) -> Unfitted:
-    """The same of drives that are not scored."""
-    predicted = [row for row in rows if not is_told(row.row)]
-    errors = [
-        abs(row.verdict.error_percent)
-        for row in predicted
-        if row.has_number and row.verdict.error_percent is not None
-    ]
-    return Unfitted(
-        len(predicted),
-        len(errors),
-        statistics.median(errors) if errors else None,
-        ninth_decile(errors),
-        sum(row.verdict.ok for row in predicted) / len(predicted) if predicted else None,
-        len(rows) - len(predicted),
+        sum(row.told for row in rows),
+        sum(not (row.leverage is None or row.predicted or row.told) for row in rows),
     )
 
 
 def ninth_decile(errors: Sequence[float]) -> float | None:
     """Nine in ten are at most so large: the smallest of them of which that is true."""
     return sorted(errors)[math.ceil(0.9 * len(errors)) - 1] if errors else None
-
-
-def is_told(row: Row) -> bool:
-    """Whether a row of a drive that is not scored is there because it was put in."""
-    return bool(row.told or row.catalog)
 
 
 def by_drive(rows: Sequence[Scored]) -> dict[str, list[Scored]]:

@@ -8,7 +8,7 @@ from typing import Any
 from drivebay.analysis import fidelity
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.validate import score
-from drivebay.lab.validate.score import Scored, Summary, Unfitted
+from drivebay.lab.validate.score import Scored, Summary
 from drivebay.lab.validate.verdicts import Validation
 
 RELATIONS = {
@@ -23,8 +23,7 @@ HEAD = (
     "row", "drive", "figure", "published", "reproduced", "error", "leverage", "left out",
     "90 %", "",
 )  # fmt: skip
-HEAD_UNSCORED = ("row", "drive", "figure", "published", "reproduced", "error", "told", "")
-UNSCORED = "Predicted from facts but for rows told or in view of a fit; leverage not computed"
+MODERN = "Drives of today, in no part of the score above"
 
 
 def as_json(validation: Validation) -> dict[str, Any]:
@@ -47,10 +46,9 @@ def as_json(validation: Validation) -> dict[str, Any]:
             name: _summary(score.summary(some)) for name, some in score.by_drive(rows).items()
         },
         "unscored": {
-            "summary": _summary(score.unfitted(others)),
+            "summary": _summary(score.summary(others)),
             "drives": {
-                name: _summary(score.unfitted(some))
-                for name, some in score.by_drive(others).items()
+                name: _summary(score.summary(some)) for name, some in score.by_drive(others).items()
             },
         },
         "not_covered": [
@@ -74,11 +72,10 @@ def replaced(recorded: dict[str, Any], found: dict[str, Any], *, scored: bool) -
     return {**recorded, **{key: found[key] for key in parts}, **lists}
 
 
-def _summary(found: Summary | Unfitted) -> dict[str, Any]:
+def _summary(found: Summary) -> dict[str, Any]:
     values: dict[str, Any] = asdict(found)
-    error = "abs_loo_error_pct" if isinstance(found, Summary) else "abs_error_pct"
-    values[f"median_{error}"] = values.pop("median_percent")
-    values[f"p90_{error}"] = values.pop("decile_percent")
+    values["median_abs_loo_error_pct"] = values.pop("median_percent")
+    values["p90_abs_loo_error_pct"] = values.pop("decile_percent")
     return {
         key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
     }
@@ -121,58 +118,41 @@ def _digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def lines(document: dict[str, Any], *, predicted: bool) -> list[tuple[str, ...]]:
-    """Rows of `HEAD` for a terminal: those that the model predicts, or the others."""
-    found: list[tuple[str, ...]] = []
-    for row in document["rows"]:
-        leverage = row["leverage"]
-        if row["scored"] and (leverage is None or leverage < score.PREDICTED_BELOW) == predicted:
-            found.append(
-                (
-                    row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", said(row),
-                    number(row["reproduced"], row["unit"]), percent(row["error_pct"]),
-                    "" if leverage is None else f"{leverage:.2f}", percent(row["loo_error_pct"]),
-                    between(row), "" if row["ok"] else "off",
-                )
-            )  # fmt: skip
-    return found
-
-
-def unscored_lines(document: dict[str, Any]) -> list[tuple[str, ...]]:
-    """Rows of `HEAD_UNSCORED`: those of drives that are not scored."""
+def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tuple[str, ...]]:
+    """Rows of `HEAD` for a terminal, of drives that are scored or of the others: those that the
+    model predicts, or the rest."""
     return [
         (
             row["id"], named(row["drive"]), f"{row['test']}, {row['metric']}", said(row),
-            number(row["reproduced"], row["unit"]), percent(row["error_pct"]), row["told"],
-            "" if row["ok"] else "off",
+            number(row["reproduced"], row["unit"]), percent(row["error_pct"]),
+            "" if row["leverage"] is None else f"{row['leverage']:.2f}",
+            percent(row["loo_error_pct"]), between(row), "" if row["ok"] else "off",
         )
-        for row in document["rows"] if not row["scored"]
+        for row in document["rows"]
+        if row["scored"] == scored and is_predicted(row) == predicted
     ]  # fmt: skip
 
 
-def headline_unscored(name: str, found: dict[str, Any]) -> str:
-    """One line: the predictions of a drive that is not scored, or of all of them."""
-    rest = f"{found['n_told']} told"
-    return _headline(name, found, " from facts", "abs_error_pct", rest)
+def is_predicted(row: dict[str, Any]) -> bool:
+    """Whether a row's figure is none that the model was told: of unknown leverage, without one."""
+    if row["leverage"] is None:
+        return not row["told"]
+    return bool(row["leverage"] < score.PREDICTED_BELOW)
 
 
 def headline(name: str, found: dict[str, Any]) -> str:
     """One line: the score of a drive or of all."""
     rest = f"{found['n_fitted']} fitted, {found['n_told']} told"
-    return _headline(name, found, "", "abs_loo_error_pct", rest)
-
-
-def _headline(name: str, found: dict[str, Any], how: str, error_of: str, rest: str) -> str:
     if not found["n_predicted"]:
         return f"{name}: nothing predicted; {rest}"
-    median, most = found[f"median_{error_of}"], found[f"p90_{error_of}"]
+    median, most = found["median_abs_loo_error_pct"], found["p90_abs_loo_error_pct"]
     error = (
         "no printed number among them"
         if median is None
         else f"median error {median:.1f} %, nine in ten under {most:.0f} %"
     )
     return (
-        f"{name}: {found['n_predicted']} figures predicted{how}, {error}, "
+        f"{name}: {found['n_predicted']} figures predicted, {error}, "
         f"{100 * found['within_share']:.0f} % within their bounds; {rest}"
     )
 
