@@ -13,8 +13,9 @@ app = options.Verb()
 def bench(as_json: options.Json = False) -> None:
     """Measure the speed of the simulation on this machine.
 
-    One core, four workloads on a 512 GB drive, each in steady state: simulated I/Os per second,
-    seconds, peak memory, and the write amplification reached.
+    One core, four workloads on a 512 GB drive, each in steady state, and random reads and writes of
+    four drives of today: simulated I/Os per second, seconds, peak memory, and the write
+    amplification reached.
     """
     from drivebay.lab.bench import run_cases
 

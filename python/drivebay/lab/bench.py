@@ -16,16 +16,18 @@ import numpy  # noqa: F401  # here, as Ctrl-C while the core imports it would be
 from drivebay import _core
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
+from drivebay.definitions.scaling import scaled
 
 DRIVE = "sm951-ahci-512"
 SEED = 1
 BLOCK_4K = 4096
 BLOCK_128K = 128 * 1024
-REST_S = 1800.0
+TODAY = {"980-pro-1tb": 1 / 16, "7450-pro-960": 1 / 16, "p5336-61440": 1 / 512, "p4800x-375": 1 / 8}
+"""Drives of today, and how much of each: all fit 1 GB of memory."""
 
 
 def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Runs all cases, about half a minute.
+    """Runs all cases, about a minute.
 
     Parameters
     ----------
@@ -56,6 +58,16 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
     say("randwrite_4k_steady_512g: an hour of random writes first, to reach the steady state")
     drive.run(_load("random", 0, BLOCK_4K, capacity, seconds=3600), SEED)
     case("randwrite_4k_steady_512g", _load("random", 0, BLOCK_4K, capacity, seconds=1200))
+    for name, share in TODAY.items():
+        profile = scaled(catalog.load(name), share)
+        drive.reset(profile.core, SEED)
+        capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
+        say(f"{name}, {share:g} of its flash: filled, and as much written at random")
+        drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
+        drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
+        case(f"randread_4k_qd32_{name}", _load("random", 100, BLOCK_4K, capacity, seconds=20))
+        writes = _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4)
+        case(f"randwrite_4k_steady_{name}", writes)
     return cases
 
 
