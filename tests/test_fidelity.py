@@ -31,6 +31,7 @@ from drivebay.lab.fidelity.kept import kept_derivatives
 from drivebay.lab.fidelity.posterior import EDGE, Z_90, Problem, fitted, posterior
 from drivebay.lab.pool import Worker
 from drivebay.lab.validate import load_plan, table
+from drivebay.lab.validate.plan import Run
 from drivebay.report.figures import detail
 from drivebay.report.markup import Bar
 
@@ -261,17 +262,25 @@ FLASH, FIRMWARE, HOST = "nand.read_us", "controller.read_page_us", "host.nvme.se
 
 
 def derived(jacobian: Any, rows: Any) -> tuple[Any, Derivatives]:
-    """Rows by their ids, and derivatives by three parameters in the middle of 10 to 20."""
+    """Rows of a drive by their ids, and derivatives by three parameters in the middle of 10 to 20,
+    which it shares with another one."""
     paths = (FLASH, FIRMWARE, HOST)
     frees = tuple(Free(p, p, Parameter(p, 15, 10, 19.9), False, "guess") for p in paths)
+    free = {one.key: one for one in frees}
     bench: Any = SimpleNamespace(
-        rows=[SimpleNamespace(published=SimpleNamespace(id=name), conflict=conflict)
-              for name, conflict in rows],
-        free={"a@b": {one.key: one for one in frees}},
-    )  # fmt: skip
+        rows=[
+            SimpleNamespace(
+                published=SimpleNamespace(id=name), conflict=conflict, needs=(Run("a@b", "t"),)
+            )
+            for name, conflict in rows
+        ],
+        free={"a@b": free, "c@b": dict(free)},
+        same={Run("a@b", "t"): Run("a@b", "t")},
+    )
     matrix = np.asarray(jacobian, dtype=float)
     some = np.zeros(3), matrix, np.zeros(len(matrix))
-    return bench, Derivatives(tuple(n for n, _ in rows), frees, (("a@b",),) * 3, *some, {}, {}, ())
+    drives = (("a@b", "c@b"),) * 3
+    return bench, Derivatives(tuple(n for n, _ in rows), frees, drives, *some, {}, {}, ())
 
 
 def test_a_fit_moves_what_its_rows_tell_and_neither_hosts_nor_for_rows_in_conflict() -> None:
@@ -279,7 +288,7 @@ def test_a_fit_moves_what_its_rows_tell_and_neither_hosts_nor_for_rows_in_confli
     bench, found = derived(jacobian, [("S1", ""), ("S2", "two sources")])
     given = problem(jacobian, [-0.1, -0.1], [0.02, 0.02])
     (only,) = fit.changes(bench, found, given, [0, 1])
-    assert (only.path, only.drives, only.rows) == (FLASH, ("a",), ("S1",))
+    assert (only.path, only.drives, only.rows) == (FLASH, ("a", "c"), ("S1",))
     assert 10 <= only.after < only.before == 15
     many = range(100)
     bench, found = derived([[1.0, 0.0, 0.0]] * 100, [(f"S{i}", "") for i in many])
@@ -290,7 +299,7 @@ def test_a_fit_moves_what_its_rows_tell_and_neither_hosts_nor_for_rows_in_confli
 def test_derivatives_of_before_serve_values_that_were_moved_since() -> None:
     bench, found = derived([[0.5, 0.0, -0.25]], [("S1", "")])
     kept = {
-        "parameters": [{"name": one.path, "drives": ["a@b"], "stuck": one.path == HOST}
+        "parameters": [{"name": one.path, "drives": ["a@b", "c@b"], "stuck": one.path == HOST}
                        for one in found.parameters],
         "noise": {"S1": 0.01},
         "derivatives": {"S1": {"0": 0.5, "2": -0.25}},
@@ -299,8 +308,9 @@ def test_derivatives_of_before_serve_values_that_were_moved_since() -> None:
     bench.free["a@b"]["other source"] = Free(FLASH, "other source", moved_one, False, "guess")
     del bench.free["a@b"][FLASH]
     again = kept_derivatives(bench, kept, {})
-    assert (again.jacobian == found.jacobian).all() and again.stuck == (2,)
-    assert again.start == pytest.approx([EDGE, 0.0, 0.0], abs=0.02)
+    assert again.drives[:2] == (("a@b",), ("c@b",))  # shared before, and no more
+    assert again.jacobian.tolist() == [[0.5, 0.0, 0.0, -0.25]] and again.stuck == (3,)
+    assert again.start == pytest.approx([EDGE, 0.0, 0.0, 0.0], abs=0.02)
 
 
 KNOWN = {

@@ -18,6 +18,7 @@ from drivebay.lab.fidelity.derivatives import (
     transformed,
     z_of,
 )
+from drivebay.lab.fidelity.free import Free
 from drivebay.lab.fidelity.posterior import Floats, Found, Problem, groups
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.verdicts import Validation, judge
@@ -120,22 +121,36 @@ def kept_derivatives(
         If a drive, a row or a parameter is not among what is kept.
     """
     paths = {name: {one.path: one for one in some.values()} for name, some in bench.free.items()}
-    frees = tuple(paths[one["drives"][0]][one["name"]] for one in then["parameters"])
+    frees: list[Free] = []
+    drives: list[tuple[str, ...]] = []
+    stuck: list[int] = []
+    column: dict[tuple[int, str], int] = {}  # a value that drives shared may be split since
+    for j, one in enumerate(then["parameters"]):
+        parts: dict[str, list[str]] = {}
+        for name in one["drives"]:
+            parts.setdefault(paths[name][one["name"]].key, []).append(name)
+        for some in parts.values():
+            column |= dict.fromkeys([(j, name) for name in some], len(frees))
+            stuck += [len(frees)] if one["stuck"] else []
+            frees.append(paths[some[0]][one["name"]])
+            drives.append(tuple(some))
     names = tuple(row.published.id for row in bench.rows)
     jacobian = np.zeros((len(names), len(frees)))
-    for i, name in enumerate(names):
-        for j, change in then["derivatives"][name].items():
-            jacobian[i, int(j)] = change
+    for i, row in enumerate(bench.rows):
+        runs = {bench.same[run].drive for run in row.needs}
+        for j, change in then["derivatives"][names[i]].items():
+            for k in {column[int(j), name] for name in runs if (int(j), name) in column}:
+                jacobian[i, k] = change
     return Derivatives(
         names,
-        frees,
-        tuple(tuple(one["drives"]) for one in then["parameters"]),
+        tuple(frees),
+        tuple(drives),
         np.array([z_of(one.start) for one in frees]),
         jacobian,
         np.array([then["noise"][name] for name in names]),
         full,
         {},
-        tuple(j for j, one in enumerate(then["parameters"]) if one["stuck"]),
+        tuple(stuck),
     )
 
 
