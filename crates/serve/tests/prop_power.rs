@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use crate::support::{drain, engine, request, submit};
+use crate::support::{changed_spec, drain, engine, engine_of, request, submit};
 use drivebay_serve::{Engine, Op, PowerCutLoss, Status};
 use drivebay_units::{Lpn, Ppa, Rng, SECTOR_BYTES};
 
@@ -52,15 +52,20 @@ struct Outcome {
     wrong: u64,
     /// Sectors that a cut put back.
     lost: u64,
+    /// Of these, those whose newest version had been answered.
+    lost_answered: u64,
 }
 
 /// Random commands with `cuts` power cuts.
 fn torture(seed: u64, loss: PowerCutLoss, cuts: u64, lying: bool) -> Outcome {
+    torture_of(engine(SECTORS, seed, lying), seed, loss, cuts)
+}
+
+fn torture_of(mut engine: Engine, seed: u64, loss: PowerCutLoss, cuts: u64) -> Outcome {
     let mut rng = Rng::new(seed).fork("torture");
-    let mut engine = engine(SECTORS, seed, lying);
     engine.allow_power_cuts(None, loss);
     let mut reference = Reference::new();
-    let mut outcome = Outcome { wrong: 0, lost: 0 };
+    let mut outcome = Outcome { wrong: 0, lost: 0, lost_answered: 0 };
     let (mut version, mut done_cuts) = (0, 0);
     while done_cuts < cuts {
         let lba = rng.below(SECTORS);
@@ -73,7 +78,9 @@ fn torture(seed: u64, loss: PowerCutLoss, cuts: u64, lying: bool) -> Outcome {
             14 => (Op::WriteZeroes { fua, allocated: false }, Vec::new()),
             15..=17 => (Op::Flush, Vec::new()),
             _ => {
+                let before = outcome.lost;
                 check_cut(&mut engine, &mut reference, &mut outcome);
+                outcome.lost_answered += outcome.lost - before;
                 done_cuts += 1;
                 continue;
             }
@@ -127,7 +134,45 @@ fn nothing_safe_is_lost_in_hundreds_of_cuts() {
         let outcome = torture(seed, loss, 400, false);
         assert_eq!(outcome.wrong, 0, "{loss:?}");
         assert!(outcome.lost > 1000, "{loss:?}: cuts lose what is not safe: {}", outcome.lost);
+        assert!(outcome.lost_answered > 100, "{loss:?}: answered or not");
     }
+}
+
+/// With mapping units of 16 KiB most of these writes are of parts: what else lies in a unit falls back to what it was.
+#[test]
+fn nothing_safe_is_lost_where_units_are_written_in_part() {
+    for (seed, loss) in [(4, PowerCutLoss::All), (5, PowerCutLoss::Random)] {
+        let spec = changed_spec(SECTORS as i64, false, |raw| {
+            let controller = raw["controller"].as_table_mut().expect("a section");
+            let unit = "value = 16\nsource = \"test\"".parse::<toml::Table>().expect("TOML");
+            controller.insert("mapping_unit_kib".to_owned(), unit.into());
+        });
+        let outcome = torture_of(engine_of(spec, seed), seed, loss, 400);
+        assert_eq!(outcome.wrong, 0, "{loss:?}");
+        assert!(outcome.lost > 1000, "{loss:?}: cuts lose what is not safe: {}", outcome.lost);
+    }
+}
+
+/// On media that is written in place all that was answered is there; without an answer, a part may be.
+#[test]
+fn nothing_that_was_answered_is_lost_on_media_that_is_written_in_place() {
+    let spec = changed_spec(SECTORS as i64, false, |raw| {
+        let whole = raw.as_table_mut().expect("a profile");
+        for section in ["gc", "write_buffer", "read_ahead", "map_journal"] {
+            whole.remove(section);
+        }
+        let changes = "in_place = true\nplanes = 1\npage_kib = 4\nblocks_per_plane = 64\npages_per_block = 64\nprogram_us = [3.0]";
+        for (key, value) in changes.parse::<toml::Table>().expect("TOML") {
+            let leaf = toml::Table::from_iter([
+                ("value".to_owned(), value),
+                ("source".to_owned(), "test".into()),
+            ]);
+            whole["nand"].as_table_mut().expect("a section").insert(key, leaf.into());
+        }
+        whole["nand"].as_table_mut().expect("a section").remove("read_by_type_us");
+    });
+    let outcome = torture_of(engine_of(spec, 6), 6, PowerCutLoss::All, 400);
+    assert_eq!((outcome.wrong, outcome.lost_answered), (0, 0));
 }
 
 /// Data and model fall back together: after a cut each page holds the version that lies in the slot

@@ -14,6 +14,11 @@ pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The catalog's SM951, cut to a few megabytes.
 pub fn spec(sectors: i64, lying: bool) -> Spec {
+    changed_spec(sectors, lying, |_| ())
+}
+
+/// The same with other changes of the profile.
+pub fn changed_spec(sectors: i64, lying: bool, change: impl FnOnce(&mut Value)) -> Spec {
     let text = include_str!("../../../../drives/sm951-ahci-512.toml");
     let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
     let mut raw = Value::from(whole_profile(host, text).expect("TOML"));
@@ -43,13 +48,20 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
         let buffer = raw["write_buffer"].as_table_mut().expect("a section");
         buffer.insert("ignore_flush".into(), leaf["leaf"].clone());
     }
+    change(&mut raw);
     let json = serde_json::to_string(&raw).expect("values");
     Spec::from_json(&json).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// An engine that answers at once.
 pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
-    let device = Device::new(spec(sectors as i64, lying), seed).expect("memory");
+    engine_of(spec(sectors as i64, lying), seed)
+}
+
+/// An engine of such a drive.
+pub fn engine_of(spec: Spec, seed: u64) -> Engine {
+    let sectors = spec.geometry.user_sectors;
+    let device = Device::new(spec, seed).expect("memory");
     let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
     Engine::new(device, store, Pace::None, seed)
 }
