@@ -10,10 +10,10 @@ drive is used again as long as its profile, its tests and its rows are the same.
 it to the rows about a drive, to try it out: it then writes nothing. `--runs` only runs the rows
 anew, some minutes: leverage, errors without the row and intervals stay those kept.
 `--modern` is of today's drives instead, which published/validation.toml lists as unscored and no
-score has: leverage and errors without the row, in published/fidelity-modern.json; there `--drive`
-limits what is kept to these drives, and the other drives' rows count as they are. `--again`, after
+score has: leverage and errors without the row, in published/fidelity-modern.json. There `--drive`
+takes the derivatives of that drive alone, beside those that are kept of others. `--again`, after
 a fit has moved some values: runs the rows, some minutes, and computes the rest from the derivatives
-that are kept, those of the values before.
+that are kept, those of the values before. Rows of drives without any count as they are.
 `--fit` prints where a fit would put the profiles' values, and writes none.
 `--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
 each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint, the
@@ -134,17 +134,21 @@ def main() -> None:
     for name in ("--runs", "--fit", "--unchanged", "--pages"):
         mode.add_argument(name, action="store_true")
     asked = parser.parse_args()
+    if asked.again and not asked.modern:
+        parser.error("--again is of --modern")
     if asked.pages:
         write_pages()
         return
     os.nice(5)
     modern = asked.modern
     plan = load_plan().only_scored(not modern)
-    some = asked.drive
-    if modern and (asked.unchanged or asked.again):
-        some = fidelity.kept_modern()["drives"]
-    bench = Bench(plan.of_drives(some), evaluations(fidelity.model_fingerprint()), say,
-                  rows_only=modern)  # fmt: skip
+
+    def bench_of(drives: list[str]) -> Bench:
+        folder = evaluations(fidelity.model_fingerprint())
+        return Bench(plan.of_drives(drives), folder, say, rows_only=modern)
+
+    then = fidelity.kept_modern()
+    bench = bench_of(then["drives"] if modern and asked.unchanged else asked.drive)
     if asked.runs or asked.unchanged:
         validation = kept.validation_of(bench, whole_runs(bench))
         if asked.unchanged:
@@ -152,10 +156,12 @@ def main() -> None:
         else:
             record(table.as_json(validation), modern=modern)
         return
-    if asked.again:
-        found = kept.kept_derivatives(bench, fidelity.kept_modern(), whole_runs(bench))
-    else:
+    if not asked.again:
         found = derivatives(bench)
+    if modern and (asked.again or (asked.drive and not asked.fit)):
+        then = then if asked.again else kept.joined(then, kept.modern_derivatives(bench, found))
+        bench = bench_of(then["drives"])
+        found = kept.kept_derivatives(bench, then, whole_runs(bench))
     problem, chosen = kept.problem_of(bench, found)
     if asked.fit:
         for one in fit.changes(bench, found, problem, chosen):
@@ -172,7 +178,7 @@ def main() -> None:
             print(row.row.published.id, document["rows"].get(row.row.published.id))
         return
     write(document, modern=modern)
-    every = Bench(plan, bench.folder, say)
+    every = bench_of([])
     told = table.as_json(kept.validation_of(every, whole_runs(every)))
     record(told, modern=modern)
     print(table.headline("all", told["unscored"]["summary"] if modern else told["summary"]))

@@ -27,7 +27,7 @@ from drivebay.lab.calibrate.parameters import Parameter, numbers
 from drivebay.lab.fidelity import conditions, fit
 from drivebay.lab.fidelity.derivatives import Derivatives, coordinate_of
 from drivebay.lab.fidelity.free import Free, free_of, moved
-from drivebay.lab.fidelity.kept import kept_derivatives
+from drivebay.lab.fidelity.kept import joined, kept_derivatives
 from drivebay.lab.fidelity.posterior import EDGE, Z_90, Problem, fitted, posterior
 from drivebay.lab.pool import Worker
 from drivebay.lab.validate import load_plan, table
@@ -308,9 +308,26 @@ def test_derivatives_of_before_serve_values_that_were_moved_since() -> None:
     bench.free["a@b"]["other source"] = Free(FLASH, "other source", moved_one, False, "guess")
     del bench.free["a@b"][FLASH]
     again = kept_derivatives(bench, kept, {})
-    assert again.drives[:2] == (("a@b",), ("c@b",))  # shared before, and no more
+    assert again.drives == (("a@b",), ("c@b",), ("a@b", "c@b"), ("a@b", "c@b"))  # shared no more
     assert again.jacobian.tolist() == [[0.5, 0.0, 0.0, -0.25]] and again.stuck == (3,)
     assert again.start == pytest.approx([EDGE, 0.0, 0.0, 0.0], abs=0.02)
+
+
+def test_derivatives_of_some_drives_take_the_place_of_theirs_alone() -> None:
+    def part(drive: str, row: str, change: float) -> dict[str, Any]:
+        names = [f"{drive}@b", "c+scaled-16@b"]
+        return {
+            "drives": [drive],
+            "parameters": [{"name": FLASH, "drives": names, "stuck": False}],
+            "noise": {row: change},
+            "derivatives": {row: {"0": change}},
+        }
+
+    both = joined(part("a", "S1", 1.0), part("c", "S2", 2.0))
+    assert both["drives"] == ["a", "c"]
+    assert [one["drives"] for one in both["parameters"]] == [["a@b"], ["c@b", "c+scaled-16@b"]]
+    assert both["derivatives"] == {"S1": {"0": 1.0}, "S2": {"1": 2.0}}
+    assert joined(both, part("a", "S1", 3.0))["derivatives"]["S1"] == {"2": 3.0}
 
 
 KNOWN = {

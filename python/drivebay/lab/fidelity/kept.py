@@ -79,30 +79,36 @@ def document_of(
     for row in bench.rows:  # a statement that nothing of the drive fulfils
         rows.setdefault(row.published.id, {"log": True, "leverage": 0.0, "shift": 0.0, "sd": 0.0})
     rows = dict(sorted(rows.items()))
-    derivatives = {
-        name: {str(j): _short(found.jacobian[i, j]) for j in np.flatnonzero(found.jacobian[i])}
-        for i, name in enumerate(found.rows)
-    }
     if modern:
-        drives = sorted({row.published.drive for row in bench.plan.rows})
-        return {
-            "fingerprint": fidelity.fingerprint(drives),
-            "drives": drives,
-            "rows": rows,
-            "parameters": [
-                {"name": one.path, "drives": found.drives[j], "stuck": j in found.stuck}
-                for j, one in enumerate(found.parameters)
-            ],
-            "noise": {name: _short(one) for name, one in zip(found.rows, found.noise, strict=True)},
-            "derivatives": derivatives,
-        }
+        part = modern_derivatives(bench, found)
+        return {"fingerprint": fidelity.fingerprint(part["drives"]), "rows": rows, **part}
     return {
         "fingerprint": fidelity.fingerprint(),
         "rows": rows,
         "parameters": _parameters(found, known),
-        "derivatives": derivatives,
+        "derivatives": _derivatives(found),
         "figures": _figures(bench, found, known.covariance),
         "refits": refits,
+    }
+
+
+def modern_derivatives(bench: Bench, found: Derivatives) -> dict[str, Any]:
+    """What of today's drives can be computed from again when values have changed."""
+    return {
+        "drives": sorted({row.published.drive for row in bench.plan.rows}),
+        "parameters": [
+            {"name": one.path, "drives": found.drives[j], "stuck": j in found.stuck}
+            for j, one in enumerate(found.parameters)
+        ],
+        "noise": {name: _short(one) for name, one in zip(found.rows, found.noise, strict=True)},
+        "derivatives": _derivatives(found),
+    }
+
+
+def _derivatives(found: Derivatives) -> dict[str, dict[str, float]]:
+    return {
+        name: {str(j): _short(found.jacobian[i, j]) for j in np.flatnonzero(found.jacobian[i])}
+        for i, name in enumerate(found.rows)
     }
 
 
@@ -121,19 +127,16 @@ def kept_derivatives(
         If a drive, a row or a parameter is not among what is kept.
     """
     paths = {name: {one.path: one for one in some.values()} for name, some in bench.free.items()}
-    frees: list[Free] = []
-    drives: list[tuple[str, ...]] = []
-    stuck: list[int] = []
-    column: dict[tuple[int, str], int] = {}  # a value that drives shared may be split since
+    frees: dict[str, Free] = {}  # what drives shared may be split since, or shared now
+    drives: dict[str, list[str]] = {}
+    column: dict[tuple[int, str], int] = {}
     for j, one in enumerate(then["parameters"]):
-        parts: dict[str, list[str]] = {}
         for name in one["drives"]:
-            parts.setdefault(paths[name][one["name"]].key, []).append(name)
-        for some in parts.values():
-            column |= dict.fromkeys([(j, name) for name in some], len(frees))
-            stuck += [len(frees)] if one["stuck"] else []
-            frees.append(paths[some[0]][one["name"]])
-            drives.append(tuple(some))
+            free = paths[name][one["name"]]
+            frees.setdefault(free.key, free)
+            drives.setdefault(free.key, []).append(name)
+            column[j, name] = list(frees).index(free.key)
+    stuck = {k for (j, _), k in column.items() if then["parameters"][j]["stuck"]}
     names = tuple(row.published.id for row in bench.rows)
     jacobian = np.zeros((len(names), len(frees)))
     for i, row in enumerate(bench.rows):
@@ -143,15 +146,35 @@ def kept_derivatives(
                 jacobian[i, k] = change
     return Derivatives(
         names,
-        tuple(frees),
-        tuple(drives),
-        np.array([z_of(one.start) for one in frees]),
+        tuple(frees.values()),
+        tuple(tuple(some) for some in drives.values()),
+        np.array([z_of(one.start) for one in frees.values()]),
         jacobian,
         np.array([then["noise"][name] for name in names]),
         full,
         {},
-        tuple(stuck),
+        tuple(sorted(stuck)),
     )
+
+
+def joined(then: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """The derivatives that are kept of today's drives, with those of some of them in their place,
+    or beside them; without what follows from them."""
+    first = []
+    for one in then["parameters"]:
+        rest = [name for name in one["drives"]
+                if name.partition("@")[0].partition("+")[0] not in new["drives"]]  # fmt: skip
+        first.append({**one, "drives": rest})
+    moved = {
+        row: {str(int(j) + len(first)): change for j, change in changes.items()}
+        for row, changes in new["derivatives"].items()
+    }
+    return {
+        "drives": sorted({*then["drives"], *new["drives"]}),
+        "parameters": [*first, *new["parameters"]],
+        "noise": then["noise"] | new["noise"],
+        "derivatives": then["derivatives"] | moved,
+    }
 
 
 def _parameters(found: Derivatives, known: Found) -> list[dict[str, Any]]:
