@@ -151,6 +151,12 @@ fn random_serial() -> io::Result<String> {
     Ok(format!("DRIVEBAY{:012X}", u64::from_be_bytes(bytes)))
 }
 
+/// Whether what was acknowledged can be lost with the power: not with capacitors, nor where writes are complete on
+/// the media.
+pub(crate) fn has_volatile_cache(spec: &Spec) -> bool {
+    !(spec.power_loss_protection || spec.in_place.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,10 +206,4 @@ mod tests {
             assert!(result(options(serial, nqn, eui64)).is_err(), "{serial} {nqn} {eui64}");
         }
     }
-}
-
-/// Whether what was acknowledged can be lost with the power: not with capacitors, nor where writes are complete on
-/// the media.
-pub(crate) fn has_volatile_cache(spec: &Spec) -> bool {
-    !(spec.power_loss_protection || spec.in_place.is_some())
 }
