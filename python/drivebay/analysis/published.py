@@ -25,6 +25,8 @@ _UNITS: dict[str, tuple[str, float]] = {"us": ("µs", 1.0), "GB/s": ("MB/s", 1e3
 
 ADDRESSES = (
     (r"(https?://\S+)", "{}"),
+    # Of these reviews only titles and excerpts were found: the address is the publication's own.
+    (r"StorageReview\b", "https://www.storagereview.com"),
     (r"AnandTech (\d+)", "https://www.anandtech.com/show/{}"),
     (
         r"Custom PC Review, SM951 256GB NVMe\b",
