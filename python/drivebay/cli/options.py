@@ -203,6 +203,9 @@ NoCompetitors = Annotated[
     bool,
     flag("--no-competitors", "Leave out the other drives of the catalog."),
 ]
+NewFileSize = Annotated[
+    str | None, option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=REAL)
+]
 DestroyData = Annotated[
     str | None,
     option(

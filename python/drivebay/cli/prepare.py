@@ -81,10 +81,7 @@ def prepare(
             panel=options.REAL,
         ),
     ] = None,
-    size: Annotated[
-        str | None,
-        option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=options.REAL),
-    ] = None,
+    size: options.NewFileSize = None,
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     no_wait: options.NoWait = False,

@@ -176,10 +176,7 @@ def review(
             panel=options.VIRTUAL,
         ),
     ] = False,
-    size: Annotated[
-        str | None,
-        option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=options.REAL),
-    ] = None,
+    size: options.NewFileSize = None,
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     purge: Annotated[
