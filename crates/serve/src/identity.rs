@@ -9,7 +9,6 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use drivebay_drive::Spec;
 use serde::{Deserialize, Serialize};
 
 /// Names the NQNs of served drives.
@@ -149,12 +148,6 @@ fn random_serial() -> io::Result<String> {
     let mut bytes = [0; 8];
     fs::File::open("/dev/urandom")?.read_exact(&mut bytes[2..])?;
     Ok(format!("DRIVEBAY{:012X}", u64::from_be_bytes(bytes)))
-}
-
-/// Whether what was acknowledged can be lost with the power: not with capacitors, nor where writes are complete on
-/// the media.
-pub(crate) fn has_volatile_cache(spec: &Spec) -> bool {
-    !(spec.power_loss_protection || spec.in_place.is_some())
 }
 
 #[cfg(test)]

@@ -25,8 +25,6 @@ pub(super) struct Features {
     pub host_id: [u8; 16],
     queues_max: u32,
     power_states: u32,
-    /// The drive has no volatile write cache that could be switched off.
-    protected: bool,
 }
 
 impl Index<Feature> for Features {
@@ -52,19 +50,11 @@ impl Features {
         };
         let power_states = identity.own.power_states.len().max(1) as u32;
         let (values, thresholds, host_id) = ([0; 16], [over, 0], [0; 16]);
-        let protected = !identity.has_volatile_cache;
-        let mut features =
-            Features { values, thresholds, host_id, queues_max, power_states, protected };
+        let mut features = Features { values, thresholds, host_id, queues_max, power_states };
         features[Feature::Arbitration] = u32::from(identity.own.arbitration_burst_log2);
         features[Feature::VolatileWriteCache] = 1;
         features[Feature::NumberOfQueues] = queues_max | queues_max << 16;
         features
-    }
-
-    /// The feature that a command names, if the drive has it.
-    fn feature_of(&self, sqe: &Sqe) -> Result<Feature, Status> {
-        let has = |feature: &Feature| !(self.protected && *feature == Feature::VolatileWriteCache);
-        Feature::of(sqe.cdw10.get() as u8).filter(has).ok_or(Status::INVALID_FIELD.dnr())
     }
 
     /// Whether the composite temperature is beyond a threshold.
@@ -75,7 +65,7 @@ impl Features {
 
     /// Get Features; the host identifier comes as data.
     pub fn get(&self, sqe: &Sqe, identity: &Identity) -> Result<(u32, Vec<u8>), Status> {
-        let feature = self.feature_of(sqe)?;
+        let feature = feature_of(sqe)?;
         let select =
             Select::of((sqe.cdw10.get() >> 8 & 7) as u8).ok_or(Status::INVALID_FIELD.dnr())?;
         match select {
@@ -104,7 +94,7 @@ impl Features {
 
     /// Set Features; returns dword 0 of the completion.
     pub fn set(&mut self, sqe: &Sqe) -> Result<u32, Status> {
-        let feature = self.feature_of(sqe)?;
+        let feature = feature_of(sqe)?;
         if sqe.cdw10.get() >> 31 != 0 {
             return Err(Status::FEATURE_NOT_SAVEABLE.dnr());
         }
@@ -137,6 +127,10 @@ impl Features {
         self[feature] = value & mask;
         Ok(0)
     }
+}
+
+fn feature_of(sqe: &Sqe) -> Result<Feature, Status> {
+    Feature::of(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())
 }
 
 /// Which threshold a temperature feature names: 0 for over, 1 for under.

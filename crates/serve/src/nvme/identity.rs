@@ -15,7 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::events::NAMESPACE_NOTICES;
 use crate::drive::Drive;
-use crate::identity::{DriveIdentity, has_volatile_cache};
+use crate::identity::DriveIdentity;
 use crate::namespace::{NAMESPACES_MAX, Namespace, Namespaces};
 
 /// Version of the specification that controllers report: 1.4.
@@ -57,8 +57,6 @@ pub struct Identity {
     pub(super) queue_entries_max: u16,
     /// I/O queues of a controller, at most.
     pub(super) io_queues_max: u16,
-    /// What was acknowledged can be lost with the power.
-    pub has_volatile_cache: bool,
     /// Blocks of a mapping unit.
     unit_blocks: u16,
     warning_c: Option<f64>,
@@ -73,7 +71,6 @@ impl Identity {
             own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
-            has_volatile_cache: has_volatile_cache(spec),
             unit_blocks: (spec.geometry.unit_bytes() / SECTOR_BYTES) as u16,
             warning_c: spec.rated.warning_c,
             critical_c: spec.rated.critical_c,
@@ -145,8 +142,9 @@ impl Identity {
         id.sanicap = SANICAP.into();
         (id.sqes, id.cqes) = (0x66, 0x44);
         id.oncs = ONCS.into();
-        // A flush of all namespaces is supported; a cache that needs it is there, or is not.
-        id.vwc = 6 | u8::from(self.has_volatile_cache);
+        // A cache that a flush of all namespaces reaches: with power-loss protection, too, as the data's file on this
+        // machine is safe only once a host has flushed.
+        id.vwc = 7;
         [id.awun, id.awupf] = own.atomic_write.map(Into::into);
         id.subnqn = padded_nqn(&self.drive.nqn);
         let states = own.power_states.iter().zip(&mut id.psd);
@@ -265,12 +263,13 @@ mod tests {
         (id.vwc, cache, identity.of_all_namespaces())
     }
 
+    /// Its data may lie in a file, which only a flush makes safe against the machine that serves it.
     #[test]
-    fn a_protected_drive_has_no_volatile_cache_that_could_be_switched_off() {
-        let (vwc, cache, _) = identity(|_| ());
-        assert_eq!((vwc, cache), (7, Ok(1)));
-        let (vwc, cache, _) = identity(|spec| spec.power_loss_protection = true);
-        assert_eq!((vwc, cache), (6, Err(Status::INVALID_FIELD.dnr())));
+    fn a_protected_drive_asks_for_flushes_like_any_other() {
+        for protected in [false, true] {
+            let (vwc, cache, _) = identity(|spec| spec.power_loss_protection = protected);
+            assert_eq!((vwc, cache), (7, Ok(1)));
+        }
     }
 
     #[test]

@@ -18,7 +18,6 @@ use drivebay_wire::ublk::{
 use super::device::UblkDevice;
 use super::ring::{ControlRing, QueueRing};
 use crate::event_loop::EventLoop;
-use crate::identity::has_volatile_cache;
 use crate::namespace::Namespace;
 
 /// Sectors of 512 B are the drive's blocks.
@@ -90,7 +89,7 @@ impl Shape {
             queues: (processors as u64).clamp(1, spec.host_interface.queues_max.into()) as u16,
             depth: spec.queue_depth_max.clamp(1, DEPTH_MAX) as u16,
             transfer_bytes_max: identify.map_or(TRANSFER_BYTES_MAX, transfer_bytes_max),
-            has_volatile_cache: has_volatile_cache(spec),
+            has_volatile_cache: !spec.power_loss_protection,
             unit_bytes: spec.geometry.unit_bytes() as u32,
         }
     }
