@@ -68,9 +68,10 @@ def write_pages() -> None:
         )
 
 
-def evaluations(model: str) -> Path:
-    """The folder of a model's evaluations; each says which profiles and tests it is of."""
-    return TOP / "target" / "fidelity" / model
+def evaluations(model: str, *, modern: bool) -> Path:
+    """The folder of a model's evaluations; each says which profiles and tests it is of. Those of
+    today's drives have their own: what was shown of the others shows nothing of them."""
+    return TOP / "target" / "fidelity" / model / ("modern" if modern else "scored")
 
 
 def say(words: str, _began: float = time.monotonic()) -> None:
@@ -87,10 +88,10 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
     """
     then = fidelity.kept_modern() if modern else fidelity.kept()
     rows = [row for row in json.loads(RECORDED.read_text())["rows"] if row["scored"] != modern]
-    before = [row for row in rows if row["drive"] in then.get("drives", (row["drive"],))]
+    kept_rows = [row for row in rows if row["drive"] in then.get("drives", (row["drive"],))]
     figures = [
         {row["id"]: (row["reproduced"], row["ok"]) for row in some}
-        for some in (before, validation["rows"])
+        for some in (kept_rows, validation["rows"])
     ]
     moved = sorted(name for name in figures[0] | figures[1]
                    if figures[0].get(name) != figures[1].get(name))  # fmt: skip
@@ -104,8 +105,9 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
     models = [one for one in dict.fromkeys(former) if one != now["model"]]
     write({**then, "fingerprint": now, "same_models": models}, modern=modern)
     for model in models:
-        if evaluations(model).is_dir():
-            shutil.copytree(evaluations(model), evaluations(now["model"]), dirs_exist_ok=True)
+        before, after = (evaluations(one, modern=modern) for one in (model, now["model"]))
+        if before.is_dir():
+            shutil.copytree(before, after, dirs_exist_ok=True)
 
 
 def write(document: dict[str, Any], *, modern: bool) -> None:
@@ -144,7 +146,7 @@ def main() -> None:
     plan = load_plan().only_scored(not modern)
 
     def bench_of(drives: list[str]) -> Bench:
-        folder = evaluations(fidelity.model_fingerprint())
+        folder = evaluations(fidelity.model_fingerprint(), modern=modern)
         return Bench(plan.of_drives(drives), folder, say, rows_only=modern)
 
     then = fidelity.kept_modern()

@@ -361,17 +361,28 @@ impl Device {
         self.controller.host_core_free_at()
     }
 
-    /// The controller fetches a posted command, not before [`Device::fetch_free_at`]; to be served later.
+    /// The controller fetches a posted command, not before [`Device::fetch_free_at`]; to be served later. `room`: since
+    /// when it has a place for the command; what that one waited for it is the firmware's.
     ///
-    /// Commands of one queue come in the order of their posts; which queue comes next is the caller's
-    /// to decide. [`Device::accept`] is one post and one fetch.
+    /// Commands of one queue come in the order of their posts; which queue comes next, and how many are in
+    /// the controller, is the caller's to decide. [`Device::accept`] is one post and one fetch.
     ///
     /// # Errors
     /// As [`Device::accept`].
-    pub fn fetch(&mut self, posted: Posted, io: Io, tag: u32) -> Result<(), DeviceError> {
+    pub fn fetch(
+        &mut self,
+        posted: Posted,
+        room: Nanos,
+        io: Io,
+        tag: u32,
+    ) -> Result<(), DeviceError> {
         self.check(io)?;
-        let now = self.now().max(posted.ready.max(self.fetch_free_at()));
-        let request = self.enter(now, posted, io, tag);
+        let ready = posted.ready.max(room);
+        let now = self.now().max(ready.max(self.fetch_free_at()));
+        let mut request = self.enter(now, Posted { at: posted.at, ready }, io, tag);
+        let waited = ready.since(posted.ready).0;
+        request.stages.0[Stage::Host as usize] -= waited;
+        request.stages.0[Stage::Firmware as usize] += waited;
         self.queue.push(request);
         Ok(())
     }

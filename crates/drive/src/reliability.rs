@@ -200,11 +200,12 @@ impl Errors {
         self.lost.insert(page);
     }
 
-    /// Pages are written or unmapped: whatever was lost of them does not matter any more.
+    /// Pages are written or unmapped: whatever was lost of them does not matter any more. Cost: a search, and one for
+    /// each page that was lost.
     #[inline]
     pub fn replace(&mut self, pages: Range<u32>) {
-        if !self.lost.is_empty() {
-            self.lost.retain(|page| !pages.contains(page));
+        while let Some(&page) = self.lost.range(pages.clone()).next() {
+            self.lost.remove(&page);
         }
     }
 

@@ -20,7 +20,7 @@ pub enum Stage {
     Map,
     /// Waiting for a busy die.
     Die,
-    /// Waiting for and transferring on the flash channel.
+    /// Waiting for and transferring on the flash channel, and error correction behind it.
     Channel,
     /// The array operation itself: tR.
     Nand,

@@ -313,6 +313,14 @@ fn impossible_hosts_and_links_are_refused_by_name() {
         &sm951().with("host_interface.queues_max", 2),
         &["host_interface.queues_max: 2", "1 to 1"],
     );
+    assert_refused(
+        &sm951().with("host_interface.commands_max", 64),
+        &["host_interface.commands_max: ahci", "left out where the protocol is not nvme"],
+    );
+    assert_refused(
+        &Profile::sm951_nvme().with("host_interface.commands_max", 7),
+        &["host_interface.commands_max: 7", "8 to 1024"],
+    );
     let port = sata(3, 16).set("host.sata_port.generation", 4);
     assert_refused(&port, &["host.sata_port.generation: 4", "1 to 3"]);
     assert_refused(&sata(4, 16), &["link.generation: 4", "1 to 3"]);
@@ -331,7 +339,7 @@ fn post_and_take_are_submit() {
     let mut now = Nanos::ZERO;
     for io in ios() {
         let posted = Device::post(&mut parts, 0, now);
-        parts.fetch(posted, io, 0).expect("on the drive");
+        parts.fetch(posted, Nanos::ZERO, io, 0).expect("on the drive");
         now = parts.serve().expect("room").done;
     }
     assert_eq!(now, end);

@@ -135,3 +135,25 @@ fn reads_take_the_time_of_their_page_type() {
         }
     }
 }
+
+/// Error correction is in the latency of each read, also of one that is only a part of a command, and takes nothing
+/// from the rate of a die that always has another read to do.
+#[test]
+fn error_correction_delays_reads_and_holds_up_none() {
+    let measured = |decode_us: f64| {
+        let mut device = one_die(CELLS[2].1).with("controller.decode_us", decode_us).device();
+        one_by_one(&mut device, (0..512).map(|lpn| page(Op::Write, lpn)));
+        let begin = device.now().after(Nanos::millis(100));
+        device.idle_until(begin);
+        let alone = device.submit(begin, page(Op::Read, 7)).expect("on the drive").done;
+        device.idle_until(alone.after(Nanos::millis(100)));
+        let deep = device.now();
+        let reads = (0..4000).map(|i| page(Op::Read, i * 37 % 500));
+        let end = at_depth(&mut device, 16, reads);
+        (alone.since(begin).0, end.since(deep).0)
+    };
+    let ((alone, deep), (alone_decoded, deep_decoded)) = (measured(0.0), measured(12.5));
+    assert_eq!(alone_decoded - alone, 12_500);
+    let longer = deep_decoded as f64 / deep as f64;
+    assert!((1.0..1.001).contains(&longer), "4,000 reads took {longer} of the time");
+}

@@ -201,6 +201,7 @@ const OPTIONAL: &[&str] = &[
     "host.slot.round_trip_us",
     "host.sata_port.generation",
     "host_interface.queues_max",
+    "host_interface.commands_max",
     "link.read_tags",
     "link.generation",
     "link.lanes",

@@ -15,8 +15,8 @@ use crate::control::Control;
 use crate::error::RunError;
 use crate::inside::{Keep, Kept, Sample, Watch, next_look};
 use crate::pacing::Pacing;
-use crate::queue_slots::{NEVER, QueueSlots};
-use crate::queues::{QueuedCommand, SubmissionQueues};
+use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
+use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Recorder, Totals};
 use crate::workload::{Generator, Stable, Workload};
 
@@ -48,11 +48,17 @@ impl HostQueue {
     fn new(workload: &Workload, spec: &Spec, start: Nanos) -> HostQueue {
         let depth = workload.queue_depth * workload.queues;
         let most = spec.queue_depth_max.saturating_mul(workload.queues);
-        let outstanding = depth.min(most).min(spec.host.outstanding_max);
+        // Requests are only cut into commands on a single queue (`split.rs`).
+        let cut = if workload.queues > 1 { 0 } else { workload.largest_bytes() };
+        let parts = cut.div_ceil(u64::from(spec.host.transfer_max) * SECTOR_BYTES).max(1);
+        let commands = u64::from(depth) * parts;
+        let most = most.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
+        let outstanding = commands.min(u64::from(most)) as u32;
         HostQueue {
             slots: QueueSlots::new(outstanding as usize, start),
             requested: vec![start; outstanding as usize],
-            waiting: std::iter::repeat_n(start, (depth - outstanding) as usize).collect(),
+            waiting: std::iter::repeat_n(start, depth.saturating_sub(outstanding) as usize)
+                .collect(),
             now: start,
         }
     }
@@ -279,14 +285,19 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         mut queues: SubmissionQueues,
         totals: &mut [Totals],
     ) -> Result<(), RunError> {
+        let most = device.spec().host_interface.commands_max;
+        let mut places = CommandPlaces::new(most, self.host.commands() as u32, self.start);
         loop {
             let (slot, free) = self.host.slots.first();
             let more = free < self.end && self.bytes_left > 0;
             let requested = if more { free } else { NEVER };
-            let taken = queues.fetches_at(device.fetch_free_at()).unwrap_or(NEVER);
-            if device.next_arrival() <= requested.min(taken) {
+            let room = places.free_at();
+            let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
+            let turn = device.next_arrival();
+            if turn < NEVER && turn <= requested.min(taken) {
                 let served = device.serve()?;
                 let (slot, done) = self.count(served);
+                places.give_back(slot, done);
                 if done <= self.end {
                     let queue = &mut totals[queues.of_slot(slot)];
                     queue.ios += 1;
@@ -303,12 +314,14 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 device.prefetch(io.lba);
                 (self.host.now, self.host.requested[slot]) = (requested, requested);
                 self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
-                let posted = device.post(queues.of_slot(slot), requested);
-                queues.submit(QueuedCommand { posted, io, slot });
+                let queue = queues.of_slot(slot);
+                let posted = device.post(queue, requested);
+                queues.submit(QueuedCommand { posted, io, queue, slot });
                 self.host.slots.set(slot, NEVER);
             } else if taken < NEVER {
-                let QueuedCommand { posted, io, slot } = queues.fetch(taken);
-                device.fetch(posted, io, slot as u32)?;
+                let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
+                places.take(slot);
+                device.fetch(posted, room, io, slot as u32)?;
             } else {
                 return Ok(());
             }

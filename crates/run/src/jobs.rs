@@ -1,9 +1,10 @@
 //! Several closed loops on one drive at once, as fio runs the jobs of a file.
 //!
-//! Each job has its span, mix, sizes, queue depth, pacing, end and results. They share the submission queue:
-//! requests enter it in the order of their times, of the same nanosecond in the order of the jobs. The drive's
-//! sensors and counters are of all jobs together; a peak of the power is in the results of the first.
-//! Left out: priorities, a queue for each job, requests of more than one command.
+//! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a submission queue of its
+//! own, as a job of fio is a process and Linux gives each processor a queue: the controller picks among them
+//! (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
+//! order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the power is in the results of
+//! the first. Left out: priorities, requests of more than one command.
 
 use drivebay_drive::{Device, Io, Spec};
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -13,6 +14,7 @@ use crate::control::Control;
 use crate::error::RunError;
 use crate::inside::{Inside, Keep, Watch, next_look};
 use crate::queue_slots::{DEPTH_MAX, NEVER};
+use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::Outcome;
 use crate::workload::{Workload, WorkloadError};
 
@@ -36,18 +38,18 @@ impl Job<'_> {
         if at < self.run.end && self.run.bytes_left > 0 { at } else { NEVER }
     }
 
-    fn submit(&mut self, device: &mut Device, at: Nanos) -> Result<(), RunError> {
+    /// Makes a request: what is asked, and the slot of the host.
+    fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
         let bytes = u64::from(self.next.sectors) * SECTOR_BYTES;
         run.bytes_left = run.bytes_left.saturating_sub(bytes);
         let slot = run.host.submit(at);
         run.host.slots.set(slot as usize, NEVER);
         run.request_made(self.next.op);
-        device.accept(at, self.next, self.first_tag + slot)?;
         self.outstanding += 1;
-        self.next = run.generator.next_io();
+        let io = std::mem::replace(&mut self.next, run.generator.next_io());
         device.prefetch(self.next.lba);
-        Ok(())
+        (io, (self.first_tag + slot) as usize)
     }
 }
 
@@ -88,13 +90,22 @@ fn run_together<const KEEPS: bool>(
         running.push(Job { run, next, outstanding: 0, first_tag: tags });
         tags += workload.queue_depth;
     }
+    let most = device.spec().host_interface.commands_max;
+    let mut places = CommandPlaces::new(most, tags, device.now());
+    let count = queues_of(device.spec(), jobs);
+    let mut queues = SubmissionQueues::new(count);
+    // There is nothing to choose then, and nothing to wait for.
+    let taken_at_once = count == 1 && places.are_unlimited();
     let mut watch = KEEPS.then(|| Watch::new(device, events));
     let mut look_at = next_look(watch.as_ref());
     loop {
         let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
         let (at, number) = due.min().expect("there is a job");
-        if device.next_arrival() < NEVER && device.next_arrival() <= at {
+        let room = places.free_at();
+        let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
+        if device.next_arrival() < NEVER && device.next_arrival() <= at.min(taken) {
             let mut served = device.serve()?;
+            places.give_back(served.tag as usize, served.done);
             let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
             let job = &mut running[of];
             served.tag -= job.first_tag;
@@ -107,7 +118,13 @@ fn run_together<const KEEPS: bool>(
             if job.outstanding == 0 && job.run.due == NEVER {
                 job.run.resume();
             }
-        } else if at < NEVER {
+        } else if at.min(taken) == NEVER {
+            break;
+        } else if at.min(taken) >= running[0].run.recorder.next_second() {
+            for job in &mut running {
+                job.run.on_second(device, at.min(taken))?;
+            }
+        } else if at < taken {
             if KEEPS
                 && at >= look_at
                 && let Some(watch) = &mut watch
@@ -115,20 +132,27 @@ fn run_together<const KEEPS: bool>(
                 watch.look(device, at);
                 look_at = watch.next();
             }
-            if at >= running[0].run.recorder.next_second() {
-                for job in &mut running {
-                    job.run.on_second(device, at)?;
-                }
-                continue;
+            let (io, slot) = running[number].request(device, at);
+            if taken_at_once {
+                device.accept(at, io, slot as u32)?;
+            } else {
+                let queue = queues.of_slot(number);
+                queues.submit(QueuedCommand { posted: device.post(queue, at), io, queue, slot });
             }
-            running[number].submit(device, at)?;
         } else {
-            break;
+            let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
+            places.take(slot);
+            device.fetch(posted, room, io, slot as u32)?;
         }
     }
     let outcomes: Vec<_> = running.into_iter().map(|job| job.run.finish(device).0).collect();
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
     Ok((outcomes, watch.and_then(|watch| watch.finish(device, end))))
+}
+
+/// Submission queues that jobs have together.
+fn queues_of(spec: &Spec, jobs: &[(Workload, u64)]) -> u32 {
+    (jobs.len() as u32).min(spec.host_interface.queues_max).min(spec.host.queues_max)
 }
 
 fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
@@ -158,7 +182,8 @@ fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
             return refuse("compressible_percent", given, "the same in all jobs".to_owned());
         }
     }
-    let room = spec.queue_depth_max.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
+    let carried = spec.queue_depth_max.saturating_mul(queues_of(spec, jobs));
+    let room = carried.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
     if together > u64::from(room) {
         return refuse("queue_depth", together.to_string(), format!("at most {room} in all jobs"));
     }

@@ -1,14 +1,18 @@
 //! Several submission queues, and how the controller picks among them.
 //!
 //! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration: round robin,
-//! one command from each queue that has some. The controller takes a command when its host core is free, of
-//! those that stand in their queues by then. Left out: weighted round robin, the admin queue, the time of a
-//! look at an empty queue.
+//! one command from each queue that has some. The controller takes a command when its host core is free and it has a
+//! place for one more (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with few
+//! commands passes the many that wait in others.
+//! Left out: weighted round robin, the admin queue, the time of a look at an empty queue; the limit where all
+//! commands come through one queue, as their order is the same with and without it but for reads that pass writes.
 
 use std::collections::VecDeque;
 
 use drivebay_drive::{Io, Posted};
 use drivebay_units::Nanos;
+
+use crate::queue_slots::{NEVER, QueueSlots};
 
 /// A command that waits to be taken.
 pub struct QueuedCommand {
@@ -16,8 +20,56 @@ pub struct QueuedCommand {
     pub posted: Posted,
     /// What it asks.
     pub io: Io,
+    /// The submission queue.
+    pub queue: usize,
     /// Slot of the host that it occupies.
     pub slot: usize,
+}
+
+/// The controller's places for commands.
+pub struct CommandPlaces {
+    /// When each is free again; none if there is no limit.
+    places: Option<QueueSlots>,
+    /// By the host's slot: the place of its command.
+    of_slot: Vec<u16>,
+}
+
+impl CommandPlaces {
+    /// All free from `start` on; for commands of so many slots of the host.
+    pub fn new(commands_max: Option<u32>, slots: u32, start: Nanos) -> CommandPlaces {
+        let limit = commands_max.filter(|&most| most < slots);
+        CommandPlaces {
+            places: limit.map(|most| QueueSlots::new(most as usize, start)),
+            of_slot: vec![0; if limit.is_some() { slots as usize } else { 0 }],
+        }
+    }
+
+    /// Whether no command waits for a place.
+    pub fn are_unlimited(&self) -> bool {
+        self.places.is_none()
+    }
+
+    /// Since when there is a place; `NEVER` while it is not known.
+    #[inline]
+    pub fn free_at(&self) -> Nanos {
+        self.places.as_ref().map_or(Nanos::ZERO, |places| places.first().1)
+    }
+
+    /// The command of a slot takes the place that is free first.
+    pub fn take(&mut self, slot: usize) {
+        if let Some(places) = &mut self.places {
+            let (place, _) = places.first();
+            places.set(place, NEVER);
+            self.of_slot[slot] = place as u16;
+        }
+    }
+
+    /// The command of a slot is done at `done`.
+    pub fn give_back(&mut self, slot: usize, done: Nanos) {
+        if let Some(places) = &mut self.places {
+            places.set(usize::from(self.of_slot[slot]), done);
+        }
+    }
 }
 
 /// The submission queues.
@@ -40,8 +92,7 @@ impl SubmissionQueues {
 
     /// Puts a command into its queue.
     pub fn submit(&mut self, command: QueuedCommand) {
-        let queue = self.of_slot(command.slot);
-        self.waiting[queue].push_back(command);
+        self.waiting[command.queue].push_back(command);
     }
 
     /// When a controller that is free at `free_at` can take a command; none if no command waits.
@@ -76,7 +127,7 @@ mod tests {
             for _ in 0..depth {
                 let io = Io { op: Op::Read, lba: 0, sectors: 8 };
                 let posted = Posted { at: Nanos::ZERO, ready: Nanos::ZERO };
-                queues.submit(QueuedCommand { posted, io, slot });
+                queues.submit(QueuedCommand { posted, io, queue: slot, slot });
             }
         }
         (0..count).map(|_| queues.fetch(Nanos::ZERO).slot).collect()
@@ -90,5 +141,20 @@ mod tests {
     #[test]
     fn empty_queues_are_passed_over() {
         assert_eq!(fetched(&[0, 2, 0, 2], 4), [1, 3, 1, 3]);
+    }
+
+    #[test]
+    fn a_command_waits_for_the_place_that_is_free_first() {
+        let mut places = CommandPlaces::new(Some(2), 3, Nanos::ZERO);
+        places.take(0);
+        assert_eq!(places.free_at(), Nanos::ZERO);
+        places.take(2);
+        assert_eq!(places.free_at(), NEVER);
+        places.give_back(2, Nanos(70));
+        places.give_back(0, Nanos(50));
+        assert_eq!(places.free_at(), Nanos(50));
+        places.take(1);
+        assert_eq!(places.free_at(), Nanos(70));
+        assert_eq!(CommandPlaces::new(Some(3), 3, Nanos::ZERO).free_at(), Nanos::ZERO);
     }
 }

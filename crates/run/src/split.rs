@@ -1,7 +1,8 @@
 //! A closed loop whose requests are larger than the host's driver sends in one command.
 //!
 //! The driver cuts a request into commands of at most `host.transfer_max`, as the block layers of Linux
-//! and Windows do, and hands them over one behind the other as command slots become free. The request is
+//! and Windows do, and hands them over one behind the other: all at once where there are command slots, else as these
+//! become free. The request is
 //! done when its last command is; its stages are those of that command, and the wait before it is the
 //! host's. Commands of several requests leave in the order in which the requests were made.
 

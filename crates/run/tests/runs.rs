@@ -12,13 +12,17 @@ use drivebay_units::Nanos;
 const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 
 fn spec() -> Spec {
+    spec_in(HOST)
+}
+
+fn spec_in(host: &str) -> Spec {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
     // A sixteenth of the flash: the same dies, fewer blocks; no journal of the map beside the host's writes.
     let small = text
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
         .replace("value = 1000215216", "value = 56000000");
-    let mut whole = whole_profile(HOST, &small).unwrap_or_else(|e| panic!("{e}"));
+    let mut whole = whole_profile(host, &small).unwrap_or_else(|e| panic!("{e}"));
     whole.remove("map_journal");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -214,6 +218,69 @@ fn a_host_limits_what_is_outstanding() {
     assert!((ns / ios / (free_ns / free_ios) / 4.0 - 1.0).abs() < 0.01, "Little's law");
 }
 
+/// SM951 with NVMe firmware whose controller holds so many commands.
+fn holding(commands: u32) -> Device {
+    let limit =
+        format!("[host_interface]\ncommands_max = {{ value = {commands}, source = \"test\" }}");
+    nvme(&[("[host_interface]", &limit)])
+}
+
+/// Reads that the dies limit. With a limit, a queue with few commands waits for those that the controller holds and one
+/// turn, by Little's law with the limit in place of the depth; without one, for all that stand in other queues.
+#[test]
+fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
+    let deep = workload(Pattern::Random, 100.0, 248, 1.0);
+    let few = Workload { rate_iops: Some(5000.0), queue_depth: 8, ..deep.clone() };
+    let fill = Workload {
+        block_bytes: 1 << 17,
+        stop: Stop::after_bytes(1 << 30),
+        ..workload(Pattern::Sequential, 0.0, 8, 1.0)
+    };
+    // Of the few: how many of all commands are done in their mean latency.
+    let waits_for = |mut drive: Device| {
+        go(&mut drive, &fill, 1);
+        let jobs = [(deep.clone(), 1), (few.clone(), 2)];
+        let done = run_jobs(&mut drive, &jobs, &Control::default(), 0);
+        let (done, _) = done.unwrap_or_else(|e| panic!("{e}"));
+        for row in done.iter().flat_map(|job| &job.recorder.rows) {
+            assert_eq!(row.stage_ns.iter().sum::<u64>(), row.latency_ns_sum, "stages add up");
+        }
+        let all: u64 = done.iter().map(|job| totals(job).0).sum();
+        let row = done[1].recorder.rows[0];
+        row.latency_ns_sum as f64 / row.reads as f64 * all as f64 / 1e9
+    };
+    let limited = waits_for(holding(64));
+    // And one turn of the other queue: 65, known to 2 % from 5,000 commands.
+    assert!((62.0..68.0).contains(&limited), "{limited} commands");
+    let free = waits_for(nvme(&[]));
+    assert!((220.0..260.0).contains(&free), "{free} commands");
+    assert_eq!(waits_for(holding(256)), free, "more places than commands are none");
+}
+
+/// The limit holds for one job's several queues as well: each has its share, and with 16 reads in the controller in
+/// place of 128 fewer dies are busy. By Little's law all 128 are outstanding still.
+#[test]
+fn queues_share_the_places_of_the_controller_evenly() {
+    let fill = Workload {
+        block_bytes: 1 << 17,
+        stop: Stop::after_bytes(1 << 30),
+        ..workload(Pattern::Sequential, 0.0, 8, 1.0)
+    };
+    let ios = |mut drive: Device| {
+        go(&mut drive, &fill, 1);
+        let outcome = go(&mut drive, &through(4, 32), 1);
+        let each: Vec<_> = outcome.queues.iter().map(|q| q.ios).collect();
+        let apart = each.iter().max().unwrap() - each.iter().min().unwrap();
+        let latencies: u64 = outcome.queues.iter().map(|q| q.latency_ns_sum).sum();
+        assert!((latencies as f64 / 128e9 - 1.0).abs() < 0.01, "{latencies} ns");
+        (each.iter().sum::<u64>(), apart)
+    };
+    let [limited, more, free] = [holding(16), holding(32), nvme(&[])].map(ios);
+    assert!(limited.0 < more.0 && more.0 < free.0, "{limited:?}, {more:?}, {free:?}");
+    // Only turns decide who comes next, but for those in the controller at the end.
+    assert!(limited.1 <= 16 && more.1 <= 32, "{limited:?}, {more:?}");
+}
+
 /// A run by amount through several queues ends with its last command.
 #[test]
 fn a_run_by_amount_ends_through_queues_too() {
@@ -385,6 +452,26 @@ fn large_requests_are_cut_by_the_host() {
     assert!(rate(&deep) * 16.0 / rate(&cut) < 1.02);
     let little = deep.queues[0].latency_ns_sum as f64 / deep.end.since(deep.start).0 as f64;
     assert!((6.0..=8.0).contains(&little), "{little} requests outstanding, by Little's law");
+}
+
+/// The commands of one request are at the drive together, as a driver sends them: 64 KiB in commands of 4 KiB at
+/// random come nearly as fast one at a time as commands of 4 KiB at depth 16, of which none waits for fifteen others.
+#[test]
+fn commands_of_a_request_go_out_together() {
+    let host = HOST
+        .replace("[host.ahci]", "[host.ahci]\ntransfer_max_kib = { value = 4, source = \"test\" }");
+    let mut drive = Device::new(spec_in(&host), 1).expect("memory");
+    let load = |block_bytes, queue_depth| Workload {
+        block_bytes,
+        ..workload(Pattern::Random, 100.0, queue_depth, 0.5)
+    };
+    go(&mut drive, &Workload { read_percent: 0.0, ..load(4096, 32) }, 1);
+    let bytes = |outcome: &Outcome, block: u64| outcome.queues[0].ios * block;
+    let together = bytes(&go(&mut drive, &load(64 << 10, 1), 1), 64 << 10);
+    let one_by_one = bytes(&go(&mut drive, &load(4096, 1), 1), 4096);
+    let deep = bytes(&go(&mut drive, &load(4096, 16), 1), 4096);
+    assert!(together * 10 > deep * 6, "{together} of {deep} bytes");
+    assert!(together > 4 * one_by_one, "{together} bytes, {one_by_one} in turn");
 }
 
 /// The host makes `thinktime_blocks` requests, waits for all of them, and pauses.

@@ -303,7 +303,7 @@ impl ServedDrive {
         let identity =
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let shape = ublk::Shape::new(&spec, processors);
+        let shape = ublk::Shape::new(&spec, processors, store.syncs());
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
         let nvme_identity = nvme::Identity::new(&spec, identity);
         let known = options.state.as_ref().filter(|path| path.exists());

@@ -22,7 +22,7 @@ STAGES: dict[str, tuple[str, str]] = {
     "buffer": ("Write buffer", "waiting for room in the write buffer"),
     "map": ("Map", "address map lookup"),
     "die": ("Die", "waiting for the flash die"),
-    "channel": ("Channel", "waiting for and using the flash channel"),
+    "channel": ("Channel", "waiting for and using the flash channel, and error correction"),
     "nand": ("NAND", "flash read, program, erase"),
     "gc": ("Garbage collection", "waiting for garbage collection"),
     "throttle": ("Throttling", "thermal throttling"),

@@ -7,6 +7,7 @@
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::Device;
+use super::read::add_parts;
 use crate::io::Io;
 use crate::spec::{Costs, PAGE_BYTES};
 use crate::stage::{Stage, Stages};
@@ -75,10 +76,4 @@ impl Device {
         self.controller.flash_core().close_command();
         passed
     }
-}
-
-fn add_parts(stages: &mut Stages, [die, array, channel]: [Nanos; 3]) {
-    stages.add(Stage::Die, die);
-    stages.add(Stage::Nand, array);
-    stages.add(Stage::Channel, channel);
 }

@@ -170,7 +170,7 @@ impl Device {
 
 /// Books the waits of a fetch.
 #[inline(always)]
-fn add_parts(stages: &mut Stages, [die, array, channel]: ReadParts) {
+pub(super) fn add_parts(stages: &mut Stages, [die, array, channel]: ReadParts) {
     stages.add(Stage::Die, die);
     stages.add(Stage::Nand, array);
     stages.add(Stage::Channel, channel);

@@ -139,6 +139,8 @@ pub struct NandTiming {
     pub suspension: Option<SuspensionSpec>,
     /// Channel, femtoseconds per byte.
     pub channel_fs_per_byte: u64,
+    /// From a read's last byte over the channel to its corrected data.
+    pub decode: Nanos,
     /// Data of the next program moves during this one.
     pub cache_program: bool,
     /// Flash pages of a stripe with one of parity, if there is any.
@@ -331,6 +333,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             }
         }),
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
+        decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
         parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),
         spread: n.variation.as_ref().map(Spread::new),

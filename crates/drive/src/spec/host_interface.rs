@@ -35,6 +35,8 @@ impl Protocol {
 pub struct Interface {
     /// Most submission queues of the drive.
     pub queues_max: u32,
+    /// Most commands in the controller; others wait in their submission queues.
+    pub commands_max: Option<u32>,
     /// From the register write to the command in the controller.
     pub fetch: Nanos,
     /// From the controller to the completion and its interrupt in the host.
@@ -59,9 +61,17 @@ pub(super) fn check_interface(
     let i = &raw.host_interface;
     let high = if protocol == Protocol::Nvme { QUEUES_MAX as u64 } else { 1 };
     i.queues_max.check("host_interface.queues_max", (1..=high).into())?;
+    if protocol != Protocol::Nvme && i.commands_max.is_some() {
+        let hint =
+            "leave it out: what an AHCI or SATA drive holds is its host_interface.queue_depth_max";
+        let (name, given) = ("host_interface.commands_max", &i.protocol.value);
+        return Err(SpecError::out(name, given, "left out where the protocol is not nvme", hint));
+    }
+    i.commands_max.check("host_interface.commands_max", (8..=1024).into())?;
     let one_way = Nanos(round_trip.0 / 2);
     Ok(Interface {
         queues_max: i.queues_max.as_ref().map_or(1, |most| most.value) as u32,
+        commands_max: i.commands_max.as_ref().map(|most| most.value as u32),
         fetch: one_way.after(round_trip.times(protocol.fetches())),
         completion: one_way,
     })

@@ -192,6 +192,8 @@ sections! {
         queue_depth_max: Whole,
         /// Most submission queues (NVMe); one if left out.
         queues_max: Option<Whole>,
+        /// Most commands in the controller, of all submission queues together (NVMe); no limit if left out.
+        commands_max: Option<Whole>,
     }
 
     /// The drive's end of the link.
@@ -229,6 +231,9 @@ sections! {
         write_path_mb_per_s: Number = 1.0..=1e5,
         /// Data path from flash to the link; no limit of its own if left out.
         read_path_mb_per_s: Option<Number> = 1.0..=1e5,
+        /// Error correction of what came over a channel, from its last byte to the first corrected one: a latency of each
+        /// read that holds up no other. None of its own (in `read_us`) if left out.
+        decode_us: Option<Number> = MICROS,
         /// A controller with one data path for both directions; left out: reads and writes pass at the same
         /// time.
         half_duplex: Option<RawHalfDuplex>,

@@ -35,6 +35,8 @@ enum Event {
     /// A server has done what it was given.
     ServiceEnd(usize),
     Die(usize, u64),
+    /// What came over a channel is corrected.
+    Corrected(Job),
     Core,
     /// The half-duplex data path can go on.
     DataPathFree,
@@ -266,6 +268,14 @@ impl Oracle {
             }
             Event::ServiceEnd(server) => self.served(server),
             Event::Die(die, number) => self.with_die(die, |d, now, w| d.timer(now, number, w)),
+            Event::Corrected(Job::Part(id, bytes)) => self.move_up(id, bytes),
+            Event::Corrected(Job::Copy(stream, entry, ..)) => {
+                let s = &mut self.streams[stream];
+                let index = (entry - s.first) as usize;
+                s.entries[index].arrived = true;
+                self.store(stream);
+            }
+            Event::Corrected(job) => unreachable!("correction of {job:?}"),
             Event::Core => self.core(),
             Event::DataPathFree => self.admit(),
             Event::DataIn(id) => {
@@ -303,12 +313,8 @@ impl Oracle {
             }
             (HOST_CORE, Job::Command(id)) => self.go_on(id),
             (UP, Job::Part(id, ..)) => self.part_done(id),
-            (_, Job::Part(id, bytes)) => self.move_up(id, bytes),
-            (_, Job::Copy(stream, entry, ..)) => {
-                let s = &mut self.streams[stream];
-                let index = (entry - s.first) as usize;
-                s.entries[index].arrived = true;
-                self.store(stream);
+            (_, Job::Part(..) | Job::Copy(..)) => {
+                self.set(self.now + self.spec.nand.decode.0, Event::Corrected(job));
             }
             (_, Job::Load(die)) => self.with_die(die, |d, now, w| d.loaded(now, w)),
             (server, job) => unreachable!("server {server} has {job:?}"),

@@ -104,6 +104,11 @@ impl Store {
         &self.limit
     }
 
+    /// Whether a flush brings data to the host's disk.
+    pub fn syncs(&self) -> bool {
+        self.memory_of().is_none() && self.durability == HostDurability::Flush
+    }
+
     fn memory_of(&self) -> Option<&Memory> {
         match &self.medium {
             Medium::Memory(memory) => Some(memory),

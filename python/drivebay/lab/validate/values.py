@@ -20,8 +20,8 @@ class NotReached(Exception):
 
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
-    `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `power` (W, mean of the
-    first phase),
+    `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE` (of
+    phases that run together, their sum), `power` (W, mean of the first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
@@ -35,10 +35,13 @@ def figure(runs: Runs, text: str) -> float:
     rates = [phase.step.rate_mb_s for phase in found.phases]
     kind, at, label = key.partition("@")
     if at:
-        phase = next(phase for phase in found.phases if phase.label == label)
+        by_label = {phase.label: phase for phase in found.phases}
+        if kind == "iops":
+            return sum(by_label[one].step.iops for one in label.split("&"))
+        phase = by_label[label]
         step = phase.step
-        if kind in ("iops", "rate"):
-            return step.iops if kind == "iops" else step.rate_mb_s
+        if kind == "rate":
+            return step.rate_mb_s
         if kind == "mean" and step.latency_mean_us is not None:
             return step.latency_mean_us
         if kind == "mean" or not percentile_supported(phase.histogram.total, float(kind[1:])):
