@@ -49,6 +49,7 @@ fn profiles() -> Vec<Profile> {
             .with("wear_leveling.dynamic", true)
             .with("controller.admission.interval_us", 50.0)
             .with("controller.admission.together", 2)
+            .with("controller.admission.share_beside_reads", 0.5)
             .with("nand.suspend_mean_us", 15.0)
             .with("nand.erase_suspend_us", 200.0)
             .with("wear_leveling.spread_max", 3),

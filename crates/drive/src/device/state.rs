@@ -97,6 +97,6 @@ impl Device {
         self.compressor.check(placed.unwrap_or(0))?;
         self.log.check(self.now())?;
         self.thermal.check(self.now(), self.work())?;
-        self.queue.check(|io| self.check(io).is_ok())
+        self.queue.check(|io| self.check(io).is_ok(), self.pages_written())
     }
 }
