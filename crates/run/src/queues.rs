@@ -149,8 +149,13 @@ mod tests {
     fn places(commands_max: u32, commands_batch: u32) -> CommandPlaces {
         let none = Nanos::ZERO;
         let commands_max = Some(commands_max);
-        let interface =
-            Interface { queues_max: 1, commands_max, commands_batch, fetch: none, completion: none };
+        let interface = Interface {
+            queues_max: 1,
+            commands_max,
+            commands_batch,
+            fetch: none,
+            completion: none,
+        };
         CommandPlaces::new(interface, 5, none)
     }
 
