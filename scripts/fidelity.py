@@ -113,7 +113,8 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
 def write(document: dict[str, Any], *, modern: bool) -> None:
     """Keeps what was computed."""
     kept.write(TOP / "published" / (fidelity.MODERN if modern else fidelity.FILE), document)
-    for one in (fidelity.kept, fidelity.kept_modern, fidelity.stale, fidelity.stale_modern):
+    for one in (fidelity.kept, fidelity.kept_modern, fidelity.derived_modern, fidelity.stale,
+                fidelity.stale_modern):  # fmt: skip
         one.cache_clear()
 
 

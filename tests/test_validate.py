@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -108,6 +109,27 @@ def test_without_leverage_all_rows_are_predictions_but_those_that_were_told(
     assert [one.predicted for one in found] == [True, False, False]
     assert [one.told for one in found] == [False, True, True]
     assert found[0].error_percent == 20.0 and not found[0].left_out_ok
+
+
+def test_what_no_derivative_was_taken_by_is_told_whatever_the_leverage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = next(row for row in load_plan().rows if row.published.id == "S573")
+    leverage = {"S573": {"log": True, "leverage": 0.1, "shift": 0.0, "sd": 0.1}}
+    known = {"name": "nand.read_us", "drives": ["pm9a3-960+scaled-16@linux-io-uring-busy"]}
+    kept = {"drives": ["pm9a3-960"], "rows": leverage, "parameters": [known]}
+    monkeypatch.setattr(fidelity, "kept_modern", lambda: kept)
+    fidelity.derived_modern.cache_clear()
+    for told, is_told in (
+        ("in view: host_interface.commands_batch", True),
+        ("in view: host_interface.commands_batch, nand.read_us", False),
+        ("in view: nand", False),
+        ("", False),
+    ):
+        verdict = Verdict(replace(row, told=told), 800.0, 20.0, False)
+        (found,) = score.scored(Validation((verdict,), ()))
+        assert (found.told, found.predicted) == (is_told, not is_told), told
+    fidelity.derived_modern.cache_clear()
 
 
 def test_a_minute_before_and_after_a_rest_and_the_ends_of_a_fill() -> None:

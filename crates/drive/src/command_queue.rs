@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
-use crate::admission::Admission;
+use crate::admission::{Admission, PagesWritten};
 use crate::arbiter::{Arbiter, Head};
 use crate::io::{Io, NextCommand, Op};
 use crate::persist::{StateError, ensure, persist};
@@ -136,10 +136,15 @@ impl CommandQueue {
         Some(request)
     }
 
-    /// A write was let in at `at`, and there is room for another from `room` on; `paced`: garbage collection runs.
-    pub fn follow_write(&mut self, at: Nanos, room: Nanos, paced: bool) {
-        self.admission.iter_mut().for_each(|admission| admission.let_in(at, room, paced));
+    /// A write was let in: see [`Admission::let_in`].
+    pub fn follow_write(&mut self, at: Nanos, room: Nanos, paced: bool, written: PagesWritten) {
+        self.admission.iter_mut().for_each(|admission| admission.let_in(at, room, paced, written));
         self.arrange();
+    }
+
+    /// A read was served at `at`, where writes are admitted.
+    pub fn follow_read(&mut self, at: Nanos) {
+        self.admission.iter_mut().for_each(|admission| admission.note_read(at));
     }
 
     /// A request that was granted is off the data path at `at`.
@@ -172,9 +177,14 @@ impl CommandQueue {
         self.arrange();
     }
 
-    /// Whether all requests are `allowed`, their stages add up, and each queue is in order.
-    pub fn check(&self, allowed: impl Fn(Io) -> bool) -> Result<(), StateError> {
+    /// Whether all requests are `allowed`, their stages add up, and each queue is in order; so many pages are `written`.
+    pub fn check(
+        &self,
+        allowed: impl Fn(Io) -> bool,
+        written: PagesWritten,
+    ) -> Result<(), StateError> {
         self.arbiter.iter().try_for_each(|arbiter| arbiter.check())?;
+        self.admission.iter().try_for_each(|admission| admission.check(written))?;
         for queue in &self.queues {
             for request in queue {
                 let fits = allowed(request.io) && request.submitted <= request.arrival;

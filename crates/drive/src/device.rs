@@ -21,6 +21,7 @@ mod write;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
+use crate::admission::PagesWritten;
 use crate::command_queue::{CommandQueue, QueuedRequest};
 use crate::compression::Compressor;
 use crate::controller::Controller;
@@ -213,6 +214,10 @@ impl Device {
         let (room, held) = self.ftl().cache_pages(self.flash.reserve());
         let shift = self.spec.geometry.unit_shift;
         (room << shift, held << shift)
+    }
+
+    fn pages_written(&self) -> PagesWritten {
+        PagesWritten { host: self.host_pages, copied: self.gc.copied_pages() }
     }
 
     /// 4 KiB pages that are free, or will be with the next erase.
@@ -554,7 +559,9 @@ impl Device {
         if is_write {
             let paced = self.gc.runs(&self.flash);
             let room = self.flash.room_at();
-            self.queue.follow_write(at, room, paced);
+            self.queue.follow_write(at, room, paced, self.pages_written());
+        } else if request.io.op == Op::Read {
+            self.queue.follow_read(at);
         }
         Ok(completion)
     }

@@ -65,7 +65,7 @@ pub use policy_plugin::{
 };
 pub use reliability::Reliability;
 pub use spec::{
-    Identify, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, whole_profile,
+    Identify, Interface, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, whole_profile,
 };
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use superblock::State;

@@ -80,6 +80,37 @@ fn paced_writes_take_the_interval_each_and_the_queue_all_of_theirs() {
 }
 
 #[test]
+fn beside_reads_programs_take_their_share_of_the_dies_time() {
+    let busy = |share: f64, read_percent| {
+        let profile = admitted(0.0)
+            .with("controller.admission.share_beside_reads", share)
+            .set("nand.program_us", vec![1000.0]);
+        let mut device: Device = profile.device();
+        let mut rng = Rng::new(7);
+        one_by_one(&mut device, (0..USER).map(|lpn| page(Op::Write, lpn)));
+        let mut write = |device: &mut Device, count| {
+            let draw = std::iter::repeat_with(|| {
+                let op = if rng.below(100) < read_percent { Op::Read } else { Op::Write };
+                page(op, rng.below(USER))
+            });
+            closed_loop(device, 16, draw.take(count), |_| ());
+        };
+        write(&mut device, 200_000);
+        let (before, began) = (device.counters().placed_pages, device.now());
+        write(&mut device, 60_000);
+        // A program of one of four dies is of 16 KiB in each of two planes.
+        let programs = (device.counters().placed_pages - before) as f64 / 8.0;
+        programs * 1e6 / 4.0 / device.now().since(began).0 as f64
+    };
+    for share in [0.2, 0.5] {
+        let beside = busy(share, 50);
+        assert!((beside / share - 1.0).abs() < 0.03, "{share}: {beside}");
+    }
+    let alone = busy(0.2, 0);
+    assert!(alone > 0.7, "without reads there is no limit: {alone}");
+}
+
+#[test]
 fn a_write_alone_is_not_held() {
     let one = |profile: Profile| {
         let mut device = profile.device();

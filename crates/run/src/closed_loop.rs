@@ -285,8 +285,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         mut queues: SubmissionQueues,
         totals: &mut [Totals],
     ) -> Result<(), RunError> {
-        let most = device.spec().host_interface.commands_max;
-        let mut places = CommandPlaces::new(most, self.host.commands() as u32, self.start);
+        let interface = device.spec().host_interface;
+        let mut places = CommandPlaces::new(interface, self.host.commands() as u32, self.start);
         loop {
             let (slot, free) = self.host.slots.first();
             let more = free < self.end && self.bytes_left > 0;
@@ -297,7 +297,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             if turn < NEVER && turn <= requested.min(taken) {
                 let served = device.serve()?;
                 let (slot, done) = self.count(served);
-                places.give_back(slot, done);
+                places.give_back(done);
                 if done <= self.end {
                     let queue = &mut totals[queues.of_slot(slot)];
                     queue.ios += 1;
@@ -320,7 +320,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 self.host.slots.set(slot, NEVER);
             } else if taken < NEVER {
                 let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-                places.take(slot);
+                places.take(taken);
                 device.fetch(posted, room, io, slot as u32)?;
             } else {
                 return Ok(());

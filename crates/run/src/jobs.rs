@@ -90,8 +90,7 @@ fn run_together<const KEEPS: bool>(
         running.push(Job { run, next, outstanding: 0, first_tag: tags });
         tags += workload.queue_depth;
     }
-    let most = device.spec().host_interface.commands_max;
-    let mut places = CommandPlaces::new(most, tags, device.now());
+    let mut places = CommandPlaces::new(device.spec().host_interface, tags, device.now());
     let count = queues_of(device.spec(), jobs);
     let mut queues = SubmissionQueues::new(count);
     // There is nothing to choose then, and nothing to wait for.
@@ -105,7 +104,7 @@ fn run_together<const KEEPS: bool>(
         let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
         if device.next_arrival() < NEVER && device.next_arrival() <= at.min(taken) {
             let mut served = device.serve()?;
-            places.give_back(served.tag as usize, served.done);
+            places.give_back(served.done);
             let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
             let job = &mut running[of];
             served.tag -= job.first_tag;
@@ -141,7 +140,7 @@ fn run_together<const KEEPS: bool>(
             }
         } else {
             let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-            places.take(slot);
+            places.take(taken);
             device.fetch(posted, room, io, slot as u32)?;
         }
     }

@@ -2,17 +2,17 @@
 //!
 //! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration: round robin,
 //! one command from each queue that has some. The controller takes a command when its host core is free and it has a
-//! place for one more (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with few
-//! commands passes the many that wait in others.
+//! place for one more (`host_interface.commands_max`; once all were taken, for `commands_batch` more), of those that stand in
+//! their queues by then. So a queue with few commands passes the many that wait in others.
 //! Left out: weighted round robin, the admin queue, the time of a look at an empty queue; the limit where all
 //! commands come through one queue, as their order is the same with and without it but for reads that pass writes.
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Io, Posted};
+use drivebay_drive::{Interface, Io, Posted};
 use drivebay_units::Nanos;
 
-use crate::queue_slots::{NEVER, QueueSlots};
+use crate::queue_slots::NEVER;
 
 /// A command that waits to be taken.
 pub struct QueuedCommand {
@@ -26,48 +26,50 @@ pub struct QueuedCommand {
     pub slot: usize,
 }
 
-/// The controller's places for commands.
+/// The controller's places for commands: once all are taken, it takes none before a batch of them is free again.
 pub struct CommandPlaces {
-    /// When each is free again; none if there is no limit.
-    places: Option<QueueSlots>,
-    /// By the host's slot: the place of its command.
-    of_slot: Vec<u16>,
+    /// None if there is no limit.
+    limit: Option<Interface>,
+    /// Since when each of the free ones is so, latest first; the times may be still to come.
+    free: Vec<Nanos>,
+    /// All were taken, and no batch has come free since.
+    is_full: bool,
 }
 
 impl CommandPlaces {
     /// All free from `start` on; for commands of so many slots of the host.
-    pub fn new(commands_max: Option<u32>, slots: u32, start: Nanos) -> CommandPlaces {
-        let limit = commands_max.filter(|&most| most < slots);
-        CommandPlaces {
-            places: limit.map(|most| QueueSlots::new(most as usize, start)),
-            of_slot: vec![0; if limit.is_some() { slots as usize } else { 0 }],
-        }
+    pub fn new(interface: Interface, slots: u32, start: Nanos) -> CommandPlaces {
+        let limit = Some(interface).filter(|i| i.commands_max.is_some_and(|most| most < slots));
+        let most = limit.and_then(|i| i.commands_max).unwrap_or(0);
+        CommandPlaces { limit, free: vec![start; most as usize], is_full: false }
     }
 
     /// Whether no command waits for a place.
     pub fn are_unlimited(&self) -> bool {
-        self.places.is_none()
+        self.limit.is_none()
     }
 
     /// Since when there is a place; `NEVER` while it is not known.
     #[inline]
     pub fn free_at(&self) -> Nanos {
-        self.places.as_ref().map_or(Nanos::ZERO, |places| places.first().1)
+        let Some(limit) = self.limit else { return Nanos::ZERO };
+        let needed = if self.is_full { limit.commands_batch as usize } else { 1 };
+        self.free.len().checked_sub(needed).map_or(NEVER, |at| self.free[at])
     }
 
-    /// The command of a slot takes the place that is free first.
-    pub fn take(&mut self, slot: usize) {
-        if let Some(places) = &mut self.places {
-            let (place, _) = places.first();
-            places.set(place, NEVER);
-            self.of_slot[slot] = place as u16;
+    /// A command takes a place at `now`, which is not before [`CommandPlaces::free_at`].
+    pub fn take(&mut self, now: Nanos) {
+        if self.limit.is_some() {
+            self.free.pop();
+            self.is_full = self.free.last().is_none_or(|&next| next > now);
         }
     }
 
-    /// The command of a slot is done at `done`.
-    pub fn give_back(&mut self, slot: usize, done: Nanos) {
-        if let Some(places) = &mut self.places {
-            places.set(usize::from(self.of_slot[slot]), done);
+    /// A command is done at `done`.
+    pub fn give_back(&mut self, done: Nanos) {
+        if self.limit.is_some() {
+            let at = self.free.partition_point(|&later| later > done);
+            self.free.insert(at, done);
         }
     }
 }
@@ -143,18 +145,54 @@ mod tests {
         assert_eq!(fetched(&[0, 2, 0, 2], 4), [1, 3, 1, 3]);
     }
 
+    /// Places for `most` commands, in batches, of a host that has more.
+    fn places(commands_max: u32, commands_batch: u32) -> CommandPlaces {
+        let none = Nanos::ZERO;
+        let commands_max = Some(commands_max);
+        let interface = Interface {
+            queues_max: 1,
+            commands_max,
+            commands_batch,
+            fetch: none,
+            completion: none,
+        };
+        CommandPlaces::new(interface, 5, none)
+    }
+
     #[test]
     fn a_command_waits_for_the_place_that_is_free_first() {
-        let mut places = CommandPlaces::new(Some(2), 3, Nanos::ZERO);
-        places.take(0);
+        let mut places = places(2, 1);
+        places.take(Nanos::ZERO);
         assert_eq!(places.free_at(), Nanos::ZERO);
-        places.take(2);
+        places.take(Nanos::ZERO);
         assert_eq!(places.free_at(), NEVER);
-        places.give_back(2, Nanos(70));
-        places.give_back(0, Nanos(50));
+        places.give_back(Nanos(70));
+        places.give_back(Nanos(50));
         assert_eq!(places.free_at(), Nanos(50));
-        places.take(1);
+        places.take(Nanos(50));
         assert_eq!(places.free_at(), Nanos(70));
-        assert_eq!(CommandPlaces::new(Some(3), 3, Nanos::ZERO).free_at(), Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_full_controller_waits_for_a_batch_of_places() {
+        let mut places = places(3, 2);
+        for at in [10, 20] {
+            places.take(Nanos(at));
+        }
+        places.give_back(Nanos(30));
+        assert_eq!(places.free_at(), Nanos::ZERO, "it was not full");
+        places.take(Nanos(25));
+        assert_eq!(places.free_at(), NEVER, "one is free, from 30 on");
+        places.give_back(Nanos(50));
+        places.give_back(Nanos(40));
+        assert_eq!(places.free_at(), Nanos(40), "a second one");
+        places.take(Nanos(60));
+        assert_eq!(places.free_at(), Nanos(40), "not full again: two are free");
+    }
+
+    #[test]
+    fn places_for_all_commands_are_no_limit() {
+        assert!(places(5, 1).are_unlimited());
+        assert_eq!(places(5, 1).free_at(), Nanos::ZERO);
     }
 }

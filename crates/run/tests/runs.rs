@@ -220,8 +220,15 @@ fn a_host_limits_what_is_outstanding() {
 
 /// SM951 with NVMe firmware whose controller holds so many commands.
 fn holding(commands: u32) -> Device {
-    let limit =
-        format!("[host_interface]\ncommands_max = {{ value = {commands}, source = \"test\" }}");
+    holding_batches(commands, 1)
+}
+
+/// The same, which takes commands again once a batch of them is done.
+fn holding_batches(commands: u32, batch: u32) -> Device {
+    let limit = format!(
+        "[host_interface]\ncommands_max = {{ value = {commands}, source = \"test\" }}\n\
+         commands_batch = {{ value = {batch}, source = \"test\" }}"
+    );
     nvme(&[("[host_interface]", &limit)])
 }
 
@@ -279,6 +286,11 @@ fn queues_share_the_places_of_the_controller_evenly() {
     assert!(limited.0 < more.0 && more.0 < free.0, "{limited:?}, {more:?}, {free:?}");
     // Only turns decide who comes next, but for those in the controller at the end.
     assert!(limited.1 <= 16 && more.1 <= 32, "{limited:?}, {more:?}");
+    // Until the last of a batch is done, fewer dies are busy.
+    let [half, whole] = [16, 32].map(|batch| ios(holding_batches(32, batch)));
+    assert!(whole.0 < half.0 && half.0 < more.0, "{whole:?}, {half:?}, {more:?}");
+    let never_full = [1, 100].map(|batch| ios(holding_batches(128, batch)));
+    assert_eq!(never_full, [free, free]);
 }
 
 /// A run by amount through several queues ends with its last command.

@@ -50,6 +50,17 @@ def kept_modern() -> Mapping[str, Any]:
     return _read(MODERN)
 
 
+@functools.cache
+def derived_modern(drive: str) -> frozenset[str]:
+    """The parameters of one of today's drives that its rows have derivatives by, as
+    "nand.read_us"."""
+    return frozenset(
+        one["name"]
+        for one in kept_modern().get("parameters", ())
+        if any(drive == name.partition("@")[0].partition("+")[0] for name in one["drives"])
+    )
+
+
 def _read(name: str) -> dict[str, Any]:
     try:
         found = json.loads((folder() / name).read_text(encoding="utf-8"))

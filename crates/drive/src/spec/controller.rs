@@ -2,6 +2,7 @@
 
 use drivebay_units::Nanos;
 
+use super::flash::{Geometry, NandTiming};
 use super::key::{Number, SpecError};
 use super::schema::{RawHalfDuplex, RawSpec};
 
@@ -31,9 +32,15 @@ pub struct AdmissionSpec {
     pub interval: Nanos,
     /// Writes that may come together beyond one in an interval.
     pub together: u64,
+    /// Least picoseconds for each page programmed beside reads.
+    pub page_ps_beside_reads: Option<u64>,
 }
 
-pub(super) fn check_admission(raw: &RawSpec) -> Result<Option<AdmissionSpec>, SpecError> {
+pub(super) fn check_admission(
+    raw: &RawSpec,
+    nand: &NandTiming,
+    geometry: &Geometry,
+) -> Result<Option<AdmissionSpec>, SpecError> {
     let Some(admission) = &raw.controller.admission else { return Ok(None) };
     if raw.controller.half_duplex.is_some() {
         let hint = "leave out controller.admission or controller.half_duplex";
@@ -41,9 +48,14 @@ pub(super) fn check_admission(raw: &RawSpec) -> Result<Option<AdmissionSpec>, Sp
         let given = admission.interval_us.value;
         return Err(SpecError::out("controller.admission.interval_us", given, allowed, hint));
     }
+    // What programming a page takes of the time of all dies together.
+    let row_ps = 1e3 * nand.mean_program().0 as f64 / f64::from(geometry.dies());
+    let page_ps = row_ps / f64::from(1u32 << (geometry.page_shift + geometry.plane_shift));
     Ok(Some(AdmissionSpec {
         interval: admission.interval_us.micros(),
         together: admission.together.as_ref().map_or(0, |most| most.value),
+        page_ps_beside_reads: (admission.share_beside_reads.as_ref())
+            .map(|share| (page_ps / share.value).round() as u64),
     }))
 }
 

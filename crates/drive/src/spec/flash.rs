@@ -149,6 +149,15 @@ pub struct NandTiming {
     pub spread: Option<Spread>,
 }
 
+impl NandTiming {
+    /// tPROG, the mean of all page types.
+    #[must_use]
+    pub fn mean_program(&self) -> Nanos {
+        let all = &self.program[..self.page_types as usize];
+        Nanos(all.iter().map(|time| time.0).sum::<u64>() / u64::from(self.page_types))
+    }
+}
+
 /// Waits of reads for what they suspend.
 #[derive(Clone, Copy, Debug)]
 pub struct SuspensionSpec {

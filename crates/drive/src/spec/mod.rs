@@ -229,7 +229,7 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
-            admission: controller::check_admission(&raw)?,
+            admission: controller::check_admission(&raw, &nand, &geometry)?,
             pacing,
             plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),

@@ -194,6 +194,8 @@ sections! {
         queues_max: Option<Whole>,
         /// Most commands in the controller, of all submission queues together (NVMe); no limit if left out.
         commands_max: Option<Whole>,
+        /// A controller that holds `commands_max` takes none before so many of them are done; one if left out.
+        commands_batch: Option<Whole>,
     }
 
     /// The drive's end of the link.
@@ -258,6 +260,9 @@ sections! {
         interval_us: Number = MICROS,
         /// Writes that may come together after a pause, beyond one in an interval; none if left out.
         together: Option<Whole> = 0..=65_536,
+        /// Beside reads, while garbage collection runs: the share of the dies' time that may go to programming what is
+        /// let in and what is copied for it; no limit if left out.
+        share_beside_reads: Option<Number> = 0.01..=1.0,
     }
 
     /// The write buffer.

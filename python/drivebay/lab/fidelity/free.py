@@ -27,6 +27,7 @@ BUILD = frozenset(
     {
         "blocks_per_plane",
         "channels",
+        "commands_batch",
         "commands_max",
         "dies_per_channel",
         "generation",

@@ -5,12 +5,15 @@ those of today's drives from results of their own; the rows' figures are those o
 row of leverage under a half is predicted. A value of the catalog that a row is compared with has
 leverage 1: it is what the model was told.
 Where no leverage is known of today's drives, as of a new one, rows are predicted from facts: all
-but those that a value of the profile was read off, or that were in view when one was fitted.
+but those that a value of the profile was read off, or that were in view when one was fitted. So it
+is with a row of a drive with leverage if no derivative was taken by what it told: leverage cannot
+show that.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +24,8 @@ from drivebay.lab.validate.plan import Row
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
 PREDICTED_BELOW = 0.5
+KEY = re.compile(r"[a-z_]\w*(?:\.\w+)+")
+"""A key of a profile among the words of `told`, as "nand.read_us"."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ def _scored(verdict: Verdict) -> Scored:
     row = verdict.row
     kept = fidelity.kept() if row.scored else fidelity.kept_modern()
     rows = kept.get("rows", {})
-    if not row.scored and row.published.drive not in kept.get("drives", ()):
+    if not row.scored and (row.published.drive not in kept.get("drives", ()) or _unseen(row)):
         return Scored(verdict, None)
     if row.catalog or row.bounds is None:
         return Scored(verdict, 1.0)
@@ -125,6 +130,13 @@ def _scored(verdict: Verdict) -> Scored:
     low, left_out, high = (math.exp(min(one, 700.0)) for one in ends) if log else ends
     error = error_percent(row, left_out)
     return Scored(verdict, known["leverage"], left_out, error, (low, high))
+
+
+def _unseen(row: Row) -> bool:
+    """Whether a row told keys of the profile, of none of which derivatives are known."""
+    keys = KEY.findall(row.told)
+    known = fidelity.derived_modern(row.published.drive)
+    return bool(keys) and not any(f"{one}.".startswith(f"{key}.") for key in keys for one in known)
 
 
 def summary(rows: Sequence[Scored]) -> Summary:
