@@ -50,6 +50,15 @@ def kept_modern() -> Mapping[str, Any]:
     return _read(MODERN)
 
 
+def profile_of(run_drive: str) -> str:
+    """The catalog's name of a run's drive.
+
+    >>> profile_of("970-evo-plus-1tb+scaled-16@laptop")
+    '970-evo-plus-1tb'
+    """
+    return run_drive.partition("@")[0].partition("+")[0]
+
+
 @functools.cache
 def derived_modern(drive: str) -> frozenset[str]:
     """The parameters of one of today's drives that its rows have derivatives by, as
@@ -57,7 +66,7 @@ def derived_modern(drive: str) -> frozenset[str]:
     return frozenset(
         one["name"]
         for one in kept_modern().get("parameters", ())
-        if any(drive == name.partition("@")[0].partition("+")[0] for name in one["drives"])
+        if drive in map(profile_of, one["drives"])
     )
 
 

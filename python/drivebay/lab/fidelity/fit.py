@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import lsq_linear
 
+from drivebay.analysis import fidelity
 from drivebay.lab.fidelity.derivatives import Bench, Derivatives, coordinate_of
 from drivebay.lab.fidelity.posterior import EDGE, Problem
 
@@ -63,8 +64,7 @@ def changes(bench: Bench, found: Derivatives, problem: Problem, chosen: list[int
         pull = np.abs(jacobian[:, k] * moves[k] / problem.sigma) * told
         most = [int(i) for i in np.argsort(-pull)[:NAMED] if pull[i] > 0]
         after = one.value(coordinate_of(float(start[k] + moves[k])))
-        drives = tuple(sorted({name.partition("@")[0].partition("+")[0]
-                               for name in found.drives[j]}))  # fmt: skip
+        drives = tuple(sorted(set(map(fidelity.profile_of, found.drives[j]))))
         rows = tuple(sorted(names[i].published.id for i in most))
         told_of = found.parameters[j].told
         out.append(Change(one.name, drives, one.start, float(f"{after:.3g}"), rows, told_of))

@@ -163,7 +163,7 @@ def joined(then: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     first = []
     for one in then["parameters"]:
         rest = [name for name in one["drives"]
-                if name.partition("@")[0].partition("+")[0] not in new["drives"]]  # fmt: skip
+                if fidelity.profile_of(name) not in new["drives"]]  # fmt: skip
         first.append({**one, "drives": rest})
     moved = {
         row: {str(int(j) + len(first)): change for j, change in changes.items()}

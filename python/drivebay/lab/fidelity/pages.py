@@ -209,7 +209,7 @@ def sensitivity(validation: Document, kept: Document) -> str:
         first = parameters[largest[0]]
         alone = over[largest[0]] ** 2 >= SET_BY * total and abs(over[largest[0]]) >= 0.05
         listed = [j for j in largest[:LISTED] if abs(over[j]) >= NOTABLE or not log]
-        runs = [run.drive.partition("@")[0].partition("+")[0] for run in known[row["id"]].needs]
+        runs = [run.profile for run in known[row["id"]].needs]
         drives = [row["drive"], *runs] if row["drive"] in catalog.names() else runs
         moved = ", ".join(
             f"{_of_drive(parameters[j], drives)} {_change(over[j], log)}" for j in listed

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from drivebay.analysis import published
+from drivebay.analysis import fidelity, published
 from drivebay.analysis.published import Published
 from drivebay.common import data
 from drivebay.common.errors import UserError
@@ -51,7 +51,7 @@ class Run:
     @property
     def profile(self) -> str:
         """Its name in the catalog."""
-        return self.drive.partition("@")[0].partition("+")[0]
+        return fidelity.profile_of(self.drive)
 
     @property
     def host(self) -> str:
