@@ -5,9 +5,9 @@
 //! writes in 6 ms). Model: a write whose data has come is let in when the one before it has found room, and the
 //! buffers of host and garbage collection have a place for one flash page more. Where the profile says so, writes are
 //! also paced while garbage collection runs, by a virtual scheduling algorithm (ITU-T I.371): one in an
-//! interval in the long run, a few together. Beside reads the interval may follow write amplification: programs of what is let in, and of
-//! what was copied of late for as much, then take a share of the dies' time. Without admission a write that finds no
-//! room, and the copies behind it, keep the flash core from what comes after them.
+//! interval in the long run, a few together. Beside reads the interval may follow write amplification: programs of
+//! what is let in, and of what was copied of late for as much, then take a share of the dies' time. Without admission
+//! a write that finds no room, and the copies behind it, keep the flash core from what comes after them.
 //! guess: all three rules; no maker has published its own. Left out: that a command of many pages needs more room than
 //! one; that programs take less time in an SLC cache.
 

@@ -202,6 +202,8 @@ const OPTIONAL: &[&str] = &[
     "host.sata_port.generation",
     "host_interface.queues_max",
     "host_interface.commands_max",
+    "host_interface.commands_batch",
+    "controller.admission.share_beside_reads",
     "link.read_tags",
     "link.generation",
     "link.lanes",

@@ -232,20 +232,25 @@ fn holding_batches(commands: u32, batch: u32) -> Device {
     nvme(&[("[host_interface]", &limit)])
 }
 
+/// Writes a gibibyte in sequence.
+fn fill(drive: &mut Device) {
+    let load = Workload {
+        block_bytes: 1 << 17,
+        stop: Stop::after_bytes(1 << 30),
+        ..workload(Pattern::Sequential, 0.0, 8, 1.0)
+    };
+    go(drive, &load, 1);
+}
+
 /// Reads that the dies limit. With a limit, a queue with few commands waits for those that the controller holds and one
 /// turn, by Little's law with the limit in place of the depth; without one, for all that stand in other queues.
 #[test]
 fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
     let deep = workload(Pattern::Random, 100.0, 248, 1.0);
     let few = Workload { rate_iops: Some(5000.0), queue_depth: 8, ..deep.clone() };
-    let fill = Workload {
-        block_bytes: 1 << 17,
-        stop: Stop::after_bytes(1 << 30),
-        ..workload(Pattern::Sequential, 0.0, 8, 1.0)
-    };
     // Of the few: how many of all commands are done in their mean latency.
     let waits_for = |mut drive: Device| {
-        go(&mut drive, &fill, 1);
+        fill(&mut drive);
         let jobs = [(deep.clone(), 1), (few.clone(), 2)];
         let done = run_jobs(&mut drive, &jobs, &Control::default(), 0);
         let (done, _) = done.unwrap_or_else(|e| panic!("{e}"));
@@ -268,13 +273,8 @@ fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
 /// place of 128 fewer dies are busy. By Little's law all 128 are outstanding still.
 #[test]
 fn queues_share_the_places_of_the_controller_evenly() {
-    let fill = Workload {
-        block_bytes: 1 << 17,
-        stop: Stop::after_bytes(1 << 30),
-        ..workload(Pattern::Sequential, 0.0, 8, 1.0)
-    };
     let ios = |mut drive: Device| {
-        go(&mut drive, &fill, 1);
+        fill(&mut drive);
         let outcome = go(&mut drive, &through(4, 32), 1);
         let each: Vec<_> = outcome.queues.iter().map(|q| q.ios).collect();
         let apart = each.iter().max().unwrap() - each.iter().min().unwrap();
