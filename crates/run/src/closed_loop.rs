@@ -289,8 +289,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let mut places = CommandPlaces::new(interface, self.host.commands() as u32, self.start);
         loop {
             let (slot, free) = self.host.slots.first();
-            let more = free < self.end && self.bytes_left > 0;
-            let requested = if more { free } else { NEVER };
+            let due = free.max(self.due);
+            let more = due < self.end && self.bytes_left > 0;
+            let requested = if more { due } else { NEVER };
             let room = places.free_at();
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
             let turn = device.next_arrival();
@@ -299,9 +300,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 let (slot, done) = self.count(served);
                 places.give_back(done);
                 if done <= self.end {
-                    let queue = &mut totals[queues.of_slot(slot)];
-                    queue.ios += 1;
-                    queue.latency_ns_sum += done.since(self.host.requested[slot]).0;
+                    let latency = done.since(self.host.requested[slot]);
+                    totals[queues.of_slot(slot)].count(latency);
                 }
             } else if requested < taken {
                 if KEEPS && requested >= self.next_look {
@@ -314,6 +314,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 device.prefetch(io.lba);
                 (self.host.now, self.host.requested[slot]) = (requested, requested);
                 self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
+                self.request_made(io.op);
                 let queue = queues.of_slot(slot);
                 let posted = device.post(queue, requested);
                 queues.submit(QueuedCommand { posted, io, queue, slot });

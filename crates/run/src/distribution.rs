@@ -3,6 +3,9 @@
 //! Zipf by rejection-inversion, whose cost does not depend on the number of blocks. Ranks are scattered
 //! over the span by a permutation, as a program's popular blocks are. Source: W. Hörmann, G. Derflinger,
 //! "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6 (3), 1996.
+//! Which blocks are popular does not depend on the seed of a run: runs one after the other on the same span skew the same
+//! way, as a data set's popular records stay popular. The blocks of a zone may be scattered by such a permutation too,
+//! as in SSD-iq's `zones-shuffle` (Haas et al., VLDB 2025), which fio does not have.
 //! Left out: popularity that moves in time; fio's `pareto` and `normal`.
 
 use std::str::FromStr;
@@ -30,6 +33,8 @@ pub enum Offsets {
     Zipf(f64),
     /// The span's zones in their order, each with its share of the accesses; uniform in a zone.
     Zoned(Vec<Zone>),
+    /// Such zones, with the blocks of each scattered over the whole span.
+    ZonedScattered(Vec<Zone>),
 }
 
 /// A part of the span.
@@ -41,7 +46,8 @@ pub struct Zone {
     pub size_percent: u32,
 }
 
-/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA" or "zoned:ACCESS/SIZE:...".
+/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:..." or
+/// "zoned-scattered:ACCESS/SIZE:...".
 impl FromStr for Offsets {
     type Err = String;
 
@@ -55,21 +61,25 @@ impl FromStr for Offsets {
                 Ok(theta) if theta > 0.0 && theta <= THETA_MAX => Ok(Offsets::Zipf(theta)),
                 _ => Err(format!("'{text}' is not allowed; must be zipf:THETA, 0 < THETA <= 5")),
             },
-            ("zoned", zones) => parse_zones(zones).ok_or_else(|| {
-                format!(
-                    "'{text}' is not allowed; must be zoned:ACCESS/SIZE:..., whole per cent of the \
-                     accesses and of the span that are 100 each together, at most 64 zones"
-                )
-            }),
+            ("zoned" | "zoned-scattered", zones) => {
+                let scattered = kind == "zoned-scattered";
+                let of = if scattered { Offsets::ZonedScattered } else { Offsets::Zoned };
+                parse_zones(zones).map(of).ok_or_else(|| {
+                    format!(
+                        "'{text}' is not allowed; must be {kind}:ACCESS/SIZE:..., whole per cent of \
+                         the accesses and of the span that are 100 each together, at most 64 zones"
+                    )
+                })
+            }
             _ => Err(format!(
                 "'{text}' is not allowed; must be uniform, permutation, permutation-repeated, \
-                 zipf:THETA or zoned:ACCESS/SIZE:..."
+                 zipf:THETA, zoned:ACCESS/SIZE:... or zoned-scattered:ACCESS/SIZE:..."
             )),
         }
     }
 }
 
-fn parse_zones(text: &str) -> Option<Offsets> {
+fn parse_zones(text: &str) -> Option<Vec<Zone>> {
     let mut zones = Vec::new();
     for zone in text.split(':') {
         let (access, size) = zone.split_once('/')?;
@@ -81,7 +91,7 @@ fn parse_zones(text: &str) -> Option<Offsets> {
     }
     let whole = |share: fn(&Zone) -> u32| zones.iter().map(share).sum::<u32>() == 100;
     let all = whole(|zone| zone.access_percent) && whole(|zone| zone.size_percent);
-    (all && zones.len() <= ZONES_MAX).then_some(Offsets::Zoned(zones))
+    (all && zones.len() <= ZONES_MAX).then_some(zones)
 }
 
 /// Uniform in 0 to 1, 1 excluded, in steps of 2^-53.
@@ -156,18 +166,27 @@ pub(crate) enum Skew {
         places: Permutation,
     },
     /// Per zone: the accesses up to its end, of 100; its first block, and the first behind it.
-    Zoned(Vec<(u64, u64, u64)>),
+    Zoned {
+        zones: Vec<(u64, u64, u64)>,
+        /// Where the blocks of scattered zones lie.
+        places: Option<Permutation>,
+    },
 }
 
 impl Skew {
     /// None for offsets that are not skewed.
-    pub(crate) fn new(offsets: &Offsets, blocks: u64, seed: &Rng) -> Option<Skew> {
+    pub(crate) fn new(offsets: &Offsets, blocks: u64) -> Option<Skew> {
+        let places = || Permutation::new(blocks, &mut Rng::new(0).fork("popularity"));
         match offsets {
-            Offsets::Zipf(theta) => Some(Skew::Zipf {
-                ranks: Zipf::new(*theta, blocks),
-                places: Permutation::new(blocks, &mut seed.fork("popularity")),
-            }),
-            Offsets::Zoned(zones) => Some(Skew::Zoned(bounds(zones, blocks))),
+            Offsets::Zipf(theta) => {
+                Some(Skew::Zipf { ranks: Zipf::new(*theta, blocks), places: places() })
+            }
+            Offsets::Zoned(zones) => {
+                Some(Skew::Zoned { zones: bounds(zones, blocks), places: None })
+            }
+            Offsets::ZonedScattered(zones) => {
+                Some(Skew::Zoned { zones: bounds(zones, blocks), places: Some(places()) })
+            }
             _ => None,
         }
     }
@@ -175,11 +194,12 @@ impl Skew {
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             Skew::Zipf { ranks, places } => places.at(ranks.draw(rng)),
-            Skew::Zoned(zones) => {
+            Skew::Zoned { zones, places } => {
                 let chance = rng.below(100);
                 let of = |&&(until, ..): &&(u64, u64, u64)| chance < until;
                 let &(_, first, end) = zones.iter().find(of).expect("the shares are 100 together");
-                first + rng.below(end - first)
+                let block = first + rng.below(end - first);
+                places.as_ref().map_or(block, |places| places.at(block))
             }
         }
     }
@@ -238,7 +258,7 @@ mod tests {
     #[test]
     fn zones_get_their_shares_of_accesses_and_stay_within_their_bounds() {
         let offsets: Offsets = "zoned:80/20:0/30:20/50".parse().expect("allowed");
-        let skew = Skew::new(&offsets, 1_000, &Rng::new(1)).expect("it is skewed");
+        let skew = Skew::new(&offsets, 1_000).expect("it is skewed");
         let mut rng = Rng::new(2);
         let mut counts = [0u32; 3];
         for _ in 0..100_000 {
@@ -248,6 +268,22 @@ mod tests {
         }
         assert_eq!(counts[1], 0);
         assert!((f64::from(counts[0]) / 1e5 - 0.8).abs() < 0.006, "{counts:?}");
+    }
+
+    #[test]
+    fn scattered_zones_get_their_shares_and_lie_everywhere() {
+        let offsets: Offsets = "zoned-scattered:0/60:100/40".parse().expect("allowed");
+        let skew = Skew::new(&offsets, 1_000).expect("it is skewed");
+        let mut rng = Rng::new(2);
+        let mut drawn = [0u32; 1_000];
+        for _ in 0..100_000 {
+            drawn[skew.draw(&mut rng) as usize] += 1;
+        }
+        assert_eq!(drawn.iter().filter(|&&times| times > 0).count(), 400);
+        for tenth in drawn.chunks(100) {
+            let used = tenth.iter().filter(|&&times| times > 0).count();
+            assert!((20..=60).contains(&used), "40 of each hundred blocks, not {used}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Several closed loops on one drive at once, as fio runs the jobs of a file.
 //!
 //! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a submission queue of its
-//! own, as a job of fio is a process and Linux gives each processor a queue: the controller picks among them
-//! (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
+//! own, or several, as a job of fio is a process and Linux gives each processor a queue: the controller picks among
+//! them (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
 //! order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the power is in the results of
 //! the first. Left out: priorities, requests of more than one command.
 
@@ -15,7 +15,7 @@ use crate::error::RunError;
 use crate::inside::{Inside, Keep, Watch, next_look};
 use crate::queue_slots::{DEPTH_MAX, NEVER};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
-use crate::recorder::Outcome;
+use crate::recorder::{Outcome, Totals};
 use crate::workload::{Workload, WorkloadError};
 
 /// Most jobs: each is looked at for every request.
@@ -29,16 +29,25 @@ struct Job<'a> {
     outstanding: u32,
     /// The drive's tag of the job's slot 0.
     first_tag: u32,
+    /// Its first submission queue.
+    first_queue: usize,
+    /// What went through each of its queues; none of a job with one.
+    totals: Vec<Totals>,
 }
 
 impl Job<'_> {
+    /// The submission queue of a slot of the host: a job's slots take its queues in turn.
+    fn queue_of(&self, slot: usize) -> usize {
+        self.first_queue + slot % self.totals.len().max(1)
+    }
+
     /// When the next request is made; `NEVER` at the end and before a pause.
     fn next_request(&self) -> Nanos {
         let at = self.run.host.slots.first().1.max(self.run.due);
         if at < self.run.end && self.run.bytes_left > 0 { at } else { NEVER }
     }
 
-    /// Makes a request: what is asked, and the slot of the host.
+    /// Makes a request: what is asked, and the job's slot for it.
     fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
         let bytes = u64::from(self.next.sectors) * SECTOR_BYTES;
@@ -49,7 +58,7 @@ impl Job<'_> {
         self.outstanding += 1;
         let io = std::mem::replace(&mut self.next, run.generator.next_io());
         device.prefetch(self.next.lba);
-        (io, (self.first_tag + slot) as usize)
+        (io, slot as usize)
     }
 }
 
@@ -82,13 +91,16 @@ fn run_together<const KEEPS: bool>(
     control: &Control,
     events: usize,
 ) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
-    let mut tags = 0;
+    let (mut tags, mut queues) = (0, 0);
     let mut running: Vec<Job<'_>> = Vec::with_capacity(jobs.len());
     for (workload, seed) in jobs {
         let mut run = ClosedLoop::new(device, workload, *seed, control, Keep::default());
         let next = run.generator.next_io();
-        running.push(Job { run, next, outstanding: 0, first_tag: tags });
-        tags += workload.queue_depth;
+        let totals = vec![Totals::default(); queues_with_totals(workload)];
+        let (first_tag, first_queue) = (tags, queues as usize);
+        running.push(Job { run, next, outstanding: 0, first_tag, first_queue, totals });
+        tags += workload.queue_depth * workload.queues;
+        queues += workload.queues;
     }
     let mut places = CommandPlaces::new(device.spec().host_interface, tags, device.now());
     let count = queues_of(device.spec(), jobs);
@@ -109,7 +121,11 @@ fn run_together<const KEEPS: bool>(
             let job = &mut running[of];
             served.tag -= job.first_tag;
             let requested = job.run.host.requested(served.tag);
-            let (_, done) = job.run.count(served);
+            let (slot, done) = job.run.count(served);
+            if done <= job.run.end && !job.totals.is_empty() {
+                let own = job.queue_of(slot) - job.first_queue;
+                job.totals[own].count(done.since(requested));
+            }
             if KEEPS && let Some(watch) = &mut watch {
                 watch.outstanding.add(0, requested, done.min(job.run.end));
             }
@@ -131,11 +147,13 @@ fn run_together<const KEEPS: bool>(
                 watch.look(device, at);
                 look_at = watch.next();
             }
-            let (io, slot) = running[number].request(device, at);
+            let job = &mut running[number];
+            let (io, own) = job.request(device, at);
+            let slot = job.first_tag as usize + own;
             if taken_at_once {
                 device.accept(at, io, slot as u32)?;
             } else {
-                let queue = queues.of_slot(number);
+                let queue = queues.of_slot(job.queue_of(own));
                 queues.submit(QueuedCommand { posted: device.post(queue, at), io, queue, slot });
             }
         } else {
@@ -144,14 +162,24 @@ fn run_together<const KEEPS: bool>(
             device.fetch(posted, room, io, slot as u32)?;
         }
     }
-    let outcomes: Vec<_> = running.into_iter().map(|job| job.run.finish(device).0).collect();
+    let finish = |job: Job<'_>| {
+        let (outcome, _) = job.run.finish(device);
+        if job.totals.is_empty() { outcome } else { Outcome { queues: job.totals, ..outcome } }
+    };
+    let outcomes: Vec<_> = running.into_iter().map(finish).collect();
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
     Ok((outcomes, watch.and_then(|watch| watch.finish(device, end))))
 }
 
+/// Queues of which a job tells what went through each.
+fn queues_with_totals(workload: &Workload) -> usize {
+    if workload.queues > 1 { workload.queues as usize } else { 0 }
+}
+
 /// Submission queues that jobs have together.
 fn queues_of(spec: &Spec, jobs: &[(Workload, u64)]) -> u32 {
-    (jobs.len() as u32).min(spec.host_interface.queues_max).min(spec.host.queues_max)
+    let asked: u32 = jobs.iter().map(|(workload, _)| workload.queues).sum();
+    asked.min(spec.host_interface.queues_max).min(spec.host.queues_max)
 }
 
 fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
@@ -163,10 +191,7 @@ fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
     let mut together = 0;
     for (workload, _) in jobs {
         workload.check(spec)?;
-        together += u64::from(workload.queue_depth);
-        if workload.queues > 1 {
-            return refuse("queues", workload.queues.to_string(), "1 in a job".to_owned());
-        }
+        together += u64::from(workload.queue_depth) * u64::from(workload.queues);
         if workload.stop.stable.is_some() {
             let given = "a rule".to_owned();
             return refuse("stop.stable", given, "none: jobs end by time or bytes".to_owned());

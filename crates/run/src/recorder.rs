@@ -35,6 +35,14 @@ pub struct Totals {
     pub latency_ns_sum: u64,
 }
 
+impl Totals {
+    /// One more, of this latency.
+    pub fn count(&mut self, latency: Nanos) {
+        self.ios += 1;
+        self.latency_ns_sum += latency.0;
+    }
+}
+
 /// One second of a run: two cache lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]

@@ -112,7 +112,7 @@ pub struct Workload {
     /// If any: sizes, multiples of `block_bytes`, with their shares of the requests in per cent; for random
     /// offsets only.
     pub bssplit: Vec<(u64, u32)>,
-    /// Requests a second, if the queue depth allows; late ones are caught up.
+    /// Requests a second, in all queues together, if the queue depth allows; late ones are caught up.
     pub rate_iops: Option<f64>,
     /// When they are due.
     pub rate_process: RateProcess,
@@ -236,9 +236,9 @@ impl Workload {
             }
         }
         if let Some(rate) = self.rate_iops
-            && !(rate > 0.0 && rate <= 1e9 && self.queues == 1)
+            && !(rate > 0.0 && rate <= 1e9)
         {
-            return refuse("rate_iops", rate.to_string(), "above 0, up to 1e9, with one queue");
+            return refuse("rate_iops", rate.to_string(), "above 0, up to 1e9");
         }
         if let Some(pause) = self.thinktime_us
             && !(self.queues == 1 && (1..=THINKTIME_US_MAX).contains(&pause))
@@ -269,7 +269,7 @@ impl Workload {
                 format!("at least one block, and inside the drive's {capacity_bytes} bytes");
             return refuse("span_bytes", self.span_bytes.to_string(), &allowed);
         }
-        if let Offsets::Zoned(zones) = &self.offsets
+        if let Offsets::Zoned(zones) | Offsets::ZonedScattered(zones) = &self.offsets
             && !zones_have_blocks(zones, (self.span_bytes - largest) / block + 1)
         {
             let allowed = "a block at least in every zone that is used";
@@ -384,7 +384,7 @@ impl Order {
     fn new(workload: &Workload, blocks: u64, seed: &Rng) -> Order {
         let mut orders = seed.fork("orders");
         let largest = workload.largest_bytes() / workload.block_bytes;
-        if let Some(skew) = Skew::new(&workload.offsets, blocks - largest + 1, seed) {
+        if let Some(skew) = Skew::new(&workload.offsets, blocks - largest + 1) {
             return Order::Skewed(skew);
         }
         match (workload.pattern, &workload.offsets) {

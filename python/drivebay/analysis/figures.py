@@ -79,7 +79,8 @@ def per_io(key: str, label: str, value: float | None, unit: str, n: int, note: s
 
 @dataclass(frozen=True)
 class PhaseFigures:
-    """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row."""
+    """One phase, computed: its timeline, merged histogram, stages, power and the ladder's row.
+    `directions` are the histograms of "read" and "write" alone, of each that has some."""
 
     label: str
     workload: Workload
@@ -91,6 +92,7 @@ class PhaseFigures:
     stages_over_time: OverTime | None = None
     bench: StorageBench | None = None
     metrics: Mapping[str, float] = field(default_factory=dict)
+    directions: Mapping[str, Histogram] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 PERCENTILES: tuple[float, ...] = (50.0, 99.0, 99.9, 99.99)
 BIN_ERROR_PERCENT = 1.6
@@ -56,6 +57,12 @@ def from_table(table: pa.Table) -> Histogram:
     columns = (table.column(name).to_numpy() for name in ("low_ns", "high_ns", "count"))
     low, high, count = (np.asarray(column, dtype=np.int64) for column in columns)
     return merge([Histogram(low, high, count)])
+
+
+def by_direction(table: pa.Table) -> dict[str, Histogram]:
+    """Counts of "read" and of "write", of each that has some."""
+    kinds = pc.unique(table.column("direction")).to_pylist()
+    return {kind: from_table(table.filter(pc.field("direction") == kind)) for kind in kinds}
 
 
 def merge(parts: Sequence[Histogram]) -> Histogram:
@@ -117,6 +124,12 @@ def percentile_supported(total: int, q: float) -> bool:
     (False, True)
     """
     return (100 - Fraction(str(q))) * total >= 100
+
+
+def mean_us(histogram: Histogram) -> float | None:
+    """The mean, from the middles of the bins: at most 0.8 % off. None without any I/O."""
+    middles = (histogram.low_ns + histogram.high_ns - 1) / 2e3
+    return float(np.average(middles, weights=histogram.count)) if histogram.total else None
 
 
 def percentiles_us(histogram: Histogram) -> dict[float, float | None]:

@@ -57,6 +57,7 @@ def computed(phase: PhaseResult) -> PhaseFigures:
         stages.over_time(phase.stages, seconds.ios),
         bench,
         phase.metrics,
+        latency.by_direction(phase.histogram),
     )
 
 

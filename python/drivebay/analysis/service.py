@@ -8,6 +8,7 @@ Left out: percentiles of each second; of a phase all I/Os count alike.
 
 from __future__ import annotations
 
+from drivebay.analysis import latency
 from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key, iops, per_io
 from drivebay.analysis.phases import absent, of_phases, percentile
 from drivebay.definitions.suites import Test, spoken
@@ -44,4 +45,17 @@ def _latencies(phase: PhaseFigures) -> list[Figure]:
     name = f"Mean latency{of}"
     rows.append(per_io(f"latency_mean_{phase.label}", name, mean, "µs", n, absent(mean)))
     key, known = f"_{phase.label}", step.percentiles_us.items()
-    return rows + [percentile(q, us, n, key, of) for q, us in known]
+    rows += [percentile(q, us, n, key, of) for q, us in known]
+    return rows + (_by_direction(phase) if len(phase.directions) > 1 else [])
+
+
+def _by_direction(phase: PhaseFigures) -> list[Figure]:
+    """Latencies of the reads and of the writes of a mix."""
+    rows = []
+    for direction, found in phase.directions.items():
+        n, of = found.total, f", {direction}s, {spoken(phase.label)}"
+        key, mean = f"_{direction}_{phase.label}", latency.mean_us(found)
+        rows.append(per_io(f"latency_mean{key}", f"Mean latency{of}", mean, "µs", n))
+        known = latency.percentiles_us(found).items()
+        rows += [percentile(q, us, n, key, of) for q, us in known]
+    return rows

@@ -37,6 +37,7 @@ QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 
 
 OFFSETS = ("uniform", "permutation", "permutation-repeated")
+ZONED = ("zoned", "zoned-scattered")
 THETA_MAX = 5.0
 ZONES_MAX = 64
 
@@ -45,12 +46,15 @@ def _offsets(text: str) -> str:
     kind, colon, rest = text.partition(":")
     if text in OFFSETS or (kind == "zipf" and _is_theta(rest)):
         return text
-    if kind == "zoned" and _are_zones(rest):
+    if kind in ZONED and _are_zones(rest):
         return text
-    allowed = f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5), or zoned:ACCESS/SIZE:..."
-    if kind == "zoned" and colon:
+    allowed = (
+        f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5), or "
+        f"{' or '.join(f'{one}:ACCESS/SIZE:...' for one in ZONED)}"
+    )
+    if kind in ZONED and colon:
         allowed = (
-            "zoned:ACCESS/SIZE:..., whole per cent of the accesses and of the span that are 100 "
+            f"{kind}:ACCESS/SIZE:..., whole per cent of the accesses and of the span that are 100 "
             "each together, at most 64 zones"
         )
     raise ValueError(f"'{text}' is not allowed; must be {allowed}")
@@ -115,12 +119,13 @@ class Requests(Data):
     or a "permutation-repeated": all passes in the same order, as fio does with
     `random_generator=lfsr`. They are skewed by "zipf:THETA", the popular blocks scattered over the
     span, or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
-    `random_distribution`. Sequential addresses begin at the span's start and wrap at its end; of
+    `random_distribution`, or by "zoned-scattered:80/20:20/80", the blocks of a zone scattered too,
+    as SSD-iq's; which ones are popular is the same in every load on the same span. Sequential addresses begin at the span's start and wrap at its end; of
     a mixed load reads and writes are a stream "each", as fio has them, or one "shared" stream whose
     requests are reads or writes by chance, as Iometer has it. With `block_bytes_max` sizes are
     uniform multiples of `block_bytes` up to it; with `bssplit` each size has its share of the
-    requests in per cent. `rate_iops` holds requests back so that no more a second are made, at
-    equal distances ("linear") or one by one at random ("poisson"); late ones are caught up.
+    requests in per cent. `rate_iops` holds requests back so that no more a second are made, in all
+    queues together, at equal distances ("linear") or one by one at random ("poisson"); late ones are caught up.
     With `thinktime_us` the host waits after `thinktime_blocks` requests until all are completed,
     and then so many microseconds, as fio with `thinktime_blocks_type=issue`. `trim_percent` of the
     requests are trims, which take a queue slot and the drive's time and count in no figure of reads
@@ -168,7 +173,7 @@ class Requests(Data):
             raise ValueError("'fsync' needs writes, which it follows")
         if self.fsync and self.rate_iops is not None:
             raise ValueError("'fsync' and 'rate_iops' exclude each other")
-        for field in ("rate_iops", "thinktime_us", "trim_percent", "fsync"):
+        for field in ("thinktime_us", "trim_percent", "fsync"):
             if getattr(self, field) and self.queues > 1:
                 raise ValueError(f"'{field}' needs one queue")
         if self.trim_percent and self.pattern != "random":

@@ -289,8 +289,8 @@ class Phase(Data):
     def _rate_is_whole(self) -> Phase:
         if (self.rate_of is None) != (self.rate_percent is None):
             raise ValueError("'rate_of' and 'rate_percent' need each other")
-        if self.rate_of is not None and (self.workload.rate_iops or self.workload.queues > 1):
-            raise ValueError("'rate_of' takes the place of 'rate_iops', and needs one queue")
+        if self.rate_of is not None and self.workload.rate_iops:
+            raise ValueError("'rate_of' takes the place of 'rate_iops'")
         return self
 
     @property
@@ -458,13 +458,12 @@ class Test(Data):
                 or any(phase.replay or phase.trim for phase in group)
                 or any(phase.before or phase.rest_s for phase in group[1:])
                 or any(load.until_stable or load.until_written_percent for load in loads)
-                or any(load.queues > 1 for load in loads)
                 or len({(load.duration_s, load.content) for load in loads}) > 1
             ):
                 raise ValueError(
-                    "phases that run 'together' need loads of one queue, the same duration_s and "
-                    "the same content, without 'until_stable', 'until_written_percent' and "
-                    "rounds; what comes before them stands at the first"
+                    "phases that run 'together' need the same duration_s and the same content, "
+                    "without 'until_stable', 'until_written_percent' and rounds; what comes before "
+                    "them stands at the first"
                 )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:

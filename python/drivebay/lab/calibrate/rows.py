@@ -74,7 +74,7 @@ class RowsExperiment(Experiment):
         if None in parts or 0 in parts[1:]:
             return None
         value, *over = (part for part in parts if part is not None)
-        return value / (over[0] if over else 1.0) * row.factor
+        return value / (over[0] if over else 1.0) * row.factor - row.less
 
     def bound_percent(self, observation: Observation, *, held_out: bool) -> float:
         """That of `drivebay validate`."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from drivebay.analysis import Measured
-from drivebay.analysis.latency import percentile_ns, percentile_supported
+from drivebay.analysis.figures import PhaseFigures
+from drivebay.analysis.latency import mean_us, percentile_ns, percentile_supported
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Run
@@ -21,7 +22,8 @@ class NotReached(Exception):
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
     `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE` (of
-    phases that run together, their sum), `power` (W, mean of the first phase),
+    phases that run together, their sum), each also of one direction of a mix (`p99_read@PHASE`,
+    `iops_write@PHASE&PHASE`), `power` (W, mean of the first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
@@ -36,17 +38,13 @@ def figure(runs: Runs, text: str) -> float:
     kind, at, label = key.partition("@")
     if at:
         by_label = {phase.label: phase for phase in found.phases}
+        kind, _, direction = kind.partition("_")
         if kind == "iops":
-            return sum(by_label[one].step.iops for one in label.split("&"))
+            return sum(_iops(by_label[one], direction) for one in label.split("&"))
         phase = by_label[label]
-        step = phase.step
         if kind == "rate":
-            return step.rate_mb_s
-        if kind == "mean" and step.latency_mean_us is not None:
-            return step.latency_mean_us
-        if kind == "mean" or not percentile_supported(phase.histogram.total, float(kind[1:])):
-            raise NotReached("too few I/Os for this percentile")
-        return percentile_ns(phase.histogram, float(kind[1:])) / 1e3
+            return phase.step.rate_mb_s
+        return _latency_us(phase, kind, direction)
     if key == "power":
         power = found.phases[0].step.power
         assert power is not None, "a virtual drive reports its power"
@@ -66,6 +64,24 @@ def figure(runs: Runs, text: str) -> float:
     if value is None:
         raise NotReached(found.figures[key].note or "not measured")
     return value
+
+
+def _iops(phase: PhaseFigures, direction: str) -> float:
+    if not direction:
+        return phase.step.iops
+    return phase.directions[direction].total / phase.timeline.seconds_total
+
+
+def _latency_us(phase: PhaseFigures, kind: str, direction: str) -> float:
+    """The mean or a percentile, of one direction or of all."""
+    histogram = phase.directions[direction] if direction else phase.histogram
+    if kind == "mean":
+        mean = mean_us(histogram) if direction else phase.step.latency_mean_us
+        if mean is not None:
+            return mean
+    elif percentile_supported(histogram.total, float(kind[1:])):
+        return percentile_ns(histogram, float(kind[1:])) / 1e3
+    raise NotReached("too few I/Os for this figure")
 
 
 def leaf(profile: Profile, dotted: str) -> Any:

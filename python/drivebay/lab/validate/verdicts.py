@@ -103,4 +103,4 @@ def reproduced(row: Row, runs: Runs) -> Any:
         return value / values.figure(runs, row.over) * row.factor
     if row.change:
         return 100 * (value / values.figure(runs, row.change) - 1) * row.factor
-    return value * row.factor
+    return value * row.factor - row.less
