@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.compute as pc
 import pytest
 from fakes import made_test
@@ -67,6 +68,34 @@ def test_a_reader_and_a_writer_run_at_once_each_at_its_rate() -> None:
     assert (writer.workload.rate_process, reader.duration_s) == ("poisson", writer.duration_s)
 
 
+def test_a_mix_is_told_by_direction_and_jobs_may_have_several_queues() -> None:
+    shape: dict[str, Any] = {"duration_s": 2, "span_bytes": None, "queue_depth": 16}
+    test = made_test(
+        Phase(label="many", workload=load(**shape, queues=3, rate_iops=6000.0)),
+        Phase(
+            label="mix",
+            workload=load(**shape, read_percent=50, rate_iops=2000.0),
+            together=True,
+        ),
+        kind="qos",
+        prepare=FULL,
+    )
+    many, mix = results_of = on_virtual(test)
+    assert many.writes / many.duration_s == pytest.approx(6000, rel=0.01)
+    assert (mix.reads + mix.writes) / mix.duration_s == pytest.approx(2000, rel=0.01)
+    found = measure(test, results_of)
+    medians = {
+        direction: found.figures[f"latency_p50_{direction}_mix"].value or 0
+        for direction in ("read", "write")
+    }
+    # A write ends in the buffer, a read waits for a die.
+    assert 0 < medians["write"] < medians["read"]
+    mean = found.figures["latency_mean_mix"].value or 0
+    means = [found.figures[f"latency_mean_{one}_mix"].value or 0 for one in ("read", "write")]
+    assert np.average(means, weights=[mix.reads, mix.writes]) == pytest.approx(mean, rel=0.01)
+    assert "latency_p50_write_many" not in found.figures, "it is no mix"
+
+
 def test_the_reader_beside_writes_waits_longer_than_alone() -> None:
     beside = measure(tenants(), on_virtual(tenants()))
     lone = made_test(
@@ -100,6 +129,20 @@ def test_write_amplification_is_told_of_every_phase_and_follows_the_skew() -> No
     assert uniform > zoned > 1
 
 
+def test_fio_counts_the_threads_of_each_job_apart(file: Path) -> None:
+    small: dict[str, Any] = {"duration_s": 1, "queue_depth": 2, "span_bytes": 2**24}
+    test = made_test(
+        Phase(label="reads", workload=load(**small, read_percent=100, rate_iops=500.0)),
+        Phase(label="writes", workload=load(**small, queues=3, rate_iops=900.0), together=True),
+        kind="qos",
+    )
+    reads, writes = results(file, test)
+    assert (reads.writes, writes.reads) == (0, 0)
+    for one, rate in ((reads, 500), (writes, 900)):
+        assert 0.5 * rate < (one.reads + one.writes) / one.duration_s < 1.2 * rate
+    assert b"numjobs=3" in reads.artefacts["reads.fio"]
+
+
 def test_fio_runs_them_as_jobs_of_one_process(file: Path) -> None:
     small: dict[str, Any] = {"duration_s": 1, "queue_depth": 4, "span_bytes": 2**24}
     alone, writer, reader = results(file, tenants(small, (), **small, block_bytes=8192))
@@ -129,9 +172,10 @@ def test_a_first_phase_that_needs_another_is_refused(changed: Any, words: str) -
 
 
 @pytest.mark.parametrize(
-    "changed", [{"duration_s": 3.0}, {"queues": 2}, {"until_written_percent": 10}]
+    "changed",
+    [{"duration_s": 3.0}, {"content": "zero"}, {"until_written_percent": 10}],
 )
-def test_jobs_of_different_ends_or_of_several_queues_are_refused(changed: Any) -> None:
+def test_jobs_of_different_ends_or_content_are_refused(changed: Any) -> None:
     second = Phase(label="second", workload=load(**changed), together=True)
     with pytest.raises(ValidationError, match="that run 'together' need"):
         made_test(Phase(label="first", workload=load()), second, kind="qos")

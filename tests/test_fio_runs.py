@@ -83,6 +83,7 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
         ("streams", load(pattern="sequential", **small)),
         ("zipf", load(offsets="zipf:1.1", bssplit="4k/50:8k/50", **small)),
         ("zoned", load(offsets="zoned:80/20:20/80", rate_iops=100, **small)),
+        ("scattered", load(offsets="zoned-scattered:80/20:20/80", **small)),
         ("thinks", load(thinktime_us=20_000, thinktime_blocks=10, **small)),
     )
     for result in results(file, test):

@@ -293,6 +293,33 @@ fn queues_share_the_places_of_the_controller_evenly() {
     assert_eq!(never_full, [free, free]);
 }
 
+/// A job has a turn for each of its queues: beside one of a single queue, as deep in all, it gets three of four
+/// commands. What went through each of its queues adds up to what it completed.
+#[test]
+fn a_job_of_several_queues_has_a_turn_for_each() {
+    let jobs = [(through(3, 32), 1), (through(1, 96), 2)];
+    let done = run_jobs(&mut nvme(&[]), &jobs, &Control::default(), 0);
+    let (done, _) = done.unwrap_or_else(|e| panic!("{e}"));
+    let [several, single] = [0, 1].map(|job| totals(&done[job]).0 as f64);
+    assert!((several / single - 3.0).abs() < 0.01, "{several} and {single}");
+    let each: Vec<_> = done[0].queues.iter().map(|q| q.ios).collect();
+    assert_eq!((each.len(), each.iter().sum::<u64>()), (3, several as u64));
+    assert!(each.iter().max().unwrap() - each.iter().min().unwrap() <= 32, "{each:?}");
+    assert_eq!(done[1].queues.len(), 1);
+}
+
+/// A rate is that of all queues of a run together, alone or as a job.
+#[test]
+fn a_rate_is_of_all_queues() {
+    let held = Workload { rate_iops: Some(20_000.0), ..through(4, 8) };
+    let alone = go(&mut nvme(&[]), &held, 1);
+    let done = run_jobs(&mut nvme(&[]), &[(held.clone(), 1)], &Control::default(), 0);
+    let (job, _) = done.unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!((totals(&alone).0, totals(&job[0]).0), (20_000, 20_000));
+    assert_eq!(alone.queues, job[0].queues);
+    assert!(alone.queues.iter().all(|queue| queue.ios > 4_500), "{:?}", alone.queues);
+}
+
 /// A run by amount through several queues ends with its last command.
 #[test]
 fn a_run_by_amount_ends_through_queues_too() {

@@ -199,6 +199,8 @@ class Steps:
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
         if test.rounds is not None:
             return self.environment.finish(self._rounds(test))
+        if any(one.workload.offsets.startswith(fio_job.SCATTERED) for one in test.phases):
+            self.environment.warn("fio has no scattered zones: each lay in one piece")
         results: list[PhaseResult] = []
         for group in test.groups:
             reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}

@@ -167,8 +167,9 @@ class VirtualTarget:
                 if len(group) > 1:
                     # As many requests outstanding as all have together, which a rate makes the
                     # core compare with what the interface carries.
-                    depth = sum(phase.workload.queue_depth for phase in group)
-                    whole = {"queue_depth": depth, "rate_iops": 1.0}
+                    loads = [phase.workload for phase in group]
+                    depth = sum(load.queue_depth * load.queues for load in loads)
+                    whole = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
                     load = group[0].workload.model_copy(update=whole)
                     where = f"test {test.id}, phase {group[0].label} and those together with it"
                     self._check_load(core, load, where, f"leave the test out: --skip {test.id}")
