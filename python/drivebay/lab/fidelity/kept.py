@@ -124,7 +124,7 @@ def kept_derivatives(
     Raises
     ------
     KeyError
-        If a drive, a row or a parameter is not among what is kept.
+        If a drive or a row is not among what is kept.
     """
     paths = {name: {one.path: one for one in some.values()} for name, some in bench.free.items()}
     frees: dict[str, Free] = {}  # what drives shared may be split since, or shared now
@@ -132,7 +132,9 @@ def kept_derivatives(
     column: dict[tuple[int, str], int] = {}
     for j, one in enumerate(then["parameters"]):
         for name in one["drives"]:
-            free = paths[name][one["name"]]
+            free = paths[name].get(one["name"])
+            if free is None:  # a profile has gone without it since
+                continue
             frees.setdefault(free.key, free)
             drives.setdefault(free.key, []).append(name)
             column[j, name] = list(frees).index(free.key)
