@@ -270,19 +270,6 @@ mod tests {
         assert!((f64::from(counts[0]) / 1e5 - 0.8).abs() < 0.006, "{counts:?}");
     }
 
-    /// Else a load before a measurement would prepare other addresses than are measured.
-    #[test]
-    fn popular_blocks_are_the_same_in_every_run() {
-        let skew = || Skew::new(&Offsets::Zipf(1.2), 1_000).expect("it is skewed");
-        let most = |seed| {
-            let (skew, mut rng) = (skew(), Rng::new(seed));
-            let mut drawn = [0u32; 1_000];
-            (0..10_000).for_each(|_| drawn[skew.draw(&mut rng) as usize] += 1);
-            (0..1_000).max_by_key(|&block| drawn[block])
-        };
-        assert_eq!(most(1), most(2));
-    }
-
     #[test]
     fn scattered_zones_get_their_shares_and_lie_everywhere() {
         let offsets: Offsets = "zoned-scattered:0/60:100/40".parse().expect("allowed");

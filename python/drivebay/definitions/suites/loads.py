@@ -120,13 +120,14 @@ class Requests(Data):
     `random_generator=lfsr`. They are skewed by "zipf:THETA", the popular blocks scattered over the
     span, or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
     `random_distribution`, or by "zoned-scattered:80/20:20/80", the blocks of a zone scattered too,
-    as SSD-iq's; which ones are popular is the same in every load on the same span. Sequential addresses begin at the span's start and wrap at its end; of
-    a mixed load reads and writes are a stream "each", as fio has them, or one "shared" stream whose
-    requests are reads or writes by chance, as Iometer has it. With `block_bytes_max` sizes are
+    as SSD-iq's; which ones are popular is the same in every load on the same span. Sequential
+    addresses begin at the span's start and wrap at its end; of a mixed load reads and writes are a
+    stream "each", as fio has them, or one "shared" stream whose requests are reads or writes by
+    chance, as Iometer has it. With `block_bytes_max` sizes are
     uniform multiples of `block_bytes` up to it; with `bssplit` each size has its share of the
     requests in per cent. `rate_iops` holds requests back so that no more a second are made, in all
-    queues together, at equal distances ("linear") or one by one at random ("poisson"); late ones are caught up.
-    With `thinktime_us` the host waits after `thinktime_blocks` requests until all are completed,
+    queues together, at equal distances ("linear") or one by one at random ("poisson"); late ones
+    are caught up. With `thinktime_us` the host waits after `thinktime_blocks` requests until all are completed,
     and then so many microseconds, as fio with `thinktime_blocks_type=issue`. `trim_percent` of the
     requests are trims, which take a queue slot and the drive's time and count in no figure of reads
     and writes; what is neither read nor trim is a write. With `fsync` a flush follows so many

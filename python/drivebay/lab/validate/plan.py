@@ -90,9 +90,8 @@ class Row:
     value of the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can
     answer. `told` is the key of the profile that was read off this very figure, of a drive that is
     not `scored`: one of today, whose profile was written from facts and which has a score of its
-    own. `factor` turns units; `less` is
-    what the publication's way of counting cuts off, in its unit. `range` is what the printed words stand for, `reason`
-    why.
+    own. `factor` turns units; `less` is what the publication's way of counting cuts off, in its
+    unit. `range` is what the printed words stand for, `reason` why.
     `same_as` names the rows that state the same measurement. `differs` says how the condition that
     is run is not the published one.
     """
