@@ -129,9 +129,10 @@ class Requests(Data):
     queues together, at equal distances ("linear") or one by one at random ("poisson"); late ones
     are caught up. With `thinktime_us` the host waits after `thinktime_blocks` requests until all
     are completed, and then so many microseconds, as fio with `thinktime_blocks_type=issue`.
-    `trim_percent` of the requests are trims, which take a queue slot and the drive's time and count in no figure of reads
-    and writes; what is neither read nor trim is a write. With `fsync` a flush follows so many
-    writes, as fio's; it takes a queue slot, waits for no other request, and counts as trims do.
+    `trim_percent` of the requests are trims, which take a queue slot and the drive's time and count
+    in no figure of reads and writes; what is neither read nor trim is a write. With `fsync` a flush
+    follows so many writes, as fio's; it takes a queue slot, waits for no other request, and counts
+    as trims do.
     """
 
     pattern: Pattern
