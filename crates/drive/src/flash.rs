@@ -25,7 +25,8 @@ use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
 use crate::reliability::Errors;
-use crate::spec::{Geometry, Spec};
+use crate::spec::{BufferRelease, Geometry, Spec};
+use crate::staggered_erase::StaggeredErase;
 use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
 use crate::timeline::NEVER;
 use crate::write_buffer::WriteBuffer;
@@ -56,6 +57,7 @@ pub struct StreamPage {
 pub struct Flash {
     geometry: Geometry,
     buffer_pages: u32,
+    buffer_release: Option<BufferRelease>,
     reserve_superblocks: u32,
     /// Spare blocks of a fresh drive; none where failing is not modelled.
     spare_blocks: Option<u32>,
@@ -79,6 +81,7 @@ pub struct Flash {
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
     parity: Option<Box<Parity>>,
+    staggered_erase: Option<Box<StaggeredErase>>,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
     /// What happens to superblocks, while that is kept.
@@ -86,7 +89,7 @@ pub struct Flash {
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
-    padded_pages, padding, merged, parity; given: geometry, buffer_pages, reserve_superblocks, spare_blocks,
+    padded_pages, padding, merged, parity, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
     protected, events);
 
 impl Flash {
@@ -101,16 +104,20 @@ impl Flash {
             None => Ftl::new(spec, rng).map_err(|e| DeviceError::Memory(e.to_string()))?,
         };
         // As many programs of a die as the buffers can hold, and some erases.
-        let pending = spec.streams() * (spec.buffer_pages >> (g.die_shift + g.plane_shift)) + 8;
+        let rows = spec.buffer_pages >> (g.die_shift + g.plane_shift);
+        // In any order, a die that erases may hold more of them than its share.
+        let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
+        let pending = spec.streams() * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
         nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides().die_read));
         Ok(Flash {
             geometry: *g,
             buffer_pages: spec.buffer_pages,
+            buffer_release: spec.buffer_release,
             reserve_superblocks: spec.reserve_superblocks,
             spare_blocks: spec.reliability.map(|r| r.spare_blocks),
             nand,
-            buffers: fresh_buffers(spec.buffer_pages),
+            buffers: fresh_buffers(spec.buffer_pages, spec.buffer_release),
             deferred: DeferredQueue::default(),
             errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
             map: MapAccess::new(spec),
@@ -122,6 +129,8 @@ impl Flash {
             padding: 0,
             merged: Nanos::ZERO,
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
+            staggered_erase: (spec.nand.staggered_erase_one_in)
+                .map(|one_in| Box::new(StaggeredErase::new(g, one_in))),
             protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,
             ftl,
@@ -218,12 +227,17 @@ impl Flash {
     fn program_next(&mut self) {
         let (stream, program) = self.deferred.pop();
         let end = self.nand.program(self.dies_floor, program.at, program.page);
+        let mut pages = 0;
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
-            let number = program.number - (earlier << self.geometry.die_shift);
-            self.buffers[stream].give_back(number, end);
+            let number = program.number - (earlier << self.geometry.plane_stride_shift);
+            pages += u32::from(self.buffers[stream].give_back(number, end));
         }
+        self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);
         if let Some(number) = self.parity.as_mut().and_then(|parity| parity.follow_program()) {
             self.program_parity(program, number);
+        }
+        if let Some(erases) = &mut self.staggered_erase {
+            erases.follow_program(&mut self.nand, program.at);
         }
     }
 
@@ -231,9 +245,7 @@ impl Flash {
     #[cold]
     fn program_parity(&mut self, last: Program, number: u32) {
         let g = &self.geometry;
-        let others = g.dies() - 1;
-        let page = last.page & !others | number & others;
-        self.nand.program(self.dies_floor, last.at, page);
+        self.nand.program(self.dies_floor, last.at, g.on_die(last.page, number));
         self.padded_pages += 1 << (g.page_shift + g.plane_shift);
     }
 
@@ -250,7 +262,13 @@ impl Flash {
     fn erase_next(&mut self) {
         let (at, index) = self.deferred.pop_erase();
         self.ftl.erased(index);
-        self.nand.erase_superblock(at, index);
+        match &mut self.staggered_erase {
+            Some(erases) => {
+                erases.order(index);
+                self.nand.count_superblock_erase();
+            }
+            None => self.nand.erase_superblock(at, index),
+        }
         if self.events.is_some() {
             self.note(EventKind::Erase, index, at, self.nand.idle_at());
         }
@@ -689,7 +707,7 @@ impl Flash {
         self.nand.forget_all();
         self.map.forget();
         self.replace(0, self.geometry.user_pages);
-        self.buffers = fresh_buffers(self.buffer_pages);
+        self.buffers = fresh_buffers(self.buffer_pages, self.buffer_release);
     }
 
     /// Erases all that is not erased, from `from` on; returns when that is done.
@@ -702,6 +720,6 @@ impl Flash {
 }
 
 /// One buffer per write stream.
-fn fresh_buffers(pages: u32) -> [WriteBuffer; STREAMS] {
-    std::array::from_fn(|_| WriteBuffer::new(pages))
+fn fresh_buffers(pages: u32, release: Option<BufferRelease>) -> [WriteBuffer; STREAMS] {
+    std::array::from_fn(|_| WriteBuffer::new(pages, release))
 }

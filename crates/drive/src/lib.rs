@@ -41,6 +41,7 @@ mod reliability;
 mod slc_cache;
 mod spec;
 mod stage;
+mod staggered_erase;
 mod superblock;
 mod thermal;
 mod timeline;

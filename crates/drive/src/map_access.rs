@@ -10,7 +10,7 @@ use crate::map_cache::{Found, MapCache, MapTraffic};
 use crate::map_journal::MapJournal;
 use crate::nand::Nand;
 use crate::persist::{StateError, ensure, persist};
-use crate::spec::{MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
+use crate::spec::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
 
 /// The map's traffic: a cache where the map does not fit into memory, a journal where the profile has one.
 pub struct MapAccess {
@@ -18,12 +18,12 @@ pub struct MapAccess {
     journal: Option<Box<MapJournal>>,
     /// 4 KiB that the journal has taken.
     journal_4k: u64,
-    dies: u32,
+    geometry: Geometry,
     /// 4 KiB that a program of all planes writes.
     program_4k: u64,
 }
 
-persist!(MapAccess: cache, journal, journal_4k; given: dies, program_4k);
+persist!(MapAccess: cache, journal, journal_4k; given: geometry, program_4k);
 
 impl MapAccess {
     pub fn new(spec: &Spec) -> MapAccess {
@@ -32,7 +32,7 @@ impl MapAccess {
             cache: spec.map_cache.map(|cache| Box::new(MapCache::new(&cache, g))),
             journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
             journal_4k: 0,
-            dies: g.dies(),
+            geometry: *g,
             program_4k: 1 << (g.unit_shift + g.page_shift + g.plane_shift),
         }
     }
@@ -116,7 +116,7 @@ impl MapAccess {
         let Some(journal) = &mut self.journal else { return 0 };
         let programs = journal.take();
         for number in programs.clone() {
-            nand.program_metadata(now, at, number & (self.dies - 1));
+            nand.program_metadata(now, at, self.geometry.on_die(0, number));
         }
         let count = programs.count() as u64;
         self.journal_4k += count * self.program_4k;

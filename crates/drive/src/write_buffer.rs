@@ -2,9 +2,12 @@
 //!
 //! One ring per write stream. A flash page takes the next place in the ring when its first page
 //! arrive and gives it back when its program ends; places are taken in order, so a page waits for the
-//! one that is a full ring before it.
+//! one that is a full ring before it. Where places come free in any order (`release.rs`), it waits for as many programs
+//! as make room.
 //! Data that is overwritten while it waits in the buffer is replaced there on drives that coalesce; on others each
 //! write takes a place of its own.
+
+mod release;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,6 +16,8 @@ use drivebay_units::Nanos;
 
 use crate::nand::{Nand, Ticket};
 use crate::persist::{StateError, ensure, persist};
+use crate::spec::BufferRelease;
+use release::Release;
 
 /// A ring of flash pages on their way.
 pub struct WriteBuffer {
@@ -25,9 +30,11 @@ pub struct WriteBuffer {
     ready: Nanos,
     /// Pages that were told to be safe, and from when on; oldest first.
     promises: VecDeque<(Range<u64>, Nanos)>,
+    /// Places come free in any order.
+    release: Option<Box<Release>>,
 }
 
-persist!(WriteBuffer: programs, next, ready, promises; given: mask, capacity);
+persist!(WriteBuffer: programs, next, ready, promises, release; given: mask, capacity);
 
 impl WriteBuffer {
     /// Whether its programs can be known to the flash, and what is promised can be.
@@ -36,11 +43,12 @@ impl WriteBuffer {
         ensure(self.programs.iter().all(known), "a program of the write buffer")?;
         let promised = |pages: &Range<u64>| pages.start <= pages.end && pages.end <= self.next;
         let all = self.promises.iter().all(|(pages, _)| promised(pages));
-        ensure(all && self.next < 1 << 48, "the write buffer's pages")
+        ensure(all && self.next < 1 << 48, "the write buffer's pages")?;
+        self.release.iter().try_for_each(|release| release.check(self.next, nand))
     }
 
     /// Room for `capacity` flash pages.
-    pub fn new(capacity: u32) -> WriteBuffer {
+    pub fn new(capacity: u32, release: Option<BufferRelease>) -> WriteBuffer {
         let places = WriteBuffer::places(capacity);
         WriteBuffer {
             programs: vec![Ticket::NONE; places],
@@ -49,6 +57,7 @@ impl WriteBuffer {
             next: 0,
             ready: Nanos::ZERO,
             promises: VecDeque::new(),
+            release: release.map(|release| Box::new(Release::new(release))),
         }
     }
 
@@ -84,6 +93,7 @@ impl WriteBuffer {
         self.programs.fill(Ticket::ENDED);
         self.promises.clear();
         (self.next, self.ready) = (next, Nanos::ZERO);
+        self.release.iter_mut().for_each(|release| release.restart(next));
     }
 
     /// Takes the next place, which is free from `free_at` on.
@@ -105,12 +115,22 @@ impl WriteBuffer {
         self.ready
     }
 
-    /// The page with this number is given to flash by this program, unless it was before.
+    /// The page with this number is given to flash by this program, unless it was before, and false is returned.
     #[inline]
-    pub fn give_back(&mut self, page: u64, program: Ticket) {
+    pub fn give_back(&mut self, page: u64, program: Ticket) -> bool {
         let entry = &mut self.programs[(page & self.mask) as usize];
-        if entry.is_none() {
+        let waited = entry.is_none();
+        if waited {
             *entry = program;
+        }
+        waited
+    }
+
+    /// A die was given a program that takes the data of so many of the pages.
+    #[inline]
+    pub fn note_program(&mut self, die: u32, program: Ticket, pages: u32) {
+        if let Some(release) = &mut self.release {
+            release.note_program(die, program, pages);
         }
     }
 
@@ -121,9 +141,12 @@ impl WriteBuffer {
 
     /// When the next place will be free; the end of time if the page there is not yet given to flash.
     #[inline]
-    pub fn next_free_at(&self, nand: &Nand) -> Nanos {
+    pub fn next_free_at(&mut self, nand: &Nand) -> Nanos {
         if self.next < self.capacity {
             return Nanos::ZERO;
+        }
+        if let Some(release) = &mut self.release {
+            return release.freed_at(self.next - self.capacity + 1, nand);
         }
         self.end_of(self.next - self.capacity, nand)
     }
@@ -142,14 +165,20 @@ impl WriteBuffer {
 
     /// Whether this page lies in the buffer at `at`, and its program begins later.
     pub fn waits_at(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
-        self.next.wrapping_sub(page) <= self.capacity
+        self.next.wrapping_sub(page) <= self.holds_pages()
             && nand.begin_of(self.programs[(page & self.mask) as usize]) > at
     }
 
     /// Whether this page can be read from the buffer at `at`.
     #[inline]
     pub fn holds(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
-        self.next.wrapping_sub(page) <= self.capacity && self.end_of(page, nand) > at
+        self.next.wrapping_sub(page) <= self.holds_pages() && self.end_of(page, nand) > at
+    }
+
+    /// Of so many of the newest pages some may still be in the buffer.
+    #[inline(always)]
+    fn holds_pages(&self) -> u64 {
+        if self.release.is_some() { self.mask + 1 } else { self.capacity }
     }
 }
 
@@ -166,10 +195,11 @@ mod tests {
         let mut spec = Spec::from_family(host, text).expect("the catalog's profile is good");
         spec.nand.spread = None; // all pages take the same time
         let mut nand = Nand::new(&spec.nand, &spec.geometry, 8, &Rng::new(1));
-        let mut buffer = WriteBuffer::new(4);
+        let mut buffer = WriteBuffer::new(4, None);
         let mut ends = Vec::new();
         for page in 0..4 {
-            buffer.take(buffer.next_free_at(&nand));
+            let free_at = buffer.next_free_at(&nand);
+            buffer.take(free_at);
             let program = nand.program(Nanos::ZERO, Nanos(100 * page), page as u32);
             buffer.give_back(page, program);
             ends.push(nand.end_of(program));
@@ -182,7 +212,8 @@ mod tests {
         let read = nand.read(Nanos::ZERO, Nanos(ends[0].0 - 200_000), 0, 4096);
         let later = ends[0].after(read.sensed.since(read.begin));
         assert_eq!(buffer.next_free_at(&nand), later);
-        buffer.take(buffer.next_free_at(&nand));
+        let free_at = buffer.next_free_at(&nand);
+        buffer.take(free_at);
         assert_eq!(buffer.ready(), later);
         assert!(!buffer.holds(0, Nanos(50), &nand), "its place has been given away");
         assert!(buffer.holds(4, Nanos(1_000_000_000), &nand), "not yet programmed");

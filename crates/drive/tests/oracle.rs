@@ -117,7 +117,7 @@ impl Case {
                 .with("controller.half_duplex.batch_wait_us", wait)
                 .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
-        profile = parity(host(profile, &mut draw), &mut draw);
+        profile = row_order(parity(host(profile, &mut draw), &mut draw), &mut draw);
         if kind.log {
             let most = draw.one_of("duty_pages_max", [4, 8, 16, 32]) as i64;
             profile = profile.set("gc.victim_policy", "fifo").with("gc.duty_pages_max", most);
@@ -218,6 +218,19 @@ fn parity(profile: Profile, draw: &mut Draw) -> Profile {
     profile
         .set("nand.blocks_per_plane", (blocks + blocks.div_ceil(stripe - 1)) as i64)
         .with("nand.parity_stripe_pages", stripe as i64)
+}
+
+/// Rows through the planes of each die first, on every other drive; erases one die after another, on every third.
+fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
+    let order = draw.one_of("page_order", [0, 1]);
+    let profile = match order {
+        0 => profile,
+        _ => profile.with("nand.page_order", "planes-first"),
+    };
+    match draw.one_of("staggered_erase", [0, 0, 1]) {
+        0 => profile,
+        _ => profile.with("nand.staggered_erase_one_in", draw.tenths("one_in", (10, 40))),
+    }
 }
 
 /// An SLC cache, static superblocks with space of their own for it, dynamic ones out of what is spare or not

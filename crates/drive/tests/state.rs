@@ -60,11 +60,16 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("gc.host_frontiers", "by-lifespan")
             .with("nand.parity_stripe_pages", 16)
+            .with("nand.page_order", "planes-first")
+            .with("nand.staggered_erase_one_in", 1.0)
             .with("nand.read_planes", "independent")
             .set("nand.blocks_per_plane", 26)
             .with("controller.half_duplex.turnaround_us", 100.0)
             .with("controller.half_duplex.batch_commands", 3)
             .with("controller.half_duplex.batch_wait_us", 300.0),
+        base()
+            .with("write_buffer.power_loss_protection", true)
+            .with("write_buffer.release", "word-lines"),
     ]
 }
 
@@ -236,6 +241,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (17, vec![46740, 48738, 47073, 46813, 48701, 49568])
+        (18, vec![46740, 48738, 47073, 46813, 48701, 49588])
     );
 }

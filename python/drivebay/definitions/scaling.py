@@ -23,11 +23,11 @@ WITH_FLASH = (
     "slc_cache.static_mb",
     "slc_cache.dynamic_mb",
     "slc_cache.keep_mb",
-    "nand.erase_us",
     "energy.erase_block_uj",
 )
 """Values that are shares of the flash, and what is spent once per block: a smaller block is erased
 as much more often."""
+STAGGERED = "staggered_erase_one_in"
 
 
 def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
@@ -60,6 +60,11 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
             node = node.get(key, {})
         if node:
             _note(node, float(node["value"] * exact), exact)
+    if STAGGERED in raw["nand"]:  # erases keep their length, as they are stalls
+        whole_erases = float(raw["nand"][STAGGERED]["value"])
+        _note(raw["nand"][STAGGERED], float(whole_erases / exact), exact)
+    else:
+        _note(raw["nand"]["erase_us"], float(raw["nand"]["erase_us"]["value"] * exact), exact)
     if heat:
         _scale_heat(raw.get("thermal", {}), exact)
     return from_resolved(raw)

@@ -54,6 +54,8 @@ impl Flash {
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
         self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
+        let superblocks = self.geometry.superblocks;
+        self.staggered_erase.iter().try_for_each(|erases| erases.check(superblocks))?;
         self.map.check()?;
         let counts = [self.padded_pages, self.nand.page_reads(), self.nand.superblock_erases()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
@@ -73,7 +75,7 @@ impl Flash {
                 // Its die's planes are not yet full: their last page will program all of them.
                 let coming = || {
                     let plane = g.plane_of(self.ftl.frontier_page(stream, taken - 1 - page));
-                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.die_shift;
+                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.plane_stride_shift;
                     page + left >= self.ftl.filled(stream, taken)
                 };
                 let newest = page + g.row_pages() >= taken;

@@ -119,8 +119,7 @@ pub struct Nand {
     /// When each plane has done the reads asked of it, in the order of a row's pages: of no use after its die's
     /// `reads_until`. Empty if a die reads one page at a time.
     planes: Vec<Nanos>,
-    die_mask: u32,
-    channel_mask: u32,
+    geometry: Geometry,
     /// Moving all planes' data to a die.
     load: Nanos,
     page_reads: u64,
@@ -136,7 +135,7 @@ pub struct Nand {
 }
 
 persist!(Nand: timing, suspension, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases, scheduler;
-    given: suspend, channel_fs_per_byte, decode, cache_program, ring_shift, die_mask, channel_mask, load, activity,
+    given: suspend, channel_fs_per_byte, decode, cache_program, ring_shift, geometry, load, activity,
     reads_apart);
 
 impl Nand {
@@ -168,8 +167,7 @@ impl Nand {
                 Nanos::ZERO;
                 if spec.independent_planes { geometry.row_pages() } else { 0 } as usize
             ],
-            die_mask: dies - 1,
-            channel_mask: geometry.channel_mask,
+            geometry: *geometry,
             load: transfer(die_bytes, spec.channel_fs_per_byte),
             page_reads: 0,
             read_bytes: 0,
@@ -255,10 +253,11 @@ impl Nand {
             self.read_array(from, page, len)
         } else {
             let suspend = self.suspend;
-            let (die, ring) = self.die(page & self.die_mask);
+            let (die, ring) = self.die(self.geometry.die_of(page));
             die.read(ring, from, len, |_| suspend)
         };
-        let moved = self.channels[(page & self.channel_mask) as usize].reserve(floor, sensed, data);
+        let channel = self.geometry.channel_of(page);
+        let moved = self.channels[channel].reserve(floor, sensed, data);
         ReadTimes { begin, sensed, done: moved.after(self.decode) }
     }
 
@@ -273,7 +272,7 @@ impl Nand {
         len: Nanos,
         data: Nanos,
     ) -> ReadTimes {
-        let (index, channel) = (page & self.die_mask, (page & self.channel_mask) as usize);
+        let (index, channel) = (self.geometry.die_of(page), self.geometry.channel_of(page));
         let reads_until = self.dies[index as usize].reads_until;
         let (begin, sensed) = self.read_array(from, page, len);
         let moved = self.channels[channel].reserve(floor, sensed, data);
@@ -290,7 +289,7 @@ impl Nand {
     #[inline(never)]
     fn read_array(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
         if self.planes.is_empty() {
-            return self.read_die(page & self.die_mask, from, len);
+            return self.read_die(self.geometry.die_of(page), from, len);
         }
         self.read_plane(from, page, len)
     }
@@ -329,15 +328,17 @@ impl Nand {
     ///
     /// Cost: 1 die; where no other plane reads, 1 step per plane.
     fn read_plane(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
-        let dies = self.dies.len();
-        let index = page & self.die_mask;
+        let index = self.geometry.die_of(page);
         let plane = page as usize & (self.planes.len() - 1);
         let plane_until = self.planes[plane];
         let reads_until = self.dies[index as usize].reads_until;
         if from > reads_until {
             let (begin, end) = self.read_die(index, from, len);
             // Before it no other plane reads either: a running write had to be suspended.
-            self.planes.iter_mut().skip(index as usize).step_by(dies).for_each(|p| *p = begin);
+            let first = self.geometry.on_die(0, index) as usize;
+            let planes =
+                self.planes.iter_mut().skip(first).step_by(1 << self.geometry.plane_stride_shift);
+            planes.take(1 << self.geometry.plane_shift).for_each(|p| *p = begin);
             self.planes[plane] = end;
             return (begin, end);
         }
@@ -395,14 +396,14 @@ impl Nand {
     #[inline(always)]
     fn program_in(&mut self, floor: Nanos, from: Nanos, page: u32, time: Nanos) -> Ticket {
         let len = self.load;
-        let index = page & self.die_mask;
+        let index = self.geometry.die_of(page);
         let begin = (index as usize) << self.ring_shift;
         let ring = &mut self.writes[begin..begin + (1 << self.ring_shift)];
         let die = &mut self.dies[index as usize];
         let before = die.newest(ring);
         let cached = self.cache_program;
         let (register, gap) = if cached { (before.from, 0) } else { (before.until, len.0 as u32) };
-        let channel = &mut self.channels[(page & self.channel_mask) as usize];
+        let channel = &mut self.channels[self.geometry.channel_of(page)];
         let loaded = channel.reserve(floor, from.max(register), len);
         let number = die.occupy(ring, loaded, time, gap);
         let entry = begin + (number as usize & (ring.len() - 1));
@@ -417,8 +418,8 @@ impl Nand {
     fn note_program(&mut self, page: u32, entry: usize, loaded: Nanos, time: Nanos) {
         let until = self.writes[entry].until;
         if let Some(activity) = &mut self.activity {
-            let die = (page & self.die_mask) as usize;
-            activity.transfer((page & self.channel_mask) as usize, self.load, loaded);
+            let die = self.geometry.die_of(page) as usize;
+            activity.transfer(self.geometry.channel_of(page), self.load, loaded);
             activity.program(die, until.since_or_zero(time), until);
         }
     }
@@ -450,20 +451,31 @@ impl Nand {
         self.timing.read_nominal()
     }
 
+    /// A superblock counts as erased; its dies' time is spent by [`Nand::erase_block`].
+    pub fn count_superblock_erase(&mut self) {
+        self.superblock_erases += 1;
+    }
+
     /// Erases one block on every plane of every die.
     pub fn erase_superblock(&mut self, from: Nanos, superblock: u32) {
-        self.superblock_erases += 1;
+        self.count_superblock_erase();
         for index in 0..self.dies.len() as u32 {
-            let time = self.timing.erase(index, superblock);
-            let (die, ring) = self.die(index);
-            let number = die.occupy(ring, from, time, 0);
-            let until = die.newest(ring).until;
-            if let Some(drawn) = &mut self.suspension {
-                drawn.note_erase(index, number);
-            }
-            if let Some(activity) = &mut self.activity {
-                activity.erase(index as usize, until.since_or_zero(time), until);
-            }
+            self.erase_block(from, index, superblock);
+        }
+    }
+
+    /// Erases a superblock's block on every plane of a die; `turn`: the die, or any number that counts on through them.
+    pub fn erase_block(&mut self, from: Nanos, turn: u32, superblock: u32) {
+        let index = turn & (self.dies.len() as u32 - 1);
+        let time = self.timing.erase(index, superblock);
+        let (die, ring) = self.die(index);
+        let number = die.occupy(ring, from, time, 0);
+        let until = die.newest(ring).until;
+        if let Some(drawn) = &mut self.suspension {
+            drawn.note_erase(index, number);
+        }
+        if let Some(activity) = &mut self.activity {
+            activity.erase(index as usize, until.since_or_zero(time), until);
         }
     }
 }

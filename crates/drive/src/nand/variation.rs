@@ -16,10 +16,10 @@ pub struct Variation {
     spread: Spread,
     seed: u64,
     by_superblock: Divider,
-    die_mask: u32,
+    geometry: Geometry,
 }
 
-persist!(Variation: seed; given: spread, by_superblock, die_mask);
+persist!(Variation: seed; given: spread, by_superblock, geometry);
 
 impl Variation {
     /// The deviations of the drive with this generator.
@@ -28,14 +28,14 @@ impl Variation {
             spread,
             seed: rng.fork("nand").next_u64(),
             by_superblock: Divider::new(geometry.superblock_pages >> geometry.page_shift),
-            die_mask: geometry.dies() - 1,
+            geometry: *geometry,
         }
     }
 
     /// Time of a read or program of a flash page that usually takes `len`.
     #[inline(always)]
     pub fn of_page(&self, page: u32, len: Nanos) -> Nanos {
-        let block = self.draw(self.by_superblock.divide(page), page & self.die_mask);
+        let block = self.draw(self.by_superblock.divide(page), self.geometry.die_of(page));
         let own = self.draw(page, u32::MAX);
         scaled(len, block * self.spread.block + own * self.spread.page)
     }

@@ -3,7 +3,7 @@
 use drivebay_units::Nanos;
 
 use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
-use super::key::{Key, Number, Numbers, SpecError, nanos};
+use super::key::{Key, Number, Numbers, SpecError, is_set, nanos};
 use super::schema::{RawSpec, RawVariation};
 
 /// Geometry, counted in mapping units ("pages": 4 KiB on most drives) where not said otherwise.
@@ -29,6 +29,10 @@ pub struct Geometry {
     pub die_shift: u32,
     /// log2 of planes.
     pub plane_shift: u32,
+    /// log2 of the distance between neighbouring dies, and between a die's neighbouring planes, in numbers of flash pages:
+    /// a row goes through the dies first, or through the planes of each die.
+    pub die_stride_shift: u32,
+    pub plane_stride_shift: u32,
     /// Channels minus one: a die's channel is `die & channel_mask`.
     pub channel_mask: u32,
     /// Superblocks that are always used with one bit per cell, for the SLC cache.
@@ -72,7 +76,28 @@ impl Geometry {
     #[inline(always)]
     #[must_use]
     pub fn plane_of(&self, page: u32) -> u32 {
-        (page >> self.die_shift) & ((1 << self.plane_shift) - 1)
+        (page >> self.plane_stride_shift) & ((1 << self.plane_shift) - 1)
+    }
+
+    /// The die of a flash page, given by its number.
+    #[inline(always)]
+    #[must_use]
+    pub fn die_of(&self, page: u32) -> u32 {
+        (page >> self.die_stride_shift) & ((1 << self.die_shift) - 1)
+    }
+
+    /// The channel of a flash page, given by its number.
+    #[inline(always)]
+    #[must_use]
+    pub fn channel_of(&self, page: u32) -> usize {
+        (self.die_of(page) & self.channel_mask) as usize
+    }
+
+    /// The flash page of the same row and plane on another die.
+    #[must_use]
+    pub fn on_die(&self, page: u32, die: u32) -> u32 {
+        let others = self.dies() - 1;
+        page & !(others << self.die_stride_shift) | (die & others) << self.die_stride_shift
     }
 
     /// Flash pages of a row over all dies and planes.
@@ -145,6 +170,8 @@ pub struct NandTiming {
     pub cache_program: bool,
     /// Flash pages of a stripe with one of parity, if there is any.
     pub parity_stripe: Option<u32>,
+    /// Erases are staggered, and one stands for so many blocks.
+    pub staggered_erase_one_in: Option<f64>,
     /// How places differ in their times, if they do.
     pub spread: Option<Spread>,
 }
@@ -245,6 +272,9 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let allowed = format!("less than the flash holds: {flash_sectors} sectors");
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
+    let orders = [("dies-first", false), ("planes-first", true)];
+    let order = n.page_order.as_ref().map(|word| word.one_of("nand.page_order", &orders));
+    let planes_first = order.transpose()?.unwrap_or(false);
     let good = blocks - n.bad_superblocks.value;
     let parity = n.parity_stripe_pages.as_ref().map_or(0, |stripe| good.div_ceil(stripe.value));
     Ok(Geometry {
@@ -258,6 +288,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
+        die_stride_shift: if planes_first { planes.ilog2() } else { 0 },
+        plane_stride_shift: if planes_first { 0 } else { dies.ilog2() },
         channel_mask: (channels - 1) as u32,
         slc_superblocks: 0,
     })
@@ -344,20 +376,48 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
+        staggered_erase_one_in: n.staggered_erase_one_in.as_ref().map(|one_in| one_in.value),
         parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),
         spread: n.variation.as_ref().map(Spread::new),
     })
 }
 
-pub(super) fn check_buffer(raw: &RawSpec, geometry: &Geometry) -> Result<u32, SpecError> {
+/// How places of a write buffer come free in any order.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferRelease {
+    pub dies: u32,
+    /// Programs of a die that give their places back together.
+    pub programs: u32,
+}
+
+pub(super) fn check_buffer(
+    raw: &RawSpec,
+    geometry: &Geometry,
+) -> Result<(u32, Option<BufferRelease>), SpecError> {
+    let release = check_release(raw, geometry)?;
+    let rows = 1 + release.map_or(1, |release| u64::from(release.programs));
     let kib = raw.write_buffer().size_kib.value;
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let pages = kib * 1024 / geometry.flash_page_bytes();
-    if pages < 2 * row {
-        let least = 2 * row * geometry.flash_page_bytes() / 1024;
+    if pages < rows * row {
+        let least = rows * row * geometry.flash_page_bytes() / 1024;
         let hint = format!("use {least} or more: data waits until all planes of a die are filled");
-        let allowed = format!("at least two rows of pages over all planes: {least} KiB");
+        let allowed = format!("at least {rows} rows of pages over all planes: {least} KiB");
         return Err(SpecError::out("write_buffer.size_kib", kib, allowed, &hint));
     }
-    Ok(pages as u32)
+    Ok((pages as u32, release))
+}
+
+/// In any order only with protection: what a flush waits for is told by the order of pages.
+fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRelease>, SpecError> {
+    const NAME: &str = "write_buffer.release";
+    let Some(word) = &raw.write_buffer().release else { return Ok(None) };
+    let types = raw.nand.program_us.value.len() as u32;
+    let words = [("in-order", 0), ("any-order", 1), ("word-lines", types)];
+    let programs = word.one_of(NAME, &words)?;
+    if programs > 0 && !is_set(&raw.write_buffer().power_loss_protection) {
+        let hint = "set write_buffer.power_loss_protection, or leave this out";
+        return Err(SpecError::out(NAME, &word.value, "in-order without protection", hint));
+    }
+    Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs }))
 }

@@ -101,6 +101,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         page_shift: 0,
         die_shift: 0,
         plane_shift: 0,
+        die_stride_shift: 0,
+        plane_stride_shift: 0,
         channel_mask: 0,
         slc_superblocks: 0,
     })
@@ -131,6 +133,7 @@ pub(super) fn filled_in(raw: &RawSpec) -> RawSpec {
         ignore_flush: None,
         coalesces: None,
         power_loss_protection: None,
+        release: None,
     };
     RawSpec { gc: Some(gc), write_buffer: Some(buffer), ..raw.clone() }
 }

@@ -37,7 +37,7 @@ pub use compression::Compression;
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec};
 pub use family::whole_profile;
-pub use flash::{Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
+pub use flash::{BufferRelease, Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
 pub use gc::{Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
@@ -79,6 +79,8 @@ pub struct Spec {
     pub nand: NandTiming,
     /// Write buffer, in flash pages.
     pub buffer_pages: u32,
+    /// Its places come free in any order.
+    pub buffer_release: Option<BufferRelease>,
     /// Flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
     /// Data that waits in the write buffer is overwritten there.
@@ -204,7 +206,7 @@ impl Spec {
             .transpose()?;
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
-        let buffer_pages = flash::check_buffer(&raw, &geometry)?;
+        let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
         let pacing = gc::pacing(&raw, &geometry);
         let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
         let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
@@ -257,6 +259,7 @@ impl Spec {
             geometry,
             nand,
             buffer_pages,
+            buffer_release,
             policy,
             idle_policy,
             shared_frontier,

@@ -278,6 +278,10 @@ sections! {
         /// Capacitors bring all that was acknowledged to flash when the power fails: flushes and forced writes
         /// have nothing to wait for. Not so if left out.
         power_loss_protection: Option<Flag>,
+        /// When places come free: `in-order` (the one taken first comes free first; so if left out), `any-order` (as
+        /// programs end) or `word-lines` (likewise, but all pages of a die's word line together, as in one-pass
+        /// programming). The last two only with `power_loss_protection`.
+        release: Option<Word>,
     }
 
     /// Geometry and times of the flash.
@@ -300,9 +304,16 @@ sections! {
         pages_per_block: Whole = 2..=1 << 14,
         /// Bytes of a page: 4, 8, 16 or 32 KiB.
         page_kib: Whole = power_of_two(64),
+        /// Where consecutive flash pages of a row lie: `dies-first` (a page on each die, then on the next plane of each; so if
+        /// left out) or `planes-first` (all planes of a die, which can be programmed then, before the next die).
+        page_order: Option<Word>,
         /// Flash pages of a stripe across the dies, of which one holds the parity of the others (RAIN); no parity
         /// if left out.
         parity_stripe_pages: Option<Whole> = 2..=4096,
+        /// Erases are staggered: a superblock's blocks are erased one die after another, evenly while the next one's
+        /// worth of flash is programmed. 1; in a scaled drive one erase of full length stands for so many smaller
+        /// blocks. Absent: all dies erase at once.
+        staggered_erase_one_in: Option<Number> = 1.0..=4096.0,
         /// Superblocks lost to bad blocks.
         bad_superblocks: Whole,
         /// tR: from the array to the page register.

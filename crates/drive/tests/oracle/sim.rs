@@ -136,6 +136,7 @@ pub struct Oracle {
     /// When the write path has taken all data so far.
     path_free: u64,
     dies: Vec<Die<Job>>,
+    planes_first: bool,
     map: Map,
     streams: [Stream; 2],
     requests: Vec<Request>,
@@ -155,6 +156,8 @@ pub struct Oracle {
     variation: Option<Variation>,
     /// Programs of data so far.
     programs: u32,
+    /// Where erases are staggered: programs left to spread them over and since the newest, erases, superblock.
+    staggered: (u32, u32, usize, u32),
     done: Vec<(Id, u64)>,
     /// What must be safe before superblocks are erased ahead.
     erase_later: Vec<(u32, [u64; 2])>,
@@ -199,6 +202,8 @@ impl Oracle {
             servers: (0..=CHANNELS + g.channel_mask as usize).map(|_| Server::default()).collect(),
             path_free: 0,
             dies: (0..g.dies()).map(|_| die()).collect(),
+            planes_first: (spec.raw.nand.page_order.as_ref())
+                .is_some_and(|order| order.value == "planes-first"),
             map: Map::new(&spec),
             streams: Default::default(),
             requests: Vec::new(),
@@ -215,6 +220,7 @@ impl Oracle {
                 .spread
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
             programs: 0,
+            staggered: (0, 0, 0, 0),
             done: Vec::new(),
             erase_later: Vec::new(),
             spec,
@@ -432,13 +438,38 @@ impl Oracle {
     }
 
     fn die_of(&self, ppa: u32) -> usize {
-        (ppa >> self.spec.geometry.page_shift) as usize % self.dies.len()
+        let page = (ppa >> self.spec.geometry.page_shift) as usize;
+        if self.planes_first {
+            page / self.planes() % self.dies.len()
+        } else {
+            page % self.dies.len()
+        }
     }
 
-    /// Dies are gone through first, then their planes.
     fn plane_of(&self, ppa: u32) -> usize {
-        let g = &self.spec.geometry;
-        (ppa >> g.page_shift) as usize / self.dies.len() % (1 << g.plane_shift)
+        let page = (ppa >> self.spec.geometry.page_shift) as usize;
+        if self.planes_first {
+            page % self.planes()
+        } else {
+            page / self.dies.len() % self.planes()
+        }
+    }
+
+    fn planes(&self) -> usize {
+        1 << self.spec.geometry.plane_shift
+    }
+
+    /// The flash page of the same row and plane on another die.
+    fn neighbour(&self, page: u32, die: u32) -> u32 {
+        let (dies, planes) = (self.dies.len() as u32, self.planes() as u32);
+        let row = page / (dies * planes) * (dies * planes);
+        let plane = self.plane_of(page << self.spec.geometry.page_shift) as u32;
+        row + if self.planes_first { die * planes + plane } else { plane * dies + die }
+    }
+
+    /// From a page of a die's plane to that of the next plane, in numbers of pages.
+    fn plane_distance(&self) -> u64 {
+        if self.planes_first { 1 } else { self.dies.len() as u64 }
     }
 
     // The buffer.
@@ -500,13 +531,15 @@ impl Oracle {
         let flash_page_pages = 1 << g.page_shift;
         let (dies, planes) = (self.dies.len() as u32, 1u32 << g.plane_shift);
         let page = ppa / flash_page_pages;
-        if ppa % flash_page_pages != flash_page_pages - 1 || page / dies % planes != planes - 1 {
+        if ppa % flash_page_pages != flash_page_pages - 1 || self.plane_of(ppa) as u32 != planes - 1
+        {
             return;
         }
+        let distance = self.plane_distance();
         let given = &mut self.streams[stream].given;
         given.resize(given.len().max(number as usize + 1), false);
         for plane in 0..u64::from(planes) {
-            given[(number - plane * u64::from(dies)) as usize] = true;
+            given[(number - plane * distance) as usize] = true;
         }
         let types = self.spec.nand.page_types;
         let usual = match self.spec.slc_cache {
@@ -514,15 +547,33 @@ impl Oracle {
             _ => self.spec.nand.program[(page / dies / planes % types) as usize],
         };
         let len = self.of_page(page, usual);
-        let die = (page % dies) as usize;
+        let die = self.die_of(ppa);
         self.with_die(die, |d, now, w| d.program(now, len, (stream, number), w));
         self.programs += 1;
         if let Some(stripe) = self.spec.nand.parity_stripe
             && self.programs.is_multiple_of(stripe - 1)
         {
             let die = self.programs / (stripe - 1) % dies;
-            let len = self.of_page(page / dies * dies + die, usual);
+            let len = self.of_page(self.neighbour(page, die), usual);
             self.with_die(die as usize, |d, now, w| d.program_parity(now, len, w));
+        }
+        self.erase_in_turn();
+    }
+
+    /// Erases the next die's block if it is its turn.
+    fn erase_in_turn(&mut self) {
+        let Some(one_in) = self.spec.nand.staggered_erase_one_in else { return };
+        let (left, since, erases, superblock) = &mut self.staggered;
+        if *left == 0 {
+            return;
+        }
+        (*left, *since) = (*left - 1, *since + 1);
+        let g = &self.spec.geometry;
+        let block_pages = g.pages_per_die() / (1 << g.plane_shift);
+        if f64::from(*since) == (f64::from(block_pages) * one_in).round() {
+            let (die, superblock) = (*erases % self.dies.len(), *superblock);
+            (*since, *erases) = (0, *erases + 1);
+            self.erase_die(die, superblock);
         }
     }
 
@@ -538,13 +589,13 @@ impl Oracle {
     }
 
     fn programmed(&mut self, stream: usize, newest: u64) {
-        let g = self.spec.geometry;
+        let (g, distance) = (self.spec.geometry, self.plane_distance());
         let programmed = &mut self.streams[stream].programmed;
         if programmed.len() <= newest as usize {
             programmed.resize(newest as usize + 1, false);
         }
         for plane in 0..1u64 << g.plane_shift {
-            programmed[(newest - plane * self.dies.len() as u64) as usize] = true;
+            programmed[(newest - plane * distance) as usize] = true;
         }
         self.store(stream);
         for blocked in 0..2 {
@@ -885,14 +936,21 @@ impl Oracle {
     }
 
     fn erase_dies(&mut self, superblock: u32) {
-        for die in 0..self.dies.len() {
-            let usual = self.spec.nand.erase;
-            let len = self
-                .variation
-                .as_ref()
-                .map_or(usual, |v| v.of_erase(superblock, die as u32, usual))
-                .0;
-            self.with_die(die, |d, now, w| d.erase(now, len, w));
+        if self.spec.nand.staggered_erase_one_in.is_some() {
+            let g = &self.spec.geometry;
+            self.staggered.0 += g.superblock_pages >> (g.page_shift + g.plane_shift);
+            self.staggered.3 = superblock;
+            return;
         }
+        for die in 0..self.dies.len() {
+            self.erase_die(die, superblock);
+        }
+    }
+
+    fn erase_die(&mut self, die: usize, superblock: u32) {
+        let usual = self.spec.nand.erase;
+        let of_erase = |v: &Variation| v.of_erase(superblock, die as u32, usual);
+        let len = self.variation.as_ref().map_or(usual, of_erase).0;
+        self.with_die(die, |d, now, w| d.erase(now, len, w));
     }
 }

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from drivebay import _core
+from drivebay.definitions.scaling import STAGGERED
 
 PAGE_KIB = 4
 
@@ -40,6 +41,7 @@ def busy(
     def us(section: Mapping[str, Any], key: str) -> float:
         return float(section[key]["value"])
 
+    thinned = us(nand, STAGGERED) if STAGGERED in nand else 1.0
     channels = us(nand, "channels")
     dies = channels * us(nand, "dies_per_channel")
     program_pages = us(nand, "planes") * us(nand, "page_kib") / PAGE_KIB
@@ -49,7 +51,7 @@ def busy(
         grown("page_reads") * us(nand, "read_us")
         + native * fmean(nand["program_us"]["value"])
         + (slc * us(cache, "program_us") if cache else 0.0)
-        + grown("erases") * dies * us(nand, "erase_us")
+        + grown("erases") * dies * us(nand, "erase_us") / thinned
     )
     moved_mb = (grown("channel_read_bytes") + grown("placed_pages") * PAGE_KIB * 1024) / 1e6
     return {
