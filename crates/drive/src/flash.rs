@@ -229,7 +229,7 @@ impl Flash {
         let end = self.nand.program(self.dies_floor, program.at, program.page);
         let mut pages = 0;
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
-            let number = program.number - (earlier << self.geometry.plane_stride_shift);
+            let number = program.number - (earlier << self.geometry.order.plane_shift);
             pages += u32::from(self.buffers[stream].give_back(number, end));
         }
         self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);

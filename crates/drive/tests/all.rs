@@ -15,6 +15,7 @@ mod map_cache;
 mod map_journal;
 mod mapping_unit;
 mod oracle;
+mod page_order;
 mod page_types;
 mod power;
 mod power_cut;

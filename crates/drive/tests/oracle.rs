@@ -84,6 +84,8 @@ struct Kind {
     independent_planes: bool,
     /// Whether the drive has an SLC cache; then it is new or filled.
     slc_cache: bool,
+    /// Whether pages go through planes or word lines first, and erases may be staggered.
+    orders: bool,
     /// Allowed differences of mean and 99th percentile, percent.
     allowed: (f64, f64),
 }
@@ -117,7 +119,10 @@ impl Case {
                 .with("controller.half_duplex.batch_wait_us", wait)
                 .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
-        profile = row_order(parity(host(profile, &mut draw), &mut draw), &mut draw);
+        profile = parity(host(profile, &mut draw), &mut draw);
+        if kind.orders {
+            profile = row_order(profile, &mut draw);
+        }
         if kind.log {
             let most = draw.one_of("duty_pages_max", [4, 8, 16, 32]) as i64;
             profile = profile.set("gc.victim_policy", "fifo").with("gc.duty_pages_max", most);
@@ -220,13 +225,11 @@ fn parity(profile: Profile, draw: &mut Draw) -> Profile {
         .with("nand.parity_stripe_pages", stripe as i64)
 }
 
-/// Rows through the planes of each die first, on every other drive; erases one die after another, on every third.
+/// The other orders of pages; erases one die after another, on every third drive.
 fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
-    let order = draw.one_of("page_order", [0, 1]);
-    let profile = match order {
-        0 => profile,
-        _ => profile.with("nand.page_order", "planes-first"),
-    };
+    let orders = ["planes-first", "word-lines-first"];
+    let profile =
+        profile.with("nand.page_order", orders[draw.between("page_order", 0, 1) as usize]);
     match draw.one_of("staggered_erase", [0, 0, 1]) {
         0 => profile,
         _ => profile.with("nand.staggered_erase_one_in", draw.tenths("one_in", (10, 40))),
@@ -444,6 +447,7 @@ const WORN: Kind = Kind {
     log: false,
     independent_planes: false,
     slc_cache: false,
+    orders: false,
     allowed: (1.5, 8.0),
 };
 const FRESH: Kind =
@@ -504,6 +508,22 @@ fn random_writes() {
 #[test]
 fn sequential_writes() {
     check("sequential_writes", Kind { allowed: (1.0, 2.4), ..FRESH });
+}
+
+#[test]
+fn orders() {
+    check("orders", Kind { read_percent: 50, orders: true, ..WORN });
+}
+
+#[test]
+fn orders_large() {
+    check("orders_large", Kind { read_percent: 50, blocks: LARGE_TOO, orders: true, ..WORN });
+}
+
+#[test]
+fn orders_reads() {
+    let kind = Kind { read_percent: 100, sequential: false, allowed: (1.0, 8.0), ..FRESH };
+    check("orders_reads", Kind { orders: true, independent_planes: true, ..kind });
 }
 
 #[test]

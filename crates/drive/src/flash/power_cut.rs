@@ -75,7 +75,7 @@ impl Flash {
                 // Its die's planes are not yet full: their last page will program all of them.
                 let coming = || {
                     let plane = g.plane_of(self.ftl.frontier_page(stream, taken - 1 - page));
-                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.plane_stride_shift;
+                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.order.plane_shift;
                     page + left >= self.ftl.filled(stream, taken)
                 };
                 let newest = page + g.row_pages() >= taken;

@@ -153,11 +153,11 @@ impl DeferredQueue {
         for due in &self.streams[stream] {
             let plane = u64::from(g.plane_of(due.page));
             let sound = due.page < pages && known.contains(&due.number);
-            let oldest = due.number.checked_sub(plane << g.plane_stride_shift);
+            let oldest = due.number.checked_sub(plane << g.order.plane_shift);
             ensure(sound && oldest.is_some(), "a program that waits")?;
             ensure(last <= due.at, "the order of programs")?;
             covered
-                .extend((0..=plane).map(|earlier| due.number - (earlier << g.plane_stride_shift)));
+                .extend((0..=plane).map(|earlier| due.number - (earlier << g.order.plane_shift)));
             last = due.at;
         }
         Ok(covered)

@@ -329,16 +329,15 @@ impl Nand {
     /// Cost: 1 die; where no other plane reads, 1 step per plane.
     fn read_plane(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
         let index = self.geometry.die_of(page);
-        let plane = page as usize & (self.planes.len() - 1);
+        let plane = self.geometry.plane_of_all(page);
         let plane_until = self.planes[plane];
         let reads_until = self.dies[index as usize].reads_until;
         if from > reads_until {
             let (begin, end) = self.read_die(index, from, len);
             // Before it no other plane reads either: a running write had to be suspended.
-            let first = self.geometry.on_die(0, index) as usize;
-            let planes =
-                self.planes.iter_mut().skip(first).step_by(1 << self.geometry.plane_stride_shift);
-            planes.take(1 << self.geometry.plane_shift).for_each(|p| *p = begin);
+            let shift = self.geometry.plane_shift;
+            let first = (index << shift) as usize;
+            self.planes[first..first + (1 << shift)].fill(begin);
             self.planes[plane] = end;
             return (begin, end);
         }

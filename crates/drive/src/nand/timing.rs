@@ -59,7 +59,7 @@ impl Timing {
             read: timing.read,
             program_by_row: by_row(timing.program),
             erase: timing.erase,
-            row_shift: geometry.die_shift + geometry.plane_shift,
+            row_shift: geometry.order.type_shift,
             variation: timing.spread.map(|s| Box::new(Variation::new(s, geometry, rng))),
             by_page: differs.then(|| Box::new(by_page)),
         }

@@ -4,7 +4,38 @@ use drivebay_units::Nanos;
 
 use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
 use super::key::{Key, Number, Numbers, SpecError, is_set, nanos};
-use super::schema::{RawSpec, RawVariation};
+use super::schema::{RawNand, RawSpec, RawVariation};
+
+/// In which order numbers of flash pages go through dies, planes and page types.
+#[derive(Clone, Copy, Debug)]
+pub struct PageOrder {
+    /// log2 of the distance between neighbouring planes of a die.
+    pub plane_shift: u32,
+    /// log2 of the distance between page types.
+    pub type_shift: u32,
+    /// Flash pages from a die to the next.
+    pub die_pages: u32,
+    /// A number is divided by `die_pages` by a shift, a multiplication and a shift.
+    divide: (u32, u64, u32),
+}
+
+impl PageOrder {
+    /// A page on each die, then on the next plane of each, then the next page type.
+    pub const fn dies_first(die_shift: u32, plane_shift: u32) -> PageOrder {
+        PageOrder {
+            plane_shift: die_shift,
+            type_shift: die_shift + plane_shift,
+            die_pages: 1,
+            divide: (0, 1, 0),
+        }
+    }
+
+    #[inline(always)]
+    fn before_die(&self, page: u32) -> u32 {
+        let (first, factor, then) = self.divide;
+        ((u64::from(page >> first) * factor) >> then) as u32
+    }
+}
 
 /// Geometry, counted in mapping units ("pages": 4 KiB on most drives) where not said otherwise.
 #[derive(Clone, Copy, Debug)]
@@ -29,10 +60,8 @@ pub struct Geometry {
     pub die_shift: u32,
     /// log2 of planes.
     pub plane_shift: u32,
-    /// log2 of the distance between neighbouring dies, and between a die's neighbouring planes, in numbers of flash pages:
-    /// a row goes through the dies first, or through the planes of each die.
-    pub die_stride_shift: u32,
-    pub plane_stride_shift: u32,
+    /// In which order flash pages go through dies, planes and page types.
+    pub order: PageOrder,
     /// Channels minus one: a die's channel is `die & channel_mask`.
     pub channel_mask: u32,
     /// Superblocks that are always used with one bit per cell, for the SLC cache.
@@ -76,14 +105,14 @@ impl Geometry {
     #[inline(always)]
     #[must_use]
     pub fn plane_of(&self, page: u32) -> u32 {
-        (page >> self.plane_stride_shift) & ((1 << self.plane_shift) - 1)
+        (page >> self.order.plane_shift) & ((1 << self.plane_shift) - 1)
     }
 
     /// The die of a flash page, given by its number.
     #[inline(always)]
     #[must_use]
     pub fn die_of(&self, page: u32) -> u32 {
-        (page >> self.die_stride_shift) & ((1 << self.die_shift) - 1)
+        self.order.before_die(page) & (self.dies() - 1)
     }
 
     /// The channel of a flash page, given by its number.
@@ -93,11 +122,17 @@ impl Geometry {
         (self.die_of(page) & self.channel_mask) as usize
     }
 
-    /// The flash page of the same row and plane on another die.
+    /// The flash page of the same row and plane on another die; `turn`: the die, or any number that counts on through them.
     #[must_use]
-    pub fn on_die(&self, page: u32, die: u32) -> u32 {
-        let others = self.dies() - 1;
-        page & !(others << self.die_stride_shift) | (die & others) << self.die_stride_shift
+    pub fn on_die(&self, page: u32, turn: u32) -> u32 {
+        let (from, to) = (self.die_of(page), turn & (self.dies() - 1));
+        page - from * self.order.die_pages + to * self.order.die_pages
+    }
+
+    /// The plane of a flash page among those of all dies.
+    #[must_use]
+    pub fn plane_of_all(&self, page: u32) -> usize {
+        (self.die_of(page) << self.plane_shift | self.plane_of(page)) as usize
     }
 
     /// Flash pages of a row over all dies and planes.
@@ -272,9 +307,6 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let allowed = format!("less than the flash holds: {flash_sectors} sectors");
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
-    let orders = [("dies-first", false), ("planes-first", true)];
-    let order = n.page_order.as_ref().map(|word| word.one_of("nand.page_order", &orders));
-    let planes_first = order.transpose()?.unwrap_or(false);
     let good = blocks - n.bad_superblocks.value;
     let parity = n.parity_stripe_pages.as_ref().map_or(0, |stripe| good.div_ceil(stripe.value));
     Ok(Geometry {
@@ -288,8 +320,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
-        die_stride_shift: if planes_first { planes.ilog2() } else { 0 },
-        plane_stride_shift: if planes_first { 0 } else { dies.ilog2() },
+        order: check_page_order(n, dies.ilog2(), planes.ilog2())?,
         channel_mask: (channels - 1) as u32,
         slc_superblocks: 0,
     })
@@ -395,7 +426,9 @@ pub(super) fn check_buffer(
     geometry: &Geometry,
 ) -> Result<(u32, Option<BufferRelease>), SpecError> {
     let release = check_release(raw, geometry)?;
-    let rows = 1 + release.map_or(1, |release| u64::from(release.programs));
+    // A word line is filled in as many rows as it has page types, unless the order fills it at once.
+    let by_rows = geometry.order.type_shift > geometry.plane_shift;
+    let rows = 1 + release.filter(|_| by_rows).map_or(1, |release| u64::from(release.programs));
     let kib = raw.write_buffer().size_kib.value;
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let pages = kib * 1024 / geometry.flash_page_bytes();
@@ -420,4 +453,38 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
         return Err(SpecError::out(NAME, &word.value, "in-order without protection", hint));
     }
     Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs }))
+}
+
+fn check_page_order(
+    nand: &RawNand,
+    die_shift: u32,
+    plane_shift: u32,
+) -> Result<PageOrder, SpecError> {
+    let dies_first = PageOrder::dies_first(die_shift, plane_shift);
+    let types = nand.program_us.value.len() as u32;
+    let planes_first = PageOrder {
+        plane_shift: 0,
+        die_pages: 1 << plane_shift,
+        divide: (plane_shift, 1, 0),
+        ..dies_first
+    };
+    // A third of any u32 is its product with 2^33 / 3, rounded up, over 2^33.
+    let divide = match types {
+        3 => (plane_shift, 0xAAAA_AAAB, 33),
+        // As many as allowed, checked later, or none.
+        _ => (plane_shift + types.max(1).ilog2(), 1, 0),
+    };
+    let word_lines_first = PageOrder {
+        plane_shift: 0,
+        type_shift: plane_shift,
+        die_pages: types << plane_shift,
+        divide,
+    };
+    let orders = [
+        ("dies-first", dies_first),
+        ("planes-first", planes_first),
+        ("word-lines-first", word_lines_first),
+    ];
+    let order = nand.page_order.as_ref().map(|word| word.one_of("nand.page_order", &orders));
+    Ok(order.transpose()?.unwrap_or(dies_first))
 }

@@ -2,7 +2,7 @@
 
 use drivebay_units::Nanos;
 
-use super::flash::Geometry;
+use super::flash::{Geometry, PageOrder};
 use super::key::{Number, Sourced, SpecError, is_set, nanos};
 use super::schema::{RawGc, RawSpec, RawWriteBuffer};
 
@@ -101,8 +101,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         page_shift: 0,
         die_shift: 0,
         plane_shift: 0,
-        die_stride_shift: 0,
-        plane_stride_shift: 0,
+        order: PageOrder::dies_first(0, 0),
         channel_mask: 0,
         slc_superblocks: 0,
     })

@@ -305,7 +305,8 @@ sections! {
         /// Bytes of a page: 4, 8, 16 or 32 KiB.
         page_kib: Whole = power_of_two(64),
         /// Where consecutive flash pages of a row lie: `dies-first` (a page on each die, then on the next plane of each; so if
-        /// left out) or `planes-first` (all planes of a die, which can be programmed then, before the next die).
+        /// left out), `planes-first` (all planes of a die, which can be programmed then, before the next die) or
+        /// `word-lines-first` (all planes and page types of a die's word line, as one-pass programming needs them).
         page_order: Option<Word>,
         /// Flash pages of a stripe across the dies, of which one holds the parity of the others (RAIN); no parity
         /// if left out.

@@ -136,7 +136,7 @@ pub struct Oracle {
     /// When the write path has taken all data so far.
     path_free: u64,
     dies: Vec<Die<Job>>,
-    planes_first: bool,
+    order: String,
     map: Map,
     streams: [Stream; 2],
     requests: Vec<Request>,
@@ -202,8 +202,8 @@ impl Oracle {
             servers: (0..=CHANNELS + g.channel_mask as usize).map(|_| Server::default()).collect(),
             path_free: 0,
             dies: (0..g.dies()).map(|_| die()).collect(),
-            planes_first: (spec.raw.nand.page_order.as_ref())
-                .is_some_and(|order| order.value == "planes-first"),
+            order: (spec.raw.nand.page_order.as_ref())
+                .map_or("dies-first".to_owned(), |order| order.value.clone()),
             map: Map::new(&spec),
             streams: Default::default(),
             requests: Vec::new(),
@@ -438,38 +438,47 @@ impl Oracle {
     }
 
     fn die_of(&self, ppa: u32) -> usize {
-        let page = (ppa >> self.spec.geometry.page_shift) as usize;
-        if self.planes_first {
-            page / self.planes() % self.dies.len()
-        } else {
-            page % self.dies.len()
-        }
+        self.lies(ppa).0
     }
 
     fn plane_of(&self, ppa: u32) -> usize {
+        self.lies(ppa).1
+    }
+
+    /// Die, plane and page type.
+    fn lies(&self, ppa: u32) -> (usize, usize, usize) {
         let page = (ppa >> self.spec.geometry.page_shift) as usize;
-        if self.planes_first {
-            page % self.planes()
-        } else {
-            page / self.dies.len() % self.planes()
+        let (dies, planes) = (self.dies.len(), 1 << self.spec.geometry.plane_shift);
+        let types = self.spec.nand.page_types as usize;
+        match self.order.as_str() {
+            "dies-first" => (page % dies, page / dies % planes, page / dies / planes % types),
+            "planes-first" => (page / planes % dies, page % planes, page / planes / dies % types),
+            "word-lines-first" => {
+                (page / planes / types % dies, page % planes, page / planes % types)
+            }
+            other => panic!("{other}"),
         }
     }
 
-    fn planes(&self) -> usize {
-        1 << self.spec.geometry.plane_shift
-    }
-
-    /// The flash page of the same row and plane on another die.
+    /// A flash page of the same plane and page type on another die.
     fn neighbour(&self, page: u32, die: u32) -> u32 {
-        let (dies, planes) = (self.dies.len() as u32, self.planes() as u32);
-        let row = page / (dies * planes) * (dies * planes);
-        let plane = self.plane_of(page << self.spec.geometry.page_shift) as u32;
-        row + if self.planes_first { die * planes + plane } else { plane * dies + die }
+        let shift = self.spec.geometry.page_shift;
+        let (_, plane, page_type) = self.lies(page << shift);
+        let row = self.spec.geometry.row_pages() as u32 * self.spec.nand.page_types;
+        let first = match self.order.as_str() {
+            "word-lines-first" => page / row * row,
+            _ => {
+                page / self.spec.geometry.row_pages() as u32 * self.spec.geometry.row_pages() as u32
+            }
+        };
+        (first..first + row)
+            .find(|&other| self.lies(other << shift) == (die as usize, plane, page_type))
+            .expect("each die has one")
     }
 
     /// From a page of a die's plane to that of the next plane, in numbers of pages.
     fn plane_distance(&self) -> u64 {
-        if self.planes_first { 1 } else { self.dies.len() as u64 }
+        if self.order == "dies-first" { self.dies.len() as u64 } else { 1 }
     }
 
     // The buffer.
@@ -541,10 +550,9 @@ impl Oracle {
         for plane in 0..u64::from(planes) {
             given[(number - plane * distance) as usize] = true;
         }
-        let types = self.spec.nand.page_types;
         let usual = match self.spec.slc_cache {
             Some(cache) if self.map.is_slc(ppa) => cache.program,
-            _ => self.spec.nand.program[(page / dies / planes % types) as usize],
+            _ => self.spec.nand.program[self.lies(ppa).2],
         };
         let len = self.of_page(page, usual);
         let die = self.die_of(ppa);
