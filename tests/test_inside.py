@@ -78,6 +78,25 @@ def test_events_are_tables_that_add_up_and_change_no_figure(steady: Device) -> N
     assert core == pytest.approx(percent["busy_flash_core_percent"], rel=0.001)
 
 
+def test_staggered_erases_of_a_scaled_drive_take_the_same_share() -> None:
+    """One whole erase in 432 of as many smaller blocks: as long as the whole drive's."""
+    device = drivebay.drive("p5520-1920").scaled(1 / 432).device()
+    nand = device.drive.raw["nand"]
+    assert nand["staggered_erase_one_in"]["value"] == 432
+    assert nand["erase_us"]["value"] == drivebay.drive("p5520-1920").raw["nand"]["erase_us"]["value"]
+    device.fill()
+    load = Workload(queue_depth=64, bytes=4 * device.capacity_bytes)
+    result = device.run(load, events=True)
+    assert result.inside is not None and result.core is not None
+    erases = result.core.after.erases - result.core.before.erases
+    share = erases * nand["erase_us"]["value"] / 432 / 1e6 / result.duration_s
+    assert share > 0.001
+    assert result.inside.busy("die_erase").mean() == pytest.approx(share, rel=0.05)
+    percent = busy(device.drive.raw, result.core.before, result.core.after, result.duration_s)
+    parts = sum(result.inside.busy(f"die_{part}").mean() for part in ("read", "program", "erase"))
+    assert 100 * parts == pytest.approx(percent["busy_dies_percent"], rel=0.03)
+
+
 def test_the_map_cache_is_seen(steady: Device) -> None:
     device = drivebay.drive("samsung-980-250gb").scaled(1 / 16).device()
     device.fill()
