@@ -80,10 +80,11 @@ def test_events_are_tables_that_add_up_and_change_no_figure(steady: Device) -> N
 
 def test_staggered_erases_of_a_scaled_drive_take_the_same_share() -> None:
     """One whole erase in 432 of as many smaller blocks: as long as the whole drive's."""
-    device = drivebay.drive("p5520-1920").scaled(1 / 432).device()
+    whole = drivebay.drive("p5520-1920")
+    device = whole.scaled(1 / 432).device()
     nand = device.drive.raw["nand"]
     assert nand["staggered_erase_one_in"]["value"] == 432
-    assert nand["erase_us"]["value"] == drivebay.drive("p5520-1920").raw["nand"]["erase_us"]["value"]
+    assert nand["erase_us"]["value"] == whole.raw["nand"]["erase_us"]["value"]
     device.fill()
     load = Workload(queue_depth=64, bytes=4 * device.capacity_bytes)
     result = device.run(load, events=True)

@@ -56,6 +56,9 @@ fn small() -> Profile {
         .slc_cache([1.0, 4.0, 1.0], "fold", 0.5)
         .with("gc.host_frontiers", "one")
         .with("nand.read_planes", "independent")
+        .with("nand.page_order", "word-lines-first")
+        .with("write_buffer.power_loss_protection", true)
+        .with("write_buffer.release", "word-lines")
 }
 
 /// The path of a value: keys and indices.
