@@ -4,7 +4,9 @@
 //! al., ATC 2019); power limits how many dies may erase together. Model: while a superblock's worth of programs
 //! follows, the dies in turn erase their block, at even distances. In a scaled drive one erase of full length stands
 //! for those of as many smaller blocks, as a stall keeps its length then.
-//! Left out: that a superblock which is opened before all dies have erased waits for them.
+//! guess: the even distances; no maker has published its own.
+//! Left out: that a superblock which is opened before all dies have erased waits for them; that one used with one bit
+//! per cell has fewer programs, so that beside an SLC cache erases come late.
 
 use drivebay_units::Nanos;
 

@@ -421,6 +421,7 @@ pub struct BufferRelease {
     pub programs: u32,
 }
 
+/// Flash pages that the write buffer has room for, and how they come free if not in order.
 pub(super) fn check_buffer(
     raw: &RawSpec,
     geometry: &Geometry,
@@ -455,6 +456,7 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
     Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs }))
 }
 
+/// The page order that the profile names; dies first if it names none.
 fn check_page_order(
     nand: &RawNand,
     die_shift: u32,

@@ -2,7 +2,9 @@
 //!
 //! A die's programs end one after another, so the next to end is the first of one of the dies. Where a die programs the
 //! pages of a word line at once (one-pass programming), their data stays until the last of them is done.
-//! Source: one-pass programming of TLC with charge traps or floating gates in 3D (Micheloni, "3D Flash Memories", 2016).
+//! Source: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016). guess: when a drive's firmware frees
+//! what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves short; the
+//! die's next programs count with it.
 
 use std::collections::VecDeque;
 
