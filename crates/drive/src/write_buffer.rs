@@ -44,7 +44,8 @@ impl WriteBuffer {
         let promised = |pages: &Range<u64>| pages.start <= pages.end && pages.end <= self.next;
         let all = self.promises.iter().all(|(pages, _)| promised(pages));
         ensure(all && self.next < 1 << 48, "the write buffer's pages")?;
-        self.release.iter().try_for_each(|release| release.check(self.next, nand))
+        let waiting = self.known().filter(|&page| self.waits(page)).count() as u64;
+        self.release.iter().try_for_each(|release| release.check(self.next - waiting, nand))
     }
 
     /// Room for `capacity` flash pages.
@@ -59,6 +60,11 @@ impl WriteBuffer {
             promises: VecDeque::new(),
             release: release.map(|release| Box::new(Release::new(release))),
         }
+    }
+
+    /// Works out what follows from a state that was read back.
+    pub fn derive(&mut self) {
+        self.release.iter_mut().for_each(|release| release.derive());
     }
 
     /// Somebody was told that these pages are on flash from `at` on: a read that is asked later may

@@ -6,6 +6,7 @@ use super::{Flash, StreamPage};
 use crate::nand::DeferredQueue;
 use crate::persist::{StateError, ensure};
 use crate::superblock::STREAMS;
+use crate::write_buffer::WriteBuffer;
 
 impl Flash {
     /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map entry.
@@ -45,6 +46,7 @@ impl Flash {
     /// Works out what follows from a state that was read back.
     pub fn derive(&mut self) {
         self.deferred.derive();
+        self.buffers.iter_mut().for_each(WriteBuffer::derive);
     }
 
     /// Checks that what was read is a state that this flash can be in.

@@ -6,7 +6,9 @@
 //! what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves short; the
 //! die's next programs count with it.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
 
 use drivebay_units::Nanos;
 
@@ -19,6 +21,9 @@ use crate::timeline::NEVER;
 pub struct Release {
     /// Each program, and how many places it gives back.
     dies: Vec<VecDeque<(Ticket, u32)>>,
+    /// Dies with as many programs as give their places back together, by when the last of these ended when it was looked at:
+    /// not before that, as reads only move an end to later.
+    next: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Programs of a die that give their places back together.
     together: usize,
     /// Places that have come free so far, or will at a time that is known.
@@ -27,12 +32,13 @@ pub struct Release {
     freed_at: Nanos,
 }
 
-persist!(Release: dies, freed, freed_at; given: together);
+persist!(Release: dies, freed, freed_at; given: next, together);
 
 impl Release {
     pub fn new(release: BufferRelease) -> Release {
         Release {
             dies: (0..release.dies).map(|_| VecDeque::new()).collect(),
+            next: BinaryHeap::new(),
             together: release.programs as usize,
             freed: 0,
             freed_at: Nanos::ZERO,
@@ -41,43 +47,57 @@ impl Release {
 
     /// A die was given a program that takes the data of so many places.
     pub fn note_program(&mut self, die: u32, program: Ticket, places: u32) {
-        self.dies[die as usize].push_back((program, places));
+        let programs = &mut self.dies[die as usize];
+        programs.push_back((program, places));
+        if programs.len() == self.together {
+            self.next.push(Reverse((Nanos::ZERO, die)));
+        }
     }
 
-    /// When so many places have come free; the end of time if that takes programs not yet given to flash. Cost: 1 step
-    /// per die where another must come free.
+    /// When so many places have come free; the end of time if that takes programs not yet given to flash. Cost: some steps
+    /// of a heap of dies where more must come free.
     pub fn freed_at(&mut self, places: u64, nand: &Nand) -> Nanos {
         while self.freed < places {
-            let last = self.together - 1;
-            let ends = |programs: &VecDeque<(Ticket, u32)>| {
-                programs.get(last).map_or(NEVER, |&(program, _)| nand.end_of(program))
-            };
-            let (end, die) = (self.dies.iter().enumerate())
-                .map(|(die, programs)| (ends(programs), die))
-                .min()
-                .expect("a drive has dies");
-            if end == NEVER {
-                return NEVER;
+            let Some(mut first) = self.next.peek_mut() else { return NEVER };
+            let Reverse((looked_at, die)) = *first;
+            let programs = &mut self.dies[die as usize];
+            let end = nand.end_of(programs[self.together - 1].0);
+            if end > looked_at {
+                *first = Reverse((end, die));
+                continue;
             }
-            let given_back = self.dies[die].drain(..self.together);
+            let given_back = programs.drain(..self.together);
             self.freed += given_back.map(|(_, places)| u64::from(places)).sum::<u64>();
             self.freed_at = self.freed_at.max(end);
+            if programs.len() < self.together {
+                PeekMut::pop(first);
+            } else {
+                *first = Reverse((Nanos::ZERO, die));
+            }
         }
         self.freed_at
+    }
+
+    /// Works out what follows from programs that were read back.
+    pub fn derive(&mut self) {
+        let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.together;
+        let dies = (0..).zip(&self.dies).filter(full);
+        self.next = dies.map(|(die, _)| Reverse((Nanos::ZERO, die))).collect();
     }
 
     /// All is lost or programmed: so many places have come free.
     pub fn restart(&mut self, places: u64) {
         self.dies.iter_mut().for_each(VecDeque::clear);
         (self.freed, self.freed_at) = (places, Nanos::ZERO);
+        self.derive();
     }
 
-    /// Whether its programs can be known to the flash, for `taken` places.
-    pub fn check(&self, taken: u64, nand: &Nand) -> Result<(), StateError> {
+    /// Whether its programs can be known to the flash, and make up all places `given` to it so far.
+    pub fn check(&self, given: u64, nand: &Nand) -> Result<(), StateError> {
         let programs = || self.dies.iter().flatten();
-        let known =
-            programs().all(|&(program, _)| !program.is_none() && nand.end_of(program) < NEVER);
+        let known = programs().all(|&(program, _)| nand.end_of(program) < NEVER);
         let places = programs().map(|&(_, places)| u64::from(places)).sum::<u64>();
-        ensure(known && self.freed.saturating_add(places) <= taken, "places of the write buffer")
+        let all = self.freed.checked_add(places) == Some(given);
+        ensure(known && all, "places of the write buffer")
     }
 }
