@@ -5,33 +5,32 @@
 //! writes in 6 ms). Model: a write whose data has come is let in when the one before it has found room, and the
 //! buffers of host and garbage collection have a place for one flash page more. Where the profile says so, writes are
 //! also paced while garbage collection runs, by a virtual scheduling algorithm (ITU-T I.371): one in an
-//! interval in the long run, a few together. Beside reads the interval may follow write amplification: programs of
-//! what is let in, and of what was copied of late for as much, then take a share of the dies' time. Without admission
-//! a write that finds no room, and the copies behind it, keep the flash core from what comes after them.
+//! interval in the long run, a few together. The interval is fixed, or balanced: a proportional-integral control loop
+//! keeps the write buffer half full, so that writes come at the even pace at which the flash takes them, whatever holds it
+//! up. Without admission a write that finds no room, and the copies behind it, keep the flash core from what comes
+//! after them.
 //! guess: all three rules; no maker has published its own. Left out: that a command of many pages needs more room than
-//! one; that programs take less time in an SLC cache.
+//! one.
 
 use drivebay_units::Nanos;
 
 use crate::persist::{StateError, ensure, persist};
 use crate::spec::AdmissionSpec;
 
-/// How long after a read writes are let in as beside reads. guess: some times a program, so that it bridges the gaps
-/// between reads that come steadily.
-const BESIDE_READS: Nanos = Nanos(10_000_000);
-/// Pages that the host writes between two looks at write amplification. guess: 16 MiB of pages of 4 KiB, some tens of ms.
-const LOOK_PAGES: u64 = 4096;
-
-/// Pages so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct PagesWritten {
-    /// Written by the host.
-    pub host: u64,
-    /// Copied by garbage collection.
-    pub copied: u64,
-}
-
-persist!(PagesWritten: host, copied);
+/// An interval moves by one in so many for each 64th that the buffer is fuller than half. guess: an eighth at most.
+const PROPORTIONAL: i64 = 256;
+/// The pace follows that of the pages since the last look by one in so many: that at which the flash takes them while the
+/// buffer is full, else that at which they were let in, which the distance from half moves. guess: under a second, as writes of a
+/// saturated drive are even (SSD-iq).
+const FOLLOWS: u64 = 64;
+/// Fuller than so many 64ths the buffer sets a pace. guess: less is what the host asks for, not what the flash takes.
+const PACED_64: u32 = 16;
+/// Fuller than so many 64ths it holds writes up by itself, and the pace is that of the flash at once.
+const FULL_64: u32 = 56;
+/// Longer gaps between writes are pauses of the host. guess: some times a program.
+const PAUSE: Nanos = Nanos(10_000_000);
+/// Longest interval for a page: a second.
+const PAGE_PS_MAX: u64 = 1_000_000_000_000;
 
 /// When writes are let in.
 pub struct Admission {
@@ -40,17 +39,20 @@ pub struct Admission {
     due: Nanos,
     /// Not before this.
     open_at: Nanos,
-    /// When the newest read was served.
-    read_at: Option<Nanos>,
-    /// Pages before the newest write.
-    before: PagesWritten,
-    /// Pages when write amplification was last looked at.
-    looked: PagesWritten,
-    /// Pages programmed for 256 that the host wrote, when looked at.
-    programmed_256: u64,
+    /// Pages that the host wrote before the newest write.
+    before: u64,
+    /// When that was let in.
+    let_in_at: Nanos,
+    /// The pages at the last look, and the time since then, pauses left out.
+    looked: u64,
+    since_look: Nanos,
+    /// How much of the buffer was taken then, in 1/64.
+    taken_64: u32,
+    /// Picoseconds for each page at half; zero until the buffer was full.
+    page_ps: u64,
 }
 
-persist!(Admission: due, open_at, read_at, before, looked, programmed_256; given: spec);
+persist!(Admission: due, open_at, before, let_in_at, looked, since_look, taken_64, page_ps; given: spec);
 
 impl Admission {
     /// Nothing let in yet.
@@ -59,18 +61,21 @@ impl Admission {
             spec,
             due: Nanos::ZERO,
             open_at: Nanos::ZERO,
-            read_at: None,
-            before: PagesWritten::default(),
-            looked: PagesWritten::default(),
-            programmed_256: 256,
+            before: 0,
+            let_in_at: Nanos::ZERO,
+            looked: 0,
+            since_look: Nanos::ZERO,
+            taken_64: 0,
+            page_ps: 0,
         }
     }
 
-    /// Whether it counted no more than what is `written`.
-    pub fn check(&self, written: PagesWritten) -> Result<(), StateError> {
-        let within = |a: PagesWritten, b: PagesWritten| a.host <= b.host && a.copied <= b.copied;
-        let ordered = within(self.looked, self.before) && within(self.before, written);
-        ensure(ordered && self.programmed_256 < 1 << 24, "the admission's counters")
+    /// Whether it counted no more than what the host has `written`.
+    pub fn check(&self, written: u64) -> Result<(), StateError> {
+        let ordered = self.looked <= self.before && self.before <= written;
+        let bounded = self.page_ps <= PAGE_PS_MAX && self.taken_64 <= 64;
+        let bounded = bounded && self.since_look.0 < 1 << 50;
+        ensure(ordered && bounded, "the admission's counters")
     }
 
     /// From when on the next write may pass.
@@ -78,38 +83,47 @@ impl Admission {
         self.open_at
     }
 
-    /// A read was served at `at`.
-    pub fn note_read(&mut self, at: Nanos) {
-        self.read_at = Some(at);
+    /// Whether a write after which the host has written so many pages is one to look at the buffer at.
+    pub fn looks(&self, written: u64) -> bool {
+        self.spec.look_pages.is_some_and(|pages| written - self.looked >= pages)
     }
 
-    /// A write was let in at `at`, after which so many pages are `written`, and there is room for another from `room`
-    /// on; `paced`: garbage collection runs.
-    pub fn let_in(&mut self, at: Nanos, room: Nanos, paced: bool, written: PagesWritten) {
+    /// At a write so much of the buffer was taken, in 1/64.
+    pub fn look(&mut self, written: u64, taken_64: u32) {
+        let page_ps = (self.since_look.0 * 1000 / (written - self.looked)).min(PAGE_PS_MAX);
+        self.page_ps = match self.page_ps {
+            _ if taken_64 >= FULL_64 => page_ps,
+            before if before == 0 || taken_64 < PACED_64 => before,
+            before => before + page_ps / FOLLOWS - before / FOLLOWS,
+        };
+        (self.looked, self.since_look, self.taken_64) = (written, Nanos::ZERO, taken_64);
+    }
+
+    /// A write was let in at `at`, after which the host has `written` so many pages, and there is room for another from
+    /// `room` on; `paced`: garbage collection runs.
+    pub fn let_in(&mut self, at: Nanos, room: Nanos, paced: bool, written: u64) {
         self.open_at = room;
-        let interval = self.interval(at, written);
+        let pages = written - self.before;
+        self.before = written;
+        let elapsed = at.since_or_zero(self.let_in_at);
+        self.since_look = self.since_look.after(elapsed.min(PAUSE));
+        self.let_in_at = at;
         if paced {
+            let interval = self.interval(pages);
             self.due = self.due.max(at).after(interval);
             let together = interval.times(self.spec.together);
             self.open_at = room.max(Nanos(self.due.0.saturating_sub(together.0)));
         }
     }
 
-    /// How long a write let in at `at` takes of the pace.
-    fn interval(&mut self, at: Nanos, written: PagesWritten) -> Nanos {
-        let Some(page_ps) = self.spec.page_ps_beside_reads else { return self.spec.interval };
-        let pages = written.host - self.before.host;
-        self.before = written;
-        let host = written.host - self.looked.host;
-        if host >= LOOK_PAGES {
-            let copied = written.copied - self.looked.copied;
-            self.programmed_256 = ((host + copied) << 8) / host;
-            self.looked = written;
-        }
-        if self.read_at.is_none_or(|read| read.after(BESIDE_READS) < at) {
+    /// How long a write of so many pages takes of the pace.
+    fn interval(&self, pages: u64) -> Nanos {
+        if self.taken_64 < PACED_64 {
             return self.spec.interval;
         }
-        self.spec.interval.max(Nanos((pages * self.programmed_256 * page_ps / 1000) >> 8))
+        let above = i64::from(self.taken_64) - 32;
+        let page_ps = self.page_ps as i64 + self.page_ps as i64 * above / PROPORTIONAL;
+        self.spec.interval.max(Nanos(pages.saturating_mul(page_ps as u64) / 1000))
     }
 }
 
@@ -118,13 +132,13 @@ mod tests {
     use super::*;
 
     const FREE: AdmissionSpec =
-        AdmissionSpec { interval: Nanos(14), together: 0, page_ps_beside_reads: None };
+        AdmissionSpec { interval: Nanos(14), together: 0, look_pages: None };
 
     /// When the write behind each of these may pass; there is room from 5 on.
     fn open_at(together: u64, let_in: &[u64]) -> Vec<u64> {
         let mut admission = Admission::new(AdmissionSpec { together, ..FREE });
         let follow = |&at: &u64| {
-            admission.let_in(Nanos(at), Nanos(5), true, PagesWritten::default());
+            admission.let_in(Nanos(at), Nanos(5), true, 0);
             admission.open_at().0
         };
         let_in.iter().map(follow).collect()
@@ -143,27 +157,44 @@ mod tests {
     #[test]
     fn without_collection_the_next_write_waits_for_room_alone() {
         let mut admission = Admission::new(FREE);
-        admission.let_in(Nanos(100), Nanos(105), false, PagesWritten::default());
+        admission.let_in(Nanos(100), Nanos(105), false, 0);
         assert_eq!(admission.open_at(), Nanos(105));
     }
 
+    /// Writes of 4 pages, `ns` apart, until the next look: the interval of the next, beside so full a buffer.
+    fn interval_after(admission: &mut Admission, clock: &mut u64, ns: u64, taken_64: u32) -> u64 {
+        let mut written = admission.looked;
+        while !admission.looks(written) {
+            *clock += ns;
+            written += 4;
+            admission.let_in(Nanos(*clock), Nanos::ZERO, true, written);
+        }
+        admission.look(written, taken_64);
+        // Long after all that is due.
+        *clock += 1_000_000_000_000;
+        admission.let_in(Nanos(*clock), Nanos::ZERO, true, written + 4);
+        admission.open_at().0 - *clock
+    }
+
     #[test]
-    fn beside_reads_the_interval_is_that_of_the_pages_programmed() {
-        let page_ps_beside_reads = Some(2_000_000);
-        let mut admission = Admission::new(AdmissionSpec { page_ps_beside_reads, ..FREE });
-        let mut written = PagesWritten::default();
-        let mut interval = |admission: &mut Admission, at: u64, host, copied| {
-            written = PagesWritten { host: written.host + host, copied: written.copied + copied };
-            admission.let_in(Nanos(at), Nanos::ZERO, true, written);
-            admission.open_at().0 - at
+    fn the_interval_is_that_of_the_pages_before_and_grows_with_the_buffer() {
+        let mut admission = Admission::new(AdmissionSpec { look_pages: Some(4096), ..FREE });
+        let mut clock = 0;
+        let mut after = |ns, taken_64| interval_after(&mut admission, &mut clock, ns, taken_64);
+        assert_eq!(after(40_000, 32), 14, "it was not full so far");
+        let close = |got: u64, expected: f64| {
+            assert!((got as f64 / expected - 1.0).abs() < 0.005, "{got} against {expected}");
         };
-        assert_eq!(interval(&mut admission, 1_000_000, 1, 1), 14, "no read so far");
-        admission.note_read(Nanos(1_500_000));
-        assert_eq!(interval(&mut admission, 2_000_000, 1, 2), 2_000, "not yet looked at");
-        // 4,096 pages and 4,096 copies: two programmed for each; this command has 4,094 of them.
-        assert_eq!(interval(&mut admission, 11_400_000, 4094, 4093), 4094 * 4_000);
-        assert_eq!(interval(&mut admission, 40_000_000, 3, 0), 14, "the read was long ago");
-        admission.note_read(Nanos(60_000_000));
-        assert_eq!(interval(&mut admission, 60_000_000, 3, 0), 3 * 4_000);
+        // A pause of a thousand seconds counts as 10 ms beside the 41 ms of 1,024 writes.
+        let first = 40_000.0 * 51.0 / 41.0;
+        close(after(40_000, 56), first * (1.0 + 24.0 / 256.0));
+        close(after(40_000, 32), first);
+        // A sixty-fourth of the way to 90 us.
+        close(after(80_000, 40), (first + 40_000.0 / 64.0) * (1.0 + 8.0 / 256.0));
+        assert_eq!(after(80_000, 15), 14, "an empty buffer sets no pace");
+        close(
+            after(80_000, 16),
+            (first + 40_000.0 / 64.0 + 39_400.0 / 64.0) * (1.0 - 16.0 / 256.0),
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
-use crate::admission::{Admission, PagesWritten};
+use crate::admission::Admission;
 use crate::arbiter::{Arbiter, Head};
 use crate::io::{Io, NextCommand, Op};
 use crate::persist::{StateError, ensure, persist};
@@ -137,14 +137,20 @@ impl CommandQueue {
     }
 
     /// A write was let in: see [`Admission::let_in`].
-    pub fn follow_write(&mut self, at: Nanos, room: Nanos, paced: bool, written: PagesWritten) {
+    pub fn follow_write(&mut self, at: Nanos, room: Nanos, paced: bool, written: u64) {
         self.admission.iter_mut().for_each(|admission| admission.let_in(at, room, paced, written));
         self.arrange();
     }
 
-    /// A read was served at `at`, where writes are admitted.
-    pub fn follow_read(&mut self, at: Nanos) {
-        self.admission.iter_mut().for_each(|admission| admission.note_read(at));
+    /// See [`Admission::looks`].
+    pub fn looks(&self, written: u64) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.looks(written))
+    }
+
+    /// See [`Admission::look`].
+    pub fn look(&mut self, written: u64, taken_64: u32) {
+        let admission = self.admission.iter_mut();
+        admission.for_each(|admission| admission.look(written, taken_64));
     }
 
     /// A request that was granted is off the data path at `at`.
@@ -178,11 +184,7 @@ impl CommandQueue {
     }
 
     /// Whether all requests are `allowed`, their stages add up, and each queue is in order; so many pages are `written`.
-    pub fn check(
-        &self,
-        allowed: impl Fn(Io) -> bool,
-        written: PagesWritten,
-    ) -> Result<(), StateError> {
+    pub fn check(&self, allowed: impl Fn(Io) -> bool, written: u64) -> Result<(), StateError> {
         self.arbiter.iter().try_for_each(|arbiter| arbiter.check())?;
         self.admission.iter().try_for_each(|admission| admission.check(written))?;
         for queue in &self.queues {

@@ -21,7 +21,6 @@ mod write;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
-use crate::admission::PagesWritten;
 use crate::command_queue::{CommandQueue, QueuedRequest};
 use crate::compression::Compressor;
 use crate::controller::Controller;
@@ -214,10 +213,6 @@ impl Device {
         let (room, held) = self.ftl().cache_pages(self.flash.reserve());
         let shift = self.spec.geometry.unit_shift;
         (room << shift, held << shift)
-    }
-
-    fn pages_written(&self) -> PagesWritten {
-        PagesWritten { host: self.host_pages, copied: self.gc.copied_pages() }
     }
 
     /// 4 KiB pages that are free, or will be with the next erase.
@@ -559,9 +554,10 @@ impl Device {
         if is_write {
             let paced = self.gc.runs(&self.flash);
             let room = self.flash.room_at();
-            self.queue.follow_write(at, room, paced, self.pages_written());
-        } else if request.io.op == Op::Read {
-            self.queue.follow_read(at);
+            if self.queue.looks(self.host_pages) {
+                self.queue.look(self.host_pages, self.flash.buffer_taken_64(at));
+            }
+            self.queue.follow_write(at, room, paced, self.host_pages);
         }
         Ok(completion)
     }

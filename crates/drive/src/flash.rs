@@ -346,6 +346,13 @@ impl Flash {
         copies
     }
 
+    /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's, whichever is more.
+    /// Cost: 1 ring entry for each place.
+    pub fn buffer_taken_64(&self, at: Nanos) -> u32 {
+        let taken = |stream: usize| self.buffers[stream].taken_64(at, &self.nand);
+        taken(HOST).max(taken(self.ftl.gc_stream()))
+    }
+
     /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host shares the
     /// frontier, the reserve is for the foreground alone, which finishes the victims that it begins: else
     /// the host could take the room that the rest of one needs.
@@ -547,8 +554,10 @@ impl Flash {
         }
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
-        let mut done =
-            self.nand.read(at, at, page, u64::from(source.pages) * self.geometry.unit_bytes()).done;
+        let mut done = self
+            .nand
+            .read_inside(at, at, page, u64::from(source.pages) * self.geometry.unit_bytes())
+            .done;
         if self.errors.is_some() {
             done = self.decode_source(source, done);
         }

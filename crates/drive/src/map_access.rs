@@ -82,7 +82,7 @@ impl MapAccess {
             Found::Flash => {
                 // Written again and again, a translation page lies anywhere (Fibonacci hashing).
                 let anywhere = page.wrapping_mul(0x9E37_79B1) >> 16;
-                nand.read(now, from, anywhere, PAGE_BYTES).done
+                nand.read_inside(now, from, anywhere, PAGE_BYTES).done
             }
         }
     }

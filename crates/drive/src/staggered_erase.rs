@@ -5,8 +5,8 @@
 //! follows, the dies in turn erase their block, at even distances. In a scaled drive one erase of full length stands
 //! for those of as many smaller blocks, as a stall keeps its length then.
 //! guess: the even distances; no maker has published its own.
-//! Left out: that a superblock which is opened before all dies have erased waits for them; that one used with one bit
-//! per cell has fewer programs, so that beside an SLC cache erases come late.
+//! Left out: that a superblock which is opened before all dies have erased waits for them; drives with an SLC
+//! cache, where a superblock with one bit per cell has fewer programs.
 
 use drivebay_units::Nanos;
 

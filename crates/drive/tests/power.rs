@@ -203,7 +203,7 @@ const OPTIONAL: &[&str] = &[
     "host_interface.queues_max",
     "host_interface.commands_max",
     "host_interface.commands_batch",
-    "controller.admission.share_beside_reads",
+    "controller.admission.pace",
     "link.read_tags",
     "link.generation",
     "link.lanes",

@@ -49,7 +49,8 @@ fn profiles() -> Vec<Profile> {
             .with("wear_leveling.dynamic", true)
             .with("controller.admission.interval_us", 50.0)
             .with("controller.admission.together", 2)
-            .with("controller.admission.share_beside_reads", 0.5)
+            .with("controller.admission.pace", "balanced")
+            .with("nand.resumed_program", "restarts")
             .with("nand.suspend_mean_us", 15.0)
             .with("nand.erase_suspend_us", 200.0)
             .with("wear_leveling.spread_max", 3),
@@ -241,6 +242,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (18, vec![46740, 48738, 47073, 46813, 48701, 49588, 48420])
+        (19, vec![46740, 48738, 47073, 47328, 48701, 49588, 48420])
     );
 }

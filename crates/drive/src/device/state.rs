@@ -13,7 +13,7 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 18;
+pub const STATE_VERSION: u32 = 19;
 
 persist!(Device: host_interface, link, controller, queue, flash, in_place, gc, slc_cache, compressor, read_ahead, thermal,
     log, host_4k, host_pages, absorbed_pages; given: page_shift, spec);
@@ -97,6 +97,6 @@ impl Device {
         self.compressor.check(placed.unwrap_or(0))?;
         self.log.check(self.now())?;
         self.thermal.check(self.now(), self.work())?;
-        self.queue.check(|io| self.check(io).is_ok(), self.pages_written())
+        self.queue.check(|io| self.check(io).is_ok(), self.host_pages)
     }
 }

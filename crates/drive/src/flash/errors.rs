@@ -36,7 +36,7 @@ impl Flash {
             // Copies made while idle were read before the command that has come now.
             let floor = self.now.min(from);
             let ReadTimes { begin, sensed, done } =
-                self.nand.read_in(floor, clock, page, bytes, retry_read);
+                self.nand.read_in(floor, clock, page, bytes, retry_read, true);
             let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
             parts = std::array::from_fn(|i| parts[i].after(waits[i]));
             clock = done;

@@ -155,7 +155,9 @@ impl Nand {
         Nand {
             timing: Timing::new(spec, geometry, rng),
             suspend: spec.suspend,
-            suspension: (spec.suspension).map(|s| Box::new(Suspension::new(s, spec.suspend, dies))),
+            suspension: (spec.suspension).map(|s| {
+                Box::new(Suspension::new(s, spec.suspend, dies, (dies as usize) << ring_shift))
+            }),
             channel_fs_per_byte: spec.channel_fs_per_byte,
             decode: spec.decode,
             cache_program: spec.cache_program,
@@ -230,10 +232,17 @@ impl Nand {
     /// Cost: 1 die, 1 calendar.
     #[inline]
     pub fn read(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> ReadTimes {
-        self.read_in(floor, from, page, bytes, self.timing.read(page))
+        self.read_in(floor, from, page, bytes, self.timing.read(page), true)
     }
 
-    /// [`Nand::read`] with an array part that takes `len`, as retries do.
+    /// [`Nand::read`] by the firmware itself, which programs need not restart for.
+    #[inline]
+    pub fn read_inside(&mut self, floor: Nanos, from: Nanos, page: u32, bytes: u64) -> ReadTimes {
+        self.read_in(floor, from, page, bytes, self.timing.read(page), false)
+    }
+
+    /// [`Nand::read`] with an array part that takes `len`, as retries do; `restarts`: so does a program that it suspends,
+    /// where the profile says so.
     #[inline(always)]
     pub fn read_in(
         &mut self,
@@ -242,19 +251,20 @@ impl Nand {
         page: u32,
         bytes: u64,
         len: Nanos,
+        restarts: bool,
     ) -> ReadTimes {
         self.page_reads += 1;
         self.read_bytes += bytes;
         let data = transfer(bytes, self.channel_fs_per_byte);
         let (begin, sensed) = if self.reads_apart {
             if self.activity.is_some() {
-                return self.read_watched(floor, from, page, len, data);
+                return self.read_watched(floor, from, page, len, data, restarts);
             }
-            self.read_array(from, page, len)
+            self.read_array(from, page, len, restarts)
         } else {
             let suspend = self.suspend;
             let (die, ring) = self.die(self.geometry.die_of(page));
-            die.read(ring, from, len, |_| suspend)
+            die.read(ring, from, len, |_, _| (suspend, Nanos::ZERO))
         };
         let channel = self.geometry.channel_of(page);
         let moved = self.channels[channel].reserve(floor, sensed, data);
@@ -271,10 +281,11 @@ impl Nand {
         page: u32,
         len: Nanos,
         data: Nanos,
+        restarts: bool,
     ) -> ReadTimes {
         let (index, channel) = (self.geometry.die_of(page), self.geometry.channel_of(page));
         let reads_until = self.dies[index as usize].reads_until;
-        let (begin, sensed) = self.read_array(from, page, len);
+        let (begin, sensed) = self.read_array(from, page, len, restarts);
         let moved = self.channels[channel].reserve(floor, sensed, data);
         if let Some(activity) = &mut self.activity {
             // A die whose planes overlap is busy once.
@@ -287,16 +298,16 @@ impl Nand {
     /// The array part of a read where its die alone does not say when: (begin, end). Cost: 1 die; with planes
     /// that read by themselves that of [`Nand::read_plane`].
     #[inline(never)]
-    fn read_array(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+    fn read_array(&mut self, from: Nanos, page: u32, len: Nanos, restarts: bool) -> (Nanos, Nanos) {
         if self.planes.is_empty() {
-            return self.read_die(self.geometry.die_of(page), from, len);
+            return self.read_die(self.geometry.die_of(page), from, len, restarts);
         }
-        self.read_plane(from, page, len)
+        self.read_plane(from, page, len, restarts)
     }
 
     /// A read of a die, whose wait for a program or erase a plug-in may set or may be drawn: (begin, end).
     #[inline]
-    fn read_die(&mut self, index: u32, from: Nanos, len: Nanos) -> (Nanos, Nanos) {
+    fn read_die(&mut self, index: u32, from: Nanos, len: Nanos, restarts: bool) -> (Nanos, Nanos) {
         let ring_begin = (index as usize) << self.ring_shift;
         let ring = &mut self.writes[ring_begin..ring_begin + (1 << self.ring_shift)];
         let die = &mut self.dies[index as usize];
@@ -318,22 +329,24 @@ impl Nand {
                 die.reads_until = waits.begin.after(later);
             }
         }
-        match &self.suspension {
-            Some(drawn) => die.read(ring, from, len, |number| drawn.wait(index, from, number)),
-            None => die.read(ring, from, len, |_| self.suspend),
+        match &mut self.suspension {
+            Some(drawn) => die.read(ring, from, len, |number, entry| {
+                drawn.suspend(index, from, (number, ring_begin + entry), restarts)
+            }),
+            None => die.read(ring, from, len, |_, _| (self.suspend, Nanos::ZERO)),
         }
     }
 
     /// The array part of a read on one of a die's planes that read by themselves: (begin, end).
     ///
     /// Cost: 1 die; where no other plane reads, 1 step per plane.
-    fn read_plane(&mut self, from: Nanos, page: u32, len: Nanos) -> (Nanos, Nanos) {
+    fn read_plane(&mut self, from: Nanos, page: u32, len: Nanos, restarts: bool) -> (Nanos, Nanos) {
         let index = self.geometry.die_of(page);
         let plane = self.geometry.plane_of_all(page);
         let plane_until = self.planes[plane];
         let reads_until = self.dies[index as usize].reads_until;
         if from > reads_until {
-            let (begin, end) = self.read_die(index, from, len);
+            let (begin, end) = self.read_die(index, from, len, restarts);
             // Before it no other plane reads either: a running write had to be suspended.
             let shift = self.geometry.plane_shift;
             let first = (index << shift) as usize;
@@ -345,7 +358,7 @@ impl Nand {
         let end = begin.after(len);
         if end > reads_until {
             // Writes wait for what it reads longer than all others.
-            self.read_die(index, reads_until, end.since(reads_until));
+            self.read_die(index, reads_until, end.since(reads_until), restarts);
         }
         self.planes[plane] = end;
         (begin, end)
@@ -406,6 +419,9 @@ impl Nand {
         let loaded = channel.reserve(floor, from.max(register), len);
         let number = die.occupy(ring, loaded, time, gap);
         let entry = begin + (number as usize & (ring.len() - 1));
+        if let Some(suspension) = self.suspension.as_mut().filter(|drawn| drawn.restarts()) {
+            suspension.note_program(entry, time.after(self.timing.word_line_before(page)));
+        }
         if self.activity.is_some() {
             self.note_program(page, entry, loaded, time);
         }
@@ -471,7 +487,8 @@ impl Nand {
         let number = die.occupy(ring, from, time, 0);
         let until = die.newest(ring).until;
         if let Some(drawn) = &mut self.suspension {
-            drawn.note_erase(index, number);
+            let entry = number as usize & ((1 << self.ring_shift) - 1);
+            drawn.note_erase(index, number, ((index as usize) << self.ring_shift) + entry);
         }
         if let Some(activity) = &mut self.activity {
             activity.erase(index as usize, until.since_or_zero(time), until);
@@ -511,7 +528,7 @@ impl Die {
     }
 
     /// Reads as soon as the reads before it are over and a running write can be suspended, which takes what
-    /// `suspend` says of the write's number.
+    /// `suspend` says of the write's number and entry, beside how long that then takes at least.
     ///
     /// Cost: one step per write that it delays.
     #[inline(always)]
@@ -520,7 +537,7 @@ impl Die {
         ring: &mut [Write],
         from: Nanos,
         len: Nanos,
-        suspend: impl FnOnce(u32) -> Nanos,
+        suspend: impl FnOnce(u32, usize) -> (Nanos, Nanos),
     ) -> (Nanos, Nanos) {
         let mask = ring.len() - 1;
         // Behind another read no write runs in between.
@@ -531,16 +548,20 @@ impl Die {
             self.first += 1;
         }
         if self.first != self.next {
-            let running = &mut ring[self.first as usize & mask];
+            let entry = self.first as usize & mask;
+            let running = &mut ring[entry];
             if running.from > begin || (behind_read && running.from == begin) {
                 self.push_from(ring, self.first, begin.after(len));
             } else {
+                let mut least = Nanos::ZERO;
                 if !behind_read {
-                    begin = begin.after(suspend(running.number)).min(running.until);
+                    let (wait, whole) = suspend(running.number, entry);
+                    begin = begin.after(wait).min(running.until);
+                    least = whole;
                 }
                 let end = begin.after(len);
                 if begin < running.until {
-                    running.until = running.until.after(len);
+                    running.until = end.after(running.until.since(begin).max(least));
                     let until = running.until;
                     let gap = ring[(self.first + 1) as usize & mask].gap;
                     self.push_from(ring, self.first + 1, until.after(Nanos(u64::from(gap))));
@@ -633,17 +654,26 @@ mod tests {
         }
     }
 
-    /// Flash with such waits, and its first die's page.
+    /// Flash with such waits for what is suspended.
     fn drawn(mean: Option<u64>, erase: Option<u64>) -> Nand {
+        let (mean, erase) = (mean.map(Nanos), erase.map(Nanos));
+        suspending(SuspensionSpec { mean, erase, restarts: false }, Nanos(500_000))
+    }
+
+    /// Flash whose programs restart, and wait 1 us before they do.
+    fn restarting() -> Nand {
+        suspending(SuspensionSpec { mean: None, erase: None, restarts: true }, Nanos(1000))
+    }
+
+    fn suspending(waits: SuspensionSpec, longest: Nanos) -> Nand {
         let text = include_str!("../../../../drives/sm951-ahci-512.toml");
         let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
         let spec = Spec::from_family(host, text).expect("the catalog's profile is good");
-        let waits = SuspensionSpec { mean: mean.map(Nanos), erase: erase.map(Nanos) };
         let timing = NandTiming {
             spread: None,
             read_by_type: None,
             suspension: Some(waits),
-            suspend: Nanos(500_000),
+            suspend: longest,
             ..spec.nand
         };
         Nand::new(&timing, &spec.geometry, 8, &Rng::new(1))
@@ -695,6 +725,56 @@ mod tests {
         let got = all.iter().sum::<u64>() as f64 / all.len() as f64;
         assert!((got / (longest as f64 / 2.0) - 1.0).abs() < 0.03, "{got}");
         assert!(all.iter().all(|&wait| wait < longest));
+    }
+
+    /// Programs of both pages of a word line in a row, of which reads at these times after the second's begin suspend it:
+    /// how much longer that then takes than the reads.
+    fn lost(inside: bool, reads: &[u64]) -> u64 {
+        let mut nand = restarting();
+        let row = nand.geometry.row_pages() as u32;
+        let [_, second] = [0, row].map(|page| nand.program(Nanos::ZERO, Nanos::ZERO, page));
+        let (begin, end) = (nand.begin_of(second), nand.end_of(second));
+        let mut read = 0;
+        for &at in reads {
+            let from = begin.after(Nanos(at));
+            let times = if inside {
+                nand.read_inside(from, from, 0, 4096)
+            } else {
+                nand.read(from, from, 0, 4096)
+            };
+            read += times.sensed.since(times.begin).0;
+        }
+        nand.end_of(second).since(end).0 - read
+    }
+
+    #[test]
+    fn a_program_restarts_with_its_word_line_for_the_hosts_reads() {
+        let nand = restarting();
+        let [first, second] =
+            [0, nand.geometry.row_pages() as u32].map(|page| nand.timing.program(page).0);
+        assert!(first > 0 && second > 400_000);
+        // Suspended after 100 us of the second page.
+        assert_eq!(lost(false, &[99_000]), first + 100_000);
+        assert_eq!(lost(true, &[99_000]), 0, "reads of the firmware's own");
+        // The second read comes behind the first; the third while the program runs again, for 10 us.
+        let read = nand.timing.read(0).0;
+        let third = 100_000 + 2 * read + 9_000;
+        assert_eq!(lost(false, &[99_000, 101_000, third]), first + 100_000 + 10_000);
+    }
+
+    #[test]
+    fn a_program_that_restarted_often_is_finished() {
+        let mut nand = restarting();
+        let program = nand.program(Nanos::ZERO, Nanos::ZERO, 0);
+        let mut at = nand.begin_of(program).after(Nanos(20_000));
+        for _ in 0..10 {
+            let read = nand.read(at, at, 0, 4096);
+            assert_eq!(read.begin.since(at), Nanos(1000));
+            at = read.sensed.after(Nanos(20_000));
+        }
+        let end = nand.end_of(program);
+        assert_eq!(nand.read(at, at, 0, 4096).begin, end);
+        assert_eq!(nand.end_of(program), end);
     }
 
     /// Reads of two planes begin together when the program is suspended; it waits for the longer of them, and

@@ -23,6 +23,7 @@ pub struct Timing {
     read: Nanos,
     program_by_row: ByRow,
     erase: Nanos,
+    page_types: usize,
     /// A flash page's row is its number shifted by this.
     row_shift: u32,
     /// What one tR does not describe; absent where it does, so that such drives pay nothing for it.
@@ -39,7 +40,7 @@ struct ByPage {
     by_superblock: Divider,
 }
 
-persist!(Timing: by_page, variation; given: read, program_by_row, erase, row_shift);
+persist!(Timing: by_page, variation; given: read, program_by_row, erase, page_types, row_shift);
 persist!(ByPage: is_slc; given: read_by_row, slc, by_superblock);
 
 impl Timing {
@@ -59,6 +60,7 @@ impl Timing {
             read: timing.read,
             program_by_row: by_row(timing.program),
             erase: timing.erase,
+            page_types: timing.page_types as usize,
             row_shift: geometry.order.type_shift,
             variation: timing.spread.map(|s| Box::new(Variation::new(s, geometry, rng))),
             by_page: differs.then(|| Box::new(by_page)),
@@ -85,6 +87,16 @@ impl Timing {
     #[inline(always)]
     pub fn program(&self, page: u32) -> Nanos {
         self.program_as(page, self.row(page))
+    }
+
+    /// What programming the pages of a word line before this one takes, where they are programmed at once.
+    pub fn word_line_before(&self, page: u32) -> Nanos {
+        if self.by_page.as_ref().is_some_and(|by_page| by_page.slc(page).is_some()) {
+            return Nanos::ZERO;
+        }
+        let row = self.row(page);
+        let before = &self.program_by_row[row - row % self.page_types..row];
+        Nanos(before.iter().map(|time| time.0).sum())
     }
 
     /// tPROG of a flash page with the firmware's own data, which it keeps in the fastest page type.

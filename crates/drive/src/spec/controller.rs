@@ -1,8 +1,8 @@
 //! What the controller's cores and its write path cost.
 
+use super::flash::Geometry;
 use drivebay_units::Nanos;
 
-use super::flash::{Geometry, NandTiming};
 use super::key::{Number, SpecError};
 use super::schema::{RawHalfDuplex, RawSpec};
 
@@ -32,14 +32,15 @@ pub struct AdmissionSpec {
     pub interval: Nanos,
     /// Writes that may come together beyond one in an interval.
     pub together: u64,
-    /// Least picoseconds for each page programmed beside reads.
-    pub page_ps_beside_reads: Option<u64>,
+    /// A control loop on the write buffer sets the interval: pages that the host writes between two looks at it, an eighth
+    /// of what it holds.
+    pub look_pages: Option<u64>,
 }
 
 pub(super) fn check_admission(
     raw: &RawSpec,
-    nand: &NandTiming,
     geometry: &Geometry,
+    buffer_pages: u32,
 ) -> Result<Option<AdmissionSpec>, SpecError> {
     let Some(admission) = &raw.controller.admission else { return Ok(None) };
     if raw.controller.half_duplex.is_some() {
@@ -48,14 +49,13 @@ pub(super) fn check_admission(
         let given = admission.interval_us.value;
         return Err(SpecError::out("controller.admission.interval_us", given, allowed, hint));
     }
-    // What programming a page takes of the time of all dies together.
-    let row_ps = 1e3 * nand.mean_program().0 as f64 / f64::from(geometry.dies());
-    let page_ps = row_ps / f64::from(1u32 << (geometry.page_shift + geometry.plane_shift));
+    let paces = [("fixed", false), ("balanced", true)];
+    let pace = admission.pace.as_ref().map(|word| word.one_of("controller.admission.pace", &paces));
     Ok(Some(AdmissionSpec {
         interval: admission.interval_us.micros(),
         together: admission.together.as_ref().map_or(0, |most| most.value),
-        page_ps_beside_reads: (admission.share_beside_reads.as_ref())
-            .map(|share| (page_ps / share.value).round() as u64),
+        look_pages: (pace.transpose()? == Some(true))
+            .then(|| u64::from(buffer_pages) << geometry.page_shift >> 3),
     }))
 }
 

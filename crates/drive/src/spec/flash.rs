@@ -227,6 +227,8 @@ pub struct SuspensionSpec {
     pub mean: Option<Nanos>,
     /// Longest wait for an erase, if it has one of its own.
     pub erase: Option<Nanos>,
+    /// A program that a host's read suspends restarts with its word line.
+    pub restarts: bool,
 }
 
 /// Standard deviations, in 2^-24 per unit of a draw.
@@ -398,12 +400,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         erase: n.erase_us.micros(),
         independent_planes: independent.transpose()?.unwrap_or(false),
         suspend: n.suspend_us.micros(),
-        suspension: (n.suspend_mean_us.is_some() || n.erase_suspend_us.is_some()).then(|| {
-            SuspensionSpec {
-                mean: n.suspend_mean_us.as_ref().map(Number::micros),
-                erase: n.erase_suspend_us.as_ref().map(Number::micros),
-            }
-        }),
+        suspension: check_suspension(n)?,
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
@@ -411,6 +408,17 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),
         spread: n.variation.as_ref().map(Spread::new),
     })
+}
+
+fn check_suspension(nand: &RawNand) -> Result<Option<SuspensionSpec>, SpecError> {
+    let words = [("goes-on", false), ("restarts", true)];
+    let resumed = nand.resumed_program.as_ref();
+    let restarts = resumed.map(|word| word.one_of("nand.resumed_program", &words)).transpose()?;
+    let restarts = restarts.unwrap_or(false);
+    let times = [&nand.suspend_mean_us, &nand.erase_suspend_us];
+    let [mean, erase] = times.map(|time| time.as_ref().map(Number::micros));
+    let differs = mean.is_some() || erase.is_some() || restarts;
+    Ok(differs.then_some(SuspensionSpec { mean, erase, restarts }))
 }
 
 /// How places of a write buffer come free in any order.
@@ -454,6 +462,18 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
         return Err(SpecError::out(NAME, &word.value, "in-order without protection", hint));
     }
     Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs }))
+}
+
+/// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.
+pub(super) fn check_staggered_erase(nand: &NandTiming, has_cache: bool) -> Result<(), SpecError> {
+    match nand.staggered_erase_one_in {
+        Some(one_in) if has_cache => {
+            let allowed = "left out with an SLC cache";
+            let hint = "leave this out, or [slc_cache]";
+            Err(SpecError::out("nand.staggered_erase_one_in", one_in, allowed, hint))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The page order that the profile names; dies first if it names none.

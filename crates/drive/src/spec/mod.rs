@@ -204,6 +204,7 @@ impl Spec {
         let slc_cache = (raw.slc_cache.as_ref())
             .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
             .transpose()?;
+        flash::check_staggered_erase(&nand, slc_cache.is_some())?;
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
@@ -231,7 +232,7 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
-            admission: controller::check_admission(&raw, &nand, &geometry)?,
+            admission: controller::check_admission(&raw, &geometry, buffer_pages)?,
             pacing,
             plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),

@@ -260,9 +260,9 @@ sections! {
         interval_us: Number = MICROS,
         /// Writes that may come together after a pause, beyond one in an interval; none if left out.
         together: Option<Whole> = 0..=65_536,
-        /// Beside reads, while garbage collection runs: the share of the dies' time that may go to programming what is
-        /// let in and what is copied for it; no limit if left out.
-        share_beside_reads: Option<Number> = 0.01..=1.0,
+        /// What sets the interval while garbage collection runs: `interval_us` alone (`fixed`), or a control loop that
+        /// keeps the write buffer half full (`balanced`); fixed if left out.
+        pace: Option<Word>,
     }
 
     /// The write buffer.
@@ -336,6 +336,9 @@ sections! {
         suspend_mean_us: Option<Number> = MICROS,
         /// Longest wait for an erase, anything up to it as likely; as for a program if left out.
         erase_suspend_us: Option<Number> = MICROS,
+        /// A program that a host's read suspends, afterwards: `goes-on`, or `restarts` with its word line, whose pages are
+        /// programmed at once; goes on if left out.
+        resumed_program: Option<Word>,
         /// Rate of a channel, overheads included.
         channel_mb_per_s: Number = 1.0..=1e4,
         /// Whether data for the next program may be moved during a program.

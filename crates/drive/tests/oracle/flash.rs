@@ -6,8 +6,12 @@
 //! when the program before has begun (`cache_program`), else when it has ended.
 //! Planes that read independently have a queue of reads each: a plane reads its next one whenever no write
 //! runs, and writes go on when no plane reads.
+//! A program that a host's read stops may begin anew, with the pages of its word line before it.
 
 use std::collections::VecDeque;
+
+/// Restarts of a program, after which a read waits for its end.
+const RESTARTS_MAX: u32 = 10;
 
 /// What a die is asked to keep.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +21,8 @@ pub struct Write {
     /// Stream and newest flash page of a program; None for an erase.
     pub pages: Option<(usize, u64)>,
     loaded: bool,
+    /// What a restart takes; none: it goes on.
+    whole: Option<u64>,
 }
 
 /// A running or suspended program or erase.
@@ -26,6 +32,7 @@ struct Running {
     left: u64,
     /// Since when it runs; None while suspended.
     since: Option<u64>,
+    restarts: u32,
 }
 
 /// What a die wants of the simulator.
@@ -43,7 +50,8 @@ pub enum Wish<J> {
 
 /// Reads that wait for one another; the first of them may be running.
 struct Reads<J> {
-    queue: VecDeque<(u64, J)>,
+    /// Time of the array, whose, and whether it is the host's.
+    queue: VecDeque<(u64, J, bool)>,
     /// Its timer.
     running: Option<u64>,
 }
@@ -56,7 +64,8 @@ pub struct Die<J> {
     reads: Vec<Reads<J>>,
     writes: VecDeque<Write>,
     running: Option<Running>,
-    suspending: bool,
+    /// Whether for a read of the host's.
+    suspending: Option<bool>,
     loading: bool,
     /// Timers set so far.
     timers: u64,
@@ -73,7 +82,7 @@ impl<J: Copy> Die<J> {
             reads: (0..independent_planes).map(reads).collect(),
             writes: VecDeque::new(),
             running: None,
-            suspending: false,
+            suspending: None,
             loading: false,
             timers: 0,
             timer: 0,
@@ -81,25 +90,32 @@ impl<J: Copy> Die<J> {
     }
 
     /// `plane`: of the die's planes, if they read independently; else any.
-    pub fn read(&mut self, now: u64, plane: usize, len: u64, job: J, wishes: &mut Vec<Wish<J>>) {
+    pub fn read(
+        &mut self,
+        now: u64,
+        plane: usize,
+        (len, job, host): (u64, J, bool),
+        wishes: &mut Vec<Wish<J>>,
+    ) {
         let planes = self.reads.len();
-        self.reads[plane % planes].queue.push_back((len, job));
+        self.reads[plane % planes].queue.push_back((len, job, host));
         self.go_on(now, wishes);
     }
 
-    pub fn program(&mut self, now: u64, len: u64, pages: (usize, u64), wishes: &mut Vec<Wish<J>>) {
-        self.writes.push_back(Write { len, pages: Some(pages), loaded: false });
-        self.go_on(now, wishes);
-    }
-
-    /// A program of what nobody waits for.
-    pub fn program_parity(&mut self, now: u64, len: u64, wishes: &mut Vec<Wish<J>>) {
-        self.writes.push_back(Write { len, pages: None, loaded: false });
+    /// `pages`: none for what nobody waits for. `whole`: what a restart takes, if it restarts.
+    pub fn program(
+        &mut self,
+        now: u64,
+        (len, whole): (u64, Option<u64>),
+        pages: Option<(usize, u64)>,
+        wishes: &mut Vec<Wish<J>>,
+    ) {
+        self.writes.push_back(Write { len, pages, loaded: false, whole });
         self.go_on(now, wishes);
     }
 
     pub fn erase(&mut self, now: u64, len: u64, wishes: &mut Vec<Wish<J>>) {
-        self.writes.push_back(Write { len, pages: None, loaded: true });
+        self.writes.push_back(Write { len, pages: None, loaded: true, whole: None });
         self.go_on(now, wishes);
     }
 
@@ -115,7 +131,7 @@ impl<J: Copy> Die<J> {
     pub fn timer(&mut self, now: u64, number: u64, wishes: &mut Vec<Wish<J>>) {
         if let Some(reads) = self.reads.iter_mut().find(|r| r.running == Some(number)) {
             reads.running = None;
-            let (_, job) = reads.queue.pop_front().expect("it was being read");
+            let (_, job, _) = reads.queue.pop_front().expect("it was being read");
             wishes.push(Wish::Sensed(job));
         } else if number != self.timer {
             return;
@@ -129,8 +145,13 @@ impl<J: Copy> Die<J> {
                     wishes.push(Wish::Programmed(stream, page));
                 }
                 self.running = None;
+            } else if self.suspending == Some(true)
+                && let Some(whole) = running.write.whole
+            {
+                running.left = running.left.max(whole);
+                running.restarts += 1;
             }
-            self.suspending = false;
+            self.suspending = None;
         }
         self.go_on(now, wishes);
     }
@@ -148,15 +169,18 @@ impl<J: Copy> Die<J> {
     }
 
     fn array(&mut self, now: u64, wishes: &mut Vec<Wish<J>>) {
-        if let Some(Running { left, since: Some(since), .. }) = self.running {
-            if self.reads.iter().any(|r| !r.queue.is_empty()) && !self.suspending {
-                self.suspending = true;
-                self.set_timer((now + self.suspend).min(since + left), wishes);
+        if let Some(Running { write, left, since: Some(since), restarts }) = self.running {
+            let first = self.reads.iter().find_map(|r| r.queue.front());
+            if let (Some(&(_, _, host)), None) = (first, self.suspending) {
+                self.suspending = Some(host);
+                let finishes = host && write.whole.is_some() && restarts == RESTARTS_MAX;
+                let stops = if finishes { since + left } else { now + self.suspend };
+                self.set_timer(stops.min(since + left), wishes);
             }
             return;
         }
         for reads in self.reads.iter_mut().filter(|r| r.running.is_none()) {
-            if let Some(&(len, _)) = reads.queue.front() {
+            if let Some(&(len, _, _)) = reads.queue.front() {
                 self.timers += 1;
                 reads.running = Some(self.timers);
                 wishes.push(Wish::Timer(now + len, self.timers));
@@ -171,7 +195,7 @@ impl<J: Copy> Die<J> {
     fn run(&mut self, now: u64, wishes: &mut Vec<Wish<J>>) {
         if self.running.is_none() && self.writes.front().is_some_and(|w| w.loaded) {
             let write = self.writes.pop_front().expect("there is one");
-            self.running = Some(Running { write, left: write.len, since: None });
+            self.running = Some(Running { write, left: write.len, since: None, restarts: 0 });
         }
         if let Some(running) = self.running.as_mut() {
             running.since = Some(now);

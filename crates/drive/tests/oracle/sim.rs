@@ -554,16 +554,22 @@ impl Oracle {
             Some(cache) if self.map.is_slc(ppa) => cache.program,
             _ => self.spec.nand.program[self.lies(ppa).2],
         };
-        let len = self.of_page(page, usual);
-        let die = self.die_of(ppa);
-        self.with_die(die, |d, now, w| d.program(now, len, (stream, number), w));
+        // A restart begins with the first page of the word line.
+        let before = match self.spec.slc_cache {
+            Some(_) if self.map.is_slc(ppa) => 0,
+            _ => self.spec.nand.program[..self.lies(ppa).2].iter().map(|time| time.0).sum(),
+        };
+        let restarts = self.spec.nand.suspension.is_some_and(|suspension| suspension.restarts);
+        let times = |len: u64| (len, restarts.then_some(before + len));
+        let (len, die) = (self.of_page(page, usual), self.die_of(ppa));
+        self.with_die(die, |d, now, w| d.program(now, times(len), Some((stream, number)), w));
         self.programs += 1;
         if let Some(stripe) = self.spec.nand.parity_stripe
             && self.programs.is_multiple_of(stripe - 1)
         {
             let die = self.programs / (stripe - 1) % dies;
             let len = self.of_page(self.neighbour(page, die), usual);
-            self.with_die(die as usize, |d, now, w| d.program_parity(now, len, w));
+            self.with_die(die as usize, |d, now, w| d.program(now, times(len), None, w));
         }
         self.erase_in_turn();
     }
@@ -695,7 +701,7 @@ impl Oracle {
                     let die = self.die_of(ppa);
                     let (len, plane) = (self.read_time(ppa), self.plane_of(ppa));
                     let job = Job::Part(id, bytes);
-                    self.with_die(die, |d, now, w| d.read(now, plane, len, job, w));
+                    self.with_die(die, |d, now, w| d.read(now, plane, (len, job, true), w));
                 }
                 None => self.move_up(id, bytes),
             }
@@ -890,7 +896,7 @@ impl Oracle {
             if last {
                 let job = Job::Copy(stream, number, count * 4096);
                 let (len, plane) = (self.read_time(first_source), self.plane_of(first_source));
-                self.with_die(die, |d, now, w| d.read(now, plane, len, job, w));
+                self.with_die(die, |d, now, w| d.read(now, plane, (len, job, false), w));
             }
         }
         let costs = self.spec.throttle[0].costs;
