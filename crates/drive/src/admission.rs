@@ -20,12 +20,12 @@ use crate::spec::AdmissionSpec;
 /// An interval moves by one in so many for each 64th that the buffer is fuller than half. guess: an eighth at most.
 const PROPORTIONAL: i64 = 256;
 /// The pace follows that of the pages since the last look by one in so many: that at which the flash takes them while the
-/// buffer is full, else that at which they were let in, which the distance from half moves. guess: under a second, as writes of a
+/// buffer is full, else that at which they were let in, which the distance from half moves; one stall moves it little. guess: under a second, as writes of a
 /// saturated drive are even (SSD-iq).
 const FOLLOWS: u64 = 64;
 /// Fuller than so many 64ths the buffer sets a pace. guess: less is what the host asks for, not what the flash takes.
 const PACED_64: u32 = 16;
-/// Fuller than so many 64ths it holds writes up by itself, and the pace is that of the flash at once.
+/// Fuller than so many 64ths it holds writes up by itself, and the pace begins with that of the flash.
 const FULL_64: u32 = 56;
 /// Longer gaps between writes are pauses of the host. guess: some times a program.
 const PAUSE: Nanos = Nanos(10_000_000);
@@ -92,7 +92,7 @@ impl Admission {
     pub fn look(&mut self, written: u64, taken_64: u32) {
         let page_ps = (self.since_look.0 * 1000 / (written - self.looked)).min(PAGE_PS_MAX);
         self.page_ps = match self.page_ps {
-            _ if taken_64 >= FULL_64 => page_ps,
+            0 if taken_64 >= FULL_64 => page_ps,
             before if before == 0 || taken_64 < PACED_64 => before,
             before => before + page_ps / FOLLOWS - before / FOLLOWS,
         };

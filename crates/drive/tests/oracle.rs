@@ -237,10 +237,12 @@ fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
     let orders = ["planes-first", "word-lines-first"];
     let profile =
         profile.with("nand.page_order", orders[draw.between("page_order", 0, 1) as usize]);
-    match draw.one_of("staggered_erase", [0, 0, 1]) {
+    let profile = match draw.one_of("staggered_erase", [0, 0, 1]) {
         0 => profile,
         _ => profile.with("nand.staggered_erase_one_in", draw.tenths("one_in", (10, 40))),
-    }
+    };
+    let behind = ["commands", "word-lines"];
+    profile.with("gc.runs_behind", behind[draw.between("gc_runs_behind", 0, 1) as usize])
 }
 
 /// An SLC cache, static superblocks with space of their own for it, dynamic ones out of what is spare or not

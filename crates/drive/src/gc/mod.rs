@@ -67,7 +67,9 @@ impl Gc {
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
-        if self.pacing.starts_at(flash.ftl().free_pages()) {
+        if self.pacing.starts_at(flash.ftl().free_pages())
+            && let Some(pages) = self.pacing.due(pages)
+        {
             self.run(pages, flash, controller);
             return flash.check_plugin();
         }

@@ -9,7 +9,8 @@
 //! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
 //! when victims are nearly full; then free space falls until they are not. Where a profile says so, the duty limit
 //! counts only the first pages of a command: firmware that copies a bounded piece between two commands, whatever
-//! their size.
+//! their size. Likewise it runs once for each word line that the host fills instead of behind each command: the copies that
+//! are owed come together, and their reads overlap on the dies; writes behind them wait for the flash core.
 //! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
 //! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md.
 
@@ -51,19 +52,30 @@ pub struct Pacing {
     time: i64,
     /// Pages to be given back, in 1/65536: below zero what copies gave beyond, never above.
     owed: i64,
+    /// Pages that the host wrote since it ran; fewer than those behind which it runs.
+    pending: u64,
 }
 
-persist!(Pacing: time, owed; given: spec);
+persist!(Pacing: time, owed, pending; given: spec);
 
 impl Pacing {
     pub fn new(spec: PacingSpec) -> Pacing {
-        Pacing { spec, time: 0, owed: 0 }
+        Pacing { spec, time: 0, owed: 0, pending: 0 }
     }
 
     /// Whether garbage collection runs at this much free space.
     #[inline(always)]
     pub fn starts_at(&self, free: u64) -> bool {
         free < self.spec.start_free
+    }
+
+    /// The host wrote so many `pages`: how many it runs for now, if it does.
+    #[inline(always)]
+    pub fn due(&mut self, pages: u64) -> Option<u64> {
+        let pages = self.pending.saturating_add(pages);
+        let due = pages >= self.spec.every_pages;
+        self.pending = if due { 0 } else { pages };
+        due.then_some(pages)
     }
 
     /// The control loop's pace at this much free space.
@@ -93,6 +105,15 @@ impl Pacing {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_runs_each_time_that_so_many_pages_were_written_and_for_all_of_them() {
+        let mut pacing = Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, 1));
+        assert_eq!([1, 32].map(|pages| pacing.due(pages)), [Some(1), Some(32)]);
+        pacing.spec.every_pages = 48;
+        let due = [40, 7, 3, 47, 1, 200].map(|pages| pacing.due(pages));
+        assert_eq!(due, [None, None, Some(50), None, Some(48), Some(200)]);
+    }
 
     #[test]
     fn the_duty_limit_counts_the_first_pages_of_a_command_and_all_are_owed() {

@@ -39,6 +39,8 @@ pub struct PacingSpec {
     below: u64,
     /// Most pages of a command that the duty limit counts.
     pub duty_pages: u64,
+    /// It runs each time that the host has written so many pages.
+    pub every_pages: u64,
     /// What the duty limit grows by per page below the target, likewise.
     duty_below: u64,
 }
@@ -63,6 +65,7 @@ impl PacingSpec {
             start_free,
             target_free,
             duty_pages,
+            every_pages: 1,
             above: slope(1.0 - gain.0, start_free.saturating_sub(target_free)),
             below: slope(gain.1 - 1.0, target_free),
             duty_below: slope(duty_growth - 1.0, target_free),
@@ -220,19 +223,27 @@ pub(super) fn check_plugin(
     Ok(Some(PluginSpec { code, drive, state_words: words as usize }))
 }
 
-pub(super) fn pacing(raw: &RawSpec, geometry: &Geometry) -> PacingSpec {
+pub(super) fn check_pacing(
+    raw: &RawSpec,
+    geometry: &Geometry,
+    page_types: u32,
+) -> Result<PacingSpec, SpecError> {
     let c = raw.gc();
+    let word_line = u64::from(page_types) << (geometry.page_shift + geometry.plane_shift);
+    let words = [("commands", 1), ("word-lines", word_line)];
+    let every = c.runs_behind.as_ref().map(|word| word.one_of("gc.runs_behind", &words));
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
     let start_free = spare.saturating_sub(geometry.pages_of(c.threshold_mb.value));
     // With less than the target to begin with, the loop only knows what is below it.
     let target_free = geometry.pages_of(c.target_mb.value).min(start_free);
-    PacingSpec::new(
+    let pacing = PacingSpec::new(
         start_free,
         target_free,
         (c.gain_min.value, c.gain_max.value),
         c.duty_growth.value,
         c.duty_pages_max.as_ref().map_or(PAGES_MAX, |most| most.value),
-    )
+    );
+    Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), ..pacing })
 }
 
 #[cfg(test)]

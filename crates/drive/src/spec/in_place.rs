@@ -124,6 +124,7 @@ pub(super) fn filled_in(raw: &RawSpec) -> RawSpec {
         duty_limit_us: unused(0.0),
         duty_growth: unused(1.0),
         duty_pages_max: None,
+        runs_behind: None,
         reserve_superblocks: unused(1),
         idle: None,
     };

@@ -208,7 +208,7 @@ impl Spec {
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
-        let pacing = gc::pacing(&raw, &geometry);
+        let pacing = gc::check_pacing(&raw, &geometry, nand.page_types)?;
         let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
         let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
         let (policy, idle_policy, shared_frontier) =

@@ -388,6 +388,9 @@ sections! {
         duty_growth: Number = 1.0..=100.0,
         /// Most pages (mapping units) of a command that the duty limit counts; all if left out.
         duty_pages_max: Option<Whole> = 1..=1 << 19,
+        /// When it runs beside writes: behind every command of them (`commands`), or each time that the host has filled a
+        /// word line of all planes of a die (`word-lines`); behind commands if left out.
+        runs_behind: Option<Word>,
         /// Free superblocks that only garbage collection in the foreground may use.
         reserve_superblocks: Whole = 1..=1 << 20,
         /// Garbage collection while nothing is asked of the drive; none if it is left out.

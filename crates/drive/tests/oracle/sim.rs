@@ -146,6 +146,8 @@ pub struct Oracle {
     /// A source whose copy waits for a place.
     held: Option<BTreeMap<u32, u32>>,
     owed: i64,
+    /// Pages written since garbage collection last ran behind writes.
+    pending: u64,
     /// Pages to fold, in 1/256.
     to_fold: i64,
     /// Garbage is collected so that folding has room.
@@ -212,6 +214,7 @@ impl Oracle {
             task: Task::Idle,
             held: None,
             owed: 0,
+            pending: 0,
             to_fold: 0,
             making_room: false,
             gc_time: 0,
@@ -830,6 +833,11 @@ impl Oracle {
     fn begin_collecting(&mut self, pages: u64) {
         let (p, free) = (self.spec.pacing, self.map.free_pages());
         if free >= p.start_free {
+            return self.idle();
+        }
+        let pages = std::mem::take(&mut self.pending) + pages;
+        if pages < p.every_pages {
+            self.pending = pages;
             return self.idle();
         }
         self.owed += ((pages * p.gain_256(free)) << 8) as i64;
