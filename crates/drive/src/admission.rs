@@ -20,8 +20,8 @@ use crate::spec::AdmissionSpec;
 /// An interval moves by one in so many for each 64th that the buffer is fuller than half. guess: an eighth at most.
 const PROPORTIONAL: i64 = 256;
 /// The pace follows that of the pages since the last look by one in so many: that at which the flash takes them while the
-/// buffer is full, else that at which they were let in, which the distance from half moves; one stall moves it little. guess: under a second, as writes of a
-/// saturated drive are even (SSD-iq).
+/// buffer is full, else that at which they were let in, which the distance from half moves; one stall moves it little.
+/// guess: under a second, as writes of a saturated drive are even (SSD-iq).
 const FOLLOWS: u64 = 64;
 /// Fuller than so many 64ths the buffer sets a pace. guess: less is what the host asks for, not what the flash takes.
 const PACED_64: u32 = 16;

@@ -346,7 +346,7 @@ fn read_times_differ_from_page_to_page() {
 /// Behind word lines garbage collection runs once for as many pages as a word line of all planes of a die holds, for all of
 /// them, and write amplification is that of collection behind each command.
 #[test]
-fn collection_behind_word_lines_comes_in_lumps_of_the_same_sum() {
+fn collection_behind_word_lines_comes_in_batches_of_the_same_sum() {
     let (page_types, planes) = (3, 4);
     let of = |behind: &str| {
         let profile = profile("greedy", 1)
@@ -366,14 +366,14 @@ fn collection_behind_word_lines_comes_in_lumps_of_the_same_sum() {
         });
         (copied.take(100_000).collect::<Vec<u64>>(), page_types * planes as usize)
     };
-    let [(each, _), (lumps, word_line)] = ["commands", "word-lines"].map(of);
+    let [(each, _), (batches, word_line)] = ["commands", "word-lines"].map(of);
     let sum = |copied: &[u64]| copied.iter().sum::<u64>() as f64;
-    assert_within(sum(&lumps), sum(&each), 1.0);
-    let at: Vec<usize> = (0..lumps.len()).filter(|&i| lumps[i] > 0).collect();
+    assert_within(sum(&batches), sum(&each), 1.0);
+    let at: Vec<usize> = (0..batches.len()).filter(|&i| batches[i] > 0).collect();
     let apart = at.windows(2).map(|pair| pair[1] - pair[0]);
     assert!(apart.clone().all(|writes| writes % word_line == 0), "{word_line}");
     let mean = apart.sum::<usize>() as f64 / (at.len() - 1) as f64;
     assert!(mean < 1.1 * word_line as f64, "{mean}");
     let most = each.iter().max().expect("some");
-    assert!(lumps.iter().max().expect("some") > &(5 * most), "{most}");
+    assert!(batches.iter().max().expect("some") > &(5 * most), "{most}");
 }

@@ -10,7 +10,8 @@
 //! when victims are nearly full; then free space falls until they are not. Where a profile says so, the duty limit
 //! counts only the first pages of a command: firmware that copies a bounded piece between two commands, whatever
 //! their size. Likewise it runs once for each word line that the host fills instead of behind each command: the copies that
-//! are owed come together, and their reads overlap on the dies; writes behind them wait for the flash core.
+//! are owed come together, and their reads overlap on the dies; writes behind them wait for the flash core. The
+//! duty limit counts the first pages of all commands of a word line together then, not of each.
 //! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
 //! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md.
 
