@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import statistics
 import zlib
 from dataclasses import replace
 from pathlib import Path
@@ -89,7 +90,11 @@ def test_a_wrong_content_size_or_end_is_named(tmp_path: Path, line: str, says: s
 
 
 def test_fio_writes_what_the_content_says(file: Path) -> None:
-    """Zeros are zeros; of partly compressible data zlib leaves that much less of every 4 KiB."""
+    """Zeros are zeros; of partly compressible data zlib leaves that much less of every 4 KiB.
+
+    fio makes random data by multiplying a random seed of 64 bits. A seed that ends in zero bits
+    keeps them: with one byte of zeros, as one in thirty has, a half becomes 0.49, with three 0.39.
+    """
     extents = [("zero", 0), ("half", 1), ("random", 2)]
     contents = {"zero": 100, "half": 50, "random": 0}
     phases = [
@@ -98,7 +103,8 @@ def test_fio_writes_what_the_content_says(file: Path) -> None:
             load(
                 pattern="sequential",
                 block_bytes=65_536,
-                duration_s=2,  # a busy disk needs it to write the span once
+                duration_s=60,
+                until_written_percent=2,  # of the capacity: the span, more than once
                 span_bytes=4 * MIB,
                 span_start_percent=25.0 * place,
                 span_percent=25,
@@ -117,8 +123,10 @@ def test_fio_writes_what_the_content_says(file: Path) -> None:
             pages = [data[at : at + 4096] for at in range(0, len(data), 4096)]
             left[name] = [len(zlib.compress(page, 1)) / 4096 for page in pages[::16]]
     assert max(left["zero"]) < 0.02
-    assert min(left["half"]) > 0.47 and max(left["half"]) < 0.55, "in every single page"
-    assert min(left["random"]) > 0.88, "large writes reuse their buffers, stamped anew"
+    assert min(left["half"]) > 0.38 and max(left["half"]) < 0.55, "in every single page"
+    assert 0.48 < statistics.median(left["half"]) < 0.53
+    assert min(left["random"]) > 0.7, "large writes reuse their buffers, stamped anew"
+    assert statistics.median(left["random"]) > 0.88
 
 
 def test_fio_fills_with_a_content_and_draws_sizes(file: Path) -> None:

@@ -684,10 +684,16 @@ def test_a_file_that_was_moved_in_mid_review_is_not_written(tmp_path: Path) -> N
         assert digest(moved) == before
 
 
-def test_a_file_without_enough_space_below_it_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_enough_space_below_it_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the space is not taken to find out: others who write there would be told "disk full"."""
     free = shutil.disk_usage(tmp_path).free
+    taken = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda *given: taken.append(given))
     with pytest.raises(EnvironmentProblem, match="cannot be made"):
         target_device.create(str(tmp_path / "huge.img"), free + 2**40)
+    assert not taken
     assert not contents.is_own(str(tmp_path / "huge.img"), os.stat(tmp_path))
 
 

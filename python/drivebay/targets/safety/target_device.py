@@ -11,6 +11,7 @@ Leaves out: what is done with them (fio_steps).
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shlex
@@ -93,7 +94,8 @@ def create(path: str, size_bytes: int) -> None:
     UserError
         If there is something at the path.
     EnvironmentProblem
-        If it cannot be made.
+        If it cannot be made. Too little space is found out beforehand: an attempt would take all
+        that the file system has, if only for a moment, from whoever else writes to it.
     """
     try:
         with open(path, "ab") as file:
@@ -101,6 +103,9 @@ def create(path: str, size_bytes: int) -> None:
                 raise UserError(
                     f"--size: {path} is there already", "leave out --size, or name a new file"
                 )
+            below = os.fstatvfs(file.fileno())
+            if size_bytes > below.f_bavail * below.f_frsize:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             try:
                 os.posix_fallocate(file.fileno(), 0, size_bytes)
             except OSError:
