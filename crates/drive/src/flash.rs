@@ -513,7 +513,8 @@ impl Flash {
         if self.errors.is_some() {
             // A flash page has at most 16 pages. The parts one by one: who adds them up is not to
             // wait for memory where no errors are modelled.
-            let (done, [die, array, channel], _) = self.retry(ppa, (1 << len) - 1, done, parts);
+            let (done, [die, array, channel], _) =
+                self.retry(ppa, (1 << len) - 1, done, parts, true);
             return PageRead { done, parts: [die, array, channel], decoded: true };
         }
         PageRead { done, parts, decoded: false }

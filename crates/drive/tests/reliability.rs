@@ -469,3 +469,26 @@ fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
         assert!(!device.submit(now, page(Op::Read, lpn)).expect("room").media_error);
     }
 }
+
+/// Copies' reads, retries among them, suspend programs without that cost; the host's do not.
+#[test]
+fn retries_of_copies_do_not_make_programs_restart() {
+    let profile = small()
+        .set("reliability.fresh_rber", 8e-3)
+        .set("reliability.retries_max", 3)
+        .set("reliability.retry_gain", 0.9);
+    let last = |resumed: &str, reads: bool| {
+        let mut device = written(&profile.clone().with("nand.resumed_program", resumed));
+        let mut rng = Rng::new(7);
+        let ios = (0..3 * PAGES).map(|i| {
+            let op = if reads && i % 4 == 0 { Op::Read } else { Op::Write };
+            page(op, rng.below(PAGES))
+        });
+        let end = one_by_one(&mut device, ios);
+        let counters = device.counters();
+        assert!(counters.copied_pages > PAGES && counters.reliability.retried_reads > PAGES / 10);
+        end
+    };
+    assert_eq!(last("goes-on", false), last("restarts", false));
+    assert!(last("goes-on", true) < last("restarts", true), "the host's do");
+}

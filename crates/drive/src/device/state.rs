@@ -89,6 +89,7 @@ impl Device {
         self.link.check()?;
         self.controller.check()?;
         self.flash.check(self.controller.work().1)?;
+        self.gc.check()?;
         self.in_place.iter().try_for_each(|media| media.check())?;
         let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")?;

@@ -8,7 +8,8 @@ use crate::reliability::{Erased, Reliability};
 use crate::superblock::Source;
 
 impl Flash {
-    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as it takes.
+    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as it takes; whether
+    /// that is `for_host`.
     ///
     /// Returns when they are good, or given up; the waits with the retries' added; and which are lost.
     #[inline(never)]
@@ -18,6 +19,7 @@ impl Flash {
         which: u32,
         from: Nanos,
         mut parts: ReadParts,
+        for_host: bool,
     ) -> (Nanos, ReadParts, u32) {
         let index = self.ftl.locate(ppa).0;
         // One bit per cell leaves margin enough: no errors there, and no disturbance worth counting.
@@ -36,7 +38,7 @@ impl Flash {
             // Copies made while idle were read before the command that has come now.
             let floor = self.now.min(from);
             let ReadTimes { begin, sensed, done } =
-                self.nand.read_in(floor, clock, page, bytes, retry_read, true);
+                self.nand.read_in(floor, clock, page, bytes, retry_read, for_host);
             let waits = [begin.since(clock), sensed.since(begin), done.since(sensed)];
             parts = std::array::from_fn(|i| parts[i].after(waits[i]));
             clock = done;
@@ -57,7 +59,7 @@ impl Flash {
     /// are of nothing.
     pub(super) fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.media_error;
-        let (done, _, mut lost) = self.retry(source.first, source.valid, from, NO_WAIT);
+        let (done, _, mut lost) = self.retry(source.first, source.valid, from, NO_WAIT, false);
         self.media_error = of_command;
         while lost != 0 {
             let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;

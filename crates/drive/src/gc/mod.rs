@@ -13,7 +13,7 @@ use crate::controller::Controller;
 use crate::events::Trigger;
 use crate::flash::Flash;
 use crate::io::DeviceError;
-use crate::persist::persist;
+use crate::persist::{StateError, persist};
 use crate::spec::{Idle, Spec};
 use crate::superblock::Source;
 use pacing::Pacing;
@@ -49,6 +49,11 @@ impl Gc {
     /// Forgets what is under way, as after a power cut.
     pub fn restart(&mut self, spec: &Spec) {
         *self = Gc { copied_pages: self.copied_pages, ..Gc::new(spec) };
+    }
+
+    /// Whether what it has overdrawn can be.
+    pub fn check(&self) -> Result<(), StateError> {
+        self.pacing.check()
     }
 
     /// Pages copied so far, by folding as well.

@@ -17,7 +17,7 @@
 
 use drivebay_units::Nanos;
 
-use crate::persist::persist;
+use crate::persist::{StateError, TIME_MAX, ensure, persist};
 use crate::policy_plugin::Pace;
 use crate::spec::{PAGES_MAX, PacingSpec};
 
@@ -62,6 +62,14 @@ persist!(Pacing: time, owed, pending; given: spec);
 impl Pacing {
     pub fn new(spec: PacingSpec) -> Pacing {
         Pacing { spec, time: 0, owed: 0, pending: 0 }
+    }
+
+    /// What is overdrawn is no more than a command can be answerable for; pages wait only where it runs behind several.
+    pub fn check(&self) -> Result<(), StateError> {
+        let time = self.time <= 0 && self.time.unsigned_abs() <= TIME_MAX;
+        let owed = self.owed <= 0 && self.owed.unsigned_abs() <= TIME_MAX;
+        let pending = self.pending == 0 || self.pending < self.spec.every_pages;
+        ensure(time && owed && pending, "garbage collection's pace")
     }
 
     /// Whether garbage collection runs at this much free space.
@@ -114,6 +122,24 @@ mod tests {
         pacing.spec.every_pages = 48;
         let due = [40, 7, 3, 47, 1, 200].map(|pages| pacing.due(pages));
         assert_eq!(due, [None, None, Some(50), None, Some(48), Some(200)]);
+    }
+
+    #[test]
+    fn what_no_command_can_have_overdrawn_is_no_state() {
+        let mut pacing = Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, 1));
+        assert!(pacing.check().is_ok());
+        pacing.spec.every_pages = 48;
+        for (time, owed, pending, fine) in [
+            (-5, -7, 47, true),
+            (1, 0, 0, false),
+            (0, 1, 0, false),
+            (0, 0, 48, false),
+            (i64::MIN, 0, 0, false),
+            (0, i64::MIN, 0, false),
+        ] {
+            (pacing.time, pacing.owed, pacing.pending) = (time, owed, pending);
+            assert_eq!(pacing.check().is_ok(), fine, "{time} {owed} {pending}");
+        }
     }
 
     #[test]

@@ -9,8 +9,7 @@
 //! that does not keep the step begins at the lowest. Its word line is programmed at once then, so that what was done of the
 //! pages before is done anew as well. guess: which firmware does that; no maker has published its own.
 //! One that restarted too often is finished first. Not modelled: that an erase is, and what going on costs otherwise.
-//! Reads of copies suspend without that cost: firmware can have them wait. Left out: their retries, which count as the
-//! host's reads.
+//! Reads of copies suspend without that cost: firmware can have them wait.
 
 use drivebay_units::Nanos;
 

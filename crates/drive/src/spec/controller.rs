@@ -1,8 +1,8 @@
 //! What the controller's cores and its write path cost.
 
-use super::flash::Geometry;
 use drivebay_units::Nanos;
 
+use super::flash::Geometry;
 use super::key::{Number, SpecError};
 use super::schema::{RawHalfDuplex, RawSpec};
 
