@@ -27,6 +27,8 @@ const FOLLOWS: u64 = 64;
 const PACED_64: u32 = 16;
 /// Fuller than so many 64ths it holds writes up by itself, and the pace begins with that of the flash.
 const FULL_64: u32 = 56;
+/// Emptier than so many 64ths it presses no more. guess: an eighth; the pace holds it half full.
+const EMPTY_64: u32 = 8;
 /// Longer gaps between writes are pauses of the host. guess: some times a program.
 const PAUSE: Nanos = Nanos(10_000_000);
 /// Longest interval for a page: a second.
@@ -50,9 +52,11 @@ pub struct Admission {
     taken_64: u32,
     /// Picoseconds for each page at half; zero until the buffer was full.
     page_ps: u64,
+    /// The buffer was full, and has not been near empty since.
+    pressed: bool,
 }
 
-persist!(Admission: due, open_at, before, let_in_at, looked, since_look, taken_64, page_ps; given: spec);
+persist!(Admission: due, open_at, before, let_in_at, looked, since_look, taken_64, page_ps, pressed; given: spec);
 
 impl Admission {
     /// Nothing let in yet.
@@ -67,6 +71,7 @@ impl Admission {
             since_look: Nanos::ZERO,
             taken_64: 0,
             page_ps: 0,
+            pressed: false,
         }
     }
 
@@ -83,6 +88,11 @@ impl Admission {
         self.open_at
     }
 
+    /// Whether the buffer was full and has not been near empty since, as far as was looked.
+    pub fn is_pressed(&self) -> bool {
+        self.pressed
+    }
+
     /// Whether a write after which the host has written so many pages is one to look at the buffer at.
     pub fn looks(&self, written: u64) -> bool {
         self.spec.look_pages.is_some_and(|pages| written - self.looked >= pages)
@@ -96,6 +106,7 @@ impl Admission {
             before if before == 0 || taken_64 < PACED_64 => before,
             before => before + page_ps / FOLLOWS - before / FOLLOWS,
         };
+        self.pressed = taken_64 >= FULL_64 || self.pressed && taken_64 >= EMPTY_64;
         (self.looked, self.since_look, self.taken_64) = (written, Nanos::ZERO, taken_64);
     }
 
@@ -152,6 +163,16 @@ mod tests {
     #[test]
     fn a_few_come_together_and_are_made_up_for() {
         assert_eq!(open_at(2, &[100, 100, 100, 114, 128]), [86, 100, 114, 128, 142]);
+    }
+
+    #[test]
+    fn a_full_buffer_presses_until_it_is_near_empty() {
+        let mut admission = Admission::new(AdmissionSpec { look_pages: Some(1), ..FREE });
+        let pressed = [16, 55, 56, 32, 8, 7, 8, 55, 64].map(|taken_64| {
+            admission.look(admission.looked + 1, taken_64);
+            admission.is_pressed()
+        });
+        assert_eq!(pressed, [false, false, true, true, true, false, false, false, true]);
     }
 
     #[test]

@@ -142,6 +142,11 @@ impl CommandQueue {
         self.arrange();
     }
 
+    /// See [`Admission::is_pressed`].
+    pub fn is_pressed(&self) -> bool {
+        self.admission.as_ref().is_some_and(|admission| admission.is_pressed())
+    }
+
     /// See [`Admission::looks`].
     pub fn looks(&self, written: u64) -> bool {
         self.admission.as_ref().is_some_and(|admission| admission.looks(written))

@@ -553,7 +553,7 @@ impl Device {
         let completion = self.serve_request(request)?;
         if is_write {
             let paced = self.gc.runs(&self.flash);
-            let room = self.flash.room_at();
+            let room = self.flash.room_at().max(self.gc.writes_from());
             if self.queue.looks(self.host_pages) {
                 self.queue.look(self.host_pages, self.flash.buffer_taken_64(at));
             }

@@ -346,6 +346,28 @@ impl Flash {
         copies
     }
 
+    /// Flash pages of copies that have taken a place in the buffer so far.
+    pub fn copies_taken(&self) -> u64 {
+        self.buffers[self.ftl.gc_stream()].taken()
+    }
+
+    /// When these flash pages of copies are programmed, by their number in their stream; those of a row that has only begun are
+    /// left out. Cost: 1 ring entry each.
+    pub fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
+        let stream = self.ftl.gc_stream();
+        let known = self.buffers[stream].known();
+        let mut last = Nanos::ZERO;
+        for page in pages.start.max(known.start)..pages.end.min(known.end) {
+            while self.buffers[stream].waits(page) && self.deferred.has_programs() {
+                self.program_next();
+            }
+            if !self.buffers[stream].waits(page) {
+                last = last.max(self.buffers[stream].end_of(page, &self.nand));
+            }
+        }
+        last
+    }
+
     /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's, whichever is more.
     /// Cost: 1 ring entry for each place.
     pub fn buffer_taken_64(&self, at: Nanos) -> u32 {

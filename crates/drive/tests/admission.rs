@@ -140,3 +140,52 @@ fn turns_of_a_half_duplex_path_are_enough() {
     let error = Spec::from_toml(&text).map(|_| ()).expect_err("two rules for one path").to_string();
     assert!(error.starts_with("controller.admission") && error.contains("hint: "), "{error}");
 }
+
+/// While the host leaves the buffer room, what collection owes is copied in rounds of a word line of all dies, for which a
+/// write waits as long as their programs take; the same is copied in the end, and with enough in the background nobody waits.
+#[test]
+fn collection_that_is_put_off_holds_writes_for_whole_rounds() {
+    const WRITES: u64 = 60_000;
+    let program = Nanos::micros(300);
+    let behind = admitted(0.0)
+        .with("controller.admission.pace", "balanced")
+        .set("nand.pages_per_block", 63)
+        .set("nand.program_us", vec![300.0; 3])
+        .with("gc.runs_behind", "word-lines");
+    let run = |profile: &Profile| {
+        let mut device = profile.device();
+        let mut rng = Rng::new(7);
+        let mut at = one_by_one(&mut device, (0..USER).map(|lpn| page(Op::Write, lpn)));
+        let mut long = Vec::new();
+        let mut copied = 0;
+        for i in 0..2 * WRITES {
+            if i == WRITES {
+                copied = device.counters().copied_pages;
+                long.clear();
+            }
+            at = at.after(Nanos::micros(500));
+            let done = device.submit(at, page(Op::Write, rng.below(USER))).expect("served").done;
+            if done.since(at) > program {
+                long.push(done.since(at).0);
+            }
+            at = at.max(done);
+        }
+        device.ftl().check_invariants();
+        (long, device.counters().copied_pages - copied)
+    };
+    let put_off = |rate: f64| run(&behind.clone().with("gc.background_pages_per_s", rate));
+    let (long, copied) = put_off(1.0);
+    let spec = behind.spec();
+    let round = spec.pacing.every_pages * u64::from(spec.geometry.dies());
+    let rounds = long.len() as f64;
+    let expected = copied as f64 / round as f64;
+    assert!((rounds / expected - 1.0).abs() < 0.1, "{rounds} for {expected}");
+    let mean = long.iter().sum::<u64>() / long.len() as u64;
+    assert!((3 * program.0..6 * program.0).contains(&mean), "a word line's programs: {mean} ns");
+    let (behind_word_lines, same) = run(&behind);
+    assert!(behind_word_lines.is_empty(), "{} long", behind_word_lines.len());
+    assert!((copied as f64 / same as f64 - 1.0).abs() < 0.02, "{copied} and {same}");
+    let (background, same) = put_off(1e6);
+    assert!(background.is_empty(), "{} long", background.len());
+    assert!((copied as f64 / same as f64 - 1.0).abs() < 0.02, "{copied} and {same}");
+}

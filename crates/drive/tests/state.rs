@@ -50,6 +50,8 @@ fn profiles() -> Vec<Profile> {
             .with("controller.admission.interval_us", 50.0)
             .with("controller.admission.together", 2)
             .with("controller.admission.pace", "balanced")
+            .with("gc.runs_behind", "word-lines")
+            .with("gc.background_pages_per_s", 5000.0)
             .with("nand.resumed_program", "restarts")
             .with("nand.suspend_mean_us", 15.0)
             .with("nand.erase_suspend_us", 200.0)

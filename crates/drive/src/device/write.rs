@@ -50,11 +50,12 @@ impl Device {
     /// Folding and garbage collection behind a command that wrote `pages`.
     #[inline(always)]
     fn follow_write(&mut self, pages: u64) -> Result<(), DeviceError> {
+        let pressed = self.queue.is_pressed();
         let (gc, flash, controller) = (&mut self.gc, &mut self.flash, &mut self.controller);
         if let Some(cache) = &mut self.slc_cache {
             cache.follow_write(pages, gc, flash, controller)?;
         }
-        gc.follow_write(pages, flash, controller)?;
+        gc.follow_write(pages, pressed, flash, controller)?;
         let programs = flash.write_journal(controller.flash_core().free_at());
         if programs > 0 {
             let cost = controller.costs().journal.times(programs);
@@ -268,7 +269,8 @@ impl Device {
                 }
             }
             self.host_4k += edges;
-            self.gc.follow_write(edges, &mut self.flash, &mut self.controller)?;
+            let pressed = self.queue.is_pressed();
+            self.gc.follow_write(edges, pressed, &mut self.flash, &mut self.controller)?;
         }
         self.controller.flash_core().close_command();
         Ok(clock)

@@ -5,6 +5,7 @@
 //! policy's (`ftl/victims.rs`). Copies use the flash core, dies, channels and the write buffer like any other
 //! work, so what they cost is what they occupy.
 
+mod background;
 mod pacing;
 
 use drivebay_units::Nanos;
@@ -14,14 +15,17 @@ use crate::events::Trigger;
 use crate::flash::Flash;
 use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
-use crate::spec::{Idle, Spec};
+use crate::spec::{Idle, PAGES_MAX, Spec};
 use crate::superblock::Source;
+use background::Background;
 use pacing::Pacing;
 
 /// Garbage collection's pace and progress.
 #[derive(Debug)]
 pub struct Gc {
     pacing: Pacing,
+    /// Where it is put off while the write buffer has room.
+    background: Option<Box<Background>>,
     idle: Option<Idle>,
     /// How long the flash core has no command until it works for itself; none if it never does.
     idle_after: Option<Nanos>,
@@ -32,12 +36,13 @@ pub struct Gc {
     copied_pages: u64,
 }
 
-persist!(Gc: pacing, data_ready, idle_since, copied_pages; given: idle, idle_after);
+persist!(Gc: pacing, background, data_ready, idle_since, copied_pages; given: idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
         Gc {
             pacing: Pacing::new(spec.pacing),
+            background: spec.background.map(|spec| Box::new(Background::new(spec))),
             idle: spec.idle,
             idle_after: spec.idle_after,
             data_ready: Nanos::ZERO,
@@ -53,7 +58,8 @@ impl Gc {
 
     /// Whether what it has overdrawn can be.
     pub fn check(&self) -> Result<(), StateError> {
-        self.pacing.check()
+        self.pacing.check()?;
+        self.background.iter().try_for_each(|background| background.check())
     }
 
     /// Pages copied so far, by folding as well.
@@ -61,7 +67,7 @@ impl Gc {
         self.copied_pages
     }
 
-    /// Runs behind a host command that wrote `pages`, if free space is low enough.
+    /// Runs behind a host command that wrote `pages`, if free space is low enough; `pressed`: the write buffer fills.
     ///
     /// # Errors
     /// [`DeviceError::Policy`].
@@ -69,16 +75,25 @@ impl Gc {
     pub fn follow_write(
         &mut self,
         pages: u64,
+        pressed: bool,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
         if self.pacing.starts_at(flash.ftl().free_pages())
             && let Some(pages) = self.pacing.due(pages)
         {
-            self.run(pages, flash, controller);
+            match self.background.take_if(|_| !pressed) {
+                Some(background) => self.put_off(background, pages, flash, controller),
+                None => self.run(pages, flash, controller),
+            }
             return flash.check_plugin();
         }
         Ok(())
+    }
+
+    /// Since when writes may be let in, as far as copies are concerned.
+    pub fn writes_from(&self) -> Nanos {
+        self.background.as_ref().map_or(Nanos::ZERO, |background| background.writes_from())
     }
 
     /// Whether free space is so low that it runs behind writes.
@@ -112,6 +127,38 @@ impl Gc {
         }
         self.pacing.settle(budget);
         controller.flash_core().gc(at.since(begin));
+    }
+
+    /// Owes what the host's pages take, and copies what is due in the background or in a round.
+    #[inline(never)]
+    fn put_off(
+        &mut self,
+        mut background: Box<Background>,
+        host_pages: u64,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) {
+        if !flash.is_read_only() {
+            let free = flash.ftl().free_pages();
+            let pages = (host_pages + flash.take_padding()).min(PAGES_MAX);
+            let pace = flash.ftl_mut().pace(pages, self.pacing.own(free));
+            let at = controller.flash_core().free_at();
+            background.owe((pages * pace.gain_256) << 8, at);
+            while background.copies_by(at) {
+                let before = self.copied_pages;
+                let Some((given, _)) = self.copy_next(at, flash, controller) else { break };
+                background.note_copies(self.copied_pages - before, given);
+            }
+            if let Some(pages) = background.round_due(flash.ftl().given_per_copy()) {
+                let (first, last) = (flash.copies_taken(), self.copied_pages + pages);
+                while self.copied_pages < last {
+                    let Some((given, _)) = self.copy_next(at, flash, controller) else { break };
+                    background.note_round_copy(given);
+                }
+                background.note_round(flash.copies_programmed_at(first..flash.copies_taken()));
+            }
+        }
+        self.background = Some(background);
     }
 
     /// Copies the victim's next flash page, not before `at`, as soon as the buffer has room: when flash is

@@ -45,6 +45,15 @@ pub struct PacingSpec {
     duty_below: u64,
 }
 
+/// Garbage collection in the background and in rounds.
+#[derive(Clone, Copy, Debug)]
+pub struct BackgroundSpec {
+    /// From one page copied in the background to the next.
+    pub interval: Nanos,
+    /// Pages of a round.
+    pub round_pages: u64,
+}
+
 /// Most pages that one command answers for: with so many no product of the pacing overflows.
 pub const PAGES_MAX: u64 = 1 << 19;
 
@@ -244,6 +253,25 @@ pub(super) fn check_pacing(
         c.duty_pages_max.as_ref().map_or(PAGES_MAX, |most| most.value),
     );
     Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), ..pacing })
+}
+
+/// Only where it runs behind word lines, and the write buffer is looked at.
+pub(super) fn check_background(
+    raw: &RawSpec,
+    geometry: &Geometry,
+    pacing: &PacingSpec,
+    looks: bool,
+) -> Result<Option<BackgroundSpec>, SpecError> {
+    let Some(rate) = &raw.gc().background_pages_per_s else { return Ok(None) };
+    if pacing.every_pages == 1 || !looks {
+        let allowed = "left out unless gc.runs_behind is \"word-lines\" and controller.admission.pace \"balanced\"";
+        let hint = "leave this out, or set those two";
+        return Err(SpecError::out("gc.background_pages_per_s", rate.value, allowed, hint));
+    }
+    Ok(Some(BackgroundSpec {
+        interval: Nanos((1e9 / rate.value).round() as u64),
+        round_pages: pacing.every_pages * u64::from(geometry.dies()),
+    }))
 }
 
 #[cfg(test)]

@@ -125,6 +125,7 @@ pub(super) fn filled_in(raw: &RawSpec) -> RawSpec {
         duty_growth: unused(1.0),
         duty_pages_max: None,
         runs_behind: None,
+        background_pages_per_s: None,
         reserve_superblocks: unused(1),
         idle: None,
     };

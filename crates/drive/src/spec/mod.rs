@@ -38,7 +38,7 @@ pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec};
 pub use family::whole_profile;
 pub use flash::{BufferRelease, Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
-pub use gc::{Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
+pub use gc::{BackgroundSpec, Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
 pub use identify::{Identify, PowerState};
@@ -99,6 +99,8 @@ pub struct Spec {
     pub reserve_superblocks: u32,
     /// Pacing of garbage collection.
     pub pacing: PacingSpec,
+    /// Garbage collection that is put off while the write buffer has room.
+    pub background: Option<BackgroundSpec>,
     /// Code from outside that takes decisions of the controller.
     pub plugin: Option<PluginSpec>,
     /// How wear is spread.
@@ -210,6 +212,9 @@ impl Spec {
         let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
         let pacing = gc::check_pacing(&raw, &geometry, nand.page_types)?;
         let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
+        let admission = controller::check_admission(&raw, &geometry, buffer_pages)?;
+        let looks = admission.as_ref().is_some_and(|admission| admission.look_pages.is_some());
+        let background = gc::check_background(&raw, &geometry, &pacing, looks)?;
         let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
         let (policy, idle_policy, shared_frontier) =
             gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
@@ -232,8 +237,9 @@ impl Spec {
             protocol,
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
-            admission: controller::check_admission(&raw, &geometry, buffer_pages)?,
+            admission,
             pacing,
+            background,
             plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,

@@ -391,6 +391,10 @@ sections! {
         /// When it runs beside writes: behind every command of them (`commands`), or each time that the host has filled a
         /// word line of all planes of a die (`word-lines`); behind commands if left out.
         runs_behind: Option<Word>,
+        /// Pages (mapping units) copied in the background in a second while the write buffer has room. What is owed beyond is
+        /// copied in rounds of a word line of all planes of every die, for which writes wait. Left out: nothing is put
+        /// off. Only with `runs_behind = "word-lines"` and a balanced pace of admission.
+        background_pages_per_s: Option<Number> = 1.0..=1e7,
         /// Free superblocks that only garbage collection in the foreground may use.
         reserve_superblocks: Whole = 1..=1 << 20,
         /// Garbage collection while nothing is asked of the drive; none if it is left out.
