@@ -244,6 +244,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (19, vec![46748, 48746, 47081, 47336, 48709, 49596, 48428])
+        (20, vec![46748, 48746, 47081, 47361, 48709, 49596, 48428])
     );
 }
