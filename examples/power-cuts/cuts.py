@@ -44,6 +44,10 @@ class Lost(Exception):
     """Something that was acknowledged is gone, or what is there is damaged."""
 
 
+class Failed(SystemExit):
+    """A command that failed; ends the script with its message."""
+
+
 class Program(ABC):
     """What runs on the drive: it commits records 1, 2, 3, ... and can count them."""
 
@@ -70,7 +74,7 @@ def command(*words: str | Path, check: bool = True) -> str:
         [str(word) for word in words], capture_output=True, text=True, check=False
     )
     if check and done.returncode != 0:
-        raise SystemExit(f"error: {words[0]}: {(done.stderr or done.stdout).strip()}")
+        raise Failed(f"error: {words[0]}: {(done.stderr or done.stdout).strip()}")
     return done.stdout.strip()
 
 
@@ -182,7 +186,10 @@ def unflushed_writes(file: Path) -> Iterator[None]:
                 block[:8] = rng.randbytes(8)
                 os.pwrite(fd, block, rng.randrange(SCRATCH_BYTES // 4096) * 4096)
 
-    fd = os.open(file, os.O_WRONLY | os.O_DIRECT)
+    try:
+        fd = os.open(file, os.O_WRONLY | os.O_DIRECT)
+    except OSError as problem:
+        raise Lost(f"the file system is damaged: {problem}") from None
     writer = threading.Thread(target=write, args=(fd,))
     writer.start()
     try:
@@ -207,8 +214,15 @@ def _rounds(program: Program, bay: Bay, cuts: int, seed: int) -> tuple[int, list
     acknowledged = 0
     taken: list[int] = []
     for number in range(cuts + MORE_CUTS + 1):
-        with bay.disk() as device, bay.mounted(device) as here:
-            found = program.count(here)
+        with bay.disk() as device, contextlib.ExitStack() as stack:
+            try:
+                here = stack.enter_context(bay.mounted(device))
+            except Failed as problem:
+                raise Lost(f"the file system does not mount: {problem}") from None
+            try:
+                found = program.count(here)
+            except OSError as problem:
+                raise Lost(f"the file system is damaged: {problem}") from None
             if found < acknowledged:
                 raise Lost(f"{acknowledged} records were acknowledged, {found} are there")
             if number >= cuts and (any(taken) or number == cuts + MORE_CUTS):
@@ -216,11 +230,16 @@ def _rounds(program: Program, bay: Bay, cuts: int, seed: int) -> tuple[int, list
             timer = threading.Timer(rng.uniform(0.01, 0.5), lambda: taken.append(bay.cut()))
             with unflushed_writes(here / "scratch"):
                 acknowledged = program.commit(here, found, timer.start)
+            if timer.ident is None:
+                raise Lost(f"nothing can be committed after record {found}")
             timer.join()
         if sys.stderr.isatty():
             print(f"\r{number + 1} cuts, {acknowledged} records", end="", file=sys.stderr)
     with bay.disk() as device:
-        command(*check, device)
+        try:
+            command(*check, device)
+        except Failed as problem:
+            raise Lost(f"the file system is damaged: {problem}") from None
     if not any(taken):
         raise SystemExit("error: no cut found anything to take; it has proved nothing")
     return acknowledged, taken
