@@ -32,7 +32,7 @@ optimised: ## the core for speed, by profile-guided optimisation, in place of th
 fidelity: setup ## leverage, leave-one-out errors and intervals of all published rows again: about an hour on two free cores; goes on if killed
 	@.venv/bin/python scripts/fidelity.py $(ARGS)
 
-catalog-results: setup ## full reviews of all catalog drives, to rank others among: about an hour; goes on if killed
+catalog-results: setup ## full reviews of catalog drives, to rank others among: about five minutes each; goes on if killed
 	@.venv/bin/python scripts/catalog_results.py $(ARGS)
 
 docs: ## the documentation site into site/; broken links fail (open site/index.html)

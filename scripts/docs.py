@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ TOP = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "python"))
 sys.path.insert(0, str(TOP / "scripts"))
 
-from docgen import cli, problems, profiles, python, schemas, tests, texts  # noqa: E402
+from docgen import cli, drives, problems, profiles, python, schemas, tests, texts  # noqa: E402
 from mkdocs.config.defaults import MkDocsConfig  # noqa: E402
 from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
@@ -27,7 +28,7 @@ from drivebay.analysis import fidelity  # noqa: E402
 
 BENCH = "bench"
 COMPUTED = ("fidelity.md", "sensitivity.md")
-GENERATORS = (cli, problems, profiles, python, schemas, tests, texts)
+GENERATORS = (cli, drives, problems, profiles, python, schemas, tests, texts)
 
 SHIM = "https://unpkg.com/iframe-worker/shim"
 _LOADED = re.compile(r'<(?:script|img|link|iframe)\b[^>]*?(?:src|href)="(https?:[^"]*)"')
@@ -44,7 +45,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         path for path in _pages if path.startswith("tests/") and path != "tests/index.md"
     )
     decisions = sorted(f"adr/{path.name}" for path in (TOP / "docs/adr").glob("[0-9]*.md"))
-    config.nav = _with_more(config.nav, {"tests/index.md": suites, "adr/index.md": decisions})
+    more = {
+        "tests/index.md": suites,
+        "adr/index.md": decisions,
+        drives.INDEX: drives.navigation(),
+    }
+    config.nav = _with_more(config.nav, more)
     return config
 
 
@@ -86,7 +92,7 @@ def on_post_build(*, config: MkDocsConfig) -> None:
             raise PluginError(f"{path.name} would load {found[1]} from the network")
 
 
-def _with_more(nav: Any, more: dict[str, list[str]]) -> Any:
+def _with_more(nav: Any, more: Mapping[str, Sequence[Any]]) -> Any:
     """The navigation with the pages that follow an index."""
     if isinstance(nav, dict):
         return {title: _with_more(below, more) for title, below in nav.items()}

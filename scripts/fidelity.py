@@ -34,7 +34,7 @@ from typing import Any
 
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
-from drivebay.lab.fidelity import fit, kept, pages
+from drivebay.lab.fidelity import fit, kept, pages, remarks
 from drivebay.lab.fidelity.derivatives import Bench, derivatives, whole_runs
 from drivebay.lab.fidelity.posterior import posterior
 from drivebay.lab.fidelity.refit import refits
@@ -49,9 +49,12 @@ RECORDED = TOP / "published" / "validation-run.json"
 def written(page: str, name: str, recorded: str, found: str) -> str:
     """The page `name` ("fidelity" or "sensitivity") with its generated parts."""
     validation, document = json.loads(recorded), json.loads(found)
+    rows = {row["id"]: row for row in validation["rows"]}
     parts = {
         "fidelity": [
             ("score", pages.score(validation, document)),
+            ("limits", remarks.limits_page(rows)),
+            ("contradictions", remarks.contradictions_page(rows)),
             ("modern", pages.modern(validation)),
             ("table", pages.rows(validation)),
         ],

@@ -1,5 +1,5 @@
 """The profile's reference page: what the core's own types say of each value, what the core allows,
-and what the catalog has, with its source.
+and what the catalog has, with its source. `drives.py` makes the pages of the drives themselves.
 
 The types are read from `crates/drive/src/spec/schema.rs`, whose form is narrow: sections of
 `name: Type = rule,` with doc comments. What is allowed is asked of the core: a value that cannot
@@ -9,7 +9,6 @@ be right is put in, and the core's refusal says what it must be.
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -70,44 +69,7 @@ This page is generated from the core's types. "Allowed" is what the core answers
 the example is the value of `{EXAMPLE}`, or of the first drive of the catalog that has one. A
 profile may also have `base = "NAME"`, a drive of the catalog from which it differs, and `without
 = ["section", ...]` for what it lacks of it."""
-    return {
-        "reference/profile.md": page("Profiles of drives", introduction, body),
-        "reference/drives.md": _catalog(),
-    }
-
-
-def _catalog() -> str:
-    """The page of the catalog's drives, their hardware, and how well their figures come out."""
-    recorded = json.loads((TOP / "published" / "validation-run.json").read_text(encoding="utf-8"))
-    scores = recorded["drives"] | recorded["unscored"]["drives"]
-    rows = []
-    for drive in map(catalog.load, catalog.names()):
-        known = drive.raw["drive"]
-        hardware = (plain(known[key]["value"]) for key in ("controller", "flash"))
-        score = _score(scores.get(drive.name))
-        rows.append(
-            (code(drive.name), drive.title, drive.interface, *hardware, score, drive.stand_in or "")
-        )
-    introduction = """
-The virtual drives, each with its own hardware. Of a *stand-in* too little is known: the last
-column says what is missing, and every page that shows the drive calls it one. Each number is in
-`drives/NAME.toml`, with its source. *Predicted* are published figures that the model was not told:
-how many, their median error without their row in the fit, and the share within bounds
-([how](../fidelity.md))."""
-    head = ("Name", "Drive", "Interface", "Controller", "Flash", "Predicted", "Stand-in, because")
-    return page("Drives of the catalog", introduction, table(head, rows))
-
-
-def _score(found: Mapping[str, Any] | None) -> str:
-    """
-    >>> _score({"n_predicted": 9, "median_abs_loo_error_pct": 1.52, "within_share": 0.667})
-    '9: 1.5 %, 67 %'
-    """
-    if not found or not found["n_predicted"]:
-        return "none"
-    median = found["median_abs_loo_error_pct"]
-    error = "" if median is None else f"{median:.1f} %, "
-    return f"{found['n_predicted']}: {error}{100 * found['within_share']:.0f} %"
+    return {"reference/profile.md": page("Profiles of drives", introduction, body)}
 
 
 def _structs() -> dict[str, tuple[str, list[Field]]]:

@@ -1,4 +1,5 @@
-//! Skewed offsets, in the words of fio's `random_distribution`: Zipf's law, and zones of the span.
+//! Skewed offsets, in the words of fio's `random_distribution`: Zipf's law, and zones of the span; and zones that are
+//! written in order.
 //!
 //! Zipf by rejection-inversion, whose cost does not depend on the number of blocks. Ranks are scattered
 //! over the span by a permutation, as a program's popular blocks are. Source: W. Hörmann, G. Derflinger,
@@ -6,6 +7,9 @@
 //! Which blocks are popular does not depend on the seed of a run: runs one after the other on the same span skew the same
 //! way, as a data set's popular records stay popular. The blocks of a zone may be scattered by such a permutation too,
 //! as in SSD-iq's `zones-shuffle` (Haas et al., VLDB 2025), which fio does not have.
+//! Open zones are what a log-structured store does on a drive without zones, and what SSD-iq's `zns` pattern does: each write goes to
+//! one of the open zones, drawn at random, behind what was written there last; a zone that is full is replaced by one drawn from all
+//! that are not open, which is trimmed as a whole before its first write.
 //! Left out: popularity that moves in time; fio's `pareto` and `normal`.
 
 use std::str::FromStr;
@@ -18,6 +22,8 @@ use crate::permutation::Permutation;
 const THETA_MAX: f64 = 5.0;
 /// Most zones of a span, as fio.
 const ZONES_MAX: usize = 64;
+/// Most zones that are written in order, as many as a drive of 64 TB has of a gigabyte.
+const ORDERED_ZONES_MAX: u32 = 1 << 16;
 
 /// How random offsets are drawn.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -35,6 +41,13 @@ pub enum Offsets {
     Zoned(Vec<Zone>),
     /// Such zones, with the blocks of each scattered over the whole span.
     ZonedScattered(Vec<Zone>),
+    /// The span is so many zones, of which so many are open; each is written in order, and trimmed before.
+    OpenZones {
+        /// Zones that are written at the same time, fewer than all.
+        open: u32,
+        /// Zones of the span.
+        zones: u32,
+    },
 }
 
 /// A part of the span.
@@ -46,8 +59,8 @@ pub struct Zone {
     pub size_percent: u32,
 }
 
-/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:..." or
-/// "zoned-scattered:ACCESS/SIZE:...".
+/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:...",
+/// "zoned-scattered:ACCESS/SIZE:..." or "open-zones:OPEN/ZONES".
 impl FromStr for Offsets {
     type Err = String;
 
@@ -71,12 +84,25 @@ impl FromStr for Offsets {
                     )
                 })
             }
+            ("open-zones", counts) => parse_open_zones(counts).ok_or_else(|| {
+                format!(
+                    "'{text}' is not allowed; must be open-zones:OPEN/ZONES, at least 1 open of more, at \
+                     most 65536, zones"
+                )
+            }),
             _ => Err(format!(
                 "'{text}' is not allowed; must be uniform, permutation, permutation-repeated, \
-                 zipf:THETA, zoned:ACCESS/SIZE:... or zoned-scattered:ACCESS/SIZE:..."
+                 zipf:THETA, zoned:ACCESS/SIZE:..., zoned-scattered:ACCESS/SIZE:... or open-zones:OPEN/ZONES"
             )),
         }
     }
+}
+
+fn parse_open_zones(text: &str) -> Option<Offsets> {
+    let (open, zones) = text.split_once('/')?;
+    let (open, zones) = (open.parse().ok()?, zones.parse().ok()?);
+    let sane = open >= 1 && open < zones && zones <= ORDERED_ZONES_MAX;
+    sane.then_some(Offsets::OpenZones { open, zones })
 }
 
 fn parse_zones(text: &str) -> Option<Vec<Zone>> {
@@ -205,6 +231,56 @@ impl Skew {
     }
 }
 
+/// Zones that are written in order.
+pub(crate) struct OpenZones {
+    /// Blocks of a zone.
+    blocks: u64,
+    zones: u64,
+    /// Each open zone, and the blocks of it that were written.
+    open: Vec<(u64, u64)>,
+}
+
+/// What a load with open zones asks for next, in blocks of the span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ZoneRequest {
+    Write { block: u64 },
+    Trim { first: u64, blocks: u64 },
+}
+
+impl OpenZones {
+    /// Of `blocks` blocks, those behind the last whole zone are not used. All are full at first.
+    pub(crate) fn new(open: u32, zones: u32, blocks: u64) -> OpenZones {
+        let of_a_zone = blocks / u64::from(zones);
+        let full = (u64::MAX, of_a_zone);
+        OpenZones { blocks: of_a_zone, zones: zones.into(), open: vec![full; open as usize] }
+    }
+
+    /// Cost: 1 draw, and once in a zone's blocks some more.
+    pub(crate) fn next(&mut self, rng: &mut Rng) -> ZoneRequest {
+        if let Some(trimmed) = self.open.iter_mut().find(|(_, written)| *written == NOT_BEGUN) {
+            trimmed.1 = 1;
+            return ZoneRequest::Write { block: trimmed.0 * self.blocks };
+        }
+        let place = rng.below(self.open.len() as u64) as usize;
+        let (zone, written) = self.open[place];
+        if written < self.blocks {
+            self.open[place].1 += 1;
+            return ZoneRequest::Write { block: zone * self.blocks + written };
+        }
+        let fresh = loop {
+            let drawn = rng.below(self.zones);
+            if self.open.iter().all(|&(open, _)| open != drawn) {
+                break drawn;
+            }
+        };
+        self.open[place] = (fresh, NOT_BEGUN);
+        ZoneRequest::Trim { first: fresh * self.blocks, blocks: self.blocks }
+    }
+}
+
+/// A zone that was trimmed and waits for its first write.
+const NOT_BEGUN: u64 = u64::MAX;
+
 fn bounds(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
     let (mut accesses, mut size) = (0, 0);
     let mut found = Vec::new();
@@ -298,6 +374,10 @@ mod tests {
             "zoned:100/0:0/100",
             "zoned:60/50:60/50",
             "zoned:-1/50:101/50",
+            "open-zones:",
+            "open-zones:0/4",
+            "open-zones:4/4",
+            "open-zones:1/65537",
             "pareto:0.2",
             "uniform:1",
             "",

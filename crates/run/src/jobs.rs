@@ -50,8 +50,7 @@ impl Job<'_> {
     /// Makes a request: what is asked, and the job's slot for it.
     fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
-        let bytes = u64::from(self.next.sectors) * SECTOR_BYTES;
-        run.bytes_left = run.bytes_left.saturating_sub(bytes);
+        run.bytes_left = run.bytes_left.saturating_sub(self.next.data_bytes());
         let slot = run.host.submit(at);
         run.host.slots.set(slot as usize, NEVER);
         run.request_made(self.next.op);

@@ -13,7 +13,7 @@ use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 use serde::Deserialize;
 
-use crate::distribution::{Offsets, Skew, zones_have_blocks};
+use crate::distribution::{Offsets, OpenZones, Skew, ZoneRequest, zones_have_blocks};
 use crate::permutation::Permutation;
 use crate::queue_slots::DEPTH_MAX;
 
@@ -59,7 +59,7 @@ pub struct Stable {
 pub struct Stop {
     /// After this much drive time.
     pub duration_s: Option<f64>,
-    /// After this many bytes have been asked for.
+    /// After requests to read or write this many bytes.
     pub bytes: Option<u64>,
     /// When the rate is stable.
     pub stable: Option<Stable>,
@@ -275,6 +275,19 @@ impl Workload {
             let allowed = "a block at least in every zone that is used";
             return refuse("offsets", format!("{zones:?}"), allowed);
         }
+        if let Offsets::OpenZones { open, zones } = self.offsets {
+            let zone = self.span_bytes / block / u64::from(zones) * block;
+            let plain = self.read_percent == 0.0
+                && self.trim_percent == 0.0
+                && largest == block
+                && self.pattern == Pattern::Random
+                && self.queues == 1;
+            if !plain || zone == 0 || zone / SECTOR_BYTES > u64::from(u32::MAX) {
+                let allowed =
+                    "a block to 2 TiB a zone, with random writes alone, of one size in one queue";
+                return refuse("offsets", format!("open-zones:{open}/{zones}"), allowed);
+            }
+        }
         let stop = &self.stop;
         if stop.duration_s.is_none() && stop.bytes.is_none() {
             return refuse("stop", "no end".to_owned(), "a duration_s or bytes");
@@ -378,6 +391,7 @@ enum Order {
     Permuted { pass: Permutation, orders: Option<Rng> },
     Sequential { shared: bool },
     Skewed(Skew),
+    OpenZones(OpenZones),
 }
 
 impl Order {
@@ -392,6 +406,9 @@ impl Order {
                 Order::Sequential { shared: workload.streams == Streams::Shared }
             }
             (Pattern::Random, Offsets::Uniform) => Order::Uniform,
+            (Pattern::Random, Offsets::OpenZones { open, zones }) => {
+                Order::OpenZones(OpenZones::new(*open, *zones, blocks))
+            }
             (Pattern::Random, offsets) => Order::Permuted {
                 pass: Permutation::new(blocks, &mut orders),
                 orders: (*offsets == Offsets::Permutation).then_some(orders),
@@ -511,6 +528,14 @@ impl Generator {
         let block = match &mut self.order {
             Order::Uniform => drawn,
             Order::Skewed(skew) => skew.draw(&mut self.rng),
+            Order::OpenZones(zones) => match zones.next(&mut self.rng) {
+                ZoneRequest::Write { block } => block,
+                ZoneRequest::Trim { first, blocks } => {
+                    let lba = self.start_lba + first * u64::from(self.block_sectors);
+                    let sectors = self.block_sectors * blocks as u32;
+                    return Io { op: Op::Trim, lba, sectors };
+                }
+            },
             Order::Sequential { shared } => {
                 let stream = usize::from(!*shared && op == Op::Write);
                 self.step(stream)
@@ -600,6 +625,38 @@ mod tests {
         let mut without = Generator::new(&plain, 1);
         let others = drawn.into_iter().filter(|io| io.op != Op::Flush);
         others.for_each(|io| assert_eq!(io, without.next_io()));
+    }
+
+    #[test]
+    fn open_zones_are_trimmed_and_then_written_in_order() {
+        const OPEN: usize = 3;
+        const ZONE: u64 = 100;
+        let offsets: Offsets = "open-zones:3/10".parse().expect("allowed");
+        let load = Workload { offsets, read_percent: 0.0, ..load(Pattern::Random) };
+        let mut generator = Generator::new(&load, 1);
+        let mut written = [ZONE; 10];
+        let (mut trims, mut turns) = ([0; 10], [0; 10]);
+        for _ in 0..40_000 {
+            let io = generator.next_io();
+            let block = (io.lba - 8) / 8;
+            let zone = (block / ZONE) as usize;
+            match io.op {
+                Op::Trim => {
+                    assert_eq!((block % ZONE, u64::from(io.sectors)), (0, ZONE * 8));
+                    assert_eq!(written[zone], ZONE, "a zone that is open is not drawn again");
+                    (written[zone], trims[zone]) = (0, trims[zone] + 1);
+                }
+                _ => {
+                    assert_eq!((io.op, block % ZONE), (Op::Write, written[zone]));
+                    (written[zone], turns[zone]) = (written[zone] + 1, turns[zone] + 1);
+                }
+            }
+            let open = written.iter().filter(|&&blocks| blocks < ZONE).count();
+            assert!(open <= OPEN, "{open}");
+        }
+        // 396 zones, each drawn as often as the others.
+        assert!(trims.iter().all(|&count| (25..=55).contains(&count)), "{trims:?}");
+        assert_eq!(turns.iter().sum::<u64>() + trims.iter().sum::<u64>(), 40_000);
     }
 
     #[test]

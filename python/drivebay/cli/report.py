@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
@@ -84,15 +84,15 @@ def write(
     import drivebay.report
     from drivebay import results
 
-    shipped = drivebay.report.competitors.load() if competitors else []
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        return _write_bench(list(folders), out, shipped, intervals=intervals)
+        return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     for folder in folders:
         if not results.load(folder).done:
             raise UserError(
                 f"{folder} has no finished test, so there is nothing to report",
                 f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
             )
+    shipped = drivebay.report.competitors.load() if competitors else []
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
     try:
@@ -104,11 +104,14 @@ def write(
         ) from None
 
 
-def _write_bench(
-    folders: list[Path], out: Path, shipped: list[dict[str, Any]], *, intervals: bool
-) -> Path:
+def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:
     import drivebay.report
+    from drivebay import results
     from drivebay.cli.progress import status
+
+    if len(folders) == 1:
+        results.load(folders[0])  # a bad one is refused before the competitors are read
+    shipped = drivebay.report.competitors.load() if competitors else []
 
     def left_out(problem: DrivebayError) -> None:
         """One bad folder among many does not keep the others from being shown."""

@@ -38,8 +38,10 @@ QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 
 OFFSETS = ("uniform", "permutation", "permutation-repeated")
 ZONED = ("zoned", "zoned-scattered")
+OPEN_ZONES = "open-zones"
 THETA_MAX = 5.0
 ZONES_MAX = 64
+ORDERED_ZONES_MAX = 65536
 
 
 def _offsets(text: str) -> str:
@@ -48,9 +50,12 @@ def _offsets(text: str) -> str:
         return text
     if kind in ZONED and _are_zones(rest):
         return text
+    if kind == OPEN_ZONES and _are_open_zones(rest):
+        return text
     allowed = (
-        f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5), or "
-        f"{' or '.join(f'{one}:ACCESS/SIZE:...' for one in ZONED)}"
+        f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5), "
+        f"{', '.join(f'{one}:ACCESS/SIZE:...' for one in ZONED)} or {OPEN_ZONES}:OPEN/ZONES "
+        f"(fewer open than zones, at most {ORDERED_ZONES_MAX})"
     )
     if kind in ZONED and colon:
         allowed = (
@@ -70,6 +75,13 @@ def _are_zones(text: str) -> bool:
     zones = [tuple(map(int, zone.split("/"))) for zone in text.split(":")]
     whole = all(sum(shares) == 100 for shares in zip(*zones, strict=True))
     return whole and len(zones) <= ZONES_MAX and all(size > 0 for _, size in zones)
+
+
+def _are_open_zones(text: str) -> bool:
+    if not re.fullmatch(r"\d{1,5}/\d{1,5}", text):
+        return False
+    few, zones = map(int, text.split("/"))
+    return 1 <= few < zones <= ORDERED_ZONES_MAX
 
 
 def shares_of(bssplit: str | None) -> list[tuple[int, int]]:
@@ -120,7 +132,10 @@ class Requests(Data):
     `random_generator=lfsr`. They are skewed by "zipf:THETA", the popular blocks scattered over the
     span, or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
     `random_distribution`, or by "zoned-scattered:80/20:20/80", the blocks of a zone scattered too,
-    as SSD-iq's; which ones are popular is the same in every load on the same span. Sequential
+    as SSD-iq's; which ones are popular is the same in every load on the same span. With
+    "open-zones:4/93" the span is 93 zones, of which four are written at a time, each in order: a
+    write goes to one of them at random, and a zone that is full is replaced by another at random,
+    which is trimmed before its first write. Sequential
     addresses begin at the span's start and wrap at its end; of a mixed load reads and writes are a
     stream "each", as fio has them, or one "shared" stream whose requests are reads or writes by
     chance, as Iometer has it. With `block_bytes_max` sizes are
@@ -157,7 +172,8 @@ class Requests(Data):
         uniform = (self.pattern, self.offsets) == ("random", "uniform")
         most = self.block_bytes_max
         differ = "bssplit" if self.bssplit else "block_bytes_max"
-        if (self.bssplit or most is not None) and (
+        differing = bool(self.bssplit) or most is not None
+        if differing and (
             self.pattern != "random" or "permutation" in self.offsets
         ):
             raise ValueError(f"'{differ}' needs pattern 'random' and no permutation")
@@ -167,6 +183,8 @@ class Requests(Data):
             raise ValueError(
                 f"the sizes of 'bssplit' must be multiples of block_bytes ({self.block_bytes})"
             )
+        if self.writes_zones and (self.read_percent or self.trim_percent or differing):
+            raise ValueError(f"'offsets' {OPEN_ZONES} are of writes alone, of one size")
         if self.rate_process != "linear" and self.rate_iops is None:
             raise ValueError("'rate_process' needs a 'rate_iops'")
         if self.thinktime_blocks != 1 and self.thinktime_us is None:
@@ -196,6 +214,11 @@ class Requests(Data):
         if self.queues > 1 and not uniform:
             raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
         return self
+
+    @property
+    def writes_zones(self) -> bool:
+        """Whether zones are written in order and trimmed before."""
+        return self.offsets.startswith(OPEN_ZONES)
 
     @property
     def largest_bytes(self) -> int:

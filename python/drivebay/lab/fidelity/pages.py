@@ -93,7 +93,8 @@ def modern(validation: Document) -> str:
         "",
     ]
     some = [row for row in validation["rows"] if not row["scored"]]
-    if without := sorted({row["drive"] for row in some if row["leverage"] is None}):
+    computed = {row["drive"] for row in some if row["leverage"] is not None}
+    if without := sorted({row["drive"] for row in some} - computed):
         out += [
             f"Of these no leverage was computed: {', '.join(without)}. Their rows count as they "
             "are, but for those that were read off or in view.",

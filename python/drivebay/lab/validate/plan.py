@@ -243,8 +243,8 @@ def _differs(test: Test, entry: Mapping[str, Any]) -> str:
 
 
 def _test(test: Test, entry: Mapping[str, Any]) -> Test:
-    """A suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth; loads
-    before them cut to `load_seconds`, traces to `scale`."""
+    """A suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth, with `queues`
+    in so many queues at most; loads before them cut to `load_seconds`, traces to `scale`."""
     phases = tuple(
         _cut(phase, entry)
         for phase in test.phases
@@ -269,6 +269,7 @@ def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:
         return Phase.model_validate({"label": phase.label, "replay": part})
     seconds = min(entry.get("seconds", phase.workload.duration_s), phase.workload.duration_s)
     load, label = {"duration_s": seconds}, phase.label
+    load["queues"] = min(entry.get("queues", phase.workload.queues), phase.workload.queues)
     if depth := entry.get("queue_depth"):
         load["queue_depth"], label = depth, f"qd{depth}"
     workload = phase.workload.model_copy(update=load)

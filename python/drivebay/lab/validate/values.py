@@ -20,7 +20,7 @@ class NotReached(Exception):
 
 
 def figure(runs: Runs, text: str) -> float:
-    """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
+    """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`, `power@PHASE`,
     `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE` (of
     phases that run together, their sum), each also of one direction of a mix (`p99_read@PHASE`,
     `iops_write@PHASE&PHASE`), `power` (W, mean of the first phase),
@@ -44,11 +44,11 @@ def figure(runs: Runs, text: str) -> float:
         phase = by_label[label]
         if kind == "rate":
             return phase.step.rate_mb_s
+        if kind == "power":
+            return _power_w(phase)
         return _latency_us(phase, kind, direction)
     if key == "power":
-        power = found.phases[0].step.power
-        assert power is not None, "a virtual drive reports its power"
-        return power.mean
+        return _power_w(found.phases[0])
     if key == "highest":
         return max(rates)
     if key == "mean":
@@ -64,6 +64,12 @@ def figure(runs: Runs, text: str) -> float:
     if value is None:
         raise NotReached(found.figures[key].note or "not measured")
     return value
+
+
+def _power_w(phase: PhaseFigures) -> float:
+    power = phase.step.power
+    assert power is not None, "a virtual drive reports its power"
+    return power.mean
 
 
 def _iops(phase: PhaseFigures, direction: str) -> float:

@@ -216,6 +216,12 @@ class FioTarget:
                     f"{self._target.given}: fio cannot mix trims with other requests",
                     "a trace with trims can be replayed: drivebay replay --trim",
                 )
+            if load.writes_zones:
+                raise UserError(
+                    f"test {test.id}: workload.offsets: '{load.offsets}' is not allowed on "
+                    f"{self._target.given}: fio trims no zones of a drive without zones",
+                    f"leave the test out: --skip {test.id}",
+                )
             # Measured with 3.33: at more depth through io_uring, and among reads, too many.
             if load.fsync and (load.read_percent or load.queue_depth > 1):
                 raise UserError(
