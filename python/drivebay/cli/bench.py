@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from drivebay.cli import options
+from drivebay.cli.options import argument
 from drivebay.cli.output import print_json, say, table
 from drivebay.common import units
 
 app = options.Verb()
 
 
-@app.command(epilog="\b\nExamples:\n  drivebay bench\n  drivebay bench --json > bench.json")
-def bench(as_json: options.Json = False) -> None:
+@app.command(
+    epilog="""\b
+Examples:
+  drivebay bench
+  drivebay bench --json > bench.json
+  drivebay bench 980-pro-1tb p41-plus-1tb    these beside the SM951"""
+)
+def bench(
+    drives: Annotated[
+        list[str] | None,
+        argument("DRIVE...", "Only random reads and writes of these drives, beside the SM951's."),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
     """Measure the speed of the simulation on this machine.
 
     One core, four workloads on a 512 GB drive, each in steady state, and random reads and writes of
     four drives of today: simulated I/Os per second, seconds, peak memory, and the write
     amplification reached.
     """
-    from drivebay.lab.bench import run_cases
+    from drivebay.lab.bench import run_cases, run_drives
 
-    cases = run_cases(lambda line: say(f"bench: {line}"))
+    def progress(line: str) -> None:
+        say(f"bench: {line}")
+
+    cases = run_drives(drives, progress) if drives else run_cases(progress)
     if as_json:
         print_json({"cases": cases})
         return
@@ -30,8 +48,10 @@ def bench(as_json: options.Json = False) -> None:
             f"{case['seconds']:.2f}",
             units.si_bytes(case["rss_bytes"]),
             "" if case["waf"] is None else f"{case['waf']:.3f}",
+            *([f"{case['of_reference']:.2f}"] if drives else []),
         )
         for case in cases
     ]
-    heads = ("case", "I/Os per second", "seconds", "peak memory", "write amplification")
-    table(heads, rows, right=(1, 2, 3, 4))
+    heads = ["case", "I/Os per second", "seconds", "peak memory", "write amplification"]
+    heads += ["of the SM951's rate"] if drives else []
+    table(heads, rows, right=range(1, len(heads)))

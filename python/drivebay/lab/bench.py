@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy  # noqa: F401  # here, as Ctrl-C while the core imports it would be a panic
@@ -16,7 +16,8 @@ import numpy  # noqa: F401  # here, as Ctrl-C while the core imports it would be
 from drivebay import _core
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
-from drivebay.definitions.scaling import scaled
+from drivebay.definitions.profiles import Profile
+from drivebay.definitions.scaling import scaled, with_capacity
 
 DRIVE = "sm951-ahci-512"
 SEED = 1
@@ -24,6 +25,8 @@ BLOCK_4K = 4096
 BLOCK_128K = 128 * 1024
 TODAY = {"980-pro-1tb": 1 / 16, "7450-pro-960": 1 / 16, "p5336-61440": 1 / 512, "p4800x-375": 1 / 8}
 """Drives of today, and how much of each: all fit 1 GB of memory."""
+CAPACITY = 32 * 10**9
+"""Of each drive that is compared with the SM951: the least of all their maps is not in the cache."""
 
 
 def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -59,15 +62,49 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
     drive.run(_load("random", 0, BLOCK_4K, capacity, seconds=3600), SEED)
     case("randwrite_4k_steady_512g", _load("random", 0, BLOCK_4K, capacity, seconds=1200))
     for name, share in TODAY.items():
-        profile = scaled(catalog.load(name), share)
-        drive.reset(profile.core, SEED)
-        capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
-        say(f"{name}, {share:g} of its flash: filled, and as much written at random")
-        drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
-        drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
-        case(f"randread_4k_qd32_{name}", _load("random", 100, BLOCK_4K, capacity, seconds=20))
-        writes = _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4)
-        case(f"randwrite_4k_steady_{name}", writes)
+        cases += _random_cases(name, scaled(catalog.load(name), share), drive, say)
+    return cases
+
+
+def run_drives(names: Sequence[str], say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """Random reads and writes of catalog drives, scaled to the same capacity, and of the SM951 first:
+    as `run_cases`, with `of_reference`, the rate over the SM951's in the same case and run.
+
+    Raises
+    ------
+    UserError
+        If the catalog has no such drive.
+    """
+    asked = [DRIVE, *(name for name in names if name != DRIVE)]
+    profiles = {name: with_capacity(catalog.load(name), CAPACITY) for name in asked}
+    drive = _core.VirtualDrive(profiles[DRIVE].core, SEED)
+    found: list[dict[str, Any]] = []
+    for name, profile in profiles.items():
+        cases = _random_cases(name, profile, drive, say)
+        reference = found[:2] or cases
+        found += [
+            {**one, "of_reference": one["ios_per_s"] / same["ios_per_s"]}
+            for one, same in zip(cases, reference, strict=True)
+        ]
+    return found
+
+
+def _random_cases(
+    name: str, profile: Profile, drive: _core.VirtualDrive, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
+    """Reads and then writes of 4 KiB on the drive filled and written once at random."""
+    drive.reset(profile.core, SEED)
+    capacity = profile.capacity_bytes // BLOCK_128K * BLOCK_128K
+    say(f"{name}, {capacity / 1e9:.0f} GB of it: filled, and as much written at random")
+    drive.run(_load("sequential", 0, BLOCK_128K, capacity, bytes_=capacity), SEED)
+    drive.run(_load("random", 0, BLOCK_4K, capacity, bytes_=capacity), SEED)
+    cases = []
+    for case, workload in (
+        (f"randread_4k_qd32_{name}", _load("random", 100, BLOCK_4K, capacity, seconds=20)),
+        (f"randwrite_4k_steady_{name}", _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4)),
+    ):
+        say(case)
+        cases.append(_timed(case, drive, workload))
     return cases
 
 

@@ -93,7 +93,7 @@ def _latency_us(phase: PhaseFigures, kind: str, direction: str) -> float:
 def leaf(profile: Profile, dotted: str) -> Any:
     """A value of the profile at "power.device.0.power_mw", or one that follows from several:
     `capacity_gb`, `interface`, `die_gbit`, `slc_cache_gb`, `spare_percent`, `link_mb_per_s`,
-    `link_efficiency`."""
+    `link_efficiency`, `transfer_max_kib`."""
     if dotted in DERIVED:
         return DERIVED[dotted](profile)
     node: Any = profile.raw
@@ -152,6 +152,7 @@ DERIVED: dict[str, Callable[[Profile], Any]] = {
     "interface": lambda profile: profile.interface,
     "die_gbit": _die_gbit,
     "slc_cache_gb": _slc_cache_gb,
+    "transfer_max_kib": lambda p: 4 * 2 ** leaf(p, "identify.transfer_max_log2"),
     "spare_percent": _spare_percent,
     "link_mb_per_s": lambda p: 1e3 * 8.0 * 4 / 8 * _efficiency(p) / 100,
     "link_efficiency": _efficiency,
