@@ -29,6 +29,8 @@ import os
 import shutil
 import sys
 import time
+from collections.abc import Container
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,9 +151,14 @@ def main() -> None:
     modern = asked.modern
     plan = load_plan().only_scored(not modern)
 
-    def bench_of(drives: list[str]) -> Bench:
+    def bench_of(drives: list[str], rows: Container[str] | None = None) -> Bench:
+        """Of these drives, or all, and of these rows, or all of them."""
         folder = evaluations(fidelity.model_fingerprint(), modern=modern)
-        return Bench(plan.of_drives(drives), folder, say, rows_only=modern)
+        some = plan.of_drives(drives)
+        if rows is not None:
+            known = (row for row in some.rows if row.not_covered or row.published.id in rows)
+            some = replace(some, rows=tuple(known))
+        return Bench(some, folder, say, rows_only=modern)
 
     then = fidelity.kept_modern()
     bench = bench_of(then["drives"] if modern and asked.unchanged else asked.drive)
@@ -166,7 +173,8 @@ def main() -> None:
         found = derivatives(bench)
     if modern and (asked.again or (asked.drive and not asked.fit)):
         then = then if asked.again else kept.joined(then, kept.modern_derivatives(bench, found))
-        bench = bench_of(then["drives"])
+        # A row that is newer than its drive's derivatives counts as it is.
+        bench = bench_of(then["drives"], then["derivatives"])
         found = kept.kept_derivatives(bench, then, whole_runs(bench))
     problem, chosen = kept.problem_of(bench, found)
     if asked.fit:
