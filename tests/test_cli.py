@@ -24,6 +24,7 @@ from drivebay.cli.app import PANELS, app
 from drivebay.cli.entry import run as cli_run
 from drivebay.cli.progress import ReviewProgress
 from drivebay.definitions import profiles
+from drivebay.definitions.template import DEFAULTS, QUESTIONS, template
 from drivebay.review import Plan, Planned
 
 HERE = Path(__file__).parent
@@ -144,9 +145,59 @@ def test_a_new_profile_asks_its_questions_and_takes_no_files_place(tmp_path: Pat
     must_fail(run("new-drive", "Mine", cwd=tmp_path), 2, "lower-case letters")
     assert path.read_text() == written and list(tmp_path.iterdir()) == [path]
     assert profiles.load(path).stand_in
-    answered = written.replace("# nand.read_us = { value = 32, ", "nand.read_us = { value = 40, ")
+    answered = re.sub(r"# (nand\.read_us = \{ value = )[\d.]+", r"\g<1>40", written)
     path.write_text(answered.replace('source = ""', 'source = "guess: a test"'))
     assert profiles.load(path).raw["nand"]["read_us"]["value"] == 40
+
+
+ASKED = {
+    "pm9a3-960": "write_buffer.power_loss_protection controller.admission.interval_us "
+    "host_interface.commands_max host_interface.commands_batch controller.mapping_unit_kib "
+    "nand.suspend_mean_us nand.erase_suspend_us nand.read_planes",
+    "samsung-980-1tb": "map_cache.host_buffer_mib slc_cache.fold_after_ms slc_cache.static_mb "
+    "slc_cache.keep_mb slc_cache.read_us [[power.device]] power.link_awake_mw nand.suspend_us",
+    "970-evo-plus-1tb": "read_ahead.window_kib slc_cache.read_us [[power.link]]",
+}
+
+
+@pytest.mark.parametrize("base", sorted(ASKED))
+def test_a_new_profile_asks_what_its_base_has(base: str) -> None:
+    text = template("mine", profiles.load(base))
+    assert [word for word in ASKED[base].split() if word not in text] == []
+    of_servers = ("power_loss", "admission", "commands_max", "mapping_unit")
+    of_clients = ("slc_cache", "[[power.device]]", "power.link_awake_mw")
+    server = base == "pm9a3-960"
+    assert [word in text for word in of_servers] == [server] * len(of_servers)
+    assert [word in text for word in of_clients] == [not server] * len(of_clients)
+
+
+@pytest.mark.parametrize("base", profiles.names())
+def test_questions_that_are_answered_with_the_bases_values_change_nothing(
+    tmp_path: Path, base: str
+) -> None:
+    lines = template("mine", profiles.load(base)).splitlines()
+    asked = [line.removeprefix("# ") for line in lines if line.endswith('source = "" }')]
+    given = [line for line in lines if not line.startswith("#")]
+    path = tmp_path / "mine.toml"
+    path.write_text("\n".join([*given, *asked]).replace('source = ""', 'source = "guess: a test"'))
+    before, after = profiles.load(base).raw, profiles.load(path).raw
+    for key in (line.partition(" = ")[0] for line in asked):
+        default = DEFAULTS.get(key, (None, ""))[0]
+        assert value_of(after, key) == value_of(before, key, default), key
+
+
+def value_of(profile: Any, key: str, default: Any = None) -> Any:
+    """The value of a dotted key."""
+    for part in key.split("."):
+        profile = profile.get(part, {})
+    return profile.get("value", default)
+
+
+def test_no_question_is_asked_twice_or_of_no_drive() -> None:
+    keys = [key for _, several in QUESTIONS for key in several]
+    assert len(set(keys)) == len(keys)
+    texts = "\n".join(template("mine", profiles.load(name)) for name in profiles.names())
+    assert [key for key in keys if f"# {key} = " not in texts and f"[[{key}]]" not in texts] == []
 
 
 def help_pages() -> list[tuple[str, ...]]:

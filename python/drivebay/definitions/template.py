@@ -2,7 +2,8 @@
 
 Each question is a comment with the values of the base that its answer sets, so that a line is
 uncommented and changed once its figure is known. What has no answer stays the base's, and the drive
-a stand-in. Left out: what a base does not have is not asked for.
+a stand-in. What a base does not have is not asked for: like a drive for servers, questions are of
+power-loss protection and admission, like a client drive of its SLC cache and its power states.
 """
 
 from __future__ import annotations
@@ -20,15 +21,36 @@ QUESTIONS = (
         ("nand.channels", "nand.dies_per_channel", "nand.planes", "nand.blocks_per_plane",
          "nand.pages_per_block", "nand.page_kib"),
     ),
+    ("Data sheet: power-loss protection", ("write_buffer.power_loss_protection",)),
+    (
+        "Data sheet: mapping unit (indirection unit), below which random writes are slower",
+        ("controller.mapping_unit_kib",),
+    ),
     ("Rating: sequential read", ("controller.read_path_mb_per_s", "nand.channel_mb_per_s")),
+    (
+        "Sequential reads at queue depth 1, by size of request",
+        ("read_ahead.window_kib", "read_ahead.streams"),
+    ),
     (
         "Rating: sequential write; of smaller models, whose dies are the limit, the program time",
         ("controller.write_path_mb_per_s", "nand.program_us"),
     ),
     ("4 KiB random reads at queue depth 1, full", ("nand.read_us", "nand.read_by_type_us")),
     (
+        "Data sheet: 4 KiB random reads at queue depth 1 of a fresh drive, which are of its cache",
+        ("slc_cache.read_us",),
+    ),
+    (
         "4 KiB random reads at the deepest queue, on a full drive and on an erased one",
         ("controller.read_command_us", "controller.read_page_us", "controller.host_core_us"),
+    ),
+    (
+        "Data sheet of the flash: whether the planes of a die are read independently of each other",
+        ("nand.read_planes",),
+    ),
+    (
+        "4 KiB random reads by the size of the span, with and without a host memory buffer (HMB)",
+        ("map_cache.sram_kib", "map_cache.host_buffer_mib", "map_cache.host_buffer_us"),
     ),
     (
         "4 KiB random writes to an erased drive",
@@ -36,20 +58,51 @@ QUESTIONS = (
     ),
     (
         "The whole drive written in one go: where the rate falls, and to what",
-        ("slc_cache.static_mb", "slc_cache.dynamic_mb", "slc_cache.program_us",
-         "slc_cache.when_full", "slc_cache.fold_ratio"),
+        ("slc_cache.dynamic_mb", "slc_cache.program_us", "slc_cache.when_full",
+         "slc_cache.fold_ratio"),
+    ),
+    (
+        "Size of the cache by fill: what a full drive has left, and where it begins to shrink",
+        ("slc_cache.static_mb", "slc_cache.keep_mb"),
+    ),
+    (
+        "Writes after lengths of idle time: how soon the cache is free again",
+        ("slc_cache.fold_after_ms",),
     ),
     (
         "An hour of random writes: length of the burst, rate at the end, and with a quarter unused",
         ("gc.threshold_mb", "gc.copy_extent_us", "gc.copy_page_us", "gc.duty_limit_us"),
     ),
     (
+        "Rating: steady random writes; write latency at fixed rates up to it",
+        ("controller.admission.interval_us", "controller.admission.together",
+         "controller.admission.pace", "gc.background_pages_per_s"),
+    ),
+    (
+        "Latency of reads and writes at saturation, by the number of commands outstanding",
+        ("host_interface.commands_max", "host_interface.commands_batch"),
+    ),
+    (
+        "Percentiles of read latency under a fixed load of writes",
+        ("nand.suspend_us", "nand.suspend_mean_us", "nand.erase_suspend_us"),
+    ),
+    (
         "Power: idle, asleep, sequential read and write",
         ("energy.idle_mw", "energy.active_mw", "energy.program_4k_uj", "energy.read_page_uj"),
+    ),
+    (
+        "Data sheet: power states, with latencies and power; the first read after lengths of idle "
+        "time tells when each is entered",
+        ("power.device", "power.link", "power.link_awake_mw"),
     ),
     ("How long it writes before it throttles, and its rate then", ("thermal.throttle",)),
 )  # fmt: skip
 """What is asked, and the values that the answer sets."""
+DEFAULTS: dict[str, tuple[Any, str]] = {
+    "controller.mapping_unit_kib": (4, "write_buffer.power_loss_protection"),
+    "nand.read_planes": ("together", "gc"),
+}
+"""What a base means that does not have the value, and what it must have for it to be asked."""
 
 
 def template(name: str, base: Profile) -> str:
@@ -75,13 +128,22 @@ def template(name: str, base: Profile) -> str:
 
 
 def _lines(raw: Any, path: str) -> Iterator[str]:
-    found = raw
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
+    found = _at(raw, path)
+    if found is None and path in DEFAULTS:
+        value, needs = DEFAULTS[path]
+        found = None if _at(raw, needs) is None else {"value": value}
     for leaf in found if isinstance(found, list) else [found]:
         if isinstance(leaf, dict) and "value" in leaf:
             more = f", range = {json.dumps(leaf['range'])}" if "range" in leaf else ""
             yield f'# {path} = {{ value = {json.dumps(leaf["value"])}{more}, source = "" }}'
         elif isinstance(leaf, dict):
-            inner = ", ".join(f"{key} = {json.dumps(one['value'])}" for key, one in leaf.items())
+            values = {k: one["value"] if isinstance(one, dict) else one for k, one in leaf.items()}
+            inner = ", ".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
             yield f"# a [[{path}]] of the base: {inner}"
+
+
+def _at(raw: Any, path: str) -> Any:
+    found = raw
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, dict) else None
+    return found
