@@ -81,12 +81,6 @@ def loads(test: Test, phases: Phases) -> Measured:
     return Measured(test, phases, by_key([*scores, *rows]), tuple(main))
 
 
-def idle(test: Test, phases: Phases) -> Measured:
-    """Of a load that leaves the drive alone for most of the time: power, and the way out of
-    sleep."""
-    return Measured(test, phases, by_key(of_each(phases)), ("power_mean", "latency_mean"))
-
-
 def _counted(
     key: str, label: str, value: float | None, unit: str, n: int, note: str = "", of: str = "phases"
 ) -> Figure:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from drivebay.analysis import cache as caches
 from drivebay.analysis import consistency as consistencies
+from drivebay.analysis import idle as idles
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import loads, service, steady_state
 from drivebay.analysis import thermal as thermals
@@ -41,10 +42,14 @@ def measure(test: Test, phases: Sequence[PhaseResult]) -> Measured:
     """All figures of a test; a kind without a function of its own has those of its phases."""
     known = tuple(computed(phase) for phase in phases)
     measured = KINDS.get(test.kind, _any_kind)(test, known)
-    rows = [*measured.figures.values(), *of_power(known)]
+    # Over rests of several lengths a mean means nothing.
+    power = [] if test.kind == "idle" and len(known) > 1 else of_power(known)
+    rows = [*measured.figures.values(), *power]
     measured = replace(measured, figures=by_key(rows))
     found = trims.trim(phases[0].conditions) if phases else None
     measured = measured if found is None else _with_trim(measured, found)
+    if test.kind == "idle" and phases:
+        measured = idles.with_sleep(measured, phases[0].conditions)
     steady = _of_steady(test, phases[0].metrics) if phases else {}
     return replace(measured, figures={**measured.figures, **steady}) if steady else measured
 
@@ -227,7 +232,7 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "cache": caches.cache,
     "compression": loads.compression,
     "consistency": _consistency,
-    "idle": loads.idle,
+    "idle": idles.idle,
     "ladder": _ladder,
     "ladders": loads.ladders,
     "loads": loads.loads,

@@ -5,7 +5,7 @@ To add a kind: a `Kind` in a module beside this one, and a line in `KINDS`.
 
 from __future__ import annotations
 
-from drivebay.report.kinds import client, loads, replay, rounds, trim
+from drivebay.report.kinds import client, idle, loads, replay, rounds, trim
 from drivebay.report.kinds.generic import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
@@ -14,6 +14,7 @@ KINDS: dict[str, Kind] = {
     "ageing": replay.AGEING,
     "compression": loads.COMPRESSION,
     "consistency": client.CONSISTENCY,
+    "idle": idle.IDLE,
     "ladder": client.LADDER,
     "ladders": loads.LADDERS,
     "loads": loads.LOADS,

@@ -74,7 +74,9 @@ def _rate(workload: Workload) -> str:
     """Think time, and fio's rate: of each direction and of each thread."""
     think = ""
     if workload.thinktime_us is not None:
-        think = f"thinktime={workload.thinktime_us}\nthinktime_blocks={workload.thinktime_blocks}\n"
+        # fio (3.33) ends no think time early: one beyond the job's end would make it longer.
+        pause = min(workload.thinktime_us, round(workload.duration_s * 1e6))
+        think = f"thinktime={pause}\nthinktime_blocks={workload.thinktime_blocks}\n"
         # At queue depth 1 it is the same, and fio before 3.29 has no such option.
         think += "thinktime_blocks_type=issue\n" if workload.queue_depth > 1 else ""
     if workload.rate_iops is None:

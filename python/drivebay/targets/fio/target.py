@@ -136,7 +136,7 @@ class FioTarget:
             progress.check()
             self.check((test,))
         seconds = seconds_of_parts(test, self.capacity_bytes, self._written)
-        with self._begun(seconds, seed, progress) as steps:
+        with self._begun(seconds, seed, progress, asleep=test.kind == "idle") as steps:
             return steps.run(test)
 
     def prepare(self, test: Test, *, seed: int, progress: Progress) -> list[dict[str, Any]]:
@@ -158,8 +158,11 @@ class FioTarget:
         return self._written.total_bytes
 
     @contextlib.contextmanager
-    def _begun(self, seconds: list[float], seed: int, progress: Progress) -> Iterator[Steps]:
-        """The drive taken, and what is around it watched; `seconds` of each part, about."""
+    def _begun(
+        self, seconds: list[float], seed: int, progress: Progress, *, asleep: bool = False
+    ) -> Iterator[Steps]:
+        """The drive taken, and what is around it watched; `seconds` of each part, about;
+        `asleep`: see Environment."""
         progress.check()
         assert self._tool is not None, "found by check"
         if self._handle is None:
@@ -172,7 +175,8 @@ class FioTarget:
                 self._lock.close()
                 raise
         parts = Parts(seconds, progress)
-        with Environment(self._handle.target, power=self._power) as environment:
+        given = self._handle.target
+        with Environment(given, power=self._power, asleep=asleep) as environment:
             if self._waited_s >= 1:
                 environment.say(waited_for_lock_s=round(self._waited_s, 1))
             own = self._purge == "auto"

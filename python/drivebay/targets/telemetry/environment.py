@@ -27,19 +27,21 @@ MEASURED = {
 
 
 class Environment:
-    """Watches one test; begin it with `with`."""
+    """Watches one test; begin it with `with`. `asleep`: the test is of the drive's sleep, which
+    telemetry would end."""
 
-    def __init__(self, target: TargetDevice, *, power: str | None) -> None:
+    def __init__(self, target: TargetDevice, *, power: str | None, asleep: bool = False) -> None:
         self._kind = target.kind
         self._identity = target.identity()
         self._number = target.storage_number
         self._drive = drive_below(self._number)
         self._link = host.link(self._drive) if self._drive else None
-        self._telemetry = Telemetry(self._drive, power=power)
+        self._telemetry = Telemetry(self._drive, power=power, asleep=asleep)
         self._smart_before: smart.Smart | str = "not asked yet"
         self._counted: tuple[int, int] | None = None
         self._ran: list[warnings.Ran] = []
-        self._more: dict[str, Any] = {}
+        why = host.no_sleep(self._drive) if asleep and self._drive else []
+        self._more: dict[str, Any] = {"sleep": {"why_not": why}} if asleep else {}
         self._more_warnings: list[str] = []
 
     def __enter__(self) -> Environment:

@@ -140,6 +140,31 @@ def _sata(folder: Path) -> dict[str, Any] | None:
     }
 
 
+def no_sleep(name: str) -> list[str]:
+    """Settings of this machine by which the drive with this kernel name, or its link, may not
+    sleep, in sentences; empty where none is known.
+
+    Sources: Linux's sysfs ABI (pm_qos_latency_tolerance_us, link_power_management_policy), and
+    kernel-parameters.rst (nvme_core.default_ps_max_latency_us, pcie_aspm.policy).
+    """
+    folder = (SYS_BLOCK / name).resolve()
+    if "/nvme" in f"{folder}/":
+        key = "pm_qos_latency_tolerance_us"
+        limits = [read(above / "power" / key) for above in (folder, *folder.parents)]
+        allowed = next((limit for limit in limits if limit), "")
+        if not allowed:
+            key = "default_ps_max_latency_us"
+            allowed = read(SYS / "module/nvme_core/parameters" / key)
+        drive = f"the drive may not sleep: APST is off ({key} is 0)" if allowed == "0" else ""
+        policy = _chosen(read(SYS / "module/pcie_aspm/parameters/policy"))
+        link = "its link may not sleep: the policy of ASPM is performance"
+        return [words for words in (drive, link if policy == "performance" else "") if words]
+    port = re.search(r"/(host\d+)/", f"{folder}/")
+    key = "link_power_management_policy"
+    policy = read(SYS / "class/scsi_host" / port[1] / key) if port else ""
+    return [f"its link may not sleep: {key} is {policy}"] if policy == "max_performance" else []
+
+
 def _chosen(text: str) -> str | None:
     found = re.search(r"\[(\S+)\]", text)
     return found[1] if found else text or None

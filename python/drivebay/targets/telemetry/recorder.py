@@ -39,11 +39,17 @@ class Telemetry:
     ----------
     drive : kernel name of the drive, None where there is none to ask.
     power : a hwmon sensor's name, a meter's CSV file, or None.
+    asleep : the drive may be asleep: it is asked for nothing, which would wake it.
     """
 
-    def __init__(self, drive: str | None, *, power: str | None = None) -> None:
+    def __init__(
+        self, drive: str | None, *, power: str | None = None, asleep: bool = False
+    ) -> None:
         self._sensors, self._absent = sensors.of_host()
-        if drive is None:
+        if asleep:
+            why = "a test of its sleep: it is not asked, as that would wake it"
+            self._absent += [Absent(f"drive {one}", why) for one in ("temperature", "throttling")]
+        elif drive is None:
             self._absent.append(Absent("drive temperature", "no block device is known below"))
         else:
             found, missing = sensors.of_drive(drive)

@@ -224,7 +224,10 @@ class VirtualTarget:
             progress.check()
             for step in phase.before:
                 self._prepare(step, seed)
+            wakes = self._held.health().wakes
             result = self._phase(phase, seed + number * PHASES_MAX + indices[phase.label])
+            if test.kind == "idle":
+                result.metrics["wakes"] = float(self._held.health().wakes - wakes)
             clock.done_s += phase.workload.duration_s
             return result
 
@@ -255,6 +258,8 @@ class VirtualTarget:
             results[0].metrics.setdefault(name, value)
         if idle := self._policy_warnings():
             self._conditions["warnings"] = idle
+        if test.kind == "idle":
+            self._conditions["sleep"] = {"why_not": self._no_sleep()}
         said = {"smart": smart.compared(health, self._health()), **self._conditions}
         results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
@@ -275,6 +280,17 @@ class VirtualTarget:
         log = {name: getattr(health, name) for name in dir(health) if not name.startswith("_")}
         log["node_temperatures_c"] = dict(health.node_temperatures_c)
         return smart.Smart("drivebay", smart.virtual_figures(health), json.dumps(log).encode())
+
+    def _no_sleep(self) -> list[str]:
+        """Why neither drive nor link can have slept, in sentences."""
+        raw, why = self._running.raw, []
+        if "power" not in raw:
+            why.append("the drive did not sleep: its profile has no power states")
+        elif not raw["host"].get("power_saving", {}).get("value"):
+            host = raw["host"]["title"]
+            why.append(f"the drive did not sleep: its host ({host}) does not let it")
+            why.append("to let it sleep, add --host laptop")
+        return why
 
     def _policy_warnings(self) -> list[str]:
         """Which decisions of the policy plug-in cannot have mattered since the drive was made."""
