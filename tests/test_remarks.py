@@ -1,4 +1,4 @@
-"""What docs/fidelity.md says of rows in words: it names rows that are there, and answers every contradiction."""
+"""What docs/fidelity.md says of rows in words: of rows that are there, and of every conflict."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ BLOCK_128K = 128 * 1024
 TODAY = {"980-pro-1tb": 1 / 16, "7450-pro-960": 1 / 16, "p5336-61440": 1 / 512, "p4800x-375": 1 / 8}
 """Drives of today, and how much of each: all fit 1 GB of memory."""
 CAPACITY = 32 * 10**9
-"""Of each drive that is compared with the SM951: the least of all their maps is not in the cache."""
+"""Of each drive that is compared with the SM951: no map of it fits in a cache."""
 
 
 def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
@@ -67,8 +67,8 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
 
 
 def run_drives(names: Sequence[str], say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """Random reads and writes of catalog drives, scaled to the same capacity, and of the SM951 first:
-    as `run_cases`, with `of_reference`, the rate over the SM951's in the same case and run.
+    """Random reads and writes of catalog drives, scaled to the same capacity, the SM951 first: as
+    `run_cases`, with `of_reference`, the rate over the SM951's in the same case and run.
 
     Raises
     ------
@@ -101,7 +101,10 @@ def _random_cases(
     cases = []
     for case, workload in (
         (f"randread_4k_qd32_{name}", _load("random", 100, BLOCK_4K, capacity, seconds=20)),
-        (f"randwrite_4k_steady_{name}", _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4)),
+        (
+            f"randwrite_4k_steady_{name}",
+            _load("random", 0, BLOCK_4K, capacity, bytes_=capacity // 4),
+        ),
     ):
         say(case)
         cases.append(_timed(case, drive, workload))

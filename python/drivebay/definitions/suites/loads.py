@@ -173,9 +173,7 @@ class Requests(Data):
         most = self.block_bytes_max
         differ = "bssplit" if self.bssplit else "block_bytes_max"
         differing = bool(self.bssplit) or most is not None
-        if differing and (
-            self.pattern != "random" or "permutation" in self.offsets
-        ):
+        if differing and (self.pattern != "random" or "permutation" in self.offsets):
             raise ValueError(f"'{differ}' needs pattern 'random' and no permutation")
         if self.bssplit and most is not None:
             raise ValueError("'bssplit' and 'block_bytes_max' exclude each other")

@@ -1,4 +1,4 @@
-"""What docs/fidelity.md says of single rows, with the figures of the newest run: published/remarks.toml."""
+"""What docs/fidelity.md says of single rows, with figures of the newest run (remarks.toml)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,10 @@ def limits_page(rows: Rows) -> str:
 
 def contradictions_page(rows: Rows) -> str:
     """A table of the contradictions."""
-    out = ["| drive | sources | published and reproduced | | how it is known |", "|---|---|---|---|---|"]
+    out = [
+        "| drive | sources | published and reproduced | | how it is known |",
+        "|---|---|---|---|---|",
+    ]
     for one in contradictions():
         figures = "; ".join(_figure(rows[name]) for name in one.rows)
         cells = (one.drive, one.sources, figures, ANSWERS[one.answer], one.why)
