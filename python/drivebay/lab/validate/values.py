@@ -22,9 +22,8 @@ class NotReached(Exception):
 def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
     `power@PHASE`, `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us),
-    `iops@PHASE&PHASE` (of
-    phases that run together, their sum), each also of one direction of a mix (`p99_read@PHASE`,
-    `iops_write@PHASE&PHASE`), `power` (W, mean of the first phase),
+    `iops@PHASE&PHASE` (of phases that run together, their sum), each also of one direction of a mix
+    (`p99_read@PHASE`, `iops_write@PHASE&PHASE`), `power` (W, mean of the first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
