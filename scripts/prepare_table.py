@@ -21,18 +21,26 @@ CAPACITY = 10**9
 HEAD = ("drive", "spare", "steady WAF", *METHODS)
 
 
-def cell(one: Prepared) -> str:
-    """What a method comes to, in a cell."""
+def cell(one: Prepared, scale: float) -> str:
+    """What a method comes to, in a cell; `scale`: how much larger the whole drive is."""
     more = "over 3" if one.more is None else f"{one.more:.1f}"
-    return f"{one.waf:.2f} ({one.error_percent:+.0f} %), {more}"
+    hours = one.drive_s * scale / 3600
+    took = f"{hours:.1f} h" if hours < 9.95 else f"{hours:,.0f} h"
+    return f"{one.waf:.2f} ({one.error_percent:+.0f} %), {more}; {took}"
 
 
 def row(name: str) -> str:
     """A drive's line."""
-    profile = with_capacity(profiles.load(name), CAPACITY)
+    whole = profiles.load(name)
+    profile = with_capacity(whole, CAPACITY)
     found = prepare(profile)
     spare = 100 * (profile.flash_bytes / profile.capacity_bytes - 1)
-    cells = (name, f"{spare:.1f} %", f"{found[0].steady_waf:.2f}", *map(cell, found))
+    cells = (
+        name,
+        f"{spare:.1f} %",
+        f"{found[0].steady_waf:.2f}",
+        *(cell(one, whole.capacity_bytes / profile.capacity_bytes) for one in found),
+    )
     return f"| {' | '.join(cells)} |"
 
 

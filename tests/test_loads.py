@@ -225,3 +225,45 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
     flushes = load.model_copy(update={"rate_iops": None, "rate_process": "linear", "fsync": 8})
     job = phase_job(flushes, label="x", start=0, length=2**24, engine="psync", seed=1)
     assert "\nfsync=8\n" in job
+    next_to = load.model_copy(update={"offsets": "zipf:1.0"})
+    job = phase_job(next_to, label="x", start=0, length=2**24, engine="psync", seed=1)
+    assert "\nrandom_distribution=zipf:1.0001\n" in job, "fio refuses 1"
+
+
+def test_open_zones_are_for_virtual_drives_and_a_real_review_goes_on_without() -> None:
+    suite = suites.load("datacenter")
+    rest = suite.in_real_time()
+    assert set(suite.ids) - set(rest.ids) == {"waf-by-open-zones"}
+    alone = suite.selected(("waf-by-open-zones",))
+    assert alone.in_real_time().ids == alone.ids, "what was asked for is refused, not left out"
+    with pytest.raises(ValueError, match="writes alone"):
+        suites.Workload(
+            pattern="random", read_percent=1, block_bytes=4096, queue_depth=1, duration_s=1,
+            offsets="open-zones:4/93",
+        )  # fmt: skip
+    for wrong in ("open-zones:0/4", "open-zones:4/4", "open-zones:4", "open-zones:1/65537"):
+        with pytest.raises(ValueError, match="fewer open than zones"):
+            suites.Workload(
+                pattern="random", read_percent=0, block_bytes=4096, queue_depth=1, duration_s=1,
+                offsets=wrong,
+            )  # fmt: skip
+
+
+def test_what_open_zones_have_not_written_yet_is_spare_flash() -> None:
+    """With few zones open nearly all of the span is full; with most of them open, half."""
+    drive = drivebay.drive("sm951-ahci-512").scaled(1 / 128)
+
+    def amplification(few: int) -> float:
+        device = drive.device()
+        device.fill()
+        zones = Workload(
+            offsets=f"open-zones:{few}/40", block_bytes=65536, queue_depth=4,
+            bytes=4 * drive.capacity_bytes,
+        )  # fmt: skip
+        device.run(zones)
+        result = device.run(zones)
+        assert result.ios * 65536 == pytest.approx(4 * drive.capacity_bytes, rel=1e-3)
+        return result.waf
+
+    one, few, most = map(amplification, (1, 8, 39))
+    assert one < 1.2 < few and most < few, (one, few, most)

@@ -169,7 +169,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
                 }
-                self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
+                self.bytes_left = self.bytes_left.saturating_sub(self.generator.amount(&io));
                 let slot = self.host.submit(now);
                 self.request_made(io.op);
                 // With its own slot taken, the first one is that of the next submission.

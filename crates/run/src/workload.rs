@@ -59,7 +59,7 @@ pub struct Stable {
 pub struct Stop {
     /// After this much drive time.
     pub duration_s: Option<f64>,
-    /// After requests to read or write this many bytes.
+    /// After requests for this many bytes; trims of whole zones do not count.
     pub bytes: Option<u64>,
     /// When the rate is stable.
     pub stable: Option<Stable>,
@@ -554,6 +554,13 @@ impl Generator {
         self.until_flush -= u64::from(op == Op::Write);
         let lba = self.start_lba + block * u64::from(self.block_sectors);
         Io { op, lba, sectors: self.block_sectors * count as u32 }
+    }
+
+    /// By how many bytes a request counts towards an end by amount.
+    #[inline(always)]
+    pub(crate) fn amount(&self, io: &Io) -> u64 {
+        let whole_zone = io.op == Op::Trim && matches!(self.order, Order::OpenZones(_));
+        if whole_zone { 0 } else { u64::from(io.sectors) * SECTOR_BYTES }
     }
 
     /// The next block of a stream, which then moves on, round and round.

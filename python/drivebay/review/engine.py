@@ -95,7 +95,10 @@ def run(
                 "leave out --jobs: tests that share a drive would disturb one another",
             )
         if target.kind != "virtual":
-            suite = suite.in_real_time()
+            real = suite.in_real_time()
+            if left_out := [one.id for one in suite.tests if one.id not in real.ids]:
+                sink.warn(f"left out: {', '.join(left_out)}: fio trims no zones")
+            suite = real
         now = suite.tests if target.kind == "virtual" else suite.with_modified(modified)
         if not resume:
             target.check(now)

@@ -430,6 +430,13 @@ class Test(Data):
                 )
 
     @property
+    def writes_zones(self) -> bool:
+        """Whether a load of it needs zones that are trimmed, which fio does not have."""
+        steps = (*self.prepare, *(step for phase in self.phases for step in phase.before))
+        loads = [step.load for step in steps if step.load is not None]
+        return any(load.writes_zones for load in [*loads, *(one.workload for one in self.phases)])
+
+    @property
     def groups(self) -> tuple[tuple[Phase, ...], ...]:
         """The phases, those together that run at the same time."""
         found: list[list[Phase]] = []
@@ -606,9 +613,16 @@ class Suite(Data):
         """The --quick form: the same tests, every duration and window cut as their data says."""
         return Suite(**{**dict(self), "tests": tuple(test.shortened() for test in self.tests)})
 
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the tests, in their order."""
+        return tuple(test.id for test in self.tests)
+
     def in_real_time(self) -> Suite:
-        """The form for a real drive: no rest is longer than its `waiting_s`."""
-        return self.model_copy(update={"tests": tuple(test.in_real_time() for test in self.tests)})
+        """The form for a real drive: no rest is longer than its `waiting_s`, and what only a virtual
+        drive can do is left out, unless it is all there is."""
+        tests = [test for test in self.tests if not test.writes_zones] or self.tests
+        return self.model_copy(update={"tests": tuple(test.in_real_time() for test in tests)})
 
     def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:
         """The tests that a real drive can do which a person has changed so, and not otherwise."""

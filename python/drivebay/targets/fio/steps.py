@@ -201,6 +201,8 @@ class Steps:
             return self.environment.finish(self._rounds(test))
         if any(one.workload.offsets.startswith(fio_job.SCATTERED) for one in test.phases):
             self.environment.warn("fio has no scattered zones: each lay in one piece")
+        if any(fio_job.is_zipf_1(one.workload.offsets) for one in test.phases):
+            self.environment.warn(f"fio has no zipf:1: {fio_job.NEXT_TO_1} was run in its place")
         results: list[PhaseResult] = []
         for group in test.groups:
             reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}

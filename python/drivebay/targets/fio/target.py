@@ -240,13 +240,6 @@ class FioTarget:
                     f"{self._target.given}: fio's rwmixread is a whole number",
                     f"{round(load.read_percent)} is next to it",
                 )
-            kind, _, theta = load.offsets.partition(":")
-            if kind == "zipf" and float(theta) == 1:
-                raise UserError(
-                    f"test {test.id}: workload.offsets: '{load.offsets}' is not allowed on "
-                    f"{self._target.given}: fio has no zipf:1",
-                    "zipf:0.99 and zipf:1.01 are next to it",
-                )
             _, length = load.span(self.capacity_bytes)
             if load.block_bytes % least:
                 raise UserError(
