@@ -165,11 +165,12 @@ def test_shortened_is_much_shorter_and_stays_so(name: str) -> None:
     assert suite.shortened().shortened() == suite.shortened()
     quick = suite.shortened().in_real_time()
     assert quick.in_real_time() == quick == quick.shortened()
-    assert [test.id for test in quick.tests] == [test.id for test in suite.tests]
+    possible = [test for test in suite.tests if not test.writes_zones]
+    assert quick.ids == tuple(test.id for test in possible)
     seconds = sum(test.drive_seconds() for test in quick.tests)
     assert seconds < sum(test.drive_seconds() for test in suite.tests)
     assert seconds <= 300, "a shortened suite takes minutes on a real drive"
-    for before, after in zip(suite.tests, quick.tests, strict=True):
+    for before, after in zip(possible, quick.tests, strict=True):
         assert after.drive_seconds() <= before.drive_seconds()
         for long, short in zip(before.phases, after.phases, strict=True):
             kept = {"duration_s", "until_stable"}

@@ -619,8 +619,8 @@ class Suite(Data):
         return tuple(test.id for test in self.tests)
 
     def in_real_time(self) -> Suite:
-        """The form for a real drive: no rest is longer than its `waiting_s`, and what only a virtual
-        drive can do is left out, unless it is all there is."""
+        """The form for a real drive: no rest is longer than its `waiting_s`, and what only a
+        virtual drive can do is left out, unless it is all there is."""
         tests = [test for test in self.tests if not test.writes_zones] or self.tests
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in tests)})
 
