@@ -68,6 +68,7 @@ _RULES = (
     ("steady-state writes", "fio .* random write consistency", ".*"),
     ("steady-state writes", "fio steady state|random writes, steady state", ".*"),
     ("steady-state writes", "steady random write.*", "write IOPS"),
+    ("steady-state writes", "zone-like sequential write", "data rate"),
     ("write amplification", ".*", "write amplification"),
     ("read latency beside writes", "latency at .*", "read latency.*"),
     ("mixed loads", "(Iometer|fio) mixed .*", ".*"),

@@ -123,7 +123,9 @@ def _scored(verdict: Verdict) -> Scored:
         return Scored(verdict, 1.0)
     known: dict[str, Any] | None = rows.get(row.published.id)
     if known is None or isinstance(verdict.reproduced, str):
-        return Scored(verdict, known["leverage"] if known else 0.0 if rows else None)
+        # A row of today's drives that is newer than the derivatives counts as it is.
+        unknown = 0.0 if rows and row.scored else None
+        return Scored(verdict, known["leverage"] if known else unknown)
     log = known["log"]
     mine = math.log(max(verdict.reproduced, 1e-12)) if log else verdict.reproduced
     ends = [mine + known["shift"] + side * fidelity.Z_90 * known["sd"] for side in (-1, 0, 1)]
