@@ -169,9 +169,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
                 }
-                self.bytes_left = self.bytes_left.saturating_sub(self.generator.amount(&io));
                 let slot = self.host.submit(now);
-                self.request_made(io.op);
+                self.request_made(&io);
                 // With its own slot taken, the first one is that of the next submission.
                 self.host.slots.set(slot as usize, NEVER);
                 let (_, until) = self.host.slots.first();
@@ -200,11 +199,13 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// A request was made: from when on the next one may be. A flush belongs to the write before it.
+    /// A request was made: how much is left of the amount, and from when on the next one may be. A flush belongs to the
+    /// write before it.
     #[inline(always)]
-    pub(crate) fn request_made(&mut self, op: Op) {
+    pub(crate) fn request_made(&mut self, io: &Io) {
+        self.bytes_left = self.bytes_left.saturating_sub(self.generator.amount(io));
         if let Some(pacing) = &mut self.pacing
-            && op != Op::Flush
+            && io.op != Op::Flush
         {
             self.due = pacing.next(self.start);
         }
@@ -312,8 +313,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 let io = self.generator.next_io();
                 device.prefetch(io.lba);
                 (self.host.now, self.host.requested[slot]) = (requested, requested);
-                self.bytes_left = self.bytes_left.saturating_sub(io.data_bytes());
-                self.request_made(io.op);
+                self.request_made(&io);
                 let queue = queues.of_slot(slot);
                 let posted = device.post(queue, requested);
                 queues.submit(QueuedCommand { posted, io, queue, slot });

@@ -235,9 +235,12 @@ impl Skew {
 pub(crate) struct OpenZones {
     /// Blocks of a zone.
     blocks: u64,
-    zones: u64,
     /// Each open zone, and the blocks of it that were written.
     open: Vec<(u64, u64)>,
+    /// By zone: whether it is open.
+    is_open: Vec<bool>,
+    /// The place among the open zones of one that was trimmed and waits for its first write.
+    trimmed: Option<usize>,
 }
 
 /// What a load with open zones asks for next, in blocks of the span.
@@ -248,38 +251,38 @@ pub(crate) enum ZoneRequest {
 }
 
 impl OpenZones {
-    /// Of `blocks` blocks, those behind the last whole zone are not used. All are full at first.
+    /// Of `blocks` blocks, those behind the last whole zone are not used. No zone is open at first, as if all were full.
     pub(crate) fn new(open: u32, zones: u32, blocks: u64) -> OpenZones {
         let of_a_zone = blocks / u64::from(zones);
-        let full = (u64::MAX, of_a_zone);
-        OpenZones { blocks: of_a_zone, zones: zones.into(), open: vec![full; open as usize] }
+        OpenZones {
+            blocks: of_a_zone,
+            open: vec![(u64::from(zones), of_a_zone); open as usize],
+            is_open: vec![false; zones as usize + 1],
+            trimmed: None,
+        }
     }
 
     /// Cost: 1 draw, and once in a zone's blocks some more.
     pub(crate) fn next(&mut self, rng: &mut Rng) -> ZoneRequest {
-        if let Some(trimmed) = self.open.iter_mut().find(|(_, written)| *written == NOT_BEGUN) {
-            trimmed.1 = 1;
-            return ZoneRequest::Write { block: trimmed.0 * self.blocks };
-        }
-        let place = rng.below(self.open.len() as u64) as usize;
+        let trimmed = self.trimmed.take();
+        let place = trimmed.unwrap_or_else(|| rng.below(self.open.len() as u64) as usize);
         let (zone, written) = self.open[place];
         if written < self.blocks {
             self.open[place].1 += 1;
             return ZoneRequest::Write { block: zone * self.blocks + written };
         }
         let fresh = loop {
-            let drawn = rng.below(self.zones);
-            if self.open.iter().all(|&(open, _)| open != drawn) {
+            let drawn = rng.below(self.is_open.len() as u64 - 1);
+            if !self.is_open[drawn as usize] {
                 break drawn;
             }
         };
-        self.open[place] = (fresh, NOT_BEGUN);
+        self.is_open[zone as usize] = false;
+        self.is_open[fresh as usize] = true;
+        (self.open[place], self.trimmed) = ((fresh, 0), Some(place));
         ZoneRequest::Trim { first: fresh * self.blocks, blocks: self.blocks }
     }
 }
-
-/// A zone that was trimmed and waits for its first write.
-const NOT_BEGUN: u64 = u64::MAX;
 
 fn bounds(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
     let (mut accesses, mut size) = (0, 0);

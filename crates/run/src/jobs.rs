@@ -50,10 +50,9 @@ impl Job<'_> {
     /// Makes a request: what is asked, and the job's slot for it.
     fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
-        run.bytes_left = run.bytes_left.saturating_sub(run.generator.amount(&self.next));
         let slot = run.host.submit(at);
         run.host.slots.set(slot as usize, NEVER);
-        run.request_made(self.next.op);
+        run.request_made(&self.next);
         self.outstanding += 1;
         let io = std::mem::replace(&mut self.next, run.generator.next_io());
         device.prefetch(self.next.lba);

@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use drivebay_drive::{Completion, Device, Io, Op, Stage};
-use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_units::Nanos;
 
 use crate::closed_loop::ClosedLoop;
 use crate::error::RunError;
@@ -80,10 +80,8 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
                 }
                 let io = self.generator.next_io();
                 device.prefetch(io.lba);
-                let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-                self.bytes_left = self.bytes_left.saturating_sub(bytes);
                 split.next_request(request_slot as u32, io, next_request);
-                self.request_made(io.op);
+                self.request_made(&io);
             } else if let Some((request, io)) = split.waiting.pop_front() {
                 let now = hand_over.max(self.host.now);
                 self.host.now = now;

@@ -591,6 +591,26 @@ fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
     assert!((share - 0.75).abs() < 0.02, "{share}");
 }
 
+/// Requests that are cut into commands, alone and beside another load.
+#[test]
+fn trims_of_whole_zones_are_no_amount() {
+    for block_bytes in [4096, 4 << 20] {
+        let mut device = device();
+        let bytes = 512 << 20;
+        let load = Workload {
+            offsets: "open-zones:2/8".parse().expect("allowed"),
+            block_bytes,
+            span_bytes: 256 << 20,
+            stop: Stop::after_bytes(bytes),
+            ..workload(Pattern::Random, 0.0, 4, 1.0)
+        };
+        let outcome = go(&mut device, &load, 1);
+        let (_, writes) = totals(&outcome);
+        assert_eq!(writes * block_bytes, bytes);
+        assert!(outcome.recorder.trims.ios >= 16, "{:?}", outcome.recorder.trims);
+    }
+}
+
 /// Each write is in the buffer when it is done; a flush waits for its program, and so do all writes at queue
 /// depth 1 behind it.
 #[test]

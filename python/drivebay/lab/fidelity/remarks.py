@@ -65,16 +65,16 @@ def contradictions_page(rows: Rows) -> str:
     return "\n".join(out) + "\n"
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _said(row: dict[str, Any]) -> str:
     """ "118.8 MB/s (published about 40 MB/s, S104)"."""
-    return f"{_reproduced(row)} (published {table.said(dict(row))}, {row['id']})"
+    return f"{_reproduced(row)} (published {table.said(row)}, {row['id']})"
 
 
-def _figure(row: Mapping[str, Any]) -> str:
-    return f"{row['id']} {table.said(dict(row))}: {_reproduced(row)}"
+def _figure(row: dict[str, Any]) -> str:
+    return f"{row['id']} {table.said(row)}: {_reproduced(row)}"
 
 
-def _reproduced(row: Mapping[str, Any]) -> str:
+def _reproduced(row: dict[str, Any]) -> str:
     return table.number(row["reproduced"], row["unit"])
 
 
