@@ -264,6 +264,7 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
+        self.catch_up(until);
         if self.gc.works_when_idle() {
             // Temperature follows idle garbage collection, step by step.
             while self.thermal.next_step() < until {
@@ -440,6 +441,9 @@ impl Device {
         const NONE: &str = "a request was accepted and not yet served";
         if self.queue.has_turns() {
             if !self.queue.is_half_duplex() {
+                if self.spec.reads_apart {
+                    self.catch_up(self.queue.straight_from());
+                }
                 let request = self.queue.let_in().expect(NONE);
                 return self.serve_admitted(request);
             }
@@ -545,7 +549,14 @@ impl Device {
         }
     }
 
-    /// Serves a request where writes are admitted; a write decides when the next may come.
+    /// Garbage collection behind writes goes on until the next read, where that has a core of its own.
+    fn catch_up(&mut self, until: Nanos) {
+        self.gc.catch_up(until, &mut self.flash, &mut self.controller);
+        self.queue.note_cores(self.controller.cores_free_at());
+    }
+
+    /// Serves a request where writes are admitted or reads have a core of their own; a write decides when the next may
+    /// come.
     #[cold]
     #[inline(never)]
     fn serve_admitted(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
@@ -559,6 +570,7 @@ impl Device {
             }
             self.queue.follow_write(at, room, paced, self.host_pages);
         }
+        self.queue.note_cores(self.controller.cores_free_at());
         Ok(completion)
     }
 
@@ -571,20 +583,24 @@ impl Device {
         self.controller.receive(first, arrived, self.compressor.stored(bytes), stages)
     }
 
-    /// A command's pass through the flash core, after what that did for itself while idle.
+    /// A command's pass through its flash core, after what the drive did for itself while idle.
     #[inline(always)]
     fn run_flash_core(
         &mut self,
         from: Nanos,
+        is_read: bool,
         cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
-        if self.gc.may_have_idled(from, &mut self.controller) {
+        if self.gc.may_have_idled(from, &self.controller) {
             self.work_until(from);
             self.gc.end_idle();
         }
-        let end = self.controller.run_flash_core(from, cost, stages);
-        self.flash.dies_until(end);
+        let end = self.controller.run_flash_core(from, is_read, &cost, stages);
+        // Of two cores the other may ask for something earlier, but not before this one began.
+        let apart = self.spec.reads_apart;
+        let spent = if apart { cost(self.controller.costs()) } else { Nanos::ZERO };
+        self.flash.dies_until(Nanos(end.0 - spent.0));
         end
     }
 

@@ -90,6 +90,8 @@ struct Kind {
     slc_cache: bool,
     /// Whether pages go through planes or word lines first, and erases may be staggered.
     orders: bool,
+    /// Whether reads have a flash core of their own.
+    reads_apart: bool,
     /// Whether programs restart that a host's read suspends.
     restarts: bool,
     /// Allowed differences of mean and 99th percentile, percent.
@@ -128,6 +130,9 @@ impl Case {
         profile = parity(host(profile, &mut draw), &mut draw);
         if kind.restarts {
             profile = profile.with("nand.resumed_program", "restarts");
+        }
+        if kind.reads_apart {
+            profile = profile.with("controller.flash_cores", 2);
         }
         if kind.orders {
             profile = row_order(profile, &mut draw);
@@ -459,6 +464,7 @@ const WORN: Kind = Kind {
     independent_planes: false,
     slc_cache: false,
     orders: false,
+    reads_apart: false,
     restarts: false,
     allowed: (1.5, 8.0),
 };
@@ -541,6 +547,19 @@ fn orders_reads() {
 #[test]
 fn restarts() {
     check("restarts", Kind { read_percent: 50, restarts: true, ..WORN });
+}
+
+#[test]
+fn two_cores() {
+    let allowed = (2.0, 4.0);
+    check("two_cores", Kind { read_percent: 50, reads_apart: true, allowed, ..WORN });
+}
+
+#[test]
+fn two_cores_large() {
+    let allowed = (2.0, 11.0);
+    let kind = Kind { read_percent: 50, blocks: LARGE_TOO, allowed, ..WORN };
+    check("two_cores_large", Kind { reads_apart: true, ..kind });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! In which order pages go to dies, planes and word lines; when places of the write buffer come free; staggered erases.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
-use drivebay_drive::{Events, Io, Op};
+use drivebay_drive::{Events, Io, Op, Stage};
 use drivebay_units::{Nanos, Rng};
 
 const DIES: usize = 4;
@@ -94,6 +94,31 @@ fn places_come_free_by_programs_or_word_lines() {
     assert!(least.is_multiple_of(24) && most.is_multiple_of(24), "{least} to {most}");
     let (least, most) = release("any-order");
     assert!(least.is_multiple_of(8) && most.is_multiple_of(8) && least < 24, "{least} to {most}");
+}
+
+/// 4 KiB writes that find a place at once after a long pause, while the first of them is being programmed.
+fn places_after_a_pause(release: &str) -> usize {
+    let slow = profile().set("nand.program_us", vec![100_000.0; TYPES]);
+    let mut device = slow.with("write_buffer.release", release).device();
+    let end = at_depth(&mut device, 64, (0..6144).map(|lpn| page(Op::Write, lpn)));
+    device.idle_until(end.after(Nanos::secs(10)));
+    let mut at_once = 0;
+    crate::support::closed_loop(
+        &mut device,
+        4096,
+        (0..1024).map(|lpn| page(Op::Write, lpn)),
+        |served| at_once += usize::from(served.stages.0[Stage::Buffer as usize] < 10_000_000),
+    );
+    at_once
+}
+
+/// Two passes keep a word line of three page types and two planes in the buffer for each die, 24 x 4 KiB.
+#[test]
+fn a_word_line_of_each_die_stays_in_the_buffer_between_two_passes() {
+    let [one_pass, two_pass] = ["word-lines", "two-pass"].map(places_after_a_pause);
+    let flash_page = 4; // in 4 KiB
+    assert_eq!(one_pass / flash_page, 128, "2 MiB are free");
+    assert_eq!((one_pass - two_pass) / flash_page, DIES * 2 * TYPES);
 }
 
 /// Random overwrites: how long each die erased, and how many superblocks were.

@@ -73,6 +73,11 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("write_buffer.power_loss_protection", true)
             .with("write_buffer.release", "word-lines"),
+        base()
+            .with("controller.flash_cores", 2)
+            .with("write_buffer.power_loss_protection", true)
+            .with("write_buffer.release", "two-pass")
+            .set("write_buffer.size_kib", 2048),
     ]
 }
 
@@ -244,6 +249,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (20, vec![46748, 48746, 47081, 47361, 48709, 49596, 48428])
+        (21, vec![46773, 48771, 47106, 47386, 48734, 49621, 48453, 87917])
     );
 }

@@ -17,13 +17,18 @@ use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
 use crate::spec::{Idle, PAGES_MAX, Spec};
 use crate::superblock::Source;
+use crate::timeline::NEVER;
 use background::Background;
-use pacing::Pacing;
+use pacing::{Budget, Pacing};
 
 /// Garbage collection's pace and progress.
 #[derive(Debug)]
 pub struct Gc {
     pacing: Pacing,
+    /// Reads have a core of their own: what runs behind a write is asked of the dies step by step, as time goes on.
+    in_steps: bool,
+    /// What is left of it.
+    left: Option<Budget>,
     /// Where it is put off while the write buffer has room.
     background: Option<Box<Background>>,
     idle: Option<Idle>,
@@ -36,12 +41,14 @@ pub struct Gc {
     copied_pages: u64,
 }
 
-persist!(Gc: pacing, background, data_ready, idle_since, copied_pages; given: idle, idle_after);
+persist!(Gc: pacing, left, background, data_ready, idle_since, copied_pages; given: in_steps, idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
         Gc {
             pacing: Pacing::new(spec.pacing),
+            in_steps: spec.reads_apart,
+            left: None,
             background: spec.background.map(|spec| Box::new(Background::new(spec))),
             idle: spec.idle,
             idle_after: spec.idle_after,
@@ -59,6 +66,7 @@ impl Gc {
     /// Whether what it has overdrawn can be.
     pub fn check(&self) -> Result<(), StateError> {
         self.pacing.check()?;
+        self.left.iter().try_for_each(|budget| budget.check())?;
         self.background.iter().try_for_each(|background| background.check())
     }
 
@@ -113,11 +121,16 @@ impl Gc {
         if flash.is_read_only() {
             return;
         }
+        self.catch_up(NEVER, flash, controller);
         let free = flash.ftl().free_pages();
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
         let pace = flash.ftl_mut().pace(pages, self.pacing.own(free));
         let mut budget = self.pacing.budget(pages, controller.costs().gc_duty, pace);
+        if self.in_steps {
+            self.left = Some(budget);
+            return;
+        }
         let begin = controller.flash_core().free_at();
         let mut at = begin;
         while budget.is_left() {
@@ -127,6 +140,23 @@ impl Gc {
         }
         self.pacing.settle(budget);
         controller.flash_core().gc(at.since(begin));
+    }
+
+    /// Where it runs in steps: those that begin by `until`.
+    #[inline]
+    pub fn catch_up(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+        while let Some(mut budget) = self.left.take() {
+            let at = controller.flash_core().free_at();
+            let copy = match budget.is_left() {
+                true if at > until => return self.left = Some(budget),
+                true => self.copy_next(at, flash, controller),
+                false => None,
+            };
+            let Some((given, end)) = copy else { return self.pacing.settle(budget) };
+            budget.spend(end.since(at), given);
+            controller.flash_core().gc(end.since(at));
+            self.left = Some(budget);
+        }
     }
 
     /// Owes what the host's pages take, and copies what is due in the background or in a round.
@@ -265,9 +295,9 @@ impl Gc {
 
     /// Whether the flash core may have been idle for so long until `at` that it worked for itself.
     #[inline(always)]
-    pub fn may_have_idled(&self, at: Nanos, controller: &mut Controller) -> bool {
+    pub fn may_have_idled(&self, at: Nanos, controller: &Controller) -> bool {
         self.idle_after.is_some_and(|after| {
-            self.idle_since.is_some() || controller.flash_core().free_at().after(after) <= at
+            self.idle_since.is_some() || controller.idle_from().after(after) <= at
         })
     }
 
@@ -277,8 +307,8 @@ impl Gc {
     }
 
     /// Since when the flash core has had no command.
-    pub fn idle_since(&mut self, controller: &mut Controller) -> Nanos {
-        *self.idle_since.get_or_insert(controller.flash_core().free_at())
+    pub fn idle_since(&mut self, controller: &Controller) -> Nanos {
+        *self.idle_since.get_or_insert(controller.idle_from())
     }
 
     /// Runs while the flash core has no command until `until`, as the profile allows.

@@ -17,12 +17,12 @@
 
 use drivebay_units::Nanos;
 
-use crate::persist::{StateError, TIME_MAX, ensure, persist};
+use crate::persist::{StateError, TIME_MAX, ensure, persist, persist_sometimes};
 use crate::policy_plugin::Pace;
 use crate::spec::{PAGES_MAX, PacingSpec};
 
 /// What may be spent behind one command.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Budget {
     /// Core time left, nanoseconds; overdrawn when negative.
     time: i64,
@@ -30,7 +30,16 @@ pub struct Budget {
     owed: i64,
 }
 
+persist!(Budget: time, owed);
+persist_sometimes!(Budget);
+
 impl Budget {
+    /// Whether a command can have left it.
+    pub fn check(&self) -> Result<(), StateError> {
+        let bounded = self.time.unsigned_abs() <= TIME_MAX && self.owed.unsigned_abs() <= TIME_MAX;
+        ensure(bounded, "what garbage collection may spend")
+    }
+
     /// Whether another flash page may be copied.
     #[inline(always)]
     pub fn is_left(&self) -> bool {

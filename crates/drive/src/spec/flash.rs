@@ -427,6 +427,8 @@ pub struct BufferRelease {
     pub dies: u32,
     /// Programs of a die that give their places back together.
     pub programs: u32,
+    /// Programs of a die after which they do so.
+    pub held: u32,
 }
 
 /// Flash pages that the write buffer has room for, and how they come free if not in order.
@@ -435,9 +437,11 @@ pub(super) fn check_buffer(
     geometry: &Geometry,
 ) -> Result<(u32, Option<BufferRelease>), SpecError> {
     let release = check_release(raw, geometry)?;
-    // A word line is filled in as many rows as it has page types, unless the order fills it at once.
+    // A word line is filled in as many rows as it has page types, unless the order fills it at once; one that is held is
+    // full.
     let by_rows = geometry.order.type_shift > geometry.plane_shift;
-    let rows = 1 + release.filter(|_| by_rows).map_or(1, |release| u64::from(release.programs));
+    let filling = |release: BufferRelease| if by_rows { release.programs } else { 1 };
+    let rows = 1 + release.map_or(1, |release| u64::from(filling(release) + release.held));
     let kib = raw.write_buffer().size_kib.value;
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let pages = kib * 1024 / geometry.flash_page_bytes();
@@ -455,13 +459,18 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
     const NAME: &str = "write_buffer.release";
     let Some(word) = &raw.write_buffer().release else { return Ok(None) };
     let types = raw.nand.program_us.value.len() as u32;
-    let words = [("in-order", 0), ("any-order", 1), ("word-lines", types)];
-    let programs = word.one_of(NAME, &words)?;
+    let words = [
+        ("in-order", (0, 0)),
+        ("any-order", (1, 0)),
+        ("word-lines", (types, 0)),
+        ("two-pass", (types, types)),
+    ];
+    let (programs, held) = word.one_of(NAME, &words)?;
     if programs > 0 && !is_set(&raw.write_buffer().power_loss_protection) {
         let hint = "set write_buffer.power_loss_protection, or leave this out";
         return Err(SpecError::out(NAME, &word.value, "in-order without protection", hint));
     }
-    Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs }))
+    Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs, held }))
 }
 
 /// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.

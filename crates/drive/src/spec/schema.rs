@@ -242,6 +242,9 @@ sections! {
         /// Writes that find no room wait where reads pass them; left out: commands wait for the flash core in the
         /// order in which they come.
         admission: Option<RawAdmission>,
+        /// Cores that serve what the host core passes on: one for everything, or a second that only reads go through;
+        /// one if left out. Not with a half-duplex data path.
+        flash_cores: Option<Whole> = 1..=2,
     }
 
     /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of commands.
@@ -279,8 +282,9 @@ sections! {
         /// have nothing to wait for. Not so if left out.
         power_loss_protection: Option<Flag>,
         /// When places come free: `in-order` (the one taken first comes free first; so if left out), `any-order` (as
-        /// programs end) or `word-lines` (likewise, but all pages of a die's word line together, as in one-pass
-        /// programming). The last two only with `power_loss_protection`.
+        /// programs end), `word-lines` (likewise, but all pages of a die's word line together, as in one-pass
+        /// programming) or `two-pass` (those of a word line once the die has programmed the next one, between whose two
+        /// passes comes its own second). All but the first only with `power_loss_protection`.
         release: Option<Word>,
     }
 

@@ -1,10 +1,13 @@
 //! Places of the write buffer that come free in the order in which programs end, whatever order they were taken in.
 //!
 //! A die's programs end one after another, so the next to end is the first of one of the dies. Where a die programs the
-//! pages of a word line at once (one-pass programming), their data stays until the last of them is done.
-//! Source: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016). guess: when a drive's firmware frees
+//! pages of a word line at once (one-pass programming), their data stays until the last of them is done. Where it takes
+//! two passes (QLC: all pages coarse, and fine once the next word line is coarse), it stays until the die has programmed
+//! the next word line as well.
+//! Sources: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016); two passes and their buffers (patents
+//! US 11,837,277 B2 of Western Digital and US 2024/0393977 A1 of Micron). guess: when a drive's firmware frees
 //! what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves short; the
-//! die's next programs count with it.
+//! die's next programs count with it. Between its passes a page is read from flash, as if the first had been all.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -21,18 +24,20 @@ use crate::timeline::NEVER;
 pub struct Release {
     /// Each program, and how many places it gives back.
     dies: Vec<VecDeque<(Ticket, u32)>>,
-    /// Dies with as many programs as give their places back together, by when the last of these ended when it was looked at:
-    /// not before that, as reads only move an end to later.
+    /// Dies with as many programs as it takes for some to give their places back, by when the last of these ended when it was
+    /// looked at: not before that, as reads only move an end to later.
     next: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Programs of a die that give their places back together.
     together: usize,
+    /// Of the programs that a die must have for that, the last is the one that they wait for.
+    waits_for: usize,
     /// Places that have come free so far, or will at a time that is known.
     freed: u64,
     /// When the newest of them does.
     freed_at: Nanos,
 }
 
-persist!(Release: dies, freed, freed_at; given: next, together);
+persist!(Release: dies, freed, freed_at; given: next, together, waits_for);
 
 impl Release {
     pub fn new(release: BufferRelease) -> Release {
@@ -40,6 +45,7 @@ impl Release {
             dies: (0..release.dies).map(|_| VecDeque::new()).collect(),
             next: BinaryHeap::new(),
             together: release.programs as usize,
+            waits_for: (release.programs + release.held) as usize,
             freed: 0,
             freed_at: Nanos::ZERO,
         }
@@ -49,7 +55,7 @@ impl Release {
     pub fn note_program(&mut self, die: u32, program: Ticket, places: u32) {
         let programs = &mut self.dies[die as usize];
         programs.push_back((program, places));
-        if programs.len() == self.together {
+        if programs.len() == self.waits_for {
             self.next.push(Reverse((Nanos::ZERO, die)));
         }
     }
@@ -61,7 +67,7 @@ impl Release {
             let Some(mut first) = self.next.peek_mut() else { return NEVER };
             let Reverse((looked_at, die)) = *first;
             let programs = &mut self.dies[die as usize];
-            let end = nand.end_of(programs[self.together - 1].0);
+            let end = nand.end_of(programs[self.waits_for - 1].0);
             if end > looked_at {
                 *first = Reverse((end, die));
                 continue;
@@ -69,7 +75,7 @@ impl Release {
             let given_back = programs.drain(..self.together);
             self.freed += given_back.map(|(_, places)| u64::from(places)).sum::<u64>();
             self.freed_at = self.freed_at.max(end);
-            if programs.len() < self.together {
+            if programs.len() < self.waits_for {
                 PeekMut::pop(first);
             } else {
                 *first = Reverse((Nanos::ZERO, die));
@@ -80,7 +86,7 @@ impl Release {
 
     /// Works out what follows from programs that were read back.
     pub fn derive(&mut self) {
-        let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.together;
+        let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.waits_for;
         let dies = (0..).zip(&self.dies).filter(full);
         self.next = dies.map(|(die, _)| Reverse((Nanos::ZERO, die))).collect();
     }
