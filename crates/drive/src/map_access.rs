@@ -19,11 +19,9 @@ pub struct MapAccess {
     /// 4 KiB that the journal has taken.
     journal_4k: u64,
     geometry: Geometry,
-    /// 4 KiB that a program of all planes writes.
-    program_4k: u64,
 }
 
-persist!(MapAccess: cache, journal, journal_4k; given: geometry, program_4k);
+persist!(MapAccess: cache, journal, journal_4k; given: geometry);
 
 impl MapAccess {
     pub fn new(spec: &Spec) -> MapAccess {
@@ -33,7 +31,6 @@ impl MapAccess {
             journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
             journal_4k: 0,
             geometry: *g,
-            program_4k: 1 << (g.unit_shift + g.page_shift + g.plane_shift),
         }
     }
 
@@ -74,7 +71,7 @@ impl MapAccess {
         };
         let (found, write_back) = cache.look_up(page, change);
         if let Some(number) = write_back {
-            nand.program_metadata(now, from, number as u32);
+            nand.program_metadata(now, from, number as u32, None);
         }
         match found {
             Found::Here => from,
@@ -102,25 +99,35 @@ impl MapAccess {
         }
     }
 
-    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs that takes.
+    /// Whether the journal has gathered enough to be written.
     #[inline(always)]
-    pub fn write_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> u64 {
-        match &self.journal {
-            Some(journal) if journal.is_due() => self.program_journal(nand, now, at),
-            _ => 0,
-        }
+    pub fn journal_is_due(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.is_due())
     }
 
+    /// Whether commands wait until the journal is on flash.
+    pub fn journal_is_synchronous(&self) -> bool {
+        self.journal.as_ref().is_some_and(|journal| journal.spec().synchronous)
+    }
+
+    /// Writes at `at` what the journal has gathered; returns how many programs that takes, and until when commands wait
+    /// for them.
     #[cold]
-    fn program_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> u64 {
-        let Some(journal) = &mut self.journal else { return 0 };
+    pub fn write_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> (u64, Nanos) {
+        let Some(journal) = &mut self.journal else { return (0, at) };
         let programs = journal.take();
+        let spec = journal.spec();
+        let mut until = at;
         for number in programs.clone() {
-            nand.program_metadata(now, at, self.geometry.on_die(0, number));
+            let page = self.geometry.on_die(0, number);
+            let program = nand.program_metadata(now, at, page, spec.die_program);
+            if spec.synchronous {
+                until = until.max(nand.end_of(program));
+            }
         }
         let count = programs.count() as u64;
-        self.journal_4k += count * self.program_4k;
-        count
+        self.journal_4k += count * spec.program_4k;
+        (count, until)
     }
 
     /// All data is gone: no translation page is in flash.

@@ -69,3 +69,41 @@ fn sequential_writes_fill_the_journal_more_slowly() {
     let longest = latencies(&mut device, large).into_iter().max();
     assert!(longest < Some(Nanos::micros(PROGRAM_US * MAP_PROGRAMS)), "{longest:?}");
 }
+
+/// A drive whose commands wait until each 4 KiB of journal are on flash, which takes its die 300 us.
+fn synchronous(change: impl Fn(Profile) -> Profile) -> Device {
+    let profile = Profile::sm951()
+        .one_die(48, 4096, USER as u32)
+        .timeless()
+        .set("gc.threshold_mb", 1e9)
+        .with("map_journal.entry_bytes", 8)
+        .with("map_journal.program_us", 1.0)
+        .with("map_journal.program_kib", 4)
+        .with("map_journal.die_program_us", 300.0)
+        .with("map_journal.synchronous", true);
+    change(profile).device()
+}
+
+/// Of one write in 512 the next waits, and only that.
+#[test]
+fn commands_wait_for_a_synchronous_journal() {
+    let latencies = latencies(&mut synchronous(|profile| profile), scattered(5 * ENTRIES));
+    let stalled: Vec<u64> =
+        (0..).zip(&latencies).filter(|(_, l)| **l > Nanos::micros(200)).map(|(i, _)| i).collect();
+    let first = 1; // behind the summary for the first superblock that is opened
+    assert_eq!(stalled, [first, 512, 1024, 1536, 2048], "the command behind each");
+    assert!(stalled[1..].iter().all(|&i| latencies[i as usize] < Nanos::micros(400)));
+    let sixteen = |profile: Profile| profile.with("map_journal.program_kib", 16);
+    let rarer = self::latencies(&mut synchronous(sixteen), scattered(5 * ENTRIES));
+    let stalls = rarer.iter().filter(|l| **l > Nanos::micros(200)).count();
+    assert_eq!(stalls, 2, "four times as many entries fill 16 KiB");
+}
+
+/// The journal's program comes behind those of data that the die has been asked for.
+#[test]
+fn a_synchronous_journal_waits_behind_the_programs_of_its_die() {
+    let slow = |profile: Profile| profile.set("nand.program_us", vec![2000.0]);
+    let mut device = synchronous(slow);
+    let longest = latencies(&mut device, scattered(2 * ENTRIES)).into_iter().max();
+    assert!(longest > Some(Nanos::micros(2300)), "{longest:?}");
+}
