@@ -84,32 +84,19 @@ fn synchronous(change: impl Fn(Profile) -> Profile) -> Device {
     change(profile).device()
 }
 
-/// Of one write in 512 the next waits, and only that; there are 20 us between two, so that the die has nothing else to do.
+/// Of one write in 512 the next waits, and only that.
 #[test]
 fn commands_wait_for_a_synchronous_journal() {
-    let stalls = |change: fn(Profile) -> Profile| {
-        let mut device = synchronous(change);
-        let mut stalled = Vec::new();
-        for (i, io) in (0..).zip(scattered(5 * ENTRIES)) {
-            let now = device.now().after(Nanos::micros(20));
-            let wait =
-                device.submit(now, io).expect("the request lies on the drive").done.since(now);
-            if wait > Nanos::micros(200) {
-                stalled.push((i, wait));
-                device.idle_until(now.after(wait));
-            }
-        }
-        stalled
-    };
-    let stalled = stalls(|profile| profile);
-    let first = 1; // behind the summary of the superblock that is opened
-    let behind: Vec<u64> = stalled.iter().map(|(i, _)| *i).collect();
-    assert_eq!(behind, [first, 512, 1024, 1536, 2048]);
-    for (_, wait) in &stalled[1..] {
-        assert!((280..330).contains(&(wait.0 / 1000)), "{wait:?}");
-    }
-    let rarer = stalls(|profile| profile.with("map_journal.program_kib", 16));
-    assert_eq!(rarer.len(), 2, "four times as many entries fill 16 KiB");
+    let latencies = latencies(&mut synchronous(|profile| profile), scattered(5 * ENTRIES));
+    let stalled: Vec<u64> =
+        (0..).zip(&latencies).filter(|(_, l)| **l > Nanos::micros(200)).map(|(i, _)| i).collect();
+    let first = 1; // behind the summary for the first superblock that is opened
+    assert_eq!(stalled, [first, 512, 1024, 1536, 2048], "the command behind each");
+    assert!(stalled[1..].iter().all(|&i| latencies[i as usize] < Nanos::micros(400)));
+    let sixteen = |profile: Profile| profile.with("map_journal.program_kib", 16);
+    let rarer = self::latencies(&mut synchronous(sixteen), scattered(5 * ENTRIES));
+    let stalls = rarer.iter().filter(|l| **l > Nanos::micros(200)).count();
+    assert_eq!(stalls, 2, "four times as many entries fill 16 KiB");
 }
 
 /// The journal's program comes behind those of data that the die has been asked for.
