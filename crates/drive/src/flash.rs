@@ -724,19 +724,9 @@ impl Flash {
         self.map.load(&mut self.nand, self.now, from, page, change)
     }
 
-    /// Whether the map journal has gathered enough to be written.
+    /// Writes at `at` what the map journal has gathered, if that is enough; returns how many programs that takes.
     #[inline(always)]
-    pub fn journal_is_due(&self) -> bool {
-        self.map.journal_is_due()
-    }
-
-    /// Writes at `at` what the map journal has gathered; returns how many programs that takes, and until when commands
-    /// wait for them.
-    pub fn write_journal(&mut self, at: Nanos) -> (u64, Nanos) {
-        if self.map.journal_is_synchronous() {
-            // It waits behind what its die has been asked for by then.
-            self.dies_until(at);
-        }
+    pub fn write_journal(&mut self, at: Nanos) -> u64 {
         self.map.write_journal(&mut self.nand, self.now, at)
     }
 

@@ -19,9 +19,11 @@ pub struct MapAccess {
     /// 4 KiB that the journal has taken.
     journal_4k: u64,
     geometry: Geometry,
+    /// 4 KiB that a program of all planes writes.
+    program_4k: u64,
 }
 
-persist!(MapAccess: cache, journal, journal_4k; given: geometry);
+persist!(MapAccess: cache, journal, journal_4k; given: geometry, program_4k);
 
 impl MapAccess {
     pub fn new(spec: &Spec) -> MapAccess {
@@ -31,6 +33,7 @@ impl MapAccess {
             journal: spec.map_journal.map(|journal| Box::new(MapJournal::new(journal))),
             journal_4k: 0,
             geometry: *g,
+            program_4k: 1 << (g.unit_shift + g.page_shift + g.plane_shift),
         }
     }
 
@@ -71,7 +74,7 @@ impl MapAccess {
         };
         let (found, write_back) = cache.look_up(page, change);
         if let Some(number) = write_back {
-            nand.program_metadata(now, from, number as u32, None);
+            nand.program_metadata(now, from, number as u32);
         }
         match found {
             Found::Here => from,
@@ -99,35 +102,25 @@ impl MapAccess {
         }
     }
 
-    /// Whether the journal has gathered enough to be written.
+    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs that takes.
     #[inline(always)]
-    pub fn journal_is_due(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.is_due())
+    pub fn write_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> u64 {
+        match &self.journal {
+            Some(journal) if journal.is_due() => self.program_journal(nand, now, at),
+            _ => 0,
+        }
     }
 
-    /// Whether commands wait until the journal is on flash.
-    pub fn journal_is_synchronous(&self) -> bool {
-        self.journal.as_ref().is_some_and(|journal| journal.spec().synchronous)
-    }
-
-    /// Writes at `at` what the journal has gathered; returns how many programs that takes, and until when commands wait
-    /// for them.
     #[cold]
-    pub fn write_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> (u64, Nanos) {
-        let Some(journal) = &mut self.journal else { return (0, at) };
+    fn program_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> u64 {
+        let Some(journal) = &mut self.journal else { return 0 };
         let programs = journal.take();
-        let spec = journal.spec();
-        let mut until = at;
         for number in programs.clone() {
-            let page = self.geometry.on_die(0, number);
-            let program = nand.program_metadata(now, at, page, spec.die_program);
-            if spec.synchronous {
-                until = until.max(nand.end_of(program));
-            }
+            nand.program_metadata(now, at, self.geometry.on_die(0, number));
         }
         let count = programs.count() as u64;
-        self.journal_4k += count * spec.program_4k;
-        (count, until)
+        self.journal_4k += count * self.program_4k;
+        count
     }
 
     /// All data is gone: no translation page is in flash.

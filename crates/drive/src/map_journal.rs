@@ -4,8 +4,7 @@
 //! each time that entries fill a program of a die, they are written. When a superblock is sealed, a summary of it
 //! follows: which page each of its addresses holds.
 //! Where the profile has checkpoints, the whole map is written each time that so much journal has been.
-//! All take the flash core's time, and commands wait behind them; where the profile says so, until they are on flash, as
-//! firmware does that answers for its map without a copy in protected memory.
+//! All take the flash core's time, and commands wait behind them.
 //! Sources: journal, summaries and checkpoints as in NAND file systems and open firmware (OpenSSD); what they
 //! cost is the profile's.
 //! Not modelled: garbage collection of the journal's blocks. Effect: a little too fast.
@@ -47,10 +46,6 @@ impl MapJournal {
     #[inline(always)]
     pub fn is_due(&self) -> bool {
         self.changes >= self.spec.changes || self.sealed > 0
-    }
-
-    pub fn spec(&self) -> &MapJournalSpec {
-        &self.spec
     }
 
     /// The numbers of the programs that write what has been gathered.

@@ -56,11 +56,10 @@ impl Device {
             cache.follow_write(pages, gc, flash, controller)?;
         }
         gc.follow_write(pages, pressed, flash, controller)?;
-        if flash.journal_is_due() {
-            let at = controller.flash_core().free_at();
-            let (programs, until) = flash.write_journal(at);
+        let programs = flash.write_journal(controller.flash_core().free_at());
+        if programs > 0 {
             let cost = controller.costs().journal.times(programs);
-            controller.flash_core().gc(cost.max(until.since(at)));
+            controller.flash_core().gc(cost);
         }
         Ok(())
     }

@@ -400,16 +400,9 @@ impl Nand {
         self.program_in(floor, from, page, self.timing.program(page))
     }
 
-    /// Programs a die with the firmware's own data, which takes as long as its fastest page type unless `len` is given.
-    pub fn program_metadata(
-        &mut self,
-        floor: Nanos,
-        from: Nanos,
-        page: u32,
-        len: Option<Nanos>,
-    ) -> Ticket {
-        let len = len.unwrap_or_else(|| self.timing.program_metadata(page));
-        self.program_in(floor, from, page, len)
+    /// Programs a die with the firmware's own data.
+    pub fn program_metadata(&mut self, floor: Nanos, from: Nanos, page: u32) {
+        self.program_in(floor, from, page, self.timing.program_metadata(page));
     }
 
     #[inline(always)]

@@ -414,12 +414,6 @@ sections! {
         /// Journal after which the whole map is written while the host waits; absent: it is written in small parts,
         /// which cost nothing more.
         checkpoint_mb: Option<Number> = 0.01..=1e6,
-        /// What is written at once, one bit per cell or all: a program of all planes of a die if left out.
-        program_kib: Option<Whole> = power_of_two(1024),
-        /// What such a program takes of its die; that of the fastest page type if left out.
-        die_program_us: Option<Number> = MICROS,
-        /// Commands wait until it is on flash, behind what its die is busy with; left out: no longer than `program_us`.
-        synchronous: Option<Flag>,
     }
 
     /// Wear levelling.
