@@ -140,11 +140,15 @@ def test_a_minute_before_and_after_a_rest_and_the_ends_of_a_fill() -> None:
     rested: Any = SimpleNamespace(phases=halves)
     assert STATEMENTS["rested_over_filled"]([rested]) == 1.5
     assert STATEMENTS["throttled_seconds"]([rested]) == 7
-    whole: Any = SimpleNamespace(
-        phases=halves[:1], figures={"rate_behind": SimpleNamespace(value=400.0, note="")}
-    )
-    assert STATEMENTS["end_over_behind"]([whole]) == 1.25
+    whole: Any = SimpleNamespace(phases=halves[:1])
     assert STATEMENTS["first_minute"]([whole]) == (40 * 4000 + 20 * 500) / 60
+    rates = [4000.0] * 40 + [500.0] * 91 + [750.0] * 70
+    rising: Any = SimpleNamespace(phases=[phase("fill", rates)])
+    assert STATEMENTS["minute_behind"]([rising]) == 500
+    assert STATEMENTS["end_over_behind"]([rising]) == 1.5
+    flat: Any = SimpleNamespace(phases=[phase("fill", [900.0] * 100)])
+    with pytest.raises(NotReached):
+        STATEMENTS["minute_behind"]([flat])
 
 
 def test_bounds_are_those_of_the_relation_and_errors_those_of_the_print() -> None:

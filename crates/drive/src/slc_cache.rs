@@ -4,7 +4,9 @@
 //! then dynamic ones. Folding copies what is still valid, oldest superblock first, to superblocks with all
 //! bits per cell, with garbage collection's machinery: reads, core time, buffer and programs are the same,
 //! and so is a command's wait behind it. It works while nothing is asked of the drive, beside the host's
-//! writes at a set ratio, and at one to one when the cache is full and writes have to wait for room.
+//! writes at a set ratio, and at one to one when the cache is full and writes have to wait for room. Where the profile
+//! says so, folding beside writes begins when the cache is full, and writes go past the cache from then on until a rest:
+//! so a fill is slower behind the cache while it is being emptied, and faster towards the end (TechPowerUp, 980 PRO).
 //! Sources: the mechanisms as reviews measure them (AnandTech's and Tom's Hardware's fills of TLC and QLC
 //! drives: fast, then either direct TLC speed or less than that while the cache is folded).
 //! Not modelled: copies inside a die (on-chip folding), which would spare the channels; data that is left
@@ -19,7 +21,7 @@ use crate::gc::Gc;
 use crate::io::DeviceError;
 use crate::persist::persist;
 use crate::spec::{SlcCacheSpec, WhenFull};
-use crate::superblock::HOST;
+use crate::superblock::{HOST, Mode};
 
 /// The SLC cache, and what folding still owes.
 #[derive(Debug)]
@@ -27,18 +29,25 @@ pub struct SlcCache {
     spec: SlcCacheSpec,
     /// Pages to be folded for what the host has written, in 1/256; overdrawn when negative.
     owed_256: i64,
+    /// It was full, and the drive has not rested since.
+    closed: bool,
 }
 
-persist!(SlcCache: owed_256; given: spec);
+persist!(SlcCache: owed_256, closed; given: spec);
 
 impl SlcCache {
     pub fn new(spec: SlcCacheSpec) -> SlcCache {
-        SlcCache { spec, owed_256: 0 }
+        SlcCache { spec, owed_256: 0, closed: false }
     }
 
     /// Nothing is left to fold for what was written before.
     pub fn restart(&mut self) {
-        self.owed_256 = 0;
+        (self.owed_256, self.closed) = (0, false);
+    }
+
+    /// From where the host's next superblock of the cache would come; none if the cache is full or closed.
+    fn next(&self, flash: &Flash) -> Option<Mode> {
+        if self.closed { None } else { flash.ftl().next_of_cache(flash.reserve()) }
     }
 
     /// Opens a superblock of the cache for the host at `at`, if there is one to be had.
@@ -56,14 +65,15 @@ impl SlcCache {
     ) -> Result<(bool, Nanos), DeviceError> {
         let waits = self.spec.when_full == WhenFull::Fold;
         let begin = controller.flash_core().free_at();
-        let mut mode = flash.ftl().next_of_cache(flash.reserve());
+        let mut mode = self.next(flash);
         while mode.is_none() && flash.ftl().can_fold() {
             let may_fold = waits || flash.ftl().fold_is_empty();
             if !may_fold || self.fold_once(Trigger::Foreground, gc, flash, controller)?.is_none() {
                 break;
             }
-            mode = flash.ftl().next_of_cache(flash.reserve());
+            mode = self.next(flash);
         }
+        self.closed |= mode.is_none() && self.spec.fold_from_full;
         let end = controller.flash_core().free_at();
         let may_go_on = if end > begin { end } else { Nanos::ZERO };
         if let Some(mode) = mode {
@@ -89,6 +99,9 @@ impl SlcCache {
         let is_full = || flash.ftl().next_of_cache(flash.reserve()).is_none();
         if self.spec.when_full == WhenFull::Fold && is_full() {
             ratio_256 = ratio_256.max(256);
+        }
+        if self.spec.fold_from_full && !self.closed {
+            ratio_256 = 0;
         }
         self.owed_256 += pages as i64 * ratio_256;
         while self.owed_256 > 0 && flash.ftl().can_fold() {
@@ -139,6 +152,7 @@ impl SlcCache {
         let begin = gc.idle_since(controller).after(self.spec.fold_after);
         gc.run_until(until.min(begin), flash, controller);
         if until > begin {
+            self.closed = false;
             fold_until(begin, until, gc, flash, controller);
             gc.run_until(until, flash, controller);
         }

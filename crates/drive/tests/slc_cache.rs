@@ -298,3 +298,26 @@ fn what_cannot_be_is_refused() {
     refused(&some().set("slc_cache.cycle_weight", 1.1), "slc_cache.cycle_weight", "from 0 to 1");
     refused(&some().set("nand.program_us", vec![200.0]), "slc_cache", "two to four page types");
 }
+
+/// A fill goes fast, then beside a third of a page of folding for each page, then at the rate of TLC once the cache is
+/// empty; it is closed until a rest.
+#[test]
+fn folding_that_begins_when_the_cache_is_full_ends_before_the_drive_is() {
+    let mut device =
+        cached(0, 30, 20, "direct", 1.0 / 3.0).with("slc_cache.fold_from", "full").device();
+    assert_near(write(&mut device, 0, blocks(29)), ROW / SLC_US, 2.0);
+    write(&mut device, blocks(29), blocks(4));
+    let folding = write(&mut device, blocks(33), blocks(60));
+    assert_near(folding, ROW / (TLC_US + FOLD_US / 3.0), 2.0);
+    write(&mut device, blocks(93), blocks(60));
+    assert_near(write(&mut device, blocks(153), blocks(90)), ROW / TLC_US, 1.0);
+    device.idle_until(device.now().after(Nanos::secs(20)));
+    assert_near(write(&mut device, blocks(243), blocks(20)), ROW / SLC_US, 3.0);
+}
+
+#[test]
+fn folding_from_full_on_is_refused_where_writes_wait_for_it() {
+    let profile = cached(0, 30, 20, "fold", 0.5).with("slc_cache.fold_from", "full");
+    let error = Spec::from_toml(&profile.0.to_string()).expect_err("refused").to_string();
+    assert!(error.contains("slc_cache.fold_from"), "{error}");
+}

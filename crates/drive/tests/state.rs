@@ -61,6 +61,10 @@ fn profiles() -> Vec<Profile> {
             .set("slc_cache.fold_after_ms", 1.0)
             .wearing(),
         base()
+            .slc_cache([0.6, 1.0, 0.6], "direct", 0.5)
+            .with("slc_cache.fold_from", "full")
+            .set("slc_cache.fold_after_ms", 1.0),
+        base()
             .with("gc.host_frontiers", "by-lifespan")
             .with("nand.parity_stripe_pages", 16)
             .with("nand.page_order", "planes-first")
@@ -249,6 +253,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (21, vec![46773, 48771, 47106, 47386, 48734, 49621, 48453, 87917])
+        (21, vec![46773, 48771, 47106, 47386, 48735, 46806, 49621, 48453, 87917])
     );
 }

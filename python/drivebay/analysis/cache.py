@@ -20,6 +20,7 @@ START_S = 5
 STAY_S = 10
 LEVEL = 0.75
 SECOND = "one second's worth"
+NEVER_FELL = "the rate never fell under three quarters of its level"
 NAMES = (
     ("cache", "in the SLC cache", "cache_gb", "Written when the SLC cache is full"),
     ("behind", "behind the SLC cache", "direct_gb", "Written when the rate falls again"),
@@ -66,7 +67,7 @@ def cache(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
 
 def _of_levels(found: list[Level], key: str, of: str) -> list[Figure]:
     rows = []
-    none = "the rate never fell under three quarters of its level" if found else TOO_SHORT
+    none = NEVER_FELL if found else TOO_SHORT
     for place, (name, words, size, written) in enumerate(NAMES):
         level = found[place] if place < len(found) else None
         some, note = (level.rate, "") if level else (None, none)

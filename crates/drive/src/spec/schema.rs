@@ -670,6 +670,9 @@ sections! {
         when_full: Word,
         /// Folding under load: pages folded per page that the host writes into the cache.
         fold_ratio: Number = 0.0..=16.0,
+        /// When that begins: with the `first-write` into the cache (so if left out), or when the cache is `full`; then writes
+        /// go past it until the drive has had a rest in which it folds. The second only where `when_full` is `direct`.
+        fold_from: Option<Word>,
         /// Folding at rest: how long the flash core has had no command when it begins.
         fold_after_ms: Number = 0.0..=1e6,
         /// What an erase after use with one bit per cell wears, against one after use with all: 0 to 1.

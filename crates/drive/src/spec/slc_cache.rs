@@ -37,6 +37,8 @@ pub struct SlcCacheSpec {
     pub when_full: WhenFull,
     /// Pages folded per page written, in 1/256.
     pub fold_ratio_256: i64,
+    /// That begins when the cache is full, which then is closed until a rest.
+    pub fold_from_full: bool,
     /// Folding at rest begins when the flash core has had no command for so long.
     pub fold_after: Nanos,
     /// Wear of an erase, in 1/256 of one after use with all bits per cell.
@@ -78,6 +80,7 @@ pub(super) fn check_slc_cache(
         return Err(SpecError::out("slc_cache.static_mb", given, allowed, hint));
     }
     let when_full = [("direct", WhenFull::Direct), ("fold", WhenFull::Fold)];
+    let when_full = raw.when_full.one_of("slc_cache.when_full", &when_full)?;
     let of_256 = |number: &Number| (number.value * 256.0).round();
     Ok(SlcCacheSpec {
         superblock_pages,
@@ -86,9 +89,26 @@ pub(super) fn check_slc_cache(
         keep_free: geometry.pages_of(raw.keep_mb.value),
         program: raw.program_us.micros(),
         read: raw.read_us.micros(),
-        when_full: raw.when_full.one_of("slc_cache.when_full", &when_full)?,
+        when_full,
         fold_ratio_256: of_256(&raw.fold_ratio) as i64,
+        fold_from_full: check_fold_from(raw, when_full)?,
         fold_after: raw.fold_after_ms.millis(),
         cycle_weight_256: of_256(&raw.cycle_weight) as u32,
     })
+}
+
+fn check_fold_from(raw: &RawSlcCache, when_full: WhenFull) -> Result<bool, SpecError> {
+    const NAME: &str = "slc_cache.fold_from";
+    let Some(word) = &raw.fold_from else { return Ok(false) };
+    let full = word.one_of(NAME, &[("first-write", false), ("full", true)])?;
+    if full && when_full == WhenFull::Fold {
+        let hint = "leave it out, or set slc_cache.when_full to direct";
+        return Err(SpecError::out(
+            NAME,
+            &word.value,
+            "first-write where writes wait for folding",
+            hint,
+        ));
+    }
+    Ok(full)
 }

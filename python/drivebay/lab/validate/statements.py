@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from drivebay.analysis import Measured
+from drivebay.analysis.cache import NEVER_FELL, levels
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.lab.validate.values import NotReached
 
@@ -287,9 +288,19 @@ def last_over_clean(runs: Sequence[Measured]) -> float:
     return float(rates[-1] / rates[0])
 
 
+def minute_behind(runs: Sequence[Measured]) -> float:
+    """Mean rate of the first 60 s of a fill behind the cache, MB/s."""
+    timeline = runs[0].phases[0].timeline
+    found = levels(timeline)
+    if len(found) < 2:
+        raise NotReached(NEVER_FELL)
+    begin = found[0].rate.n + 1  # the second of the fall holds a part of either rate
+    return float(timeline.rate_mb_s[begin : begin + MINUTE_S].mean())
+
+
 def end_over_behind(runs: Sequence[Measured]) -> float:
-    """Rate of the last minute of a fill over the mean rate behind the cache."""
-    return last_minute(runs) / _f(runs[0], "rate_behind")
+    """Rate of the last minute of a fill over that of the first one behind the cache."""
+    return last_minute(runs) / minute_behind(runs)
 
 
 def first_minute(runs: Sequence[Measured]) -> float:
