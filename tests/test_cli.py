@@ -271,6 +271,7 @@ def test_drives_lists_catalog_and_devices(tmp_path: Path) -> None:
     table = json.loads(done.stdout)
     sm951 = next(drive for drive in table["drives"] if drive["name"] == "sm951-ahci-512")
     assert sm951["capacity_bytes"] == 512_110_190_592 and "AHCI" in sm951["interface"]
+    assert sm951["media"] == "MLC"
     classes = [drive["drive_class"] for drive in table["drives"]]
     assert classes == sorted(classes, key=["SATA", "PCIe, AHCI", "NVMe", "data center"].index)
     for device in table["devices"]:

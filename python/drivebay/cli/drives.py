@@ -30,18 +30,19 @@ def drives(as_json: options.Json = False) -> None:
     catalog.sort(key=lambda profile: _ORDER.index(profile.drive_class))
     devices = blockdev.list_devices()
     if as_json:
-        keys = ("name", "title", "drive_class", "capacity_bytes", "interface", "stand_in")
+        keys = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", "stand_in")
         virtual = [{key: getattr(profile, key) for key in keys} for profile in catalog]
         print_json({"drives": virtual, "devices": [asdict(d) for d in devices]}, default=str)
         return
     table(
-        ("class", "virtual drive", "capacity", "interface", "title"),
+        ("class", "virtual drive", "capacity", "interface", "media", "title"),
         [
             (
                 "" if before is not None and before.drive_class == p.drive_class else p.drive_class,
                 p.name,
                 units.si_bytes(p.capacity_bytes),
                 p.interface,
+                p.media,
                 p.title,
             )
             for before, p in zip([None, *catalog], catalog, strict=False)

@@ -104,6 +104,16 @@ class Profile:
         return {"sata": "SATA", "ahci": "PCIe, AHCI"}.get(protocol, "NVMe")
 
     @property
+    def media(self) -> str:
+        """What it writes to and where its map lies, for example "TLC" or "QLC, no DRAM"."""
+        nand = self.raw["nand"]
+        if nand.get("in_place", {}).get("value"):
+            return "written in place"
+        bits = len(nand["program_us"]["value"])
+        cells = ("SLC", "MLC", "TLC", "QLC")[bits - 1]
+        return cells + (", no DRAM" if "map_cache" in self.raw else "")
+
+    @property
     def intervals(self) -> Intervals:
         """How far its parameters leave its figures open, if `drivebay calibrate` made it: by test
         and figure the standard deviation over the figure, and its unit."""

@@ -23,6 +23,7 @@ SMALL_BYTES = {
     "thermal": 256e9,
     "rated": math.inf,
     "cache-recovery": math.inf,
+    "cache-pauses": math.inf,
     "sequential-fill": math.inf,
     "full-write": 220e9,
     "sustained-write": 850e9,

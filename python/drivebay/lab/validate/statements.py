@@ -328,6 +328,12 @@ def rested_over_filled(runs: Sequence[Measured]) -> float:
     return float(after.rate_mb_s.mean() / before.rate_mb_s[-MINUTE_S:].mean())
 
 
+def pause_over_filled(runs: Sequence[Measured]) -> float:
+    """Rate of the first second after a pause of a second over that of the last minute before it."""
+    filled, rested = (_labelled(runs[0], one).timeline for one in ("filled", "rested-1s"))
+    return float(rested.rate_mb_s[0] / filled.rate_mb_s[-MINUTE_S:].mean())
+
+
 def _labelled(measured: Measured, label: str) -> PhaseFigures:
     return next(phase for phase in measured.phases if phase.label == label)
 
