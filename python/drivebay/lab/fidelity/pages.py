@@ -86,7 +86,9 @@ def modern(validation: Document) -> str:
         f"{_percent(head['median_abs_loo_error_pct'])}, "
         f"nine in ten under {_percent(head['p90_abs_loo_error_pct'])} "
         f"(of {head['n_numbers']} with a printed number), "
-        f"{_share(head['within_share'])} within their bounds. The profiles were fitted to "
+        f"{_share(head['within_share'])} within their bounds. {head['n_contradicted']} of them "
+        "contradict another published figure, which is followed; of the others "
+        f"{_share(head['within_of_others'])} are within. The profiles were fitted to "
         f"{head['n_fitted']} others, {head['n_told']} more are in them.",
         "",
         *_drives(found["drives"]),

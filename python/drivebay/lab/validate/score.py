@@ -96,7 +96,8 @@ class Scored:
 class Summary:
     """Of the predicted rows: how many, the median and the ninth decile of their absolute errors (of
     `n_numbers` rows with a printed number), the share within bounds, the share of published values
-    within their intervals; and how many rows the model was told, or fitted to."""
+    within their intervals; how many rows the model was told, or fitted to; and of the predicted
+    ones that no other publication contradicts the share within bounds."""
 
     n_predicted: int
     n_numbers: int
@@ -106,6 +107,8 @@ class Summary:
     coverage_90: float | None
     n_told: int
     n_fitted: int
+    n_contradicted: int
+    within_of_others: float | None
 
 
 def scored(validation: Validation) -> tuple[Scored, ...]:
@@ -150,16 +153,24 @@ def summary(rows: Sequence[Scored]) -> Summary:
         if row.has_number and row.error_percent is not None
     ]
     held = [row.within for row in predicted if row.within is not None]
+    others = [row for row in predicted if not row.row.conflict]
     return Summary(
         len(predicted),
         len(errors),
         statistics.median(errors) if errors else None,
         ninth_decile(errors),
-        sum(row.left_out_ok for row in predicted) / len(predicted) if predicted else None,
+        _within(predicted),
         sum(held) / len(held) if held else None,
         sum(row.told for row in rows),
         sum(not (row.leverage is None or row.predicted or row.told) for row in rows),
+        len(predicted) - len(others),
+        _within(others),
     )
+
+
+def _within(rows: Sequence[Scored]) -> float | None:
+    """The share within bounds."""
+    return sum(row.left_out_ok for row in rows) / len(rows) if rows else None
 
 
 def ninth_decile(errors: Sequence[float]) -> float | None:
