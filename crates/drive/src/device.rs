@@ -592,6 +592,9 @@ impl Device {
         cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
+        if !is_read && self.spec.reads_apart {
+            self.gc.catch_up(NEVER, &mut self.flash, &mut self.controller);
+        }
         if self.gc.may_have_idled(from, &self.controller) {
             self.work_until(from);
             self.gc.end_idle();

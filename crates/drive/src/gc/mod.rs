@@ -149,8 +149,8 @@ impl Gc {
             let at = controller.flash_core().free_at();
             let copy = match budget.is_left() {
                 true if at > until => return self.left = Some(budget),
-                true => self.copy_next(at, flash, controller),
-                false => None,
+                true if !flash.is_read_only() => self.copy_next(at, flash, controller),
+                _ => None,
             };
             let Some((given, end)) = copy else { return self.pacing.settle(budget) };
             budget.spend(end.since(at), given);
