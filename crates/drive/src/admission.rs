@@ -88,6 +88,11 @@ impl Admission {
         self.open_at
     }
 
+    /// There is no room for another write before `room`.
+    pub fn wait_for_room(&mut self, room: Nanos) {
+        self.open_at = self.open_at.max(room);
+    }
+
     /// Whether the buffer was full and has not been near empty since, as far as was looked.
     pub fn is_pressed(&self) -> bool {
         self.pressed

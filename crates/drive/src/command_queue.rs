@@ -163,6 +163,11 @@ impl CommandQueue {
         self.arrivals[DIRECT]
     }
 
+    /// See [`Admission::wait_for_room`].
+    pub fn wait_for_room(&mut self, room: Nanos) {
+        self.admission.iter_mut().for_each(|admission| admission.wait_for_room(room));
+    }
+
     /// When the cores of reads and of all else are free now, where they are two.
     pub fn note_cores(&mut self, free_at: Option<[Nanos; 2]>) {
         if let Some(free_at) = free_at {

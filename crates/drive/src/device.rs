@@ -264,7 +264,9 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        self.catch_up(until);
+        if self.spec.reads_apart {
+            self.catch_up(until);
+        }
         if self.gc.works_when_idle() {
             // Temperature follows idle garbage collection, step by step.
             while self.thermal.next_step() < until {
@@ -552,6 +554,10 @@ impl Device {
     /// Garbage collection behind writes goes on until the next read, where that has a core of its own.
     fn catch_up(&mut self, until: Nanos) {
         self.gc.catch_up(until, &mut self.flash, &mut self.controller);
+        if self.spec.admission.is_some() {
+            // What was copied since the last write was let in has taken places of the buffer.
+            self.queue.wait_for_room(self.flash.room_at().max(self.gc.writes_from()));
+        }
         self.queue.note_cores(self.controller.cores_free_at());
     }
 

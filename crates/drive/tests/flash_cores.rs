@@ -73,3 +73,33 @@ fn other_counts_and_a_half_duplex_path_are_refused() {
     let turns = refused(turns).expect("refused");
     assert!(turns.contains("half-duplex"), "{turns}");
 }
+
+/// Random writes alone, with garbage collection at work and writes that are admitted, take as long with either.
+#[test]
+fn writes_alone_are_served_alike() {
+    let time = |cores: i64| {
+        let profile = Profile::sm951()
+            .cool()
+            .set("nand.channels", 2)
+            .set("nand.dies_per_channel", 2)
+            .set("nand.blocks_per_plane", 40)
+            .set("nand.pages_per_block", 64)
+            .set("nand.bad_superblocks", 0)
+            .set("drive.capacity_sectors", 8 * 32 * 2048)
+            .set("write_buffer.size_kib", 1024)
+            .set("gc.threshold_mb", 40)
+            .set("gc.target_mb", 20)
+            .with("controller.admission.interval_us", 10.0)
+            .with("controller.flash_cores", cores);
+        let mut device = profile.device();
+        let mut rng = drivebay_units::Rng::new(3);
+        let pages = 32 * 2048;
+        at_depth(&mut device, 16, (0..pages).map(|lpn| page(Op::Write, lpn)));
+        let random = std::iter::repeat_with(|| page(Op::Write, rng.below(pages)));
+        let end = at_depth(&mut device, 16, random.take(60_000));
+        (end, device.counters().copied_pages)
+    };
+    let (one, two) = (time(1), time(2));
+    assert!(one.1 > 60_000, "{} copies", one.1);
+    assert_eq!(one, two);
+}
