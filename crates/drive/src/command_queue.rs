@@ -158,9 +158,12 @@ impl CommandQueue {
         Some(request)
     }
 
-    /// From when on the next request without data goes on; the end of time if there is none.
-    pub fn straight_from(&self) -> Nanos {
-        self.arrivals[DIRECT]
+    /// When the next read goes on, if nothing that waits for the other core is before it; else the end of time.
+    pub fn next_read(&self) -> Nanos {
+        match self.queues[DIRECT].front() {
+            Some(next) if next.io.op == Op::Read => self.arrivals[DIRECT],
+            _ => NEVER,
+        }
     }
 
     /// See [`Admission::wait_for_room`].
@@ -168,12 +171,10 @@ impl CommandQueue {
         self.admission.iter_mut().for_each(|admission| admission.wait_for_room(room));
     }
 
-    /// When the cores of reads and of all else are free now, where they are two.
-    pub fn note_cores(&mut self, free_at: Option<[Nanos; 2]>) {
-        if let Some(free_at) = free_at {
-            self.cores_free_at = free_at;
-            self.arrange();
-        }
+    /// When the cores of reads and of all else are free, where they are two.
+    pub fn note_cores(&mut self, free_at: [Nanos; 2]) {
+        self.cores_free_at = free_at;
+        self.arrange();
     }
 
     /// A write was let in: see [`Admission::let_in`].

@@ -87,10 +87,16 @@ impl Controller {
         works.fold((0, Nanos::ZERO), |(busy, free), core| (busy + core.0, free.max(core.1)))
     }
 
-    /// When the core of reads and the other are free; none where they are one.
-    pub fn cores_free_at(&self) -> Option<[Nanos; 2]> {
-        let reads = self.read_core.as_ref()?;
-        Some([reads.free_at(), self.flash_core.free_at()])
+    /// Nanoseconds that the busier flash core has worked so far.
+    pub fn busiest_ns(&self) -> u64 {
+        let reads = self.read_core.as_ref().map_or(0, |core| core.busy_ns());
+        reads.max(self.flash_core.busy_ns())
+    }
+
+    /// When the core of reads and the other are free.
+    pub fn cores_free_at(&self) -> [Nanos; 2] {
+        let reads = self.read_core.as_deref().unwrap_or(&self.flash_core);
+        [reads.free_at(), self.flash_core.free_at()]
     }
 
     /// When no flash core has a command any more.

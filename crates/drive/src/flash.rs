@@ -82,6 +82,8 @@ pub struct Flash {
     merged: Nanos,
     parity: Option<Box<Parity>>,
     staggered_erase: Option<Box<StaggeredErase>>,
+    /// Reads may be asked for a time before what garbage collection has asked of the dies.
+    reads_apart: bool,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
     /// What happens to superblocks, while that is kept.
@@ -90,7 +92,7 @@ pub struct Flash {
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
     padded_pages, padding, merged, parity, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
-    protected, events);
+    reads_apart, protected, events);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -131,6 +133,7 @@ impl Flash {
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             staggered_erase: (spec.nand.staggered_erase_one_in)
                 .map(|one_in| Box::new(StaggeredErase::new(g, one_in))),
+            reads_apart: spec.reads_apart,
             protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,
             ftl,
@@ -213,6 +216,13 @@ impl Flash {
         }
     }
 
+    /// No channel will be asked for an earlier time than that of something due at `at`. With two cores that may be due
+    /// before what the other one has asked for.
+    #[inline(always)]
+    fn channels_floor(&self, at: Nanos) -> Nanos {
+        if self.reads_apart { self.dies_floor.min(self.now).min(at) } else { self.dies_floor }
+    }
+
     /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
     fn start_next(&mut self) {
         if self.deferred.erase_is_next() {
@@ -226,7 +236,8 @@ impl Flash {
     #[inline]
     fn program_next(&mut self) {
         let (stream, program) = self.deferred.pop();
-        let end = self.nand.program(self.dies_floor, program.at, program.page);
+        let floor = self.channels_floor(program.at);
+        let end = self.nand.program(floor, program.at, program.page);
         let mut pages = 0;
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
             let number = program.number - (earlier << self.geometry.order.plane_shift);
@@ -244,8 +255,9 @@ impl Flash {
     /// The next die in turn programs the parity of a stripe, in the row in which the stripe ends.
     #[cold]
     fn program_parity(&mut self, last: Program, number: u32) {
+        let floor = self.channels_floor(last.at);
         let g = &self.geometry;
-        self.nand.program(self.dies_floor, last.at, g.on_die(last.page, number));
+        self.nand.program(floor, last.at, g.on_die(last.page, number));
         self.padded_pages += 1 << (g.page_shift + g.plane_shift);
     }
 
@@ -577,10 +589,9 @@ impl Flash {
         }
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
-        let mut done = self
-            .nand
-            .read_inside(at, at, page, u64::from(source.pages) * self.geometry.unit_bytes())
-            .done;
+        let floor = if self.reads_apart { self.channels_floor(at) } else { at };
+        let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
+        let mut done = self.nand.read_inside(floor, at, page, bytes).done;
         if self.errors.is_some() {
             done = self.decode_source(source, done);
         }

@@ -167,8 +167,9 @@ impl WriteBuffer {
     pub fn taken_64(&self, at: Nanos, nand: &Nand) -> u32 {
         let first = self.next.saturating_sub(self.capacity);
         let mut pages = (first..self.next).filter(|&page| self.end_of(page, nand) > at);
-        let taken = if self.release.is_some() {
-            pages.count() as u64
+        let taken = if let Some(release) = &self.release {
+            // Those that are held between two passes count as well.
+            (pages.count() as u64).max(release.held(self.next))
         } else {
             // In order, those behind a page that is not yet programmed do not come free.
             pages.next().map_or(0, |page| self.next - page)

@@ -1,8 +1,8 @@
 //! One flash core for everything, or one of reads and one of all else.
 
 use crate::support::{Profile, at_depth, page};
-use drivebay_drive::{Io, Op, Spec};
-use drivebay_units::Nanos;
+use drivebay_drive::{Device, Io, Op, Spec};
+use drivebay_units::{Nanos, Rng};
 
 /// A drive whose flash cores take 4 us for a read of what is not mapped, and 8 us for a write.
 fn profile(cores: i64) -> Profile {
@@ -78,28 +78,101 @@ fn other_counts_and_a_half_duplex_path_are_refused() {
 #[test]
 fn writes_alone_are_served_alike() {
     let time = |cores: i64| {
-        let profile = Profile::sm951()
-            .cool()
-            .set("nand.channels", 2)
-            .set("nand.dies_per_channel", 2)
-            .set("nand.blocks_per_plane", 40)
-            .set("nand.pages_per_block", 64)
-            .set("nand.bad_superblocks", 0)
-            .set("drive.capacity_sectors", 8 * 32 * 2048)
-            .set("write_buffer.size_kib", 1024)
-            .set("gc.threshold_mb", 40)
-            .set("gc.target_mb", 20)
-            .with("controller.admission.interval_us", 10.0)
-            .with("controller.flash_cores", cores);
-        let mut device = profile.device();
-        let mut rng = drivebay_units::Rng::new(3);
-        let pages = 32 * 2048;
-        at_depth(&mut device, 16, (0..pages).map(|lpn| page(Op::Write, lpn)));
-        let random = std::iter::repeat_with(|| page(Op::Write, rng.below(pages)));
+        let profile = small().with("controller.admission.interval_us", 10.0);
+        let mut device = profile.with("controller.flash_cores", cores).device();
+        let mut rng = Rng::new(3);
+        at_depth(&mut device, 16, (0..PAGES).map(|lpn| page(Op::Write, lpn)));
+        let random = std::iter::repeat_with(|| page(Op::Write, rng.below(PAGES)));
         let end = at_depth(&mut device, 16, random.take(60_000));
         (end, device.counters().copied_pages)
     };
     let (one, two) = (time(1), time(2));
     assert!(one.1 > 60_000, "{} copies", one.1);
     assert_eq!(one, two);
+}
+
+const PAGES: u64 = 32 * 2048;
+
+/// Four dies, on which garbage collection is soon at work.
+fn small() -> Profile {
+    Profile::sm951()
+        .cool()
+        .set("nand.channels", 2)
+        .set("nand.dies_per_channel", 2)
+        .set("nand.blocks_per_plane", 40)
+        .set("nand.pages_per_block", 64)
+        .set("nand.bad_superblocks", 0)
+        .set("drive.capacity_sectors", PAGES as i64 * 8)
+        .set("write_buffer.size_kib", 1024)
+        .set("gc.threshold_mb", 40)
+        .set("gc.target_mb", 20)
+}
+
+/// Serves what is due by `until`; each time the request that was announced.
+fn serve_until(device: &mut Device, until: Nanos) -> usize {
+    let mut count = 0;
+    while device.next_arrival_by(until) <= until {
+        let next = device.next_command().expect("one is due");
+        assert_eq!(device.serve().expect("served").tag, next.tag);
+        count += 1;
+    }
+    count
+}
+
+/// Reads, writes, trims and flushes at random: what is announced is served, and at any moment the drive can be saved and
+/// goes on from there.
+#[test]
+fn what_is_announced_is_served_next() {
+    let limited = small().with("controller.read_path_mb_per_s", 400.0);
+    for (seed, profile) in
+        [small(), limited.with("controller.admission.interval_us", 20.0)].iter().enumerate()
+    {
+        let profile = profile.clone().with("controller.flash_cores", 2);
+        let mut device = profile.device();
+        let mut rng = Rng::new(seed as u64);
+        let end = at_depth(&mut device, 16, (0..PAGES).map(|lpn| page(Op::Write, lpn)));
+        device.idle_until(end);
+        let (mut now, mut served) = (device.now(), 0);
+        let count = 60_000;
+        for tag in 0..count {
+            now = now.after(Nanos(rng.below(60_000)));
+            served += serve_until(&mut device, now);
+            let lba = rng.below(PAGES - 16) * 8;
+            let io = |op, sectors| Io { op, lba, sectors };
+            let io = match rng.below(100) {
+                0 => Io { op: Op::Flush, lba: 0, sectors: 0 },
+                1 => io(Op::Trim, 64),
+                2..50 => io(Op::Write, 8),
+                _ => io(Op::Read, 8),
+            };
+            device.accept(now, io, tag).expect("accepted");
+            if rng.below(600) == 0 {
+                let mut bytes = Vec::new();
+                device.save(&mut bytes).expect("saved");
+                device = Device::restore(profile.spec(), None, &mut &bytes[..]).expect("restored");
+            }
+        }
+        served += serve_until(&mut device, Nanos(u64::MAX - 1));
+        assert_eq!(served, count as usize);
+        assert!(device.counters().copied_pages > 10_000, "{}", device.counters().copied_pages);
+    }
+}
+
+/// Superblocks that many reads have worn are moved while only reads come, none of it before it was found out.
+#[test]
+fn refreshing_begins_when_a_read_finds_that_it_must() {
+    let profile =
+        small().wearing().with("reliability.refresh_reads", 5.0).with("controller.flash_cores", 2);
+    let mut device = profile.device();
+    let mut rng = Rng::new(5);
+    let end = at_depth(&mut device, 16, (0..PAGES).map(|lpn| page(Op::Write, lpn)));
+    let rested = end.after(Nanos::secs(10));
+    device.idle_until(rested);
+    let before = device.counters();
+    let reads = std::iter::repeat_with(|| page(Op::Read, rng.below(PAGES / 8)));
+    let end = at_depth(&mut device, 16, reads.take(100_000));
+    let after = device.counters();
+    assert!(after.copied_pages > before.copied_pages, "something was moved");
+    let busy = after.core_busy_ns - before.core_busy_ns;
+    assert!(busy <= end.since(rested).0, "{busy} ns of work in {:?}", end.since(rested));
 }

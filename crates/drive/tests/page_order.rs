@@ -173,3 +173,36 @@ fn other_words_and_no_protection_are_refused() {
     let one_in = profile().with("nand.staggered_erase_one_in", 0.5);
     assert!(refused(one_in).expect("refused").contains("nand.staggered_erase_one_in"));
 }
+
+/// The smallest buffer that is allowed is enough, whatever the order and the release.
+#[test]
+fn the_smallest_buffer_allowed_is_enough() {
+    for (order, release, channels, pages) in [
+        ("dies-first", "two-pass", 1, 96),
+        ("planes-first", "word-lines", 1, 96),
+        ("word-lines-first", "word-lines", 1, 96),
+        ("word-lines-first", "two-pass", 1, 96),
+        ("word-lines-first", "word-lines", 2, 95),
+        ("word-lines-first", "two-pass", 2, 94),
+        ("dies-first", "two-pass", 4, 94),
+        ("word-lines-first", "two-pass", 4, 96),
+    ] {
+        let profile = profile()
+            .set("nand.channels", channels)
+            .set("nand.pages_per_block", pages)
+            .set("drive.capacity_sectors", 150_000 * channels)
+            .with("nand.page_order", order)
+            .with("write_buffer.release", release);
+        let fits = |kib: i64| {
+            let text = profile.clone().set("write_buffer.size_kib", kib).0.to_string();
+            drivebay_drive::Spec::from_toml(&text).is_ok()
+        };
+        let least = (1..4096).find(|&kib| fits(kib)).expect("one fits");
+        let mut device = profile.set("write_buffer.size_kib", least).device();
+        let user = 150_000 * channels as u64 / 8;
+        let mut rng = Rng::new(1);
+        at_depth(&mut device, 8, (0..user).map(|lpn| page(Op::Write, lpn)));
+        let random = std::iter::repeat_with(|| page(Op::Write, rng.below(user)));
+        at_depth(&mut device, 8, random.take(20_000));
+    }
+}

@@ -66,7 +66,7 @@ fn values_out_of_range_are_refused_by_name() {
     assert_refused("gc.victim_policy", "lifo", "one of greedy, fifo");
     assert_refused("gc.gain_min", 2, "from 0 to 1");
     assert_refused("gc.duty_growth", 0, "from 1 to 100");
-    assert_refused("write_buffer.size_kib", 64, "2 rows");
+    assert_refused("write_buffer.size_kib", 64, "data waits until all planes");
     assert_refused("drive.capacity_sectors", 1_073_741_824_i64, "less than the flash holds");
     assert_refused("drive.capacity_sectors", 1_068_000_000_i64, "superblocks");
     assert_refused("drive.capacity_sectors", 1_000_215_217_i64, "multiple of 8");

@@ -102,7 +102,7 @@ fn see(result: Result<(u32, Completion), DeviceError>) -> Seen {
 }
 
 fn serve_until(device: &mut Device, until: Nanos, seen: &mut Vec<Seen>) {
-    while device.next_arrival() <= until && device.next_arrival() < Nanos(u64::MAX) {
+    while device.next_arrival_by(until) <= until && device.next_arrival() < Nanos(u64::MAX) {
         seen.push(see(device.serve().map(|served| (served.tag, served))));
     }
 }

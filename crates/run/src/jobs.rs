@@ -112,7 +112,8 @@ fn run_together<const KEEPS: bool>(
         let (at, number) = due.min().expect("there is a job");
         let room = places.free_at();
         let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-        if device.next_arrival() < NEVER && device.next_arrival() <= at.min(taken) {
+        let turn = device.next_arrival_by(at.min(taken));
+        if turn < NEVER && turn <= at.min(taken) {
             let mut served = device.serve()?;
             places.give_back(served.done);
             let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;

@@ -60,7 +60,6 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         loop {
             let (request_slot, free) = split.request_slots.first();
             let (slot, at) = self.host.slots.first();
-            let turn = device.next_arrival();
             let hand_over = match split.waiting.front() {
                 Some(&(request, _)) => at.max(split.requests[request as usize].requested),
                 None => NEVER,
@@ -68,6 +67,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
             let free = free.max(self.due);
             let more = free < self.end && self.bytes_left > 0;
             let next_request = if more { free } else { NEVER };
+            let turn = device.next_arrival_by(next_request.min(hand_over));
             if turn < NEVER && turn <= next_request.min(hand_over) {
                 let served = device.serve()?;
                 self.count_part(&mut split, served);

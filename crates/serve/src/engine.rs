@@ -304,13 +304,15 @@ impl Engine {
 
     /// The model serves what reaches its flash core by `until`, or can no longer change.
     fn serve_until(&mut self, until: Nanos) {
-        while let Some(next) = self.device.next_command() {
+        loop {
+            self.device.next_arrival_by(until);
+            let Some(next) = self.device.next_command() else { return };
             if !next.settled && next.at > until {
                 return;
             }
             match self.device.serve() {
                 Ok(served) => {
-                    let command = &mut self.inflight[next.tag];
+                    let command = &mut self.inflight[served.tag];
                     if served.media_error {
                         command.status = Status::MediaError;
                     }
@@ -322,7 +324,7 @@ impl Engine {
                         let place = |page: u64| device.stream_page(page * PAGE_SECTORS);
                         self.store.placed(command.number, place);
                     }
-                    self.inflight.schedule(done, next.tag);
+                    self.inflight.schedule(done, served.tag);
                 }
                 Err(error) => self.fail(next.at, next.tag, &error),
             }

@@ -147,7 +147,7 @@ impl Device {
         let bytes = self.compressor.stored(bytes);
         let read = self.flash.read(from, ppa, len, bytes);
         if read.decoded {
-            self.gc.refresh(&mut self.flash, &mut self.controller);
+            self.gc.refresh(from, &mut self.flash, &mut self.controller);
         }
         (read.done, read.parts)
     }

@@ -14,7 +14,7 @@ use crate::controller::Controller;
 use crate::events::Trigger;
 use crate::flash::Flash;
 use crate::io::DeviceError;
-use crate::persist::{StateError, persist};
+use crate::persist::{StateError, ensure, persist};
 use crate::spec::{Idle, PAGES_MAX, Spec};
 use crate::superblock::Source;
 use crate::timeline::NEVER;
@@ -67,6 +67,7 @@ impl Gc {
     pub fn check(&self) -> Result<(), StateError> {
         self.pacing.check()?;
         self.left.iter().try_for_each(|budget| budget.check())?;
+        ensure(self.in_steps || self.left.is_none(), "garbage collection in steps")?;
         self.background.iter().try_for_each(|background| background.check())
     }
 
@@ -109,9 +110,14 @@ impl Gc {
         self.pacing.starts_at(flash.ftl().free_pages())
     }
 
-    /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
-    pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
+    /// Runs behind a read that was decoded at `at`: a superblock that waits to be refreshed is moved.
+    pub fn refresh(&mut self, at: Nanos, flash: &mut Flash, controller: &mut Controller) {
         if flash.ftl().must_collect() {
+            if self.in_steps {
+                // That core may have had nothing to do for long.
+                self.catch_up(NEVER, flash, controller);
+                controller.flash_core().wait_until(at);
+            }
             self.run(1, flash, controller);
         }
     }
@@ -142,13 +148,20 @@ impl Gc {
         controller.flash_core().gc(at.since(begin));
     }
 
-    /// Where it runs in steps: those that begin by `until`.
+    /// Whether some of what runs behind a write is left to be done, where it runs in steps.
+    pub fn has_steps(&self) -> bool {
+        self.left.is_some()
+    }
+
+    /// Where it runs in steps: those that can begin by `until`.
     #[inline]
     pub fn catch_up(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
         while let Some(mut budget) = self.left.take() {
             let at = controller.flash_core().free_at();
             let copy = match budget.is_left() {
-                true if at > until => return self.left = Some(budget),
+                true if at.max(flash.buffer_free_at(flash.ftl().gc_stream())) > until => {
+                    return self.left = Some(budget);
+                }
                 true if !flash.is_read_only() => self.copy_next(at, flash, controller),
                 _ => None,
             };

@@ -21,6 +21,9 @@ use crate::persist::{StateError, TIME_MAX, ensure, persist, persist_sometimes};
 use crate::policy_plugin::Pace;
 use crate::spec::{PAGES_MAX, PacingSpec};
 
+/// No command of [`PAGES_MAX`] gives more to spend: some minutes, or some millions of pages.
+const LEFT_MAX: i64 = 1 << 40;
+
 /// What may be spent behind one command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget {
@@ -36,8 +39,9 @@ persist_sometimes!(Budget);
 impl Budget {
     /// Whether a command can have left it.
     pub fn check(&self) -> Result<(), StateError> {
-        let bounded = self.time.unsigned_abs() <= TIME_MAX && self.owed.unsigned_abs() <= TIME_MAX;
-        ensure(bounded, "what garbage collection may spend")
+        let drawn = self.time.unsigned_abs() <= TIME_MAX && self.owed.unsigned_abs() <= TIME_MAX;
+        let left = self.time <= LEFT_MAX && self.owed <= LEFT_MAX;
+        ensure(drawn && left, "what garbage collection may spend")
     }
 
     /// Whether another flash page may be copied.

@@ -437,18 +437,23 @@ pub(super) fn check_buffer(
     geometry: &Geometry,
 ) -> Result<(u32, Option<BufferRelease>), SpecError> {
     let release = check_release(raw, geometry)?;
-    // A word line is filled in as many rows as it has page types, unless the order fills it at once; one that is held is
-    // full.
-    let by_rows = geometry.order.type_shift > geometry.plane_shift;
-    let filling = |release: BufferRelease| if by_rows { release.programs } else { 1 };
-    let rows = 1 + release.map_or(1, |release| u64::from(filling(release) + release.held));
-    let kib = raw.write_buffer().size_kib.value;
+    // Each die may hold a word line but for one program, and what is held; one of them is filled.
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
+    let programs = release.map_or(1, |release| u64::from(release.programs));
+    let held = release.map_or(0, |release| u64::from(release.held));
+    let by_rows = geometry.order.die_pages <= 1 << geometry.plane_shift;
+    let least = match by_rows {
+        true => (1 + programs + held) * row,
+        false => {
+            (2 * row).max((programs - 1 + held) * row + ((programs + 1) << geometry.plane_shift))
+        }
+    };
+    let kib = raw.write_buffer().size_kib.value;
     let pages = kib * 1024 / geometry.flash_page_bytes();
-    if pages < rows * row {
-        let least = rows * row * geometry.flash_page_bytes() / 1024;
+    if pages < least {
+        let least = (least * geometry.flash_page_bytes()).div_ceil(1024);
         let hint = format!("use {least} or more: data waits until all planes of a die are filled");
-        let allowed = format!("at least {rows} rows of pages over all planes: {least} KiB");
+        let allowed = format!("at least {least} KiB: what all planes of all dies wait for");
         return Err(SpecError::out("write_buffer.size_kib", kib, allowed, &hint));
     }
     Ok((pages as u32, release))

@@ -668,7 +668,7 @@ sections! {
         /// What becomes of writes while the cache is full: they go `direct` to the rest of the flash, or wait
         /// for room that folding makes (`fold`).
         when_full: Word,
-        /// Folding under load: pages folded per page that the host writes into the cache.
+        /// Folding under load: pages folded per page that the host writes.
         fold_ratio: Number = 0.0..=16.0,
         /// When that begins: with the `first-write` into the cache (so if left out), or when the cache is `full`; then writes
         /// go past it until the drive has had a rest in which it folds. The second only where `when_full` is `direct`.

@@ -84,6 +84,12 @@ impl Release {
         self.freed_at
     }
 
+    /// Of places `taken` so far, those that have not come free for want of a program behind them; none where a word line
+    /// waits for no other.
+    pub fn held(&self, taken: u64) -> u64 {
+        if self.waits_for > self.together { taken - self.freed } else { 0 }
+    }
+
     /// Works out what follows from programs that were read back.
     pub fn derive(&mut self) {
         let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.waits_for;
