@@ -87,7 +87,7 @@ def modern(validation: Document) -> str:
         f"nine in ten under {_percent(head['p90_abs_loo_error_pct'])} "
         f"(of {head['n_numbers']} with a printed number), "
         f"{_share(head['within_share'])} within their bounds. {head['n_contradicted']} of them "
-        "contradict another published figure, which is followed; of the others "
+        "contradict another published figure; of the others "
         f"{_share(head['within_of_others'])} are within. The profiles were fitted to "
         f"{head['n_fitted']} others, {head['n_told']} more are in them.",
         "",
