@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use crate::support::{PATIENCE, spec};
-use drivebay_drive::Device;
+use crate::support::{PATIENCE, changed_spec, spec};
+use drivebay_drive::{Device, Spec};
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
     Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, MemoryLimit,
@@ -29,6 +29,14 @@ impl TestServer {
     }
 
     fn within(
+        limit: MemoryLimit,
+        prepare: impl FnOnce(&mut Engine) + Send + 'static,
+    ) -> TestServer {
+        TestServer::of(spec(SECTORS as i64, false), limit, prepare)
+    }
+
+    fn of(
+        spec: Spec,
         limit: MemoryLimit,
         prepare: impl FnOnce(&mut Engine) + Send + 'static,
     ) -> TestServer {
@@ -56,7 +64,7 @@ impl TestServer {
                 &limit,
             )
             .expect("a file");
-            let device = Device::new(spec(SECTORS as i64, false), 1).expect("memory");
+            let device = Device::new(spec, 1).expect("memory");
             let mut engine = Engine::new(device, store, Pace::Sleep, 1);
             prepare(&mut engine);
             let mut event_loop = EventLoop::new(engine, channel).expect("epoll");
@@ -161,6 +169,46 @@ fn what_is_written_is_read_by_all_and_lies_in_the_file() {
     assert_eq!(cookies, (100..300).collect::<Vec<u64>>());
     let image = std::fs::read(server.folder.path().join("image")).expect("the file");
     assert!((0..200).all(|i| image[i * 4096] == (100 + i) as u8));
+    server.end();
+}
+
+/// Reads pass writes that wait for garbage collection on the other core: each command is answered once, with its data.
+#[test]
+fn a_drive_with_two_flash_cores_answers_each_command() {
+    let two = changed_spec(SECTORS as i64, false, |raw| {
+        let leaf: toml::Table =
+            "flash_cores = { value = 2, source = 'test' }".parse().expect("TOML");
+        raw["controller"].as_table_mut().expect("a section").extend(leaf);
+    });
+    let server = TestServer::of(two, MemoryLimit::new(0, 1 << 30, 1 << 30), |_| {});
+    let mut client = server.client();
+    let pages = SECTORS / 8;
+    for page in 0..pages {
+        assert_eq!(client.write(0, page * 4096, &[page as u8; 4096]), Some(0));
+    }
+    for round in 0..60 {
+        let place = |i: u64| (round * 977 + i * 389) % pages;
+        let is_write = |cookie: u64| cookie % 2 == 1;
+        for cookie in 0..64 {
+            let (kind, page) = (u16::from(is_write(cookie)), place(cookie));
+            let data = [page as u8; 4096];
+            let data: &[u8] = if is_write(cookie) { &data } else { &[] };
+            client.ask(kind, 0, cookie, page * 4096, 4096, data);
+        }
+        let mut cookies = Vec::new();
+        for _ in 0..64 {
+            let (cookie, error) = client.reply().expect("a reply");
+            assert_eq!(error, 0);
+            if !is_write(cookie) {
+                let mut data = [0; 4096];
+                client.0.read_exact(&mut data).expect("the data");
+                assert_eq!(data, [place(cookie) as u8; 4096]);
+            }
+            cookies.push(cookie);
+        }
+        cookies.sort_unstable();
+        assert_eq!(cookies, (0..64).collect::<Vec<u64>>());
+    }
     server.end();
 }
 
