@@ -8,17 +8,7 @@ const USER: u64 = 65_536;
 
 /// Four dies, a fifth of them spare: the flash is the limit by far.
 fn profile() -> Profile {
-    Profile::sm951()
-        .cool()
-        .set("nand.channels", 2)
-        .set("nand.dies_per_channel", 2)
-        .set("nand.blocks_per_plane", 40)
-        .set("nand.pages_per_block", 64)
-        .set("nand.bad_superblocks", 0)
-        .set("drive.capacity_sectors", USER as i64 * 8)
-        .set("write_buffer.size_kib", 1024)
-        .set("gc.threshold_mb", 10.0)
-        .set("gc.target_mb", 20.0)
+    Profile::sm951().cool().four_dies(USER).set("gc.threshold_mb", 10.0).set("gc.target_mb", 20.0)
 }
 
 fn admitted(interval_us: f64) -> Profile {

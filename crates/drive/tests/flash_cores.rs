@@ -95,17 +95,7 @@ const PAGES: u64 = 32 * 2048;
 
 /// Four dies, on which garbage collection is soon at work.
 fn small() -> Profile {
-    Profile::sm951()
-        .cool()
-        .set("nand.channels", 2)
-        .set("nand.dies_per_channel", 2)
-        .set("nand.blocks_per_plane", 40)
-        .set("nand.pages_per_block", 64)
-        .set("nand.bad_superblocks", 0)
-        .set("drive.capacity_sectors", PAGES as i64 * 8)
-        .set("write_buffer.size_kib", 1024)
-        .set("gc.threshold_mb", 40)
-        .set("gc.target_mb", 20)
+    Profile::sm951().cool().four_dies(PAGES).set("gc.threshold_mb", 40).set("gc.target_mb", 20)
 }
 
 /// Serves what is due by `until`; each time the request that was announced.

@@ -189,6 +189,17 @@ impl Profile {
             .cool()
     }
 
+    /// Four dies on two channels, 40 superblocks of 64 flash pages a plane.
+    pub fn four_dies(self, user_pages: u64) -> Profile {
+        self.set("nand.channels", 2)
+            .set("nand.dies_per_channel", 2)
+            .set("nand.blocks_per_plane", 40)
+            .set("nand.pages_per_block", 64)
+            .set("nand.bad_superblocks", 0)
+            .set("drive.capacity_sectors", user_pages as i64 * 8)
+            .set("write_buffer.size_kib", 1024)
+    }
+
     /// One die, one plane, pages of 4 KiB, `pages` to a block: superblocks are blocks.
     pub fn one_die(self, blocks: u32, pages: u32, user_pages: u32) -> Profile {
         self.set("nand.channels", 1)
