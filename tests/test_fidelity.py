@@ -426,6 +426,12 @@ def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
     assert found["n_predicted"] + found["n_told"] + found["n_fitted"] == len(others)
     assert found["n_predicted"] == sum(table.is_predicted(row) for row in others)
     assert not known & set(json.dumps(fidelity.kept()).split('"'))
+    contradicted = {row.published.id for row in load_plan().rows if row.conflict}
+    predicted = [row for row in others if table.is_predicted(row)]
+    rest = [row for row in predicted if row["id"] not in contradicted]
+    assert found["n_contradicted"] == len(predicted) - len(rest) > 0
+    within = sum(row["ok"] if row["loo_ok"] is None else row["loo_ok"] for row in rest)
+    assert found["within_of_others"] == pytest.approx(within / len(rest), abs=1e-4)
 
 
 def test_what_is_recorded_of_one_half_is_replaced_alone() -> None:
