@@ -94,6 +94,7 @@ impl Controller {
     }
 
     /// When the core of reads and the other are free.
+    #[inline(always)]
     pub fn cores_free_at(&self) -> [Nanos; 2] {
         let reads = self.read_core.as_deref().unwrap_or(&self.flash_core);
         [reads.free_at(), self.flash_core.free_at()]
@@ -102,8 +103,8 @@ impl Controller {
     /// When no flash core has a command any more.
     #[inline(always)]
     pub fn idle_from(&self) -> Nanos {
-        let reads = self.read_core.as_ref().map_or(Nanos::ZERO, |core| core.free_at());
-        reads.max(self.flash_core.free_at())
+        let [reads, others] = self.cores_free_at();
+        reads.max(others)
     }
 
     /// When the host core can take another command.

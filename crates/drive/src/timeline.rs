@@ -47,6 +47,9 @@ impl Fifo {
 /// times too long.)
 const INTERVALS_MAX: usize = 64;
 
+/// Intervals looked at one by one from the back before the rest is halved.
+const STEPS: usize = 4;
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     from: u64,
@@ -121,11 +124,7 @@ impl Calendar {
     /// `reserve` for a time before the last interval.
     fn reserve_between(&mut self, floor: Nanos, from: Nanos, len: Nanos) -> Nanos {
         self.forget(floor);
-        // The first interval that ends at or after `from`: it may touch or hold us up.
-        let mut first = self.len;
-        while first > 0 && self.at(first - 1).to >= from.0 {
-            first -= 1;
-        }
+        let first = self.first_not_before(from.0);
         let (mut clock, mut need, mut next) = (from.0, len.0, first);
         while next < self.len {
             let busy = *self.at(next);
@@ -151,6 +150,28 @@ impl Calendar {
             self.remove(first + 1, last - first - 1);
         }
         Nanos(end)
+    }
+
+    /// The first interval that ends at or after `from`: it may touch or hold up what begins then. Near the end it is found
+    /// step by step, else by halves.
+    #[inline(always)]
+    fn first_not_before(&mut self, from: u64) -> usize {
+        let near = self.len.saturating_sub(STEPS);
+        let mut first = self.len;
+        while first > near {
+            if self.at(first - 1).to < from {
+                return first;
+            }
+            first -= 1;
+        }
+        // Without branches, as no outcome can be foretold.
+        let (mut low, mut size) = (0, first);
+        while size > 0 {
+            let half = size.div_ceil(2);
+            low += if self.at(low + half - 1).to < from { half } else { 0 };
+            size /= 2;
+        }
+        low
     }
 
     fn insert(&mut self, index: usize, busy: Busy) {

@@ -127,7 +127,9 @@ impl Gc {
         if flash.is_read_only() {
             return;
         }
-        self.catch_up(NEVER, flash, controller);
+        if self.has_steps() {
+            self.catch_up(NEVER, flash, controller);
+        }
         let free = flash.ftl().free_pages();
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
