@@ -1,36 +1,22 @@
-"""`drivebay prepare`: what fio's sprandom writes, by definition; what the model's own count says
-of each way to prepare a drive."""
+"""`drivebay prepare`: what the model's own count says of each way to prepare a drive."""
 
 from __future__ import annotations
 
-import numpy as np
+import contextlib
+
 import pytest
+from fakes import made_test
+from pydantic import ValidationError
 
 from drivebay.cli.entry import run
 from drivebay.definitions import profiles
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import with_capacity
+from drivebay.definitions.suites import Phase, Prepare, Workload
 from drivebay.lab import prepare as lab
-
-
-def test_valid_pages_in_steady_state_lie_as_fio_says() -> None:
-    """At 10 % spare fio takes a write amplification of 5.7: the victim is valid to 1 - 1 / 5.7."""
-    shares = lab.validity(100, 0.1)
-    assert shares[0] == pytest.approx(1 - 1 / 5.7) and shares[-1] == 1
-    assert (np.diff(shares) > 0).all()
-    # Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of both ends.
-    assert shares[50] == pytest.approx(np.sqrt(shares[0]), abs=0.005)
-
-
-def test_sprandom_writes_each_page_and_again_as_many_as_are_invalid() -> None:
-    pages, spare = 100_000, 0.1
-    regions = list(lab.sprandom_pages(pages, spare, seed=1))
-    written = np.concatenate(regions)
-    assert set(written.tolist()) == set(range(pages))
-    assert len(written) == pytest.approx(pages * (1 + spare), rel=0.01)
-    for number, valid in list(enumerate(lab.validity(lab.REGIONS, spare)))[:90:30]:
-        again = np.isin(regions[number], regions[number + 1]).mean()
-        assert again == pytest.approx(1 - valid, abs=0.03)
+from drivebay.report.text import step_words
+from drivebay.targets.base import Progress
+from drivebay.targets.virtual.target import VirtualTarget
 
 
 @pytest.fixture(scope="module")
@@ -81,3 +67,23 @@ def test_a_mistake_is_told_in_two_lines(
     assert run(["prepare", "sm951-nvme-128", *words]) == 2
     error, hint = capsys.readouterr().err.splitlines()
     assert error.startswith(f"error: {said}") and hint.startswith("hint: ")
+
+
+def test_sprandom_is_a_step_of_a_test_as_well(
+    drive: Profile, found: dict[lab.Method, lab.Prepared]
+) -> None:
+    """The writes just after it cost what `drivebay prepare` says, and every address was written."""
+    spare = 100 * (drive.flash_bytes / drive.capacity_bytes - 1)
+    step = Prepare(kind="sprandom", spare_percent=round(spare, 9))
+    writes = Workload(
+        pattern="random", read_percent=0, block_bytes=4096, queue_depth=32, duration_s=1
+    )
+    test = made_test(Phase(label="run", workload=writes), kind="loads", prepare=(step,))
+    with contextlib.closing(VirtualTarget(drive)) as target:
+        (run,) = target.run_test(test, seed=1, progress=Progress())
+    assert run.metrics["waf"] == pytest.approx(found["sprandom"].waf, rel=0.05)
+    assert step_words(step).startswith("written as by fio's sprandom (")
+    with pytest.raises(ValidationError, match="a sprandom needs 'spare_percent'"):
+        Prepare(kind="sprandom")
+    with pytest.raises(ValidationError, match="'passes' has no meaning for a sprandom"):
+        Prepare(kind="sprandom", spare_percent=7, passes=2)

@@ -1203,11 +1203,13 @@ class Workload:
     A closed loop on a span of a drive: what suites and the library resolve their workloads to.
 
     `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:..." (per cent of the
-    accesses and of the span), as fio's `random_distribution`, or "zoned-scattered:ACCESS/SIZE:...", or "open-zones:OPEN/ZONES". `bssplit`: sizes in bytes with their shares in
+    accesses and of the span), as fio's `random_distribution`, or "zoned-scattered:ACCESS/SIZE:...", or "open-zones:OPEN/ZONES", or
+    "sprandom:PERCENT" of spare flash, as fio's `sprandom`. `bssplit`: sizes in bytes with their shares in
     per cent. `fsync`: a flush follows so many writes. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
 
     It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
-    a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
+    a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end. With none of them it ends when each block
+    has come, if the offsets go over the span in passes.
     """
     def __new__(
         cls,

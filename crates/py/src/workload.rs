@@ -17,11 +17,13 @@ pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T>
 /// A closed loop on a span of a drive: what suites and the library resolve their workloads to.
 ///
 /// `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:..." (per cent of the
-/// accesses and of the span), as fio's `random_distribution`, or "zoned-scattered:ACCESS/SIZE:...", or "open-zones:OPEN/ZONES". `bssplit`: sizes in bytes with their shares in
+/// accesses and of the span), as fio's `random_distribution`, or "zoned-scattered:ACCESS/SIZE:...", or "open-zones:OPEN/ZONES", or
+/// "sprandom:PERCENT" of spare flash, as fio's `sprandom`. `bssplit`: sizes in bytes with their shares in
 /// per cent. `fsync`: a flush follows so many writes. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
 ///
 /// It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
-/// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end.
+/// a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end. With none of them it ends when each block
+/// has come, if the offsets go over the span in passes.
 #[pyclass(module = "drivebay._core", frozen, name = "Workload")]
 pub(crate) struct PyWorkload(pub(crate) Workload);
 
@@ -81,11 +83,17 @@ impl PyWorkload {
             within_percent,
             min_s,
         });
+        let offsets = offsets
+            .parse::<Offsets>()
+            .map_err(|error| user_error(format!("offsets: {error}\nhint: see drivebay._core")))?;
+        let pass = || {
+            let blocks = offsets.pass_blocks(span_bytes.checked_div(block_bytes)?.max(1))?;
+            blocks.checked_mul(block_bytes)
+        };
+        let bytes = if duration_s.is_none() { bytes.or_else(pass) } else { bytes };
         Ok(PyWorkload(Workload {
             pattern: named("pattern", pattern)?,
-            offsets: offsets.parse::<Offsets>().map_err(|error| {
-                user_error(format!("offsets: {error}\nhint: see drivebay._core"))
-            })?,
+            offsets,
             streams: named("streams", streams)?,
             read_percent,
             trim_percent,

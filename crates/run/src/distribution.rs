@@ -17,6 +17,7 @@ use std::str::FromStr;
 use drivebay_units::Rng;
 
 use crate::permutation::Permutation;
+use crate::sprandom::Sprandom;
 
 /// Largest exponent; beyond it a handful of blocks gets everything.
 const THETA_MAX: f64 = 5.0;
@@ -48,6 +49,20 @@ pub enum Offsets {
         /// Zones of the span.
         zones: u32,
     },
+    /// The order of fio's `sprandom`, told of so many per cent of spare flash over the capacity.
+    Sprandom(f64),
+}
+
+impl Offsets {
+    /// Blocks of a pass over a span of so many; none where passes have no end of their own.
+    #[must_use]
+    pub fn pass_blocks(&self, blocks: u64) -> Option<u64> {
+        match self {
+            Offsets::Permutation | Offsets::PermutationRepeated => Some(blocks),
+            Offsets::Sprandom(percent) => Some(Sprandom::pass_blocks(blocks, percent / 100.0)),
+            _ => None,
+        }
+    }
 }
 
 /// A part of the span.
@@ -60,7 +75,7 @@ pub struct Zone {
 }
 
 /// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:...",
-/// "zoned-scattered:ACCESS/SIZE:..." or "open-zones:OPEN/ZONES".
+/// "zoned-scattered:ACCESS/SIZE:...", "open-zones:OPEN/ZONES" or "sprandom:PERCENT".
 impl FromStr for Offsets {
     type Err = String;
 
@@ -90,9 +105,16 @@ impl FromStr for Offsets {
                      most 65536, zones"
                 )
             }),
+            ("sprandom", percent) => match percent.parse::<f64>() {
+                Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Offsets::Sprandom(percent)),
+                _ => Err(format!(
+                    "'{text}' is not allowed; must be sprandom:PERCENT, above 0, up to 100"
+                )),
+            },
             _ => Err(format!(
                 "'{text}' is not allowed; must be uniform, permutation, permutation-repeated, \
-                 zipf:THETA, zoned:ACCESS/SIZE:..., zoned-scattered:ACCESS/SIZE:... or open-zones:OPEN/ZONES"
+                 zipf:THETA, zoned:ACCESS/SIZE:..., zoned-scattered:ACCESS/SIZE:..., open-zones:OPEN/ZONES \
+                 or sprandom:PERCENT"
             )),
         }
     }

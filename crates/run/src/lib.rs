@@ -22,6 +22,7 @@ mod recorder;
 mod replay;
 pub mod snapshot;
 mod split;
+mod sprandom;
 mod trim_check;
 mod workload;
 

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use crate::distribution::{Offsets, OpenZones, Skew, ZoneRequest, zones_have_blocks};
 use crate::permutation::Permutation;
 use crate::queue_slots::DEPTH_MAX;
+use crate::sprandom::Sprandom;
 
 /// 115 days: far above any test, below what the slots of a run can tell apart (208 days).
 const RUN_S_MAX: f64 = 1e7;
@@ -340,8 +341,8 @@ impl Workload {
 
     /// Whether a request may take more than one block.
     fn sizes_may_differ(&self) -> bool {
-        let permuted = matches!(self.offsets, Offsets::Permutation | Offsets::PermutationRepeated);
-        self.pattern == Pattern::Random && !permuted
+        let passes = self.offsets.pass_blocks(1).is_some();
+        self.pattern == Pattern::Random && !passes
     }
 
     /// Checks the queues against what drive and host offer.
@@ -392,6 +393,7 @@ enum Order {
     Sequential { shared: bool },
     Skewed(Skew),
     OpenZones(OpenZones),
+    Sprandom(Box<Sprandom>),
 }
 
 impl Order {
@@ -408,6 +410,9 @@ impl Order {
             (Pattern::Random, Offsets::Uniform) => Order::Uniform,
             (Pattern::Random, Offsets::OpenZones { open, zones }) => {
                 Order::OpenZones(OpenZones::new(*open, *zones, blocks))
+            }
+            (Pattern::Random, Offsets::Sprandom(percent)) => {
+                Order::Sprandom(Box::new(Sprandom::new(blocks, percent / 100.0, orders)))
             }
             (Pattern::Random, offsets) => Order::Permuted {
                 pass: Permutation::new(blocks, &mut orders),
@@ -528,6 +533,7 @@ impl Generator {
         let block = match &mut self.order {
             Order::Uniform => drawn,
             Order::Skewed(skew) => skew.draw(&mut self.rng),
+            Order::Sprandom(passes) => passes.next(),
             Order::OpenZones(zones) => match zones.next(&mut self.rng) {
                 ZoneRequest::Write { block } => block,
                 ZoneRequest::Trim { first, blocks } => {

@@ -121,7 +121,7 @@ def prepare(
             no_wait=no_wait,
         )
     ) as target:
-        prepare_real.check(target)
+        prepare_real.check(target, plan)
         targets.say_what_is_lost(target)
         say(f"method  {plan.method}: with the writes behind it up to {plan.times:.1f} x its size")
         targets.ask_before_long(

@@ -5,23 +5,17 @@ amplification just after a preparation, and after writes that go on until prepar
 matters. Ways: two sequential passes (SNIA PTS 2.0.1's workload-independent preconditioning); a
 sequential pass and random writes of twice the capacity; and the single pass of fio 3.41's
 `sprandom`, which lays addresses down with as many of them written again, region by region, as
-a drive in steady state would have invalid pages (fio's HOWTO; the distribution of valid pages is
-that of Desnoyers, ACM TOS 8 (2), 2012, with fio's write amplification 0.5 / spare + 0.7).
+a drive in steady state would have invalid pages (fio's HOWTO; the core has that order of writes).
 Leaves out: other loads than uniform random 4 KiB; rates, which depend on heat as well.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.csv as csv
 
 from drivebay import _core
 from drivebay.common.errors import UserError
@@ -35,16 +29,12 @@ FILL_BYTES = 128 * 1024
 QUEUE_DEPTH = 32
 RANDOM_TIMES = 2
 """Capacities of random writes of the way "random"; after SNIA's and makers' twice."""
-REGIONS = 100
-"""fio's default of `spr_num_regions`."""
 SLICE = 0.1
 """Of the capacity: so much is written for one reading of the write amplification."""
 LONG_TIMES = 6
 """Capacities of random writes after which a drive counts as steady; readings of the last of them
 are averaged."""
 NEAR_PERCENT = 5.0
-HEADER = b"at_ns,op,offset_bytes,bytes,device,response_ns\n"
-Pages = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -134,39 +124,10 @@ def method_of(text: str) -> Method:
     )
 
 
-def validity(regions: int, spare: float) -> npt.NDArray[np.float64]:
-    """The share of valid pages in each of equally large regions of a drive in steady state, the
-    one to be collected next first.
-
-    Of pages that are valid with probability v a drive has an amount in proportion to 1 / v, from
-    the victim's v = 1 - 1 / WAF up to 1.
-    """
-    waf = 0.5 / spare + 0.7
-    shares = np.linspace(1.0, max(0.0, 1 - 1 / waf), regions)
-    amounts = np.cumsum(1 / np.maximum(shares, 1e-9))
-    return np.interp(np.linspace(amounts[0], amounts[-1], regions), amounts, shares)[::-1]
-
-
-def sprandom_pages(pages: int, spare: float, seed: int, regions: int = REGIONS) -> Iterator[Pages]:
-    """The page numbers that sprandom writes, by region: those of the region before that are to be
-    invalid there, then new ones, until each page has come."""
-    rng = np.random.default_rng(seed)
-    order, writes = rng.permutation(pages), int(pages * (1 + spare)) // regions
-    again, at = order[:0], 0
-    for valid in validity(regions, spare):
-        new = order[at : at + max(0, writes - len(again))]
-        region = np.concatenate([again, new])
-        at += len(new)
-        yield region
-        again = region[rng.random(len(region)) >= valid]
-    if at < pages:
-        yield order[at:]
-
-
 def _random(drive: _core.VirtualDrive, capacities: float, seed: int) -> float:
     pages = drive.capacity_bytes // PAGE_BYTES
     amount = max(1, round(pages * capacities)) * PAGE_BYTES
-    return _run(drive, "random", PAGE_BYTES, pages * PAGE_BYTES, amount, seed)
+    return _run(drive, "uniform", PAGE_BYTES, pages * PAGE_BYTES, amount, seed)
 
 
 def _fill(drive: _core.VirtualDrive, passes: int) -> float:
@@ -177,15 +138,17 @@ def _fill(drive: _core.VirtualDrive, passes: int) -> float:
 
 def _run(
     drive: _core.VirtualDrive,
-    pattern: Literal["random", "sequential"],
+    order: str,
     block: int,
     span: int,
-    amount: int,
+    amount: int | None,
     seed: int,
 ) -> float:
-    """Writes so many bytes; the drive's seconds."""
+    """Writes so many bytes, sequentially or at random offsets, or a pass; the drive's seconds."""
+    is_random = order != "sequential"
     workload = _core.Workload(
-        pattern=pattern,
+        pattern="random" if is_random else "sequential",
+        offsets=order if is_random else "uniform",
         read_percent=0,
         block_bytes=block,
         queue_depth=QUEUE_DEPTH,
@@ -210,22 +173,8 @@ def _readings(drive: _core.VirtualDrive, capacities: float, seed: int) -> list[f
 
 
 def _sprandom(drive: _core.VirtualDrive, seed: int, spare: float) -> float:
-    """As a trace in which each request waited for the one QUEUE_DEPTH before it: its replay is a
-    closed loop."""
-    pages = np.concatenate(list(sprandom_pages(drive.capacity_bytes // PAGE_BYTES, spare, seed)))
-    at_ns = np.arange(len(pages)) * 2
-    same = [[one] * len(pages) for one in ("write", PAGE_BYTES, 0, 2 * QUEUE_DEPTH - 1)]
-    columns = [at_ns, same[0], pages * PAGE_BYTES, *same[1:]]
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "sprandom.csv"
-        with path.open("wb") as file:
-            file.write(HEADER)
-            plain = csv.WriteOptions(include_header=False, quoting_style="none")
-            csv.write_csv(pa.table(columns, names=list("abcdef")), file, plain)
-        run = drive.replay(
-            _core.TraceSource.file(path), _core.ReplayOptions(mode="dependencies")
-        ).run
-    return (run.end_ns - run.start_ns) / 1e9
+    span = drive.capacity_bytes // PAGE_BYTES * PAGE_BYTES
+    return _run(drive, f"sprandom:{100 * spare:.9g}", PAGE_BYTES, span, None, seed)
 
 
 def _twice(drive: _core.VirtualDrive, seed: int, spare: float) -> float:

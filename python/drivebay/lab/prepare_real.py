@@ -117,14 +117,14 @@ def checked(methods: Sequence[Method], spare: float | None, most: float | None) 
             f"--most: {most:g} is not allowed; must be from {least:g} to 100",
             f"leave it out for {MOST_TIMES:g}",
         )
-    if method == "sprandom":
+    if method == "sprandom":  # before a file is made
         process.must_have("sprandom", since="3.41", instead="--method random")
     return Plan(method, SPARE if spare is None else spare, MOST_TIMES if most is None else most)
 
 
-def check(target: FioTarget) -> None:
+def check(target: FioTarget, plan: Plan) -> None:
     """Raise if the drive must not or cannot be written; writes nothing."""
-    target.check((_test(),))
+    target.check((_test(_steps(plan.method, plan.spare)),))
 
 
 def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> PreparedReal:
@@ -139,10 +139,9 @@ def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> 
     """
     capacity = target.capacity_bytes
     try:
-        if plan.method == "sprandom":
-            records = [target.sprandom(plan.spare, seed=seed, progress=progress)]
-        else:
-            records = target.prepare(_test(_STEPS[plan.method]), seed=seed, progress=progress)
+        records = target.prepare(
+            _test(_steps(plan.method, plan.spare)), seed=seed, progress=progress
+        )
         before, slices, rates = target.written_bytes, list[PhaseResult](), list[float]()
         while (window := RULE.window(rates)) is None or not window.steady:
             if window and target.written_bytes - before >= plan.most * capacity:
@@ -207,7 +206,9 @@ def _test(steps: tuple[Prepare, ...] = ()) -> Test:
     )
 
 
-_STEPS: dict[Method, tuple[Prepare, ...]] = {
-    "two-fills": (Prepare(kind="fill", passes=2),),
-    "random": (Prepare(kind="fill"), Prepare(kind="load", load=_random(RANDOM_TIMES))),
-}
+def _steps(method: Method, spare: float) -> tuple[Prepare, ...]:
+    if method == "two-fills":
+        return (Prepare(kind="fill", passes=2),)
+    if method == "random":
+        return Prepare(kind="fill"), Prepare(kind="load", load=_random(RANDOM_TIMES))
+    return (Prepare(kind="sprandom", spare_percent=100 * spare),)

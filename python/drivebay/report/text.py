@@ -163,6 +163,8 @@ def step_words(step: Prepare) -> str:
         return f"rested {units.duration(step.seconds)}"
     if step.kind == "discard":
         return f"trimmed ({span(step)})"
+    if step.kind == "sprandom":
+        return f"written as by fio's sprandom ({step.spare_percent:g} % of spare flash)"
     if step.kind == "steady":
         rounds, rule = step.rounds
         return (

@@ -161,9 +161,11 @@ class Prepare(_Span):
     every test as new, so there it is never skipped. "steady" runs `load` in rounds of its duration,
     one after the other without a pause, until the rate is steady by SNIA's criterion. "load" runs
     `load` once; nothing of it is kept. "discard" trims a span, as deleting its files would.
+    "sprandom" writes the whole drive at random as fio's `sprandom` does (from 3.41 on), which is
+    told of `spare_percent` of spare flash over the capacity.
     """
 
-    kind: Literal["purge", "fill", "rest", "steady", "load", "discard"]
+    kind: Literal["purge", "fill", "rest", "steady", "load", "discard", "sprandom"]
     passes: Annotated[int, Field(ge=1, le=10)] = 1
     content: Content = Content()
     seconds: Annotated[float, Field(ge=0, le=DURATION_S_MAX)] = 0.0
@@ -171,6 +173,7 @@ class Prepare(_Span):
     if_needed: bool = False
     load: Workload | None = None
     until_steady: Steady | None = None
+    spare_percent: Annotated[float, Field(gt=0, le=100)] | None = None
 
     @model_validator(mode="after")
     def _fields_fit_the_kind(self) -> Prepare:
@@ -181,6 +184,7 @@ class Prepare(_Span):
             "steady": {"kind", "load", "until_steady"},
             "load": {"kind", "load"},
             "discard": {"kind", *_Span.model_fields},
+            "sprandom": {"kind", "spare_percent"},
         }[self.kind]
         changed = {
             name
@@ -195,6 +199,8 @@ class Prepare(_Span):
             raise ValueError("a steady needs 'load', of which every round is a run, not more")
         if self.kind == "load" and self.load is None:
             raise ValueError("a load needs 'load', what is to be run")
+        if self.kind == "sprandom" and self.spare_percent is None:
+            raise ValueError("a sprandom needs 'spare_percent', of spare flash over the capacity")
         return self
 
     @property
@@ -428,6 +434,11 @@ class Test(Data):
                     "a trim-write test needs a first and a last phase of the same load, and a "
                     '"discard" before the last one only'
                 )
+
+    @property
+    def steps(self) -> tuple[Prepare, ...]:
+        """All steps: those before the load, and before each phase."""
+        return (*self.prepare, *(step for phase in self.phases for step in phase.before))
 
     @property
     def writes_zones(self) -> bool:

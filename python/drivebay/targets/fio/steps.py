@@ -88,6 +88,9 @@ def seconds_of_parts(test: Test, capacity_bytes: int, written: Written) -> list[
             return PURGE_S
         if step.load is not None:
             return START_S + step.longest_s()
+        if step.spare_percent is not None:
+            amount = capacity_bytes * (1 + step.spare_percent / 100)
+            return START_S + amount / written.bytes_per_s
         start, end = fill_span(step, capacity_bytes)
         if step.if_needed and written.covers(start, end):
             return 0.0
@@ -220,21 +223,6 @@ class Steps:
             records.append({**step.model_dump(exclude_defaults=True), **record})
         return records
 
-    def sprandom(self, spare: float) -> dict[str, Any]:
-        """The single pass of fio's sprandom (from 3.41 on), told of so much spare flash over the
-        capacity; its record. Raises as `run` does."""
-        length = self.handle.target.capacity_bytes
-        job = fio_job.sprandom_job(
-            length=length, spare=spare, engine=self.tool.engine, seed=self.seed
-        )
-        self.parts.begin("sprandom")
-        least = round(length * (1 + spare) * SPRANDOM_LEAST)
-        recorder = self._whole(job, least, "sprandom", lambda done: done)
-        moved = recorder.total["write"].bytes
-        if moved < least:
-            raise _too_little("sprandom", moved, least)
-        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
-
     def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
         self._before(phase)
@@ -296,6 +284,8 @@ class Steps:
             return self._load(step.load, name)
         if step.kind == "discard":
             return self._discard(step)
+        if step.spare_percent is not None:
+            return self._sprandom(step.spare_percent / 100)
         start, end = fill_span(step, self.handle.target.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
@@ -314,6 +304,20 @@ class Steps:
         self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
         self.written.extents.append((start, end))
         return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
+
+    def _sprandom(self, spare: float) -> dict[str, Any]:
+        """The single pass, told of so much spare flash over the capacity."""
+        length = self.handle.target.capacity_bytes
+        job = fio_job.sprandom_job(
+            length=length, spare=spare, engine=self.tool.engine, seed=self.seed
+        )
+        least = round(length * (1 + spare) * SPRANDOM_LEAST)
+        recorder = self._whole(job, least, "sprandom", lambda done: done)
+        moved = recorder.total["write"].bytes
+        if moved < least:
+            raise _too_little("sprandom", moved, least)
+        self.written.extents.append((0, length))
+        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
 
     def _discard(self, step: Prepare) -> dict[str, Any]:
         start, length = step.span(self.handle.target.capacity_bytes)

@@ -20,7 +20,7 @@ from drivebay.definitions.suites import Test
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE
-from drivebay.targets.fio.process import Tool, working_tool
+from drivebay.targets.fio.process import Tool, must_have, working_tool
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.safety import locks, target_device
 from drivebay.targets.safety.in_use import drive_below, orphans
@@ -107,6 +107,8 @@ class FioTarget:
                 with self._turn(lambda _: None):
                     pass
         check_power(self._power)
+        if any(step.kind == "sprandom" for test in tests for step in test.steps):
+            must_have("sprandom", since="3.41", instead="prepare by random writes")
         for test in tests:
             self._check_spans(test)
             for phase in test.phases:
@@ -144,13 +146,6 @@ class FioTarget:
         seconds = seconds_of_parts(test, self.capacity_bytes, self._written)
         with self._begun(seconds, seed, progress) as steps:
             return steps.prepare(test.prepare)
-
-    def sprandom(self, spare: float, *, seed: int, progress: Progress) -> dict[str, Any]:
-        """Prepare by fio's sprandom instead, which is told of so much spare flash, as a share of
-        the capacity; its record (`bytes`, `took_s`)."""
-        seconds = [(1 + spare) * self.capacity_bytes / self._written.bytes_per_s]
-        with self._begun(seconds, seed, progress) as steps:
-            return steps.sprandom(spare)
 
     @property
     def written_bytes(self) -> int:
@@ -262,9 +257,8 @@ def _wait_for_orphans() -> None:
 
 
 def _writes(test: Test) -> bool:
-    steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
-    loads = [step.load for step in steps if step.load is not None]
+    loads = [step.load for step in test.steps if step.load is not None]
     loads += [phase.workload for phase in test.phases]
-    fills = any(step.kind == "fill" for step in steps)
+    fills = any(step.kind in ("fill", "sprandom") for step in test.steps)
     fills = fills or any(phase.trim is not None for phase in test.phases)
     return fills or any(load.read_percent < 100 for load in loads)

@@ -24,7 +24,7 @@ from drivebay.definitions.suites import Test
 from drivebay.targets.base import Progress
 
 WAIT_S = 0.05
-COSTLY = frozenset({"fill", "steady", "load"})
+COSTLY = frozenset({"fill", "steady", "load", "sprandom"})
 """Steps that are worth a copy; a purge and a rest take no time."""
 
 

@@ -44,6 +44,7 @@ from drivebay.targets.virtual.states import Prepared, States, key_of
 
 T = TypeVar("T")
 FILL_BLOCK_BYTES = 128 * 1024
+BLOCK_4K = 4096
 FILL_QUEUE_DEPTH = 32
 LOOK_EVERY_S = 0.1
 FIXED_BYTES = 32 * 2**20
@@ -214,9 +215,7 @@ class VirtualTarget:
             return self._drive, self._rounds
 
         self._drive, figures = self._states.get(test, self._drive, prepare, progress)
-        clock.done_s = prepared_s + fill_s * sum(
-            step.passes for step in test.prepare if step.kind == "fill"
-        )
+        clock.done_s = prepared_s + fill_s * _passes(test.prepare)
         health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
@@ -385,6 +384,10 @@ class VirtualTarget:
             drive.discard(*step.span(self.capacity_bytes))
         else:
             start, length = step.span(self.capacity_bytes)
+            if step.spare_percent is None:
+                workloads = _fill_workloads(start, length, step.content)
+            else:
+                workloads = [_sprandom_workload(step.spare_percent, length)]
 
             def share(seconds: float) -> float:
                 # How long a fill takes the drive depends on its heat, so progress is not linear:
@@ -392,8 +395,8 @@ class VirtualTarget:
                 return clock.fill_s * seconds / (seconds + length / 1e9)
 
             for _ in range(step.passes):
-                for workload in _fill_workloads(start, length, step.content):
-                    self._run("fill", workload, seed, share)
+                for workload in workloads:
+                    self._run(step.kind, workload, seed, share)
                 clock.done_s += clock.fill_s
 
     def _steady(self, step: Prepare, seed: int) -> None:
@@ -460,8 +463,11 @@ def _trim_found(found: _core.TrimCheckResult) -> Validation:
 
 def _fills(test: Test) -> int:
     """How often the drive is filled in a test."""
-    steps = [*test.prepare, *(step for phase in test.phases for step in phase.before)]
-    return sum(step.passes for step in steps if step.kind == "fill")
+    return _passes(test.steps)
+
+
+def _passes(steps: tuple[Prepare, ...]) -> int:
+    return sum(step.passes for step in steps if step.kind in ("fill", "sprandom"))
 
 
 def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Workload]:
@@ -482,6 +488,19 @@ def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Wor
         for first, size, block in parts
         if size > 0
     ]
+
+
+def _sprandom_workload(spare_percent: float, length: int) -> _core.Workload:
+    """The single pass of random writes over the whole drive."""
+    return _core.Workload(
+        pattern="random",
+        offsets=f"sprandom:{spare_percent:.9g}",
+        read_percent=0,
+        block_bytes=BLOCK_4K,
+        queue_depth=FILL_QUEUE_DEPTH,
+        span_start_bytes=0,
+        span_bytes=length // BLOCK_4K * BLOCK_4K,
+    )
 
 
 def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> PhaseResult:

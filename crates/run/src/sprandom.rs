@@ -1,0 +1,177 @@
+//! The order of fio's `sprandom`: one pass that writes every block of a span, and some again, so that a drive is left as in
+//! the steady state of uniform random writes.
+//!
+//! The pass has regions of as many writes each. Of a region so large a share is written again, first thing in the next one,
+//! as superblocks of that age have invalid pages in steady state. Sources: fio's HOWTO (`sprandom`, from 3.41 on: 100
+//! regions, write amplification 0.5 / spare + 0.7); P. Desnoyers, "Analytic modeling of SSD write performance", ACM
+//! TOS 8 (2), 2012, for the distribution: of superblocks whose valid share is v a drive has an amount in proportion to 1 / v, from
+//! the victim's v = 1 - 1 / WA up to 1. Left out: fio draws by a bitmap or an LFSR, here is a permutation without memory.
+
+use drivebay_units::Rng;
+
+use crate::permutation::Permutation;
+
+/// fio's default of `spr_num_regions`.
+const REGIONS: usize = 100;
+
+/// Passes, one behind the other.
+pub(crate) struct Sprandom {
+    blocks: u64,
+    regions: Vec<Region>,
+    order: Permutation,
+    orders: Rng,
+    /// The region that is written, and its writes so far.
+    region: usize,
+    place: u64,
+    /// Blocks of the order that were written so far.
+    placed: u64,
+    /// What this region writes again, and what the next one will.
+    again: Vec<u64>,
+    chosen: Vec<u64>,
+    /// From 2^32 on the next block is chosen.
+    share: u64,
+}
+
+/// A part of a pass.
+#[derive(Clone, Copy)]
+struct Region {
+    /// Writes of blocks of the region before, and of new ones behind them.
+    again: u64,
+    fresh: u64,
+    /// The share of both that is written again, of 2^32.
+    invalid: u64,
+}
+
+/// The regions of a pass, the one to be collected next first, and what is left of the span behind them.
+fn regions(blocks: u64, spare: f64) -> Vec<Region> {
+    let writes = ((blocks as f64 * (1.0 + spare)) as u64 / REGIONS as u64).max(1);
+    let (mut placed, mut again, mut share) = (0, 0, 0);
+    let mut found: Vec<Region> = invalid_shares(spare)
+        .map(|invalid| {
+            let fresh = (writes - again).min(blocks - placed);
+            let region = Region { again, fresh, invalid };
+            placed += fresh;
+            share += invalid * (again + fresh);
+            (again, share) = (share >> 32, share & (u64::from(u32::MAX)));
+            region
+        })
+        .collect();
+    found.push(Region { again: 0, fresh: blocks - placed, invalid: 0 });
+    found
+}
+
+/// The share of invalid pages of each of equally large regions, of 2^32.
+fn invalid_shares(spare: f64) -> impl Iterator<Item = u64> {
+    let victim = (1.0 - 1.0 / (0.5 / spare + 0.7)).max(0.0);
+    let last = (REGIONS - 1) as f64;
+    let valid = move |i: usize| 1.0 + (victim - 1.0) * i as f64 / last;
+    let mut amount = 0.0;
+    let amounts: [f64; REGIONS] = std::array::from_fn(|i| {
+        amount += 1.0 / valid(i).max(1e-9);
+        amount
+    });
+    (0..REGIONS).rev().map(move |i| {
+        let at = amounts[0] + (amounts[REGIONS - 1] - amounts[0]) * i as f64 / last;
+        let above = amounts.partition_point(|&amount| amount < at).clamp(1, REGIONS - 1);
+        let (low, high) = (amounts[above - 1], amounts[above]);
+        let part = ((at - low) / (high - low)).clamp(0.0, 1.0);
+        let valid = valid(above - 1) + (valid(above) - valid(above - 1)) * part;
+        ((1.0 - valid) * (1u64 << 32) as f64) as u64
+    })
+}
+
+impl Sprandom {
+    /// `spare`: the drive's spare flash over its capacity, above 0, up to 1.
+    pub(crate) fn new(blocks: u64, spare: f64, mut orders: Rng) -> Sprandom {
+        Sprandom {
+            blocks,
+            regions: regions(blocks, spare),
+            order: Permutation::new(blocks, &mut orders),
+            orders,
+            region: 0,
+            place: 0,
+            placed: 0,
+            again: Vec::new(),
+            chosen: Vec::new(),
+            share: 0,
+        }
+    }
+
+    /// Writes of a pass.
+    pub(crate) fn pass_blocks(blocks: u64, spare: f64) -> u64 {
+        regions(blocks, spare).iter().map(|region| region.again + region.fresh).sum()
+    }
+
+    /// The next block. Cost: 1 walk of the permutation, or 1 step of a list.
+    pub(crate) fn next(&mut self) -> u64 {
+        let mut region = self.regions[self.region];
+        while self.place == region.again + region.fresh {
+            region = self.next_region();
+        }
+        let block = if self.place < region.again {
+            self.again[self.place as usize]
+        } else {
+            self.placed += 1;
+            self.order.at(self.placed - 1)
+        };
+        self.place += 1;
+        self.share += region.invalid;
+        if self.share >> 32 > 0 {
+            self.share &= u64::from(u32::MAX);
+            self.chosen.push(block);
+        }
+        block
+    }
+
+    fn next_region(&mut self) -> Region {
+        self.again = std::mem::take(&mut self.chosen);
+        (self.region, self.place) = (self.region + 1, 0);
+        if self.region == self.regions.len() {
+            self.order = Permutation::new(self.blocks, &mut self.orders);
+            (self.region, self.placed, self.share) = (0, 0, 0);
+        }
+        self.regions[self.region]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pass_writes_each_block_and_some_again_as_many_as_it_says() {
+        for (blocks, spare) in [(1, 0.07), (99, 0.3), (5_000, 0.07), (100_000, 0.28), (40_000, 1.0)]
+        {
+            let mut generator = Sprandom::new(blocks, spare, Rng::new(3));
+            let length = Sprandom::pass_blocks(blocks, spare);
+            for pass in 0..2 {
+                let mut times = vec![0u32; blocks as usize];
+                (0..length).for_each(|_| times[generator.next() as usize] += 1);
+                assert!(times.iter().all(|&times| times > 0), "pass {pass} of {blocks} blocks");
+                assert_eq!(generator.placed, blocks, "pass {pass} of {blocks} blocks is over");
+            }
+        }
+    }
+
+    /// Of the pages of a region those that the next one writes again are as many as theory has invalid ones there: of the first, the
+    /// victim, 1 / WA; of the last none; and in the mean the spare flash's share.
+    #[test]
+    fn regions_are_as_full_as_superblocks_in_steady_state() {
+        for spare in [0.07, 0.15, 0.28] {
+            let invalid: Vec<f64> =
+                invalid_shares(spare).map(|share| share as f64 / (1u64 << 32) as f64).collect();
+            let victim = 1.0 / (0.5 / spare + 0.7);
+            assert!((invalid[0] - victim).abs() < 1e-6 && invalid[REGIONS - 1] < 1e-6);
+            // Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of both ends.
+            let middle = 1.0 - (1.0 - victim).sqrt();
+            assert!(
+                (invalid[REGIONS / 2] - middle).abs() < 0.005,
+                "{spare}: {}",
+                invalid[REGIONS / 2]
+            );
+            assert!(invalid.windows(2).all(|pair| pair[0] > pair[1]), "{invalid:?}");
+            let mean = invalid.iter().sum::<f64>() / REGIONS as f64;
+            assert!((mean / (spare / (1.0 + spare)) - 1.0).abs() < 0.1, "{spare}: {mean}");
+        }
+    }
+}
