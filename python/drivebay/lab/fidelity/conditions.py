@@ -31,6 +31,9 @@ SMALL_BYTES = {
     "write-rates": 4e9,
     "waf-by-skew": 4e9,
     "waf-by-fill": 4e9,
+    "large-units": 160e9,
+    "content-writes": 160e9,
+    "steady-units": 160e9,
 }
 """Capacity of the scaled drive, by trace, test or kind of test: the less, the shorter the test is.
 When a drive throttles is told to a second, so that test is not as short as it could be. Figures of
