@@ -30,6 +30,8 @@ pub(crate) struct HostQueue {
     requested: Vec<Nanos>,
     /// Times at which the waiting requests were made, oldest first.
     waiting: VecDeque<Nanos>,
+    /// From a completion to the next request in its place.
+    between: Nanos,
     /// Time of the last submission.
     pub(crate) now: Nanos,
 }
@@ -59,8 +61,15 @@ impl HostQueue {
             requested: vec![start; outstanding as usize],
             waiting: std::iter::repeat_n(start, depth.saturating_sub(outstanding) as usize)
                 .collect(),
+            between: spec.host.between,
             now: start,
         }
+    }
+
+    /// When the next request may begin in the place of one that is done.
+    #[inline(always)]
+    pub(crate) fn next_after(&self, done: Nanos) -> Nanos {
+        done.after(self.between)
     }
 
     /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes first.
@@ -230,7 +239,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let requested = self.host.requested[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(requested));
         let done = completion.done;
-        self.host.slots.set(tag as usize, done);
+        self.host.slots.set(tag as usize, self.host.next_after(done));
         self.latest = self.latest.max(done);
         self.note_outstanding(requested, done);
         if matches!(io.op, Op::Trim | Op::Flush) {

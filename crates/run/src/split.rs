@@ -114,7 +114,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         let (done, latency) = (request.done, request.done.since(request.requested));
         self.latest = self.latest.max(done);
         self.note_outstanding(request.requested, done);
-        split.request_slots.set(request_slot, done);
+        split.request_slots.set(request_slot, self.host.next_after(done));
         if matches!(io.op, Op::Trim | Op::Flush) {
             self.recorder.count_apart(io.op, latency, done);
             return;

@@ -218,6 +218,32 @@ fn a_host_limits_what_is_outstanding() {
     assert!((ns / ios / (free_ns / free_ios) / 4.0 - 1.0).abs() < 0.01, "Little's law");
 }
 
+/// The program's time between two requests holds a place idle and is in no latency, whatever takes the requests to the
+/// drive: one command, several, or several queues.
+#[test]
+fn a_program_takes_its_time_between_two_requests() {
+    let busy = [("[host]\n", "[host]\nbetween_us = { value = 20, source = \"test\" }\n")];
+    for (queues, bytes) in [(1, 4096), (2, 4096), (1, 4 << 20)] {
+        let load = Workload { block_bytes: bytes, ..through(queues, 1) };
+        let of = |changes: &[_]| {
+            let row = go(&mut nvme(changes), &load, 1).recorder.rows[0];
+            (row.reads as f64, row.latency_ns_sum as f64 / row.reads as f64)
+        };
+        let ((free_ios, free_ns), (ios, ns)) = (of(&[]), of(&busy));
+        assert!(
+            (ns / free_ns - 1.0).abs() < 0.02,
+            "{queues} queues, {bytes} bytes: {ns} ns, {free_ns}"
+        );
+        let outstanding = |ios: f64, ns: f64| ios * ns / 1e9;
+        let idle = ios * 20_000.0 / 1e9;
+        assert!((outstanding(free_ios, free_ns) - f64::from(queues)).abs() < 0.01);
+        assert!(
+            (outstanding(ios, ns) + idle - f64::from(queues)).abs() < 0.01,
+            "{queues}, {bytes}"
+        );
+    }
+}
+
 /// SM951 with NVMe firmware whose controller holds so many commands.
 fn holding(commands: u32) -> Device {
     holding_batches(commands, 1)

@@ -34,6 +34,8 @@ pub struct HostSpec {
     pub transfer_max: u32,
     /// Data through the driver, femtoseconds per byte; zero for no limit.
     pub fs_per_byte: u64,
+    /// From a request's completion to the beginning of the next in its place, in no latency.
+    pub between: Nanos,
     /// Drive and link may sleep.
     pub power_saving: bool,
 }
@@ -56,6 +58,7 @@ pub(super) fn check_host(raw: &RawSpec, protocol: Protocol) -> Result<HostSpec, 
         outstanding_max: driver.outstanding_max.as_ref().map_or(65_536, |most| most.value) as u32,
         transfer_max: kib.min(own_kib) as u32 * 2,
         fs_per_byte: driver.mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
+        between: host.between_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         power_saving: is_set(&host.power_saving),
     })
 }

@@ -117,6 +117,9 @@ sections! {
         machine: Word,
         /// Logical processors: with NVMe each may have a submission queue.
         processors: Whole = 1..=4096,
+        /// Time of the test program from the completion of a request to the beginning of the next in its place, which is
+        /// in no latency: fio's `lat` begins with a request. None if left out.
+        between_us: Option<Number> = MICROS,
         /// Whether the host lets drive and link sleep; it does not if left out.
         power_saving: Option<Flag>,
         /// The driver of AHCI devices, over PCIe and SATA; without one the host refuses them.
