@@ -39,6 +39,8 @@ from drivebay.lab.calibrate import (
 from drivebay.lab.calibrate.experiment import Job
 from drivebay.lab.calibrate.journal import Journal
 from drivebay.lab.calibrate.parameters import Parameter, with_values
+from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate.runs import profile_of
 from drivebay.targets.virtual.target import VirtualTarget
 
 SUITE = """
@@ -454,6 +456,19 @@ def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
         section, key = parameter.name.split(".")
         expected = value if parameter.name in shared else own[section][key]["value"]
         assert changed.raw[section][key]["value"] == expected
+
+
+def test_a_row_of_a_part_of_a_drive_is_fitted_on_that_part() -> None:
+    """As `drivebay validate` runs it: calibration of the servers' drives ran whole ones before."""
+    base = catalog.load("p4800x-375")
+    rows = fitting.experiment_for("S769", base)
+    parameters = select_parameters(base, ["nand.read_us"])
+    (job,) = rows.tests
+    assert job.drive.startswith("p4800x-375+scaled-16@")
+    made = rows.profile(job, parameters, (1.5,))
+    assert made.raw["nand"]["read_us"]["value"] == 1.5
+    as_validated = profile_of(Run(job.drive, job.test))
+    assert made.capacity_bytes == as_validated.capacity_bytes < base.capacity_bytes / 15
 
 
 def test_what_is_written_is_read_back_from_a_base_and_whole(tmp_path: Path) -> None:

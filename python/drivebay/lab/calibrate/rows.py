@@ -18,7 +18,7 @@ from drivebay.lab.calibrate.experiment import Experiment, Figures, Job, Observat
 from drivebay.lab.calibrate.parameters import Parameter, leaf_at, with_values
 from drivebay.lab.validate import load_plan
 from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run
-from drivebay.lab.validate.runs import SEED
+from drivebay.lab.validate.runs import SEED, as_run
 from drivebay.lab.validate.values import NotReached
 from drivebay.lab.validate.values import figure as paper_figure
 
@@ -40,7 +40,7 @@ class RowsExperiment(Experiment):
         shared = frozenset(one.name for one in parameters if self.moves(job, one))
         member = run.in_its_host(catalog.load(run.profile))
         fitted = with_values(member, parameters, values, only=shared) if shared else member
-        return changed(fitted, run.variants)
+        return as_run(run, changed(fitted, run.variants))
 
     def moves(self, job: Job, parameter: Parameter) -> bool:
         """Whether value and source are the fitted drive's."""
