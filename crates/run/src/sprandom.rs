@@ -45,14 +45,14 @@ struct Region {
 /// The regions of a pass, the one to be collected next first, and what is left of the span behind them.
 fn regions(blocks: u64, spare: f64) -> Vec<Region> {
     let writes = ((blocks as f64 * (1.0 + spare)) as u64 / REGIONS as u64).max(1);
-    let (mut placed, mut again, mut share) = (0, 0, 0);
+    let (mut placed, mut again, mut share) = (0, 0, 0u128);
     let mut found: Vec<Region> = invalid_shares(spare)
         .map(|invalid| {
             let fresh = (writes - again).min(blocks - placed);
             let region = Region { again, fresh, invalid };
             placed += fresh;
-            share += invalid * (again + fresh);
-            (again, share) = (share >> 32, share & (u64::from(u32::MAX)));
+            share += u128::from(invalid) * u128::from(again + fresh);
+            (again, share) = ((share >> 32) as u64, share & u128::from(u32::MAX));
             region
         })
         .collect();
@@ -99,7 +99,8 @@ impl Sprandom {
 
     /// Writes of a pass.
     pub(crate) fn pass_blocks(blocks: u64, spare: f64) -> u64 {
-        regions(blocks, spare).iter().map(|region| region.again + region.fresh).sum()
+        let writes = |sum: u64, region: &Region| sum.saturating_add(region.again + region.fresh);
+        regions(blocks, spare).iter().fold(0, writes)
     }
 
     /// The next block. Cost: 1 walk of the permutation, or 1 step of a list.
@@ -151,6 +152,12 @@ mod tests {
                 assert_eq!(generator.placed, blocks, "pass {pass} of {blocks} blocks is over");
             }
         }
+    }
+
+    /// Spans that no drive has are refused later, in words.
+    #[test]
+    fn a_span_that_no_drive_has_has_a_length_too() {
+        assert!(Sprandom::pass_blocks(u64::MAX >> 9, 1.0) > u64::MAX >> 9);
     }
 
     /// Of the pages of a region those that the next one writes again are as many as theory has invalid ones there: of the first, the
