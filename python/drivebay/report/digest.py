@@ -31,12 +31,13 @@ LATER = {
     "rate_of": None,
     "rate_percent": None,
     "rate_process": "linear",
+    "spare_percent": None,
     "thinktime_blocks": 1,
     "thinktime_us": None,
     "together": False,
     "trim_percent": 0,
 }
-"""Fields of a workload or a phase that came after the first shipped results, with the values that
+"""Fields of a workload, a step or a phase that came after the first shipped results, with the values that
 have no effect: a field that is added belongs here, so that what was run before stays the same
 test."""
 STEADINESS = ("sd_iops", "mean_over_sd")
