@@ -37,9 +37,9 @@ LATER = {
     "together": False,
     "trim_percent": 0,
 }
-"""Fields of a workload, a step or a phase that came after the first shipped results, with the values that
-have no effect: a field that is added belongs here, so that what was run before stays the same
-test."""
+"""Fields of a workload, a step or a phase that came after the first shipped results, with the
+values that have no effect: a field that is added belongs here, so that what was run before stays
+the same test."""
 STEADINESS = ("sd_iops", "mean_over_sd")
 """Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""
 
