@@ -7,9 +7,10 @@
 //! also paced while garbage collection runs, by a virtual scheduling algorithm (ITU-T I.371): one in an
 //! interval in the long run, a few together. The interval is fixed, or balanced: a proportional-integral control loop
 //! keeps the write buffer half full, so that writes come at the even pace at which the flash takes them, whatever holds it
-//! up. Without admission a write that finds no room, and the copies behind it, keep the flash core from what comes
+//! up. Where reads release writes, each read that is served lets one more pass, as firmware looks at those that wait whenever
+//! it has served something. Without admission a write that finds no room, and the copies behind it, keep the flash core from what comes
 //! after them.
-//! guess: all three rules; no maker has published its own. Left out: that a command of many pages needs more room than
+//! guess: all four rules; no maker has published its own. Left out: that a command of many pages needs more room than
 //! one.
 
 use drivebay_units::Nanos;
@@ -41,6 +42,8 @@ pub struct Admission {
     due: Nanos,
     /// Not before this.
     open_at: Nanos,
+    /// Nor before there is room.
+    room: Nanos,
     /// Pages that the host wrote before the newest write.
     before: u64,
     /// When that was let in.
@@ -56,7 +59,7 @@ pub struct Admission {
     pressed: bool,
 }
 
-persist!(Admission: due, open_at, before, let_in_at, looked, since_look, taken_64, page_ps, pressed; given: spec);
+persist!(Admission: due, open_at, room, before, let_in_at, looked, since_look, taken_64, page_ps, pressed; given: spec);
 
 impl Admission {
     /// Nothing let in yet.
@@ -65,6 +68,7 @@ impl Admission {
             spec,
             due: Nanos::ZERO,
             open_at: Nanos::ZERO,
+            room: Nanos::ZERO,
             before: 0,
             let_in_at: Nanos::ZERO,
             looked: 0,
@@ -91,6 +95,16 @@ impl Admission {
     /// There is no room for another write before `room`.
     pub fn wait_for_room(&mut self, room: Nanos) {
         self.open_at = self.open_at.max(room);
+        self.room = self.room.max(room);
+    }
+
+    /// A read has been served: where that releases writes, the next may come an interval earlier, if there is room.
+    pub fn follow_read(&mut self) {
+        if self.spec.reads_release {
+            let interval = self.interval(1);
+            self.due = Nanos(self.due.0.saturating_sub(interval.0));
+            self.open_at = self.open_at.min(self.room.max(self.paced_at(interval)));
+        }
     }
 
     /// Whether the buffer was full and has not been near empty since, as far as was looked.
@@ -118,7 +132,7 @@ impl Admission {
     /// A write was let in at `at`, after which the host has `written` so many pages, and there is room for another from
     /// `room` on; `paced`: garbage collection runs.
     pub fn let_in(&mut self, at: Nanos, room: Nanos, paced: bool, written: u64) {
-        self.open_at = room;
+        (self.open_at, self.room) = (room, room);
         let pages = written - self.before;
         self.before = written;
         let elapsed = at.since_or_zero(self.let_in_at);
@@ -127,9 +141,13 @@ impl Admission {
         if paced {
             let interval = self.interval(pages);
             self.due = self.due.max(at).after(interval);
-            let together = interval.times(self.spec.together);
-            self.open_at = room.max(Nanos(self.due.0.saturating_sub(together.0)));
+            self.open_at = room.max(self.paced_at(interval));
         }
+    }
+
+    /// When the next may come by the pace: a few together in intervals like this.
+    fn paced_at(&self, interval: Nanos) -> Nanos {
+        Nanos(self.due.0.saturating_sub(interval.times(self.spec.together).0))
     }
 
     /// How long a write of so many pages takes of the pace.
@@ -148,7 +166,7 @@ mod tests {
     use super::*;
 
     const FREE: AdmissionSpec =
-        AdmissionSpec { interval: Nanos(14), together: 0, look_pages: None };
+        AdmissionSpec { interval: Nanos(14), together: 0, reads_release: false, look_pages: None };
 
     /// When the write behind each of these may pass; there is room from 5 on.
     fn open_at(together: u64, let_in: &[u64]) -> Vec<u64> {
@@ -168,6 +186,22 @@ mod tests {
     #[test]
     fn a_few_come_together_and_are_made_up_for() {
         assert_eq!(open_at(2, &[100, 100, 100, 114, 128]), [86, 100, 114, 128, 142]);
+    }
+
+    #[test]
+    fn a_read_releases_a_write_for_which_there_is_room() {
+        let opens_at = |reads_release, together, room| {
+            let mut admission = Admission::new(AdmissionSpec { together, reads_release, ..FREE });
+            for _ in 0..4 {
+                admission.let_in(Nanos(100), Nanos(room), true, 0);
+            }
+            admission.follow_read();
+            admission.open_at().0
+        };
+        assert_eq!(opens_at(false, 0, 5), 156);
+        assert_eq!(opens_at(true, 0, 5), 142);
+        assert_eq!(opens_at(true, 2, 5), 114);
+        assert_eq!(opens_at(true, 2, 130), 130);
     }
 
     #[test]

@@ -183,6 +183,12 @@ impl CommandQueue {
         self.arrange();
     }
 
+    /// See [`Admission::follow_read`].
+    pub fn follow_read(&mut self) {
+        self.admission.iter_mut().for_each(|admission| admission.follow_read());
+        self.arrange();
+    }
+
     /// See [`Admission::is_pressed`].
     pub fn is_pressed(&self) -> bool {
         self.admission.as_ref().is_some_and(|admission| admission.is_pressed())

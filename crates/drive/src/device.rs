@@ -586,9 +586,11 @@ impl Device {
     #[cold]
     #[inline(never)]
     fn serve_admitted(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
-        let (at, is_write) = (request.arrival, request.io.op.is_write());
+        let (at, op) = (request.arrival, request.io.op);
         let completion = self.serve_request(request);
-        if is_write && completion.is_ok() {
+        if op == Op::Read {
+            self.queue.follow_read();
+        } else if op.is_write() && completion.is_ok() {
             let paced = self.gc.runs(&self.flash);
             let room = self.flash.room_at().max(self.gc.writes_from());
             if self.queue.looks(self.host_pages) {

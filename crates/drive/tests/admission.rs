@@ -69,6 +69,19 @@ fn paced_writes_take_the_interval_each_and_the_queue_all_of_theirs() {
     }
 }
 
+/// Where reads release writes, each lets another pass: those of a mix come as if there were as many fewer to pace.
+#[test]
+fn a_read_lets_another_write_pass_beyond_the_pace() {
+    for (releases, counted) in [(false, 0), (true, 1)] {
+        let profile = admitted(600.0).with("controller.admission.reads_release", releases);
+        let served = run(&profile, 32, 20, 60_000);
+        let [reads, writes] = [Op::Read, Op::Write].map(|op| latencies(&served, op).len());
+        assert!(reads > 3_000, "{reads} reads");
+        let paced = (writes - counted * reads) as f64 * 600e-6;
+        assert!((seconds(&served) / paced - 1.0).abs() < 0.01, "{} {paced}", seconds(&served));
+    }
+}
+
 /// Balanced, writes of a saturated drive take alike long, and its dies program as much as where writes wait for room
 /// alone, with reads beside them or without.
 #[test]

@@ -3,7 +3,7 @@
 use drivebay_units::Nanos;
 
 use super::flash::Geometry;
-use super::key::{Number, SpecError};
+use super::key::{Number, SpecError, is_set};
 use super::schema::{RawHalfDuplex, RawSpec};
 
 /// How a half-duplex controller shares its data path between the directions.
@@ -43,6 +43,8 @@ pub struct AdmissionSpec {
     pub interval: Nanos,
     /// Writes that may come together beyond one in an interval.
     pub together: u64,
+    /// A read that is served lets another pass.
+    pub reads_release: bool,
     /// A control loop on the write buffer sets the interval: pages that the host writes between two looks at it, an eighth
     /// of what it holds.
     pub look_pages: Option<u64>,
@@ -65,6 +67,7 @@ pub(super) fn check_admission(
     Ok(Some(AdmissionSpec {
         interval: admission.interval_us.micros(),
         together: admission.together.as_ref().map_or(0, |most| most.value),
+        reads_release: is_set(&admission.reads_release),
         look_pages: (pace.transpose()? == Some(true))
             .then(|| u64::from(buffer_pages) << geometry.page_shift >> 3),
     }))

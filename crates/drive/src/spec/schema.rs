@@ -269,6 +269,9 @@ sections! {
         /// What sets the interval while garbage collection runs: `interval_us` alone (`fixed`), or a control loop that
         /// keeps the write buffer half full (`balanced`); fixed if left out.
         pace: Option<Word>,
+        /// Each read that is served lets another write pass beyond the pace, as the firmware looks at those that wait
+        /// then too. Not so if left out.
+        reads_release: Option<Flag>,
     }
 
     /// The write buffer.
