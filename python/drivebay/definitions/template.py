@@ -76,7 +76,8 @@ QUESTIONS = (
     (
         "Rating: steady random writes; write latency at fixed rates up to it",
         ("controller.admission.interval_us", "controller.admission.together",
-         "controller.admission.pace", "gc.background_pages_per_s"),
+         "controller.admission.pace", "controller.admission.reads_release",
+         "gc.background_pages_per_s"),
     ),
     (
         "Latency of reads and writes at saturation, by the number of commands outstanding",
