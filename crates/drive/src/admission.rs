@@ -40,10 +40,13 @@ pub struct Admission {
     spec: AdmissionSpec,
     /// When the next write would come if all came in their intervals.
     due: Nanos,
-    /// Not before this.
-    open_at: Nanos,
-    /// Nor before there is room.
+    /// When the next comes by the pace.
+    turn: Nanos,
+    /// No write comes before there is room.
     room: Nanos,
+    /// Writes that may pass beyond the pace, and when the newest was released.
+    released: u64,
+    released_at: Nanos,
     /// Pages that the host wrote before the newest write.
     before: u64,
     /// When that was let in.
@@ -59,7 +62,8 @@ pub struct Admission {
     pressed: bool,
 }
 
-persist!(Admission: due, open_at, room, before, let_in_at, looked, since_look, taken_64, page_ps, pressed; given: spec);
+persist!(Admission: due, turn, room, released, released_at, before, let_in_at, looked, since_look, taken_64, page_ps,
+    pressed; given: spec);
 
 impl Admission {
     /// Nothing let in yet.
@@ -67,8 +71,10 @@ impl Admission {
         Admission {
             spec,
             due: Nanos::ZERO,
-            open_at: Nanos::ZERO,
+            turn: Nanos::ZERO,
             room: Nanos::ZERO,
+            released: 0,
+            released_at: Nanos::ZERO,
             before: 0,
             let_in_at: Nanos::ZERO,
             looked: 0,
@@ -83,27 +89,26 @@ impl Admission {
     pub fn check(&self, written: u64) -> Result<(), StateError> {
         let ordered = self.looked <= self.before && self.before <= written;
         let bounded = self.page_ps <= PAGE_PS_MAX && self.taken_64 <= 64;
-        let bounded = bounded && self.since_look.0 < 1 << 50;
+        let bounded = bounded && self.since_look.0 < 1 << 50 && self.released < 1 << 40;
         ensure(ordered && bounded, "the admission's counters")
     }
 
     /// From when on the next write may pass.
     pub fn open_at(&self) -> Nanos {
-        self.open_at
+        let turn = if self.released > 0 { self.released_at } else { self.turn };
+        self.room.max(turn)
     }
 
     /// There is no room for another write before `room`.
     pub fn wait_for_room(&mut self, room: Nanos) {
-        self.open_at = self.open_at.max(room);
         self.room = self.room.max(room);
     }
 
-    /// A read has been served: where that releases writes, the next may come an interval earlier, if there is room.
-    pub fn follow_read(&mut self) {
-        if self.spec.reads_release {
-            let interval = self.interval(1);
-            self.due = Nanos(self.due.0.saturating_sub(interval.0));
-            self.open_at = self.open_at.min(self.room.max(self.paced_at(interval)));
+    /// A read came at `at`: where that releases writes, one that the pace holds may pass.
+    pub fn follow_read(&mut self, at: Nanos) {
+        if self.spec.reads_release && at < self.turn {
+            self.released += 1;
+            self.released_at = at;
         }
     }
 
@@ -132,22 +137,22 @@ impl Admission {
     /// A write was let in at `at`, after which the host has `written` so many pages, and there is room for another from
     /// `room` on; `paced`: garbage collection runs.
     pub fn let_in(&mut self, at: Nanos, room: Nanos, paced: bool, written: u64) {
-        (self.open_at, self.room) = (room, room);
+        self.room = room;
         let pages = written - self.before;
         self.before = written;
         let elapsed = at.since_or_zero(self.let_in_at);
         self.since_look = self.since_look.after(elapsed.min(PAUSE));
         self.let_in_at = at;
-        if paced {
+        if !paced {
+            (self.turn, self.released) = (Nanos::ZERO, 0);
+        } else if self.released > 0 && at < self.turn {
+            self.released -= 1;
+        } else {
             let interval = self.interval(pages);
             self.due = self.due.max(at).after(interval);
-            self.open_at = room.max(self.paced_at(interval));
+            let together = interval.times(self.spec.together);
+            (self.turn, self.released) = (Nanos(self.due.0.saturating_sub(together.0)), 0);
         }
-    }
-
-    /// When the next may come by the pace: a few together in intervals like this.
-    fn paced_at(&self, interval: Nanos) -> Nanos {
-        Nanos(self.due.0.saturating_sub(interval.times(self.spec.together).0))
     }
 
     /// How long a write of so many pages takes of the pace.
@@ -189,19 +194,24 @@ mod tests {
     }
 
     #[test]
-    fn a_read_releases_a_write_for_which_there_is_room() {
-        let opens_at = |reads_release, together, room| {
-            let mut admission = Admission::new(AdmissionSpec { together, reads_release, ..FREE });
-            for _ in 0..4 {
-                admission.let_in(Nanos(100), Nanos(room), true, 0);
-            }
-            admission.follow_read();
+    fn a_read_releases_a_write_that_the_pace_holds() {
+        let mut admission = Admission::new(AdmissionSpec { reads_release: true, ..FREE });
+        let let_in = |admission: &mut Admission, at, room| {
+            admission.let_in(Nanos(at), Nanos(room), true, 0);
             admission.open_at().0
         };
-        assert_eq!(opens_at(false, 0, 5), 156);
-        assert_eq!(opens_at(true, 0, 5), 142);
-        assert_eq!(opens_at(true, 2, 5), 114);
-        assert_eq!(opens_at(true, 2, 130), 130);
+        admission.follow_read(Nanos(90)); // nothing is held
+        assert_eq!(let_in(&mut admission, 100, 5), 114);
+        admission.follow_read(Nanos(104));
+        assert_eq!(admission.open_at().0, 104);
+        assert_eq!(let_in(&mut admission, 104, 5), 114, "it takes nothing of the pace");
+        for at in [105, 106] {
+            admission.follow_read(Nanos(at));
+        }
+        assert_eq!(let_in(&mut admission, 106, 110), 110, "a second one, once there is room");
+        assert_eq!(let_in(&mut admission, 120, 5), 134, "none came before its turn");
+        admission.follow_read(Nanos(134));
+        assert_eq!(admission.open_at().0, 134);
     }
 
     #[test]

@@ -184,8 +184,8 @@ impl CommandQueue {
     }
 
     /// See [`Admission::follow_read`].
-    pub fn follow_read(&mut self) {
-        self.admission.iter_mut().for_each(|admission| admission.follow_read());
+    pub fn follow_read(&mut self, at: Nanos) {
+        self.admission.iter_mut().for_each(|admission| admission.follow_read(at));
         self.arrange();
     }
 

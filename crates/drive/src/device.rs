@@ -589,7 +589,7 @@ impl Device {
         let (at, op) = (request.arrival, request.io.op);
         let completion = self.serve_request(request);
         if op == Op::Read {
-            self.queue.follow_read();
+            self.queue.follow_read(at);
         } else if op.is_write() && completion.is_ok() {
             let paced = self.gc.runs(&self.flash);
             let room = self.flash.room_at().max(self.gc.writes_from());
