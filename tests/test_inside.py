@@ -78,12 +78,14 @@ def test_events_are_tables_that_add_up_and_change_no_figure(steady: Device) -> N
     assert core == pytest.approx(percent["busy_flash_core_percent"], rel=0.001)
 
 
-def test_staggered_erases_of_a_scaled_drive_take_the_same_share() -> None:
-    """One whole erase in 432 of as many smaller blocks: as long as the whole drive's."""
-    whole = drivebay.drive("p5520-1920")
+@pytest.mark.parametrize("name", ["p5520-1920", "7450-pro-960"])
+def test_erases_of_a_scaled_drive_take_the_same_share(name: str) -> None:
+    """One whole erase in 432 of as many smaller blocks, in turn or all dies together: as long as
+    the whole drive's."""
+    whole = drivebay.drive(name)
     device = whole.scaled(1 / 432).device()
     nand = device.drive.raw["nand"]
-    assert nand["staggered_erase_one_in"]["value"] == 432
+    assert nand["erase_one_in"]["value"] == 432
     assert nand["erase_us"]["value"] == whole.raw["nand"]["erase_us"]["value"]
     device.fill()
     load = Workload(queue_depth=64, bytes=4 * device.capacity_bytes)

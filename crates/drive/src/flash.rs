@@ -131,8 +131,8 @@ impl Flash {
             padding: 0,
             merged: Nanos::ZERO,
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
-            staggered_erase: (spec.nand.staggered_erase_one_in)
-                .map(|one_in| Box::new(StaggeredErase::new(g, one_in))),
+            staggered_erase: (spec.nand.staggered_erases)
+                .then(|| Box::new(StaggeredErase::new(g, spec.nand.erase_one_in))),
             reads_apart: spec.reads_apart,
             protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,

@@ -2,8 +2,7 @@
 //!
 //! Reasons in the literature: an erase takes milliseconds, and one on every die stops all writes for as long (Kim et
 //! al., ATC 2019); power limits how many dies may erase together. Model: while a superblock's worth of programs
-//! follows, the dies in turn erase their block, at even distances. In a scaled drive one erase of full length stands
-//! for those of as many smaller blocks, as a stall keeps its length then.
+//! follows, the dies in turn erase their block, at even distances.
 //! guess: the even distances; no maker has published its own.
 //! Left out: that a superblock which is opened before all dies have erased waits for them; drives with an SLC
 //! cache, where a superblock with one bit per cell has fewer programs.

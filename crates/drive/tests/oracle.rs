@@ -250,7 +250,9 @@ fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
         profile.with("nand.page_order", orders[draw.between("page_order", 0, 1) as usize]);
     let profile = match draw.one_of("staggered_erase", [0, 0, 1]) {
         0 => profile,
-        _ => profile.with("nand.staggered_erase_one_in", draw.tenths("one_in", (10, 40))),
+        _ => profile
+            .with("nand.erases", "staggered")
+            .with("nand.erase_one_in", draw.tenths("one_in", (10, 40))),
     };
     let behind = ["commands", "word-lines"];
     profile.with("gc.runs_behind", behind[draw.between("gc_runs_behind", 0, 1) as usize])

@@ -139,7 +139,7 @@ fn erased(profile: &Profile) -> (Vec<Nanos>, u64) {
 /// Every die spends as long as where all erase at once, but for a superblock's worth.
 #[test]
 fn staggered_erases_take_the_same_time_of_each_die() {
-    let staggered = profile().with("nand.staggered_erase_one_in", 1.0);
+    let staggered = profile().with("nand.erases", "staggered");
     let (together, at_once) = erased(&profile());
     let (apart, one_by_one) = erased(&staggered);
     assert!(at_once > 50 && at_once == one_by_one, "{at_once}, {one_by_one}");
@@ -152,10 +152,13 @@ fn staggered_erases_take_the_same_time_of_each_die() {
 /// In a scaled drive one erase in so many takes its time.
 #[test]
 fn one_erase_stands_for_as_many() {
-    let (busy, erases) = erased(&profile().with("nand.staggered_erase_one_in", 8.0));
-    for die in &busy {
-        let expected = ERASE.times(erases / 8);
-        assert!(die.0.abs_diff(expected.0) <= ERASE.times(2).0, "{die:?} of {expected:?}");
+    for order in ["together", "staggered"] {
+        let scaled = profile().with("nand.erases", order).with("nand.erase_one_in", 7.5);
+        let (busy, erases) = erased(&scaled);
+        for die in &busy {
+            let expected = ERASE.times(erases * 2 / 15);
+            assert!(die.0.abs_diff(expected.0) <= ERASE.times(2).0, "{die:?} of {expected:?}");
+        }
     }
 }
 
@@ -170,8 +173,10 @@ fn other_words_and_no_protection_are_refused() {
     let without = profile().without("write_buffer.power_loss_protection");
     let release = refused(without.with("write_buffer.release", "any-order")).expect("refused");
     assert!(release.contains("write_buffer.release"), "{release}");
-    let one_in = profile().with("nand.staggered_erase_one_in", 0.5);
-    assert!(refused(one_in).expect("refused").contains("nand.staggered_erase_one_in"));
+    let one_in = profile().with("nand.erase_one_in", 0.5);
+    assert!(refused(one_in).expect("refused").contains("nand.erase_one_in"));
+    let erases = refused(profile().with("nand.erases", "sometimes")).expect("refused");
+    assert!(erases.contains("nand.erases"), "{erases}");
 }
 
 /// The smallest buffer that is allowed is enough, whatever the order and the release.

@@ -68,7 +68,7 @@ fn profiles() -> Vec<Profile> {
             .with("gc.host_frontiers", "by-lifespan")
             .with("nand.parity_stripe_pages", 16)
             .with("nand.page_order", "planes-first")
-            .with("nand.staggered_erase_one_in", 1.0)
+            .with("nand.erases", "staggered")
             .with("nand.read_planes", "independent")
             .set("nand.blocks_per_plane", 26)
             .with("controller.half_duplex.turnaround_us", 100.0)
@@ -253,6 +253,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (22, vec![46773, 48771, 47106, 47410, 48735, 46806, 49621, 48453, 87917])
+        (23, vec![46773, 48771, 47106, 47410, 48735, 46806, 49621, 48453, 87917])
     );
 }

@@ -27,7 +27,8 @@ WITH_FLASH = (
 )
 """Values that are shares of the flash, and what is spent once per block: a smaller block is erased
 as much more often."""
-STAGGERED = "staggered_erase_one_in"
+ERASE_ONE_IN = "erase_one_in"
+"""Erases keep their length, as they are stalls; one in so many takes it, for all of them."""
 
 
 def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
@@ -60,11 +61,8 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
             node = node.get(key, {})
         if node:
             _note(node, float(node["value"] * exact), exact)
-    if STAGGERED in raw["nand"]:  # erases keep their length, as they are stalls
-        whole_erases = float(raw["nand"][STAGGERED]["value"])
-        _note(raw["nand"][STAGGERED], float(whole_erases / exact), exact)
-    else:
-        _note(raw["nand"]["erase_us"], float(raw["nand"]["erase_us"]["value"] * exact), exact)
+    one_in = float(raw["nand"].get(ERASE_ONE_IN, {"value": 1})["value"] / exact)
+    raw["nand"][ERASE_ONE_IN] = {"value": one_in, "source": f"scaled to {exact}"}
     if heat:
         _scale_heat(raw.get("thermal", {}), exact)
     return from_resolved(raw)

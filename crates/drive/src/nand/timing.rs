@@ -23,6 +23,7 @@ pub struct Timing {
     read: Nanos,
     program_by_row: ByRow,
     erase: Nanos,
+    erase_one_in: f64,
     page_types: usize,
     /// A flash page's row is its number shifted by this.
     row_shift: u32,
@@ -40,7 +41,7 @@ struct ByPage {
     by_superblock: Divider,
 }
 
-persist!(Timing: by_page, variation; given: read, program_by_row, erase, page_types, row_shift);
+persist!(Timing: by_page, variation; given: read, program_by_row, erase, erase_one_in, page_types, row_shift);
 persist!(ByPage: is_slc; given: read_by_row, slc, by_superblock);
 
 impl Timing {
@@ -60,6 +61,7 @@ impl Timing {
             read: timing.read,
             program_by_row: by_row(timing.program),
             erase: timing.erase,
+            erase_one_in: timing.erase_one_in,
             page_types: timing.page_types as usize,
             row_shift: geometry.order.type_shift,
             variation: timing.spread.map(|s| Box::new(Variation::new(s, geometry, rng))),
@@ -109,6 +111,11 @@ impl Timing {
     pub fn erase(&self, die: u32, superblock: u32) -> Nanos {
         let variation = self.variation.as_ref();
         variation.map_or(self.erase, |v| v.of_erase(superblock, die, self.erase))
+    }
+
+    /// Of so many erases of superblocks, those that take their time.
+    pub fn erases_that_take_time(&self, erases: u64) -> u64 {
+        (erases as f64 / self.erase_one_in) as u64
     }
 
     /// Mean tR, for what reads many pages of all types.

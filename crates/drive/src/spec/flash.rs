@@ -205,8 +205,10 @@ pub struct NandTiming {
     pub cache_program: bool,
     /// Flash pages of a stripe with one of parity, if there is any.
     pub parity_stripe: Option<u32>,
-    /// Erases are staggered, and one stands for so many blocks.
-    pub staggered_erase_one_in: Option<f64>,
+    /// Dies erase one after another, not all at once.
+    pub staggered_erases: bool,
+    /// One erase in so many takes its time, for all of them.
+    pub erase_one_in: f64,
     /// How places differ in their times, if they do.
     pub spread: Option<Spread>,
 }
@@ -404,10 +406,17 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
-        staggered_erase_one_in: n.staggered_erase_one_in.as_ref().map(|one_in| one_in.value),
+        staggered_erases: check_erases(n)?,
+        erase_one_in: n.erase_one_in.as_ref().map_or(1.0, |one_in| one_in.value),
         parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),
         spread: n.variation.as_ref().map(Spread::new),
     })
+}
+
+fn check_erases(nand: &RawNand) -> Result<bool, SpecError> {
+    let words = [("together", false), ("staggered", true)];
+    let order = nand.erases.as_ref().map(|word| word.one_of("nand.erases", &words));
+    Ok(order.transpose()?.unwrap_or(false))
 }
 
 fn check_suspension(nand: &RawNand) -> Result<Option<SuspensionSpec>, SpecError> {
@@ -480,14 +489,11 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
 
 /// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.
 pub(super) fn check_staggered_erase(nand: &NandTiming, has_cache: bool) -> Result<(), SpecError> {
-    match nand.staggered_erase_one_in {
-        Some(one_in) if has_cache => {
-            let allowed = "left out with an SLC cache";
-            let hint = "leave this out, or [slc_cache]";
-            Err(SpecError::out("nand.staggered_erase_one_in", one_in, allowed, hint))
-        }
-        _ => Ok(()),
+    if nand.staggered_erases && has_cache {
+        let hint = "leave this out, or [slc_cache]";
+        return Err(SpecError::out("nand.erases", "staggered", "together with an SLC cache", hint));
     }
+    Ok(())
 }
 
 /// The page order that the profile names; dies first if it names none.

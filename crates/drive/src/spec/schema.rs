@@ -321,10 +321,12 @@ sections! {
         /// Flash pages of a stripe across the dies, of which one holds the parity of the others (RAIN); no parity
         /// if left out.
         parity_stripe_pages: Option<Whole> = 2..=4096,
-        /// Erases are staggered: a superblock's blocks are erased one die after another, evenly while the next one's
-        /// worth of flash is programmed. 1; in a scaled drive one erase of full length stands for so many smaller
-        /// blocks. Absent: all dies erase at once.
-        staggered_erase_one_in: Option<Number> = 1.0..=4096.0,
+        /// Whether all dies erase their block of a superblock at once (together), or one die after another, evenly
+        /// while the next one's worth of flash is programmed (staggered). Absent: together.
+        erases: Option<Word>,
+        /// In a scaled drive, whose blocks are smaller: one erase in so many takes its time, for all of them, as a stall
+        /// keeps its length then. Absent: each does.
+        erase_one_in: Option<Number> = 1.0..=4096.0,
         /// Superblocks lost to bad blocks.
         bad_superblocks: Whole,
         /// tR: from the array to the page register.

@@ -162,6 +162,7 @@ pub struct Oracle {
     programs: u32,
     /// Where erases are staggered: programs left to spread them over and since the newest, erases, superblock.
     staggered: (u32, u32, usize, u32),
+    superblocks_erased: u32,
     done: Vec<(Id, u64)>,
     /// What must be safe before superblocks are erased ahead.
     erase_later: Vec<(u32, [u64; 2])>,
@@ -226,6 +227,7 @@ impl Oracle {
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
             programs: 0,
             staggered: (0, 0, 0, 0),
+            superblocks_erased: 0,
             done: Vec::new(),
             erase_later: Vec::new(),
             spec,
@@ -585,7 +587,7 @@ impl Oracle {
 
     /// Erases the next die's block if it is its turn.
     fn erase_in_turn(&mut self) {
-        let Some(one_in) = self.spec.nand.staggered_erase_one_in else { return };
+        let one_in = self.spec.nand.erase_one_in;
         let (left, since, erases, superblock) = &mut self.staggered;
         if *left == 0 {
             return;
@@ -969,10 +971,17 @@ impl Oracle {
     }
 
     fn erase_dies(&mut self, superblock: u32) {
-        if self.spec.nand.staggered_erase_one_in.is_some() {
+        if self.spec.nand.staggered_erases {
             let g = &self.spec.geometry;
             self.staggered.0 += g.superblock_pages >> (g.page_shift + g.plane_shift);
             self.staggered.3 = superblock;
+            return;
+        }
+        let [before, now] = [0, 1].map(|more| {
+            ((self.superblocks_erased + more) as f64 / self.spec.nand.erase_one_in).floor()
+        });
+        self.superblocks_erased += 1;
+        if before == now {
             return;
         }
         for die in 0..self.dies.len() {

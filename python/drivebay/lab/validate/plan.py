@@ -20,6 +20,9 @@ from drivebay.definitions import suites
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Phase, Replay, Test
 
+INTERVAL = "-interval-"
+"""Behind a phase's label: which of its intervals it is, from the second."""
+
 
 @dataclass(frozen=True, order=True)
 class Run:
@@ -244,12 +247,14 @@ def _differs(test: Test, entry: Mapping[str, Any]) -> str:
 
 def _test(test: Test, entry: Mapping[str, Any]) -> Test:
     """A suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth, with `queues`
-    in so many queues at most; loads before them cut to `load_seconds`, traces to `scale`."""
+    in so many queues at most, each `intervals` times in a row; loads before them cut to
+    `load_seconds`, traces to `scale`."""
     phases = tuple(
         _cut(phase, entry)
         for phase in test.phases
         if "phases" not in entry or phase.label in entry["phases"]
     )
+    phases = _in_intervals(phases, entry.get("intervals", 1))
     prepare = tuple(
         step
         if step.load is None or "load_seconds" not in entry
@@ -259,6 +264,35 @@ def _test(test: Test, entry: Mapping[str, Any]) -> Test:
         for step in test.prepare
     )
     return test.model_copy(update={"phases": phases, "prepare": prepare})
+
+
+def _in_intervals(phases: tuple[Phase, ...], count: int) -> tuple[Phase, ...]:
+    """Each phase, with those that run together with it, `count` times in a row without rest."""
+    groups: list[list[Phase]] = []
+    for phase in phases:
+        if phase.together:
+            groups[-1].append(phase)
+        else:
+            groups.append([phase])
+    return tuple(
+        _interval(phase, n) for group in groups for n in range(1, count + 1) for phase in group
+    )
+
+
+def _interval(phase: Phase, n: int) -> Phase:
+    if n == 1:
+        return phase
+    return phase.model_copy(update={"rest_s": 0.0, "label": f"{phase.label}{INTERVAL}{n}"})
+
+
+def interval_of(label: str) -> tuple[str, int]:
+    """The suite's label of a phase, and which interval of it this one is, from 1.
+
+    >>> interval_of("reader-90k"), interval_of("reader-90k-interval-2")
+    (('reader-90k', 1), ('reader-90k', 2))
+    """
+    own, found, n = label.partition(INTERVAL)
+    return own, int(n) if found else 1
 
 
 def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any
 
 from drivebay.analysis import Measured
@@ -10,7 +11,7 @@ from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.latency import mean_us, percentile_ns, percentile_supported
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
-from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate.plan import Run, interval_of
 
 Runs = Mapping[Run, Measured]
 
@@ -23,7 +24,8 @@ def figure(runs: Runs, text: str) -> float:
     """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
     `power@PHASE`, `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us),
     `iops@PHASE&PHASE` (of phases that run together, their sum), each also of one direction of a mix
-    (`p99_read@PHASE`, `iops_write@PHASE&PHASE`), `power` (W, mean of the first phase),
+    (`p99_read@PHASE`, `iops_write@PHASE&PHASE`), of a phase in intervals the median over them;
+    `power` (W, mean of the first phase),
     `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
     `highest_ios` (IOPS), `wall_h`.
 
@@ -37,16 +39,7 @@ def figure(runs: Runs, text: str) -> float:
     rates = [phase.step.rate_mb_s for phase in found.phases]
     kind, at, label = key.partition("@")
     if at:
-        by_label = {phase.label: phase for phase in found.phases}
-        kind, _, direction = kind.partition("_")
-        if kind == "iops":
-            return sum(_iops(by_label[one], direction) for one in label.split("&"))
-        phase = by_label[label]
-        if kind == "rate":
-            return phase.step.rate_mb_s
-        if kind == "power":
-            return _power_w(phase)
-        return _latency_us(phase, kind, direction)
+        return median(_at(phases, kind, label) for phases in _intervals(found))
     if key == "power":
         return _power_w(found.phases[0])
     if key == "highest":
@@ -64,6 +57,29 @@ def figure(runs: Runs, text: str) -> float:
     if value is None:
         raise NotReached(found.figures[key].note or "not measured")
     return value
+
+
+def _intervals(found: Measured) -> list[dict[str, PhaseFigures]]:
+    """Phases by the suite's label, of each interval that the run has; a phase without intervals is
+    in all of them."""
+    by_interval: dict[int, dict[str, PhaseFigures]] = {}
+    for phase in found.phases:
+        label, n = interval_of(phase.label)
+        by_interval.setdefault(n, {})[label] = phase
+    return [{**by_interval[1], **phases} for phases in by_interval.values()]
+
+
+def _at(phases: Mapping[str, PhaseFigures], kind: str, label: str) -> float:
+    """A figure of one phase, or the sum of those that run together."""
+    kind, _, direction = kind.partition("_")
+    if kind == "iops":
+        return sum(_iops(phases[one], direction) for one in label.split("&"))
+    phase = phases[label]
+    if kind == "rate":
+        return phase.step.rate_mb_s
+    if kind == "power":
+        return _power_w(phase)
+    return _latency_us(phase, kind, direction)
 
 
 def _power_w(phase: PhaseFigures) -> float:

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from drivebay import _core
-from drivebay.definitions.scaling import STAGGERED
+from drivebay.definitions.scaling import ERASE_ONE_IN
 
 PAGE_KIB = 4
 
@@ -41,7 +41,7 @@ def busy(
     def us(section: Mapping[str, Any], key: str) -> float:
         return float(section[key]["value"])
 
-    thinned = us(nand, STAGGERED) if STAGGERED in nand else 1.0
+    thinned = us(nand, ERASE_ONE_IN) if ERASE_ONE_IN in nand else 1.0
     channels = us(nand, "channels")
     dies = channels * us(nand, "dies_per_channel")
     program_pages = us(nand, "planes") * us(nand, "page_kib") / PAGE_KIB
