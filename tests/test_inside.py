@@ -78,21 +78,21 @@ def test_events_are_tables_that_add_up_and_change_no_figure(steady: Device) -> N
     assert core == pytest.approx(percent["busy_flash_core_percent"], rel=0.001)
 
 
-@pytest.mark.parametrize("name", ["p5520-1920", "7450-pro-960"])
-def test_erases_of_a_scaled_drive_take_the_same_share(name: str) -> None:
-    """One whole erase in 432 of as many smaller blocks, in turn or all dies together: as long as
+@pytest.mark.parametrize(("name", "part"), [("p5520-1920", 432), ("pm9a3-960", 512)])
+def test_erases_of_a_scaled_drive_take_the_same_share(name: str, part: int) -> None:
+    """One whole erase in `part` of as many smaller blocks, in turn or all dies together: as long as
     the whole drive's."""
     whole = drivebay.drive(name)
-    device = whole.scaled(1 / 432).device()
+    device = whole.scaled(1 / part).device()
     nand = device.drive.raw["nand"]
-    assert nand["erase_one_in"]["value"] == 432
+    assert nand["erase_one_in"]["value"] == part
     assert nand["erase_us"]["value"] == whole.raw["nand"]["erase_us"]["value"]
     device.fill()
     load = Workload(queue_depth=64, bytes=4 * device.capacity_bytes)
     result = device.run(load, events=True)
     assert result.inside is not None and result.core is not None
     erases = result.core.after.erases - result.core.before.erases
-    share = erases * nand["erase_us"]["value"] / 432 / 1e6 / result.duration_s
+    share = erases * nand["erase_us"]["value"] / part / 1e6 / result.duration_s
     assert share > 0.001
     assert result.inside.busy("die_erase").mean() == pytest.approx(share, rel=0.05)
     percent = busy(device.drive.raw, result.core.before, result.core.after, result.duration_s)

@@ -23,9 +23,11 @@ from drivebay.analysis import fidelity, published
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
+from drivebay.lab.fidelity.conditions import shorter
 from drivebay.lab.validate import load_plan, score
+from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.statements import STATEMENTS
-from drivebay.lab.validate.values import NotReached
+from drivebay.lab.validate.values import NotReached, figure
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
 TOP = Path(__file__).resolve().parent.parent
@@ -62,6 +64,36 @@ def test_a_cut_test_says_what_of_its_condition_differs() -> None:
     assert "2 % of the trace" in rows["S068"].differs
     assert "at a depth of 128" in rows["S124"].differs
     assert not rows["S061"].differs
+
+
+def test_phases_in_intervals_follow_each_other_and_figures_are_medians() -> None:
+    """SSD-iq's program prints latencies of every minute; a figure is the median over them."""
+    phases = load_plan().tests["write-rates"].phases
+    pair = [phase for phase in phases if phase.label.partition("-")[2].startswith("90k")]
+    assert [phase.label for phase in pair] == [
+        "writer-90k",
+        "latency-90k",
+        "writer-90k-interval-2",
+        "latency-90k-interval-2",
+    ]
+    assert [phase.rest_s for phase in pair] == [1, 0, 0, 0]
+    assert {phase.workload.duration_s for phase in pair} == {60}
+
+    def ran(label: str, rate: float) -> SimpleNamespace:
+        return SimpleNamespace(label=label, step=SimpleNamespace(rate_mb_s=rate))
+
+    found = [ran("a", 1.0), ran("alone", 9.0), ran("a-interval-2", 4.0)]
+    runs: Any = {Run.of("drive/test"): SimpleNamespace(phases=found)}
+    assert figure(runs, "drive/test/rate@a") == 2.5
+    assert figure(runs, "drive/test/rate@alone") == 9.0
+
+
+def test_derivatives_are_of_a_part_of_the_first_interval() -> None:
+    plan = load_plan()
+    drive = catalog.load("7450-max-800")
+    _, short = shorter(drive, plan.tests["write-rates"], full_size=False)
+    assert [phase.label for phase in short.phases[:3]] == ["alone", "writer-200k", "latency-200k"]
+    assert {phase.workload.duration_s for phase in short.phases} == {20}
 
 
 def test_rows_that_state_the_same_name_one_another() -> None:
