@@ -693,6 +693,9 @@ def test_a_file_without_enough_space_below_it_is_refused(
     monkeypatch.setattr(os, "posix_fallocate", lambda *given: taken.append(given))
     with pytest.raises(EnvironmentProblem, match="cannot be made"):
         target_device.create(str(tmp_path / "huge.img"), free + 2**40)
+    with pytest.raises(UserError, match="too small"):
+        target_device.create(str(tmp_path / "small.img"), 256 * 2**20)
+    assert not list(tmp_path.glob("*.img"))
     assert not taken
     assert not contents.is_own(str(tmp_path / "huge.img"), os.stat(tmp_path))
 

@@ -104,12 +104,14 @@ impl Admission {
         self.room = self.room.max(room);
     }
 
-    /// A read came at `at`: where that releases writes, one that the pace holds may pass.
-    pub fn follow_read(&mut self, at: Nanos) {
-        if self.spec.reads_release && at < self.turn {
+    /// A read came at `at`: where that releases writes, one that the pace holds may pass. Returns whether one may.
+    pub fn follow_read(&mut self, at: Nanos) -> bool {
+        let releases = self.spec.reads_release && at < self.turn;
+        if releases {
             self.released += 1;
             self.released_at = at;
         }
+        releases
     }
 
     /// Whether the buffer was full and has not been near empty since, as far as was looked.

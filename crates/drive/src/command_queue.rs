@@ -185,8 +185,9 @@ impl CommandQueue {
 
     /// See [`Admission::follow_read`].
     pub fn follow_read(&mut self, at: Nanos) {
-        self.admission.iter_mut().for_each(|admission| admission.follow_read(at));
-        self.arrange();
+        if self.admission.as_mut().is_some_and(|admission| admission.follow_read(at)) {
+            self.arrange();
+        }
     }
 
     /// See [`Admission::is_pressed`].

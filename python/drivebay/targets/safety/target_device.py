@@ -18,7 +18,7 @@ import shlex
 import stat
 import time
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.units import binary_bytes, si_bytes
@@ -92,30 +92,48 @@ def create(path: str, size_bytes: int) -> None:
     Raises
     ------
     UserError
-        If there is something at the path.
+        If there is something at the path, or the size is too small.
     EnvironmentProblem
-        If it cannot be made. Too little space is found out beforehand: an attempt would take all
-        that the file system has, if only for a moment, from whoever else writes to it.
+        If it cannot be made; nothing new is at the path then. Too little space is found out
+        beforehand: an attempt would take all that the file system has, if only for a moment, from
+        whoever else writes to it.
     """
+    if size_bytes // MIB * MIB < SMALLEST_BYTES:
+        raise UserError(
+            f"--size: {si_bytes(size_bytes)} is too small; must be at least "
+            f"{binary_bytes(SMALLEST_BYTES)}",
+            "make it larger: --size 4G",
+        )
     try:
-        with open(path, "ab") as file:
+        file, is_new = _opened(path)
+        with file:
             if file.tell() > 0 or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UserError(
                     f"--size: {path} is there already", "leave out --size, or name a new file"
                 )
-            below = os.fstatvfs(file.fileno())
-            if size_bytes > below.f_bavail * below.f_frsize:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             try:
+                below = os.fstatvfs(file.fileno())
+                if size_bytes > below.f_bavail * below.f_frsize:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.posix_fallocate(file.fileno(), 0, size_bytes)
             except OSError:
                 file.truncate(0)
+                if is_new:
+                    os.unlink(path)
                 raise
             contents.mark_own(file.fileno(), path, being_written=False)
     except OSError as problem:
         raise EnvironmentProblem(
             f"{path}: cannot be made: {problem.strerror}", "choose another place or size: df -h"
         ) from None
+
+
+def _opened(path: str) -> tuple[BinaryIO, bool]:
+    """The file to append to, and whether it was made for that."""
+    try:
+        return open(path, "xb"), True
+    except FileExistsError:
+        return open(path, "ab"), False
 
 
 def find(path: str) -> TargetDevice:
