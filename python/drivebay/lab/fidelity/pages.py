@@ -149,7 +149,7 @@ def _notes(validation: Document, known: Mapping[str, Row], *, scored: bool) -> l
     """Conditions, ranges, conflicts, and what is not covered."""
     noted = [
         (row["id"], "; ".join(text for text in (
-            f"run with {known[row['id']].differs}" if known[row["id"]].differs else "",
+            f"condition: {known[row['id']].differs}" if known[row["id"]].differs else "",
             f"{_ends(row)}: {known[row['id']].reason}" if known[row["id"]].reason else "",
             f"the profile was written with it, {known[row['id']].told}"
             if known[row["id"]].told else "",
