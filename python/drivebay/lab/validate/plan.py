@@ -254,7 +254,6 @@ def _test(test: Test, entry: Mapping[str, Any]) -> Test:
         for phase in test.phases
         if "phases" not in entry or phase.label in entry["phases"]
     )
-    phases = _in_intervals(phases, entry.get("intervals", 1))
     prepare = tuple(
         step
         if step.load is None or "load_seconds" not in entry
@@ -263,23 +262,14 @@ def _test(test: Test, entry: Mapping[str, Any]) -> Test:
         )
         for step in test.prepare
     )
-    return test.model_copy(update={"phases": phases, "prepare": prepare})
-
-
-def _in_intervals(phases: tuple[Phase, ...], count: int) -> tuple[Phase, ...]:
-    """Each phase, with those that run together with it, `count` times in a row without rest."""
-    groups: list[list[Phase]] = []
-    for phase in phases:
-        if phase.together:
-            groups[-1].append(phase)
-        else:
-            groups.append([phase])
-    return tuple(
-        _interval(phase, n) for group in groups for n in range(1, count + 1) for phase in group
-    )
+    cut = test.model_copy(update={"phases": phases, "prepare": prepare})
+    intervals = range(1, entry.get("intervals", 1) + 1)
+    again = (_interval(one, n) for group in cut.groups for n in intervals for one in group)
+    return cut.model_copy(update={"phases": tuple(again)})
 
 
 def _interval(phase: Phase, n: int) -> Phase:
+    """The phase as its `n`th interval: without rest from the second on."""
     if n == 1:
         return phase
     return phase.model_copy(update={"rest_s": 0.0, "label": f"{phase.label}{INTERVAL}{n}"})

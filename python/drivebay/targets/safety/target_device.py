@@ -98,12 +98,7 @@ def create(path: str, size_bytes: int) -> None:
         beforehand: an attempt would take all that the file system has, if only for a moment, from
         whoever else writes to it.
     """
-    if size_bytes // MIB * MIB < SMALLEST_BYTES:
-        raise UserError(
-            f"--size: {si_bytes(size_bytes)} is too small; must be at least "
-            f"{binary_bytes(SMALLEST_BYTES)}",
-            "make it larger: --size 4G",
-        )
+    _check_size("--size", size_bytes, "make it larger: --size 4G")
     try:
         file, is_new = _opened(path)
         with file:
@@ -115,11 +110,14 @@ def create(path: str, size_bytes: int) -> None:
                 below = os.fstatvfs(file.fileno())
                 if size_bytes > below.f_bavail * below.f_frsize:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                os.posix_fallocate(file.fileno(), 0, size_bytes)
+                try:
+                    os.posix_fallocate(file.fileno(), 0, size_bytes)
+                except OSError:
+                    file.truncate(0)
+                    raise
             except OSError:
-                file.truncate(0)
                 if is_new:
-                    os.unlink(path)
+                    _remove_if_own(path, file)
                 raise
             contents.mark_own(file.fileno(), path, being_written=False)
     except OSError as problem:
@@ -134,6 +132,23 @@ def _opened(path: str) -> tuple[BinaryIO, bool]:
         return open(path, "xb"), True
     except FileExistsError:
         return open(path, "ab"), False
+
+
+def _remove_if_own(path: str, file: BinaryIO) -> None:
+    """Removes a file that was made in vain, unless the name is another's or it has content."""
+    own = os.fstat(file.fileno())
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.samestat(os.lstat(path), own) and own.st_size == 0:
+            os.unlink(path)
+
+
+def _check_size(name: str, size_bytes: int, hint: str) -> None:
+    if size_bytes // MIB * MIB < SMALLEST_BYTES:
+        raise UserError(
+            f"{name}: {si_bytes(size_bytes)} is too small; must be at least "
+            f"{binary_bytes(SMALLEST_BYTES)}",
+            hint,
+        )
 
 
 def find(path: str) -> TargetDevice:
@@ -197,14 +212,13 @@ def check(
         _check_file(target, permission, will_write=will_write)
     else:
         _check_device(target, permission, held=False, look_inside=True)
-    if target.capacity_bytes < SMALLEST_BYTES:
-        raise UserError(
-            f"{target.given}: {si_bytes(target.size_bytes)} is too small; must be at least "
-            f"{binary_bytes(SMALLEST_BYTES)}",
-            f"make it larger: truncate -s 4G {shlex.quote(target.given)}"
-            if target.device is None
-            else "choose another device: drivebay drives",
-        )
+    _check_size(
+        target.given,
+        target.size_bytes,
+        f"make it larger: truncate -s 4G {shlex.quote(target.given)}"
+        if target.device is None
+        else "choose another device: drivebay drives",
+    )
     if direct:
         _check_direct(target)
 
