@@ -508,3 +508,27 @@ def test_compare_shows_differences_from_the_first_result(tmp_path: Path) -> None
     assert figures["random-read"][0] == figures["random-read"][1] is not None
     assert "+0.0 %" in run("compare", "a", "b", cwd=tmp_path).stdout
     assert "DIR DIR" in must_fail(run("compare", "a", cwd=tmp_path), 2, "at least two")
+
+
+def test_compare_gives_no_difference_where_a_test_ran_differently(tmp_path: Path) -> None:
+    for words in (("a",), ("b", "--quick")):
+        done = run("review", "fake", "--out", *words, cwd=tmp_path, program=FAKED)
+        assert done.returncode == 0, done.stderr
+    assert "Shortened run: not comparable" in done.stdout
+    (row,) = (
+        row
+        for row in json.loads(run("compare", "a", "b", "--json", cwd=tmp_path).stdout)["figures"]
+        if row["test_id"] == "random-read"
+    )
+    assert row["run_differently"] and None not in row["values"]
+    shown = run("compare", "a", "b", cwd=tmp_path).stdout
+    assert "run differently" in shown and "+0.0 %" not in shown
+
+
+def test_suites_lists_each_with_its_tests(tmp_path: Path) -> None:
+    found = json.loads(run("suites", "--json", cwd=tmp_path).stdout)["suites"]
+    assert {"anandtech-2015", "client-2024", "datacenter"} <= {one["name"] for one in found}
+    listed = run("review", "--list", "--suite", "quick", "--json", cwd=tmp_path).stdout
+    (quick,) = (one for one in found if one["name"] == "quick")
+    assert quick["tests"] == [test["id"] for test in json.loads(listed)["tests"]]
+    assert all(one["title"] in run("suites", cwd=tmp_path).stdout for one in found)

@@ -362,6 +362,56 @@ def test_drivebays_own_file_is_taken_until_somebody_else_writes_to_it(tmp_path: 
     assert "did not write" in refused(file)
 
 
+@contextlib.contextmanager
+def held(file: Path) -> Iterator[ExclusiveHandle]:
+    """A file that a review has, with a step that has written to it and is over."""
+    found = target_device.find(str(file))
+    with contextlib.closing(ExclusiveHandle(found, permission=OverwritePermission())) as handle:
+        os.pwrite(handle.fd(to_write=True), b"a phase", 0)
+        handle.fd(to_write=False)
+        yield handle
+
+
+def put(file: Path, text: bytes) -> None:
+    """What somebody else writes into a file, later than whatever was written before."""
+    before = file.stat().st_mtime_ns
+    with file.open("r+b") as opened:
+        opened.seek(500 * MIB)
+        opened.write(text)
+    wait_until(lambda: file.stat().st_mtime_ns != before or bool(os.utime(file)))
+
+
+@pytest.mark.parametrize("to_write", [False, True])
+def test_what_somebody_else_writes_between_two_steps_stops_the_review_and_stays(
+    tmp_path: Path, to_write: bool
+) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    with held(file) as handle:
+        put(file, b"precious")
+        with pytest.raises(UserError, match="no longer what it was"):
+            handle.fd(to_write=to_write)
+    assert "did not write" in refused(file)
+
+
+def test_what_somebody_else_writes_beside_the_last_reads_stays(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    with held(file):
+        put(file, b"precious")
+    assert "did not write" in refused(file)
+
+
+def test_a_file_that_is_replaced_by_a_copy_in_place_stays(tmp_path: Path) -> None:
+    """`cp other disk.img` keeps the inode; the next review must not take it for its own."""
+    file, other = sparse(tmp_path / "disk.img", GIB), sparse(tmp_path / "other.img", GIB + 50 * MIB)
+    put(other, b"precious")
+    with held(file) as handle:
+        run("cp", "--sparse=always", str(other), str(file))
+        with pytest.raises(UserError, match="no longer what it was"):
+            handle.fd(to_write=False)
+    assert not contents.is_own(str(file), file.stat())
+    assert "did not write" in refused(file)
+
+
 def test_a_file_of_a_killed_review_is_taken_again(tmp_path: Path) -> None:
     file = sparse(tmp_path / "disk.img", GIB)
     killed(file)
@@ -715,6 +765,55 @@ def test_a_size_makes_a_new_file_and_never_changes_another(tmp_path: Path) -> No
         assert done.returncode == 2 and expected in done.stderr
     assert not new.exists(), "an option that is wrong is refused before"
     assert kept.read_bytes() == b"precious"
+
+
+def test_a_size_grows_no_file_that_may_not_be_tested(tmp_path: Path) -> None:
+    used, pipe = tmp_path / "used.img", tmp_path / "pipe"
+    used.touch()
+    os.mkfifo(pipe)
+    cases = ((used, "in use"), (pipe, "is there already"))
+    with another("import sys; kept = open(sys.argv[1], 'a')", str(used)):
+        for path, words in cases:
+            with pytest.raises(UserError, match=words):
+                target_device.create(str(path), GIB)
+            assert path.stat().st_size == 0
+    loose = tmp_path / "link.img"
+    loose.symlink_to(tmp_path / "nowhere.img")
+    with pytest.raises(EnvironmentProblem, match="cannot be made"):
+        target_device.create(str(loose), shutil.disk_usage(tmp_path).free + 2**40)
+    assert not (tmp_path / "nowhere.img").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("review", "--suite", "quick", "--quick", "--purge", "nonsense"),
+        ("review", "--suite", "quick", "--quick", "--destroy-data", "another.img"),
+        ("prepare", "--method", "random", "--destroy-data", "another.img"),
+    ],
+)
+def test_what_is_refused_leaves_no_file_that_a_size_has_made(
+    tmp_path: Path, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    new, empty, linked = (tmp_path / name for name in ("new.img", "empty.img", "linked.img"))
+    empty.touch()
+    linked.touch()
+    os.link(linked, tmp_path / "its other name")
+    for path in (new, empty, linked):
+        verb, *more = words
+        out = ["--out", str(tmp_path / "result")] if verb == "review" else []
+        with pytest.raises(SystemExit) as ended:
+            entry.main([verb, str(path), "--size", "1100M", *more, *out])
+        assert ended.value.code == 2, capsys.readouterr().err
+    assert not new.exists()
+    assert empty.stat().st_size == linked.stat().st_size == 0
+
+
+def test_a_new_file_that_has_been_written_since_is_not_undone(tmp_path: Path) -> None:
+    made = target_device.create(str(tmp_path / "new.img"), GIB)
+    put(Path(made.path), b"precious")
+    made.undo()
+    assert Path(made.path).stat().st_size == GIB
 
 
 @needs_root

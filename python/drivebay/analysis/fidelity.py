@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import math
 import re
 import statistics
 import tomllib
@@ -23,6 +24,9 @@ from drivebay.common import data
 FILE = "fidelity.json"
 MODERN = "fidelity-modern.json"
 Z_90 = 1.645
+OPEN = 2.0
+"""Where the parameters leave more than so many times open, as where some of their values throttle a
+drive within a test, a derivative says no more than that: intervals end here."""
 """Half of a 90 % interval, in standard deviations."""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
@@ -218,10 +222,12 @@ def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | 
 
 
 def interval(value: float, relative: float) -> tuple[float, float]:
-    """Both ends of a 90 % interval around a figure that is above 0.
+    """Both ends of a 90 % interval around a figure that is above 0, at most `OPEN` times away.
 
     >>> tuple(round(end) for end in interval(1000.0, 0.05))
     (921, 1086)
+    >>> interval(1000.0, 1.0)
+    (500.0, 2000.0)
     """
-    factor = float(2.718281828459045 ** (Z_90 * relative))
+    factor = min(OPEN, math.exp(Z_90 * relative))
     return value / factor, value * factor

@@ -16,6 +16,7 @@ PANELS = {
         "report",
         "compare",
         "drives",
+        "suites",
         "new-drive",
         "new-policy",
         "hosts",

@@ -29,14 +29,18 @@ def compare(
     drivebay report DIR DIR --out both.html
     """
     from drivebay import analysis, results
+    from drivebay.report.digest import how
 
     if len(folders) < 2:
         raise UserError("compare needs at least two results", "drivebay compare DIR DIR")
     figures: dict[tuple[str, str, str], dict[int, float | None]] = {}
     names = []
+    ways: dict[str, set[str]] = {}
     for place, folder in enumerate(folders):
         result = results.load(folder)
         names.append(str(result.target.get("title") or result.target["name"]))
+        for step in result.done:
+            ways.setdefault(step.id, set()).add(how(step.test.in_real_time()))
         for one in analysis.headline(result):
             figures.setdefault((one.test_id, one.label, one.unit), {})[place] = one.value
     if len(set(names)) < len(names):
@@ -47,6 +51,7 @@ def compare(
             "label": label,
             "unit": unit,
             "values": [values.get(place) for place in range(len(folders))],
+            "run_differently": len(ways[test_id]) > 1,
         }
         for (test_id, label, unit), values in figures.items()
         if len(values) > 1
@@ -60,11 +65,20 @@ def compare(
     cells = []
     for row in rows:
         base, *others = row["values"]
+        against = _number if row["run_differently"] else _against
         test = "" if row["test_id"] == last else row["test_id"]
         last = row["test_id"]
-        values = ["–" if base is None else number(base), *(_against(base, o) for o in others)]
+        values = ["–" if base is None else number(base), *(against(base, o) for o in others)]
         cells.append((test, row["label"], row["unit"], *values))
     table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
+    different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
+    if different:
+        print("\nrun differently (another suite, or a shortened run), so without a difference:")
+        print(", ".join(different))
+
+
+def _number(_: float | None, value: float | None) -> str:
+    return "–" if value is None else number(value)
 
 
 def _against(base: float | None, value: float | None) -> str:

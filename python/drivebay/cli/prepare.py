@@ -110,17 +110,17 @@ def prepare(
     from drivebay.targets.fio.target import FioTarget
 
     plan = prepare_real.checked(methods, spare, most)
-    if size is not None:
-        targets.create_file(drive, size)
-    path = targets.must_be_testable(drive)
-    with closing(
-        FioTarget(
-            path,
-            destroy_data=destroy_data,
-            overwrite_signature=overwrite_signature,
-            no_wait=no_wait,
-        )
-    ) as target:
+    with (
+        targets.new_file(drive, size),
+        closing(
+            FioTarget(
+                targets.must_be_testable(drive),
+                destroy_data=destroy_data,
+                overwrite_signature=overwrite_signature,
+                no_wait=no_wait,
+            )
+        ) as target,
+    ):
         prepare_real.check(target, plan)
         targets.say_what_is_lost(target)
         say(f"method  {plan.method}: with the writes behind it up to {plan.times:.1f} x its size")

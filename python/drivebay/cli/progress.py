@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 LINE_EVERY_S = 5.0
 REFRESH_PER_S = 2
+TELLING_PERCENT = 5
+"""What was done so far says how long the rest takes from here on; guess."""
 
 
 def on_terminal() -> bool:
@@ -140,17 +142,26 @@ class Display:
         while not self._over.wait(LINE_EVERY_S):
             total, *running = self.bars.tasks
             left = total.time_remaining
-            how_long = self.expected if left is None else f"{units.duration(left)} left"
+            told = left is not None and total.percentage >= TELLING_PERCENT
+            how_long = f"{units.duration(left or 0)} left" if told else self.expected
             now = [f"{task.description} {task.fields['now']}" for task in running]
-            words = "; ".join(now or [total.fields["now"]])
-            say(f"{total.percentage:.0f}% done, {how_long}: {words}")
+            words = "; ".join(filter(None, now or [total.fields["now"]]))
+            say(f"{total.percentage:.0f}% done, {how_long}" + (f": {words}" if words else ""))
 
 
 class ReviewProgress(Display):
-    """Receives the progress of a review; each test counts in proportion to its estimate."""
+    """Receives the progress of a review; each test counts in proportion to its estimate. `began` is
+    called when there is a result folder, and thus something to resume."""
+
+    def __init__(
+        self, began: Callable[[], object] = lambda: None, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(now)
+        self._began = began
 
     def begin(self, plan: Plan, *, jobs: int) -> None:
         """Starts with the tests still to be run."""
+        self._began()
         if not plan.steps:
             return
         self._mutex = threading.Lock()

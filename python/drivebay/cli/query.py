@@ -21,13 +21,14 @@ Examples:
   drivebay query "FROM figures WHERE main" drivebay-results/*
   drivebay query "SELECT drive, max(temperature_c) FROM series
       JOIN runs USING (result, test) GROUP BY drive" drivebay-results/* --json
-  drivebay query "SELECT spare, avg(iops) FROM sweep GROUP BY spare" \\
-      drivebay-sweeps/spare
-  drivebay query "DESCRIBE series" drivebay-results/NAME
+  drivebay query "DESCRIBE sweep" drivebay-sweeps/NAME    the sweep's columns
+  drivebay query "SELECT spare, avg(iops_qd1) FROM sweep GROUP BY spare" \\
+      drivebay-sweeps/NAME
 
 \b
 SQL is DuckDB's. Views: runs, figures, series, histogram, stages, telemetry,
-sweep; each row has `result`, its folder's name. See docs/concepts/data.md.""",
+sweep; of `review --events` also events, activity, superblocks. Each row has
+`result`, its folder's name. See docs/concepts/data.md.""",
 )
 def query(
     sql: Annotated[str, argument("SQL", "One query.")],

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 ROWS_MAX = 20
 """Rows that a review prints unless it is asked for all."""
+SHORTENED = (
+    "Shortened run: not comparable, and too short for garbage collection to reach a steady state."
+)
 DEFAULT_SUITE = "anandtech-2015"
 COMPARISON = "comparison.html"
 NARROW = 68
@@ -111,7 +114,7 @@ def review(
         str | None,
         option(
             "NAME_OR_FILE",
-            f"A suite's name or your own .toml file. [default: {DEFAULT_SUITE}]",
+            f"A suite's name (drivebay suites) or your own .toml file. [default: {DEFAULT_SUITE}]",
             autocompletion=complete.suites,
         ),
     ] = None,
@@ -234,7 +237,6 @@ def review(
 
 
 def _start(given: Options) -> Path:
-    from drivebay import results
     from drivebay.definitions import suites
 
     if given.drive is None:
@@ -243,9 +245,15 @@ def _start(given: Options) -> Path:
             "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
     suite = _selected(suites.load(given.suite or DEFAULT_SUITE), given.only, given.skip)
-    if given.size is not None:
-        targets.create_file(given.drive, given.size)
-    factory = given.factory(given.drive)
+    with targets.new_file(given.drive, given.size) as keep:
+        return _start_on(given.drive, suite, given, began=keep)
+
+
+def _start_on(drive: str, suite: Suite, given: Options, began: Callable[[], object]) -> Path:
+    """Reviews the drive, which is there; `began` is called once there is a result folder."""
+    from drivebay import results
+
+    factory = given.factory(drive)
     if given.baseline is not None:  # a wrong one is refused before the work and not after it
         if not given.changes and given.host is None:
             raise UserError(
@@ -258,10 +266,11 @@ def _start(given: Options) -> Path:
         factory,
         suite,
         given,
+        began,
         out=given.out,
         seed=1 if given.seed is None else given.seed,
         quick=given.quick,
-        drive=targets.lasting_name(given.drive),
+        drive=targets.lasting_name(drive),
     )
 
 
@@ -313,11 +322,17 @@ def _resume(given: Options, folder: Path) -> Path:
     )
 
 
-def _run(factory: Callable[[], Target], suite: Suite, given: Options, **more: Any) -> Path:
+def _run(
+    factory: Callable[[], Target],
+    suite: Suite,
+    given: Options,
+    began: Callable[[], object] = lambda: None,
+    **more: Any,
+) -> Path:
     from drivebay import review as engine
     from drivebay.cli.progress import ReviewProgress
 
-    sink = ReviewProgress()
+    sink = ReviewProgress(began)
     try:
         return engine.run(
             factory, suite, sink=sink, jobs=given.jobs, modified=tuple(given.modified or ()), **more
@@ -423,6 +438,8 @@ def _summarize(
     _print_headline(shown)
     if len(shown) < len(figures):
         print(f"{len(figures) - len(shown)} more figures: see the report, or give --all\n")
+    if made.quick:
+        print(f"{SHORTENED}\n")
     _print_conditions(found, tests=len(made.done))
     print(f"result  {short(folder)}\nreport  {short(page)}")
     if comparison is not None:

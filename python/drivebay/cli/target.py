@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from drivebay.common.errors import UserError, did_you_mean
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
     from drivebay.targets.base import Target
+    from drivebay.targets.safety.target_device import NewFile
 
 ASK_ABOVE_S = 600
 
@@ -123,14 +125,28 @@ def must_be_testable(drive: str) -> Path:
     return path
 
 
-def create_file(drive: str, size: str) -> None:
+def create_file(drive: str, size: str) -> NewFile:
     """Make the file that --size asks for; raises if DRIVE is no name of a new file."""
     from drivebay.targets.safety import target_device
 
     size_bytes = units.parse_bytes(size, option="--size")
     if is_virtual(drive):
         raise UserError(f"--size has no meaning for the virtual drive {drive}", "leave it out")
-    target_device.create(drive, size_bytes)
+    return target_device.create(drive, size_bytes)
+
+
+@contextlib.contextmanager
+def new_file(drive: str, size: str | None) -> Iterator[Callable[[], object]]:
+    """Inside there is the file that --size asks for, if it is given. What is refused or ends before
+    anything is written leaves none behind, so that the same command can be given again, unless the
+    function that it gives is called: the file is then kept."""
+    undo: list[NewFile] = [] if size is None else [create_file(drive, size)]
+    try:
+        yield undo.clear
+    except BaseException:
+        for made in undo:
+            made.undo()
+        raise
 
 
 def say_what_is_lost(target: Target) -> None:

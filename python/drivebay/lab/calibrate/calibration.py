@@ -186,12 +186,19 @@ def figure_rows(found: Calibration) -> list[tuple[str, ...]]:
             one.test,
             one.label,
             *(_number(value, one.unit) for value in (one.observed, one.before, one.after)),
-            "" if one.interval is None else " to ".join(_number(end, "") for end in one.interval),
+            _interval(one.interval),
             "" if one.error_percent is None else f"{one.error_percent:+.2f} %",
             ", ".join(["held out"] * one.held_out + ["off"] * (not one.ok)),
         )
         for one in found.figures
     ]
+
+
+def _interval(ends: tuple[float, float] | None) -> str:
+    """Both ends; in words where none of the fitted values moves the figure."""
+    if ends is None:
+        return ""
+    return "not moved" if ends[0] == ends[1] else " to ".join(_number(end, "") for end in ends)
 
 
 def _number(value: float | None, unit: str) -> str:

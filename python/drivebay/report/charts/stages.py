@@ -167,7 +167,7 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
             colour, pattern = _looks(name)
             x: list[float] = []
             y: list[float] = []
-            start = 0.0
+            start = end = 0.0
             for phase in phases:
                 over = phase.stages_over_time
                 if over is not None:
@@ -176,7 +176,10 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
                         values = over.mean_us[name] if unit == "µs" else over.share_percent(name)
                     x += (over.second + start).tolist()
                     y += values.tolist()
+                    end = start + phase.timeline.n
                 start += phase.timeline.n
+            x.append(end)  # a step ends where the next begins: the last one needs an end, too
+            y.append(y[-1])
             series.append(
                 Series(
                     "area",

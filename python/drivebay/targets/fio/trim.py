@@ -113,6 +113,7 @@ class Check:
             for offset in self._offsets(0, self._extent_bytes):
                 direct.write(offset, mark_of(self._seed, offset))
         os.fsync(self._handle.fd(to_write=True))
+        self._handle.fd(to_write=False)  # no more is written
         if self._lost(self._outer) or self._lost(self._inner):
             raise OSError(5, "what was written cannot be read back")
 

@@ -6,6 +6,8 @@ but for the mark that says that a file's data is drivebay's own.
 A file is drivebay's own from its first write on: the extended attribute `user.drivebay`, or the
 file `.NAME.drivebay` beside it where there are no attributes, names its inode, and its time of
 change as drivebay left it. A copy, or a file that somebody has written since, is not.
+
+Leaves out: what somebody else writes to a file while drivebay writes to it; nothing tells the two.
 """
 
 from __future__ import annotations
@@ -199,9 +201,11 @@ def mark_own(fd: int, path: str, *, being_written: bool) -> None:
     """Note that the file's data is drivebay's as it is now; `being_written`: and what is written in
     the next seconds. Without attributes or a place beside the file there is no note, and the next
     review asks. `fd` is the file, open for writing; `path` says where the place beside it is."""
-    status = os.fstat(fd)
-    state = "open" if being_written else "done"
-    text = f"{status.st_ino}:{state}:{status.st_mtime_ns}".encode()
+    _note(fd, path, "open" if being_written else "done", os.fstat(fd).st_mtime_ns)
+
+
+def _note(fd: int, path: str, state: str, mtime_ns: int) -> None:
+    text = f"{os.fstat(fd).st_ino}:{state}:{mtime_ns}".encode()
     try:
         os.setxattr(fd, MARK, text)
     except OSError:
@@ -215,31 +219,61 @@ def mark_own(fd: int, path: str, *, being_written: bool) -> None:
                 file.truncate()
 
 
+def forget(path: str) -> None:
+    """Remove the note beside a file that is gone, if there is one and it is drivebay's."""
+    with contextlib.suppress(OSError):
+        if not os.path.lexists(path) and _MARK.fullmatch(_mark(path)):
+            os.unlink(_beside(path))
+
+
 class KeptMark:
-    """Inside, the note of a file that is being written is kept up to date, so that after a kill the
-    file's owner is not taken for us. It is written only when the file has changed: a phase that
-    only reads, or rests, sees no write."""
+    """The note of a file that is written in steps. While a step writes, it is kept up to date, so
+    that after a kill the file's owner is not taken for us; between steps it says how the last one
+    left the file, and who changes the file then is not us. Phases that only read see no write."""
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd, self._path = fd, path
         self._over = threading.Event()
-        # Before the note: what changes after it is noted, however late the thread starts.
-        self._noted = os.fstat(fd).st_mtime_ns
+        self._mutex = threading.Lock()
+        self.begin()
         self._thread = threading.Thread(target=self._keep, daemon=True)
-        mark_own(fd, path, being_written=True)
         self._thread.start()
+
+    def begin(self) -> None:
+        """What changes the file from here on is a step of ours."""
+        with self._mutex:
+            self.writing = True
+            # Before the note: what changes after it is noted, however late the thread looks.
+            self._noted = os.fstat(self._fd).st_mtime_ns
+            mark_own(self._fd, self._path, being_written=True)
+
+    def end(self) -> None:
+        """The step is over: the file is as it left it."""
+        with self._mutex:
+            self.writing = False
+            self._noted = os.fstat(self._fd).st_mtime_ns
+            _note(self._fd, self._path, "done", self._noted)
+
+    @property
+    def ours(self) -> bool:
+        """Whether nobody else has changed the file since our last step, as far as can be told."""
+        return self.writing or os.fstat(self._fd).st_mtime_ns == self._noted
 
     def _keep(self) -> None:
         while not self._over.wait(MARK_EVERY_S):
-            if (now := os.fstat(self._fd).st_mtime_ns) != self._noted:
-                self._noted = now
-                mark_own(self._fd, self._path, being_written=True)
+            with self._mutex:
+                if self.writing and (now := os.fstat(self._fd).st_mtime_ns) != self._noted:
+                    self._noted = now
+                    mark_own(self._fd, self._path, being_written=True)
 
-    def close(self) -> None:
-        """Note the file as it is now; the descriptor is still open."""
+    def close(self, *, ours: bool = True) -> None:
+        """Stop; the descriptor is still open. A file that is not ours any more loses its note."""
         self._over.set()
         self._thread.join()
-        mark_own(self._fd, self._path, being_written=False)
+        if not ours:
+            _note(self._fd, self._path, "done", 0)
+        elif self.writing:
+            self.end()
 
 
 def _mark(path: str) -> str:

@@ -89,6 +89,7 @@ def purge(
         }
         if gone == MARKS:
             break
+    handle.fd(to_write=False)  # no more is written
     return {**last, "tried": tried}
 
 

@@ -86,52 +86,97 @@ class TargetDevice:
         return facts | storage.mount_facts(self.path) | {"storage": below}
 
 
-def create(path: str, size_bytes: int) -> None:
-    """Make a new file of this size to be tested; an empty one is extended.
+@dataclass(frozen=True)
+class NewFile:
+    """A file that was made to be tested, or an empty one that was extended; `status` as it was
+    left then."""
+
+    path: str
+    status: os.stat_result
+    is_new: bool
+
+    def undo(self) -> None:
+        """Remove or empty it again, unless it has been written since or the name is another's."""
+        with contextlib.suppress(OSError):
+            now = os.lstat(self.path)
+            if not os.path.samestat(now, self.status) or (now.st_size, now.st_mtime_ns) != (
+                self.status.st_size,
+                self.status.st_mtime_ns,
+            ):
+                return
+            if self.is_new:
+                os.unlink(self.path)
+                contents.forget(self.path)
+            else:
+                os.truncate(self.path, 0)
+
+
+def create(path: str, size_bytes: int) -> NewFile:
+    """Make a new file of this size to be tested; an empty one that nobody uses is extended.
 
     Raises
     ------
     UserError
-        If there is something at the path, or the size is too small.
+        If there is something at the path, or it may not be tested, or the size is too small.
     EnvironmentProblem
-        If it cannot be made; nothing new is at the path then. Too little space is found out
-        beforehand: an attempt would take all that the file system has, if only for a moment, from
-        whoever else writes to it.
+        If it cannot be made.
+
+    Nothing new is at the path then. Too little space is found out beforehand: an attempt would take
+    all that the file system has, if only for a moment, from whoever else writes to it.
     """
     _check_size("--size", size_bytes, "make it larger: --size 4G")
+    real = os.path.realpath(path)
     try:
-        file, is_new = _opened(path)
+        file, is_new = _opened(real, path)
         with file:
-            if file.tell() > 0 or not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UserError(
-                    f"--size: {path} is there already", "leave out --size, or name a new file"
-                )
             try:
-                below = os.fstatvfs(file.fileno())
-                if size_bytes > below.f_bavail * below.f_frsize:
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-                try:
-                    os.posix_fallocate(file.fileno(), 0, size_bytes)
-                except OSError:
-                    file.truncate(0)
-                    raise
-            except OSError:
+                _extend(file, real, path, size_bytes)
+            except BaseException:
                 if is_new:
-                    _remove_if_own(path, file)
+                    _remove_if_own(real, file)
                 raise
-            contents.mark_own(file.fileno(), path, being_written=False)
+            if is_new:  # another's that was empty has only zeros, which need no note
+                contents.mark_own(file.fileno(), real, being_written=False)
+            return NewFile(real, os.fstat(file.fileno()), is_new)
     except OSError as problem:
         raise EnvironmentProblem(
             f"{path}: cannot be made: {problem.strerror}", "choose another place or size: df -h"
         ) from None
 
 
-def _opened(path: str) -> tuple[BinaryIO, bool]:
-    """The file to append to, and whether it was made for that."""
+def _extend(file: BinaryIO, real: str, given: str, size_bytes: int) -> None:
+    """The empty file at its size, if nothing speaks against testing it; else empty still."""
+    examined = Examined(real, os.fstat(file.fileno()), held=True)
+    if examined.status.st_size > 0:
+        raise _is_there(given)
+    if reasons := protections.blockers(examined):
+        raise UserError(
+            f"{given} may not be tested: it {'; it '.join(reasons)}",
+            "make another file: drivebay review NEW.img --size 4G",
+        )
+    below = os.fstatvfs(file.fileno())
+    if size_bytes > below.f_bavail * below.f_frsize:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     try:
-        return open(path, "xb"), True
+        os.posix_fallocate(file.fileno(), 0, size_bytes)
+    except OSError:
+        file.truncate(0)
+        raise
+
+
+def _opened(real: str, given: str) -> tuple[BinaryIO, bool]:
+    """The file to append to, empty, and whether it was made for that."""
+    try:
+        return open(real, "xb"), True
     except FileExistsError:
-        return open(path, "ab"), False
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO has no reader
+        if os.path.isfile(real) and os.path.getsize(real) == 0:
+            return open(os.open(real, flags), "ab"), False
+        raise _is_there(given) from None
+
+
+def _is_there(given: str) -> UserError:
+    return UserError(f"--size: {given} is there already", "leave out --size, or name a new file")
 
 
 def _remove_if_own(path: str, file: BinaryIO) -> None:
@@ -384,7 +429,8 @@ class ExclusiveHandle:
             raise
 
     def fd(self, *, to_write: bool) -> int:
-        """Our descriptor, after making sure that all is still as it was; call it before each step.
+        """Our descriptor, after making sure that all is still as it was; call it before each step,
+        and after one that writes: whoever changes a file between two steps is not us.
 
         What a device bears is not searched again after our own first write: random data may look
         like a signature, and nobody else can have written while we handle it.
@@ -394,11 +440,15 @@ class ExclusiveHandle:
         if (status.st_dev, status.st_ino, status.st_rdev) != target.inode or (
             size != target.size_bytes
         ):
-            raise _changed(target)
+            raise self._changed()
         if target.device is not None:
             _check_device(target, self._permission, held=True, look_inside=not self._written)
         elif to_write:
             self._check_file(status)
+        elif self._mark is not None and self._mark.writing:
+            self._mark.end()
+        elif self._mark is not None and not self._mark.ours:
+            raise self._changed()
         self._written = self._written or to_write
         return self._fd
 
@@ -408,11 +458,24 @@ class ExclusiveHandle:
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(target.path), status):
                 _refuse_used_file(target, held=True)
-                if not self._written:
+                if self._mark is None:
                     _refuse_foreign_data(target, self._permission)
                     self._mark = contents.KeptMark(self._fd, target.path)
-                return
-        raise _changed(target)
+                    return
+                if self._mark.ours:
+                    self._mark.begin()
+                    return
+        raise self._changed()
+
+    def _changed(self) -> UserError:
+        """Somebody else has changed it: its data is not to be taken for ours."""
+        if self._mark is not None:
+            self._mark.close(ours=False)
+            self._mark = None
+        return UserError(
+            f"{self.target.given} is no longer what it was when the review began",
+            "see what else uses it, then begin again",
+        )
 
     def after_reset(self, wait_s: float = RETURN_S) -> int:
         """Find the device again after a command that may have reset it, as names move then.
@@ -457,13 +520,6 @@ class ExclusiveHandle:
             with contextlib.suppress(OSError):  # EINVAL: no partitions here
                 fcntl.ioctl(self._fd, _BLKRRPART)
         os.close(self._fd)
-
-
-def _changed(target: TargetDevice) -> UserError:
-    return UserError(
-        f"{target.given} is no longer what it was when the review began",
-        "see what else uses it, then begin again",
-    )
 
 
 def _found_again(before: blockdev.Device) -> blockdev.Device | None:
