@@ -108,7 +108,9 @@ def test_a_file_that_changes_meanwhile_is_refused(file: Path, tmp_path: Path) ->
     with pytest.raises(UserError, match="no longer what it was"):
         target.run_test(test, seed=1, progress=Progress())
     target.close()
-    target = FioTarget(file)
+    with pytest.raises(UserError, match="did not write"):
+        FioTarget(file).check((test,))
+    target = FioTarget(file, destroy_data=file.name)
     target.check((test,))
     file.rename(tmp_path / "moved.img")
     other = sparse(file, 2 * GIB)

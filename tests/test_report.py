@@ -30,7 +30,7 @@ from drivebay.cli import review as cli_review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.report import competitors, summary
-from drivebay.report.charts import time
+from drivebay.report.charts import stages, time
 from drivebay.report.digest import how
 from drivebay.report.markup import el, script_json
 from drivebay.report.runs import Run, entries
@@ -426,6 +426,16 @@ def test_two_reviews_say_how_far_apart_they_are(whole: Path, tmp_path: Path) -> 
         if chart_id.startswith("random-read-stages-time")
     }
     assert len(ends) == 2 and len({tuple(end) for end in ends.values()}) == 1, "one scale"
+
+
+def test_stages_over_the_run_end_with_the_last_interval(whole: Path) -> None:
+    made = analysis.review(results.load(whole))
+    measured = made.tests["random-read"]
+    panel = stages.stages("t", [Run(entries([made])[0], measured, "", "@c1")])[-1]
+    areas = [one for one in panel.chart.series if one.kind == "area"]
+    seconds = sum(phase.timeline.n for phase in measured.phases)
+    assert areas and {one.x[-1] for one in areas} == {seconds}
+    assert all(one.x[-2] < seconds and one.y[-1] == one.y[-2] for one in areas)
 
 
 def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) -> None:
