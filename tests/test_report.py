@@ -432,7 +432,7 @@ def test_stages_over_the_run_end_with_the_last_interval(whole: Path) -> None:
     made = analysis.review(results.load(whole))
     measured = made.tests["random-read"]
     panel = stages.stages("t", [Run(entries([made])[0], measured, "", "@c1")])[-1]
-    areas = [one for one in panel.chart.series if one.kind == "area"]
+    areas = [one for one in panel.chart.series if one.kind == "area" and one.unit == "µs"]
     seconds = sum(phase.timeline.n for phase in measured.phases)
     assert areas and {one.x[-1] for one in areas} == {seconds}
     assert all(one.x[-2] < seconds and one.y[-1] == one.y[-2] for one in areas)
