@@ -490,13 +490,8 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
 /// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.
 pub(super) fn check_staggered_erase(nand: &NandTiming, has_cache: bool) -> Result<(), SpecError> {
     if nand.staggered_erases && has_cache {
-        let hint = "leave out nand.erases, or [slc_cache]";
-        return Err(SpecError::out(
-            "nand.erases",
-            "staggered",
-            "\"together\" where there is [slc_cache]",
-            hint,
-        ));
+        let hint = "leave this out, or [slc_cache]";
+        return Err(SpecError::out("nand.erases", "staggered", "together with an SLC cache", hint));
     }
     Ok(())
 }
