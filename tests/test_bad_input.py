@@ -7,6 +7,7 @@ such a file.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,6 +106,8 @@ LINES: tuple[tuple[list[str], str], ...] = (
     (["serve", DRIVE, "--nbd", "unix:s", "--capacity", "999999999999T"], "--capacity"),
     (["review", "./new.img", "--size", "999999999999999T"], "--size"),
     (["review", "./new.img", "--size", "8388607T"], "new.img"),
+    (["serve", DRIVE, "--nbd", "unix:s", "--faults", "pipe"], "pipe is not a regular file"),
+    (["serve", "--config", "pipe", "--nbd", "unix:s"], "pipe is not a regular file"),
     (["serve", DRIVE, "--nbd", f"unix:{LONG}"], "unix:"),
     (["serve", DRIVE, "--nbd", "unix:s", "--data", LONG], LONG[:50]),
     (["serve", DRIVE, "--nbd", "unix:s", "--state", LONG], LONG[:50]),
@@ -175,6 +178,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     monkeypatch.chdir(tmp_path)
     with Path("disk.img").open("wb") as file:
         file.truncate(2**30)
+    os.mkfifo("pipe")
     Path("sweep.toml").write_text(SWEEP)
     yield tmp_path
 
