@@ -7,6 +7,7 @@ such a file.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from drivebay.cli.entry import run
 
 LONG = "x" * 5000
 DRIVE = "sm951-ahci-128"
+NOT_UTF8 = os.fsdecode(b"b\xff.img")
 TOML = {
     "nested arrays": b"a = " + b"[" * 100_000,
     "nested tables": b"a = " + b"{a = " * 5_000,
@@ -99,6 +101,18 @@ LINES: tuple[tuple[list[str], str], ...] = (
     (["review", DRIVE, "--quick", "--seed", str(2**70)], "--seed"),
     (["serve", DRIVE, "--nbd", "unix:s", "--seed", str(2**70)], "--seed"),
     (["serve", DRIVE, "--nbd", "unix:s", "--memory", "9999999999999T"], "--memory"),
+    (["serve", DRIVE, "--nbd", "unix:s", "--memory", "999999999999T"], "--memory"),
+    (["serve", DRIVE, "--nbd", "unix:s", "--namespace", "4G@8388608T"], "--namespace"),
+    (["serve", DRIVE, "--nbd", "unix:s", "--namespace", "8388607T@8388607T"], "--namespace"),
+    (["serve", DRIVE, "--nbd", "unix:s", "--capacity", "999999999999T"], "--capacity"),
+    (["review", "./new.img", "--size", "999999999999999T"], "--size"),
+    (["review", "./new.img", "--size", "8388607T"], "new.img"),
+    (["serve", DRIVE, "--nbd", "unix:s", "--faults", "pipe"], "pipe is not a regular file"),
+    (["serve", "--config", "pipe", "--nbd", "unix:s"], "pipe is not a regular file"),
+    (["review", NOT_UTF8], r"b\xff.img: its name is not UTF-8"),
+    (["prepare", NOT_UTF8], r"b\xff.img: its name is not UTF-8"),
+    (["replay", "light", NOT_UTF8], r"b\xff.img: its name is not UTF-8"),
+    (["review", "link"], r"b\xff.img: its name is not UTF-8"),
     (["serve", DRIVE, "--nbd", f"unix:{LONG}"], "unix:"),
     (["serve", DRIVE, "--nbd", "unix:s", "--data", LONG], LONG[:50]),
     (["serve", DRIVE, "--nbd", "unix:s", "--state", LONG], LONG[:50]),
@@ -169,6 +183,9 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     monkeypatch.chdir(tmp_path)
     with Path("disk.img").open("wb") as file:
         file.truncate(2**30)
+    os.link("disk.img", NOT_UTF8)
+    os.symlink(NOT_UTF8, "link")
+    os.mkfifo("pipe")
     Path("sweep.toml").write_text(SWEEP)
     yield tmp_path
 

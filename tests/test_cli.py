@@ -115,6 +115,39 @@ def test_a_mistake_is_one_error_and_one_hint(
     assert list(tmp_path.iterdir()) == [], "nothing was made"
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("prepare ./none.img", "drivebay prepare none.img --size 4G"),
+        ("review ./none.img", "drivebay review none.img --size 4G"),
+        ("replay light ./none.img", "drivebay review none.img --size 4G"),
+        ("prepare /dev/none77", "see: drivebay drives"),
+        ("review /dev", "see: drivebay drives"),
+    ],
+)
+def test_what_is_not_there_is_made_by_the_command_that_was_given(
+    capsys: pytest.CaptureFixture[str], words: str, hint: str
+) -> None:
+    assert cli_run(words.split()) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(hint)
+
+
+def test_an_interrupt_while_modules_are_loaded_ends_as_any_other(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupting())
+from drivebay.cli import main
+main()
+"""
+    done = run("drives", cwd=tmp_path, program=[sys.executable, "-c", code])
+    must_fail(done, 130, "interrupted")
+    assert len(done.stderr.splitlines()) == 2
+
+
 def test_errors_are_not_wrapped_in_a_narrow_terminal(tmp_path: Path) -> None:
     done = run("review", "sm951-ahci-512", "--suite", "x" * 90, cwd=tmp_path, COLUMNS="20")
     must_fail(done, 2, "suite 'x{90}' is unknown")

@@ -7,6 +7,7 @@ rewrite it with: DRIVEBAY_BLESS=1 pytest tests/test_report.py
 from __future__ import annotations
 
 import base64
+import errno
 import gzip
 import html
 import html.parser
@@ -366,6 +367,21 @@ def test_a_place_that_cannot_be_written_is_named(whole: Path, tmp_path: Path) ->
     with pytest.raises(EnvironmentProblem) as problem:
         report.write([whole], tmp_path / "file" / "report.html")
     assert "file" in problem.value.message and "--out" in problem.value.hint
+
+
+def test_a_full_disk_at_a_reviews_end_says_how_to_go_on(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("drivebay.results.files.replace", full)
+    with pytest.raises(EnvironmentProblem, match=r"cannot be written: No space left") as error:
+        report.write([whole])
+    assert error.value.hint == f"free some space, then: drivebay report {whole}"
+    with pytest.raises(EnvironmentProblem) as error:
+        report.write([whole], tmp_path / "page.html")
+    assert error.value.hint.endswith(f"drivebay report {whole} --out {tmp_path / 'page.html'}")
 
 
 def test_a_real_drive_of_the_same_model_is_compared(tmp_path: Path) -> None:

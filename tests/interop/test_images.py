@@ -7,6 +7,7 @@ import json
 import os
 import random
 import subprocess
+import tempfile
 from pathlib import Path
 
 import loops
@@ -60,8 +61,11 @@ def _content(drive: Served, out: Path, mib: int = 64) -> bytes:
 
 
 def _refused(*words: str) -> str:
-    command = [*PROGRAM, "serve", *words, "--nbd", "unix:/nowhere/nbd"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        # One address twice: were the words not refused, the second would be, as in use.
+        addresses = ("--nbd", f"unix:{folder}/nbd") * 2
+        command = [*PROGRAM, "serve", *words, *addresses]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode in (2, 3)
     assert done.stderr.count("error: ") == 1 and "\nhint: " in done.stderr
     return done.stderr

@@ -225,6 +225,11 @@ impl Faults {
     }
 }
 
+/// Whether all of a script are valid.
+pub(crate) fn check_all(faults: &[Fault]) -> Result<(), FaultError> {
+    faults.iter().zip(1..).try_for_each(|(fault, number)| check(fault, number))
+}
+
 fn check(fault: &Fault, number: usize) -> Result<(), FaultError> {
     let wrong = |what, hint| Err(FaultError { number, what, hint });
     if number > FAULTS_MAX {

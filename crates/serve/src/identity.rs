@@ -3,7 +3,8 @@
 //! Hosts take controllers with the same NQN and serial, and namespaces with the same EUI-64, for paths to
 //! one drive: Linux's multipath merges them, and writes to one go to the other. So each served drive has
 //! an identity of its own: the user's, that of its state, or a random one. It is kept beside the state,
-//! in `STATE.identity`, from the first start on, as a server that is killed writes no state.
+//! in `STATE.identity`, from the first start on, as a server that is killed writes no state. A start that is refused
+//! leaves none.
 
 use std::fs;
 use std::io::{self, Read};
@@ -77,32 +78,20 @@ impl DriveIdentity {
         DriveIdentity { serial: serial.to_owned(), nqn, eui64: format!("{eui64:016x}") }
     }
 
-    /// The identity by the user's options, what is kept beside `state`, or chance.
+    /// The identity by the user's options, what is kept beside `state`, or chance. Nothing is written.
     pub fn choose(
         options: &IdentityOptions,
         state: Option<&Path>,
         profile: &str,
         oui: u32,
     ) -> Result<DriveIdentity, IdentityError> {
-        let path = state.map(|state| {
-            let mut name = state.as_os_str().to_owned();
-            name.push(".identity");
-            PathBuf::from(name)
-        });
-        let error = |why| IdentityError::File { path: path.clone().unwrap_or_default(), why };
-        let kept = match &path {
-            Some(path) if path.exists() => {
-                let text = fs::read_to_string(path).map_err(error)?;
-                Some(serde_json::from_str(&text).map_err(|why| error(why.into()))?)
-            }
-            _ => None,
-        };
-        let before: Option<DriveIdentity> = kept;
-        let mut identity = match (&before, &options.serial) {
-            (Some(kept), _) => kept.clone(),
+        let kept = state.map(DriveIdentity::beside).transpose()?.flatten();
+        let mut identity = match (kept, &options.serial) {
+            (Some(kept), _) => kept,
             (None, Some(serial)) => DriveIdentity::of_serial(serial, profile, oui),
             (None, None) => {
-                let serial = random_serial().map_err(error)?;
+                let path = state.map(file_beside).unwrap_or_default();
+                let serial = random_serial().map_err(|why| IdentityError::File { path, why })?;
                 DriveIdentity::of_serial(&serial, profile, oui)
             }
         };
@@ -114,11 +103,28 @@ impl DriveIdentity {
             }
         }
         identity.check()?;
-        if let Some(path) = path.as_ref().filter(|_| before.as_ref() != Some(&identity)) {
-            let text = serde_json::to_string(&identity).expect("three strings");
-            fs::write(path, text).map_err(error)?;
-        }
         Ok(identity)
+    }
+
+    /// What is kept beside `state`, if anything is.
+    fn beside(state: &Path) -> Result<Option<DriveIdentity>, IdentityError> {
+        let path = file_beside(state);
+        let read = || match path.metadata() {
+            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
+            _ => Ok(Some(serde_json::from_str(&fs::read_to_string(&path)?)?)),
+        };
+        read().map_err(|why| IdentityError::File { path: path.clone(), why })
+    }
+
+    /// Keeps it beside `state`, unless it is there already.
+    pub(crate) fn keep_beside(&self, state: &Path) -> Result<(), IdentityError> {
+        if DriveIdentity::beside(state)?.as_ref() == Some(self) {
+            return Ok(());
+        }
+        let (path, text) =
+            (file_beside(state), serde_json::to_string(self).expect("three strings"));
+        fs::write(&path, text).map_err(|why| IdentityError::File { path, why })
     }
 
     fn check(&self) -> Result<(), IdentityError> {
@@ -142,6 +148,12 @@ impl DriveIdentity {
         let of_first = u64::from_str_radix(&self.eui64, 16).unwrap_or(0);
         of_first.wrapping_add(u64::from(nsid.saturating_sub(1))).to_be_bytes()
     }
+}
+
+fn file_beside(state: &Path) -> PathBuf {
+    let mut name = state.as_os_str().to_owned();
+    name.push(".identity");
+    name.into()
 }
 
 fn random_serial() -> io::Result<String> {
@@ -171,10 +183,13 @@ mod tests {
         let state = folder.path().join("state");
         let none = IdentityOptions::default();
         let first = choose(&none, Some(&state));
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+        first.keep_beside(&state).expect("a folder");
         assert_eq!(choose(&none, Some(&state)), first);
         let serial = IdentityOptions { serial: Some("DB1".into()), ..IdentityOptions::default() };
         let second = choose(&serial, Some(&state));
         assert_eq!(second, DriveIdentity { serial: "DB1".into(), ..first });
+        second.keep_beside(&state).expect("a folder");
         assert_eq!(choose(&none, Some(&state)), second);
     }
 

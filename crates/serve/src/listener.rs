@@ -1,15 +1,15 @@
 //! Sockets on which clients arrive, `unix:PATH` or `HOST:PORT`, for any transport.
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-use socket2::{Socket, TcpKeepalive};
+use socket2::{Domain, Socket, TcpKeepalive, Type};
 
 use crate::session::{Listen, Session};
 
@@ -95,12 +95,22 @@ pub struct Listener {
 }
 
 impl Listener {
+    /// Whether it could listen there now; nothing is left there.
+    pub(crate) fn check(address: &Address) -> Result<(), AddressError> {
+        let checked = match address {
+            Address::Unix(path) => {
+                is_stale(path, address)?;
+                let folder = path.parent().unwrap_or(Path::new("")).join(".");
+                SocketAddr::from_pathname(path).and_then(|_| folder.metadata()).map(drop)
+            }
+            Address::Tcp(host, port) => try_to_bind(host, *port),
+        };
+        checked.map_err(|why| refused(address, why))
+    }
+
     /// Begins to listen.
     pub fn new(address: &Address, open_session: OpenSession) -> Result<Listener, AddressError> {
-        let machine = |why: io::Error| match why.kind() {
-            io::ErrorKind::AddrInUse => AddressError::InUse(address.clone()),
-            _ => AddressError::Machine(address.clone(), why),
-        };
+        let machine = |why| refused(address, why);
         let (socket, path) = match address {
             Address::Unix(path) => {
                 remove_stale(path, address)?;
@@ -143,18 +153,45 @@ impl Listener {
     }
 }
 
-/// Removes a socket that nobody listens on any more.
-fn remove_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+fn refused(address: &Address, why: io::Error) -> AddressError {
+    match why.kind() {
+        io::ErrorKind::AddrInUse => AddressError::InUse(address.clone()),
+        _ => AddressError::Machine(address.clone(), why),
+    }
+}
+
+/// Takes a port as a listener does, and lets it go; nobody can connect meanwhile.
+fn try_to_bind(host: &str, port: u16) -> io::Result<()> {
+    let mut tried = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in (host, port).to_socket_addrs()? {
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        tried = socket.bind(&address.into());
+        if tried.is_ok() {
+            break;
+        }
+    }
+    tried
+}
+
+/// Whether a socket is there that nobody listens on any more.
+fn is_stale(path: &Path, address: &Address) -> Result<bool, AddressError> {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
     if !found.file_type().is_socket() {
         return Err(AddressError::NotASocket(path.into()));
     }
     match UnixStream::connect(path) {
-        Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => {
-            std::fs::remove_file(path).map_err(|why| AddressError::Machine(address.clone(), why))
-        }
+        Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
         _ => Err(AddressError::InUse(address.clone())),
     }
+}
+
+/// Removes a socket that nobody listens on any more.
+fn remove_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
+    if is_stale(path, address)? {
+        std::fs::remove_file(path).map_err(|why| AddressError::Machine(address.clone(), why))?;
+    }
+    Ok(())
 }
 
 impl Drop for Listener {

@@ -61,6 +61,9 @@ impl NamespaceFile {
         is_read_only: bool,
     ) -> Result<Option<Namespaces>, NamespaceFileError> {
         let error = |why| NamespaceFileError::File(self.path.clone(), why);
+        if self.path.metadata().is_ok_and(|found| !found.is_file()) {
+            return Err(error(io::Error::other("it is not a regular file")));
+        }
         let text = match fs::read(&self.path) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text.map_err(error)?,

@@ -9,6 +9,7 @@ use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
 use drivebay_run::snapshot::{self, SnapshotError};
 use drivebay_run::{Control as RunControl, RunError};
 use drivebay_units::SECTOR_BYTES;
+use rustix::fs::{Access, access};
 
 use crate::ahci;
 use crate::channel::{Channel, Handle};
@@ -16,7 +17,7 @@ use crate::clock::{Pace, TimeScale};
 use crate::control::Control;
 use crate::engine::Engine;
 use crate::event_loop::EventLoop;
-use crate::faults::{Fault, FaultError};
+use crate::faults::{self, Fault, FaultError};
 use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
 use crate::listener::{Address, AddressError, Listener, OpenSession};
 use crate::memory_limit::MemoryLimit;
@@ -168,9 +169,14 @@ pub enum ServeError {
     /// Hosts would take them for one.
     #[error("two drives have the NQN {0}\nhint: give each its own, or none")]
     SameNqn(String),
-    /// The drive's state cannot be read.
+    /// The drive's state cannot be read, or could not be written.
     #[error(transparent)]
     State(#[from] SnapshotError),
+    /// A pipe would be waited for, and a device is not written to.
+    #[error(
+        "--state: {} is not a regular file\nhint: name a file, it is made if it does not exist: --state drive.state", .0.display()
+    )]
+    NotAState(PathBuf),
     /// The data is another drive's.
     #[error(
         "{} does not belong to {}: it knows nothing of {pages} pages of 4 KiB that hold data\nhint: name the state that was saved beside this data, or start as new, with this data on the drive: rm {}",
@@ -228,6 +234,7 @@ impl ServeError {
             | ServeError::Precondition(_)
             | ServeError::Fault(_)
             | ServeError::AnotherState { .. }
+            | ServeError::NotAState(_)
             | ServeError::SameName(_)
             | ServeError::Namespace(_)
             | ServeError::Memory(_)
@@ -237,37 +244,32 @@ impl ServeError {
     }
 }
 
-/// A drive with its event loop.
-struct ServedDrive {
-    event_loop: EventLoop,
-    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them open.
-    ublk: Vec<(u32, ublk::Control)>,
-    handle: Handle,
-    nvme: Shared,
-    name: String,
+/// What the user may have got wrong about a drive, looked at before anything is made.
+struct CheckedDrive {
+    options: DriveOptions,
+    power_cuts: Option<PowerCutPlan>,
+    after_cut: Option<AfterCut>,
+    is_ahci: bool,
     namespaces: Namespaces,
-    state: Option<PathBuf>,
+    namespace_file: Option<NamespaceFile>,
+    identity: DriveIdentity,
+    /// As it was saved, if it was.
+    device: Option<Device>,
 }
 
-impl ServedDrive {
-    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is what it may take with
-    /// others.
-    fn new(
-        options: DriveOptions,
-        memory: &MemoryLimit,
-        may_be_cut: bool,
-        control: &RunControl,
-    ) -> Result<ServedDrive, ServeError> {
-        // What the user may have got wrong comes before anything is made.
-        let power_cuts: Option<PowerCutPlan> =
-            options.power_cut.as_deref().map(str::parse).transpose()?;
-        let after_cut: Option<AfterCut> =
-            options.after_cut.as_deref().map(str::parse).transpose()?;
-        let DriveOptions { spec, seed, .. } = options;
-        let channel = Channel::new()?;
-        let handle = channel.handle();
+impl CheckedDrive {
+    /// Reads what is kept of the drive, and makes nothing.
+    fn new(options: DriveOptions) -> Result<CheckedDrive, ServeError> {
+        let power_cuts = options.power_cut.as_deref().map(str::parse).transpose()?;
+        let after_cut = options.after_cut.as_deref().map(str::parse).transpose()?;
+        faults::check_all(&options.faults)?;
+        if let Some(path) = options.vfio_user.as_deref().filter(|path| path.exists()) {
+            return Err(VfioError::Exists(path.display().to_string()).into());
+        }
+        let spec = &options.spec;
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
+        let is_saved = options.state.as_deref().map(is_saved).transpose()?.unwrap_or(false);
         let file = options.state.as_deref().filter(|_| !is_ahci);
         let file = file.map(|state| NamespaceFile::beside(state, &options.namespaces));
         let kept =
@@ -285,6 +287,80 @@ impl ServedDrive {
                 Namespaces::new(&some.collect::<Vec<_>>(), sectors)?
             }
         };
+        let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
+        let identity =
+            DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
+        let saved = options.state.as_deref().filter(|_| is_saved);
+        let device = saved.map(|path| snapshot::restore(spec.clone(), None, path)).transpose()?;
+        Ok(CheckedDrive {
+            power_cuts,
+            after_cut,
+            is_ahci,
+            namespaces,
+            namespace_file: file,
+            identity,
+            device,
+            options,
+        })
+    }
+}
+
+/// Whether a state is there; that one can be written at the end, if not, is made sure of.
+fn is_saved(path: &Path) -> Result<bool, ServeError> {
+    let cannot = |doing, error: io::Error| SnapshotError::File {
+        doing,
+        path: path.display().to_string(),
+        error,
+    };
+    match path.metadata() {
+        Ok(found) if !found.is_file() => Err(ServeError::NotAState(path.into())),
+        Ok(_) => Ok(true),
+        Err(why) if why.kind() == io::ErrorKind::NotFound => {
+            let folder = path.parent().unwrap_or(Path::new("")).join(".");
+            access(&folder, Access::WRITE_OK | Access::EXEC_OK)
+                .map_err(|why| cannot("cannot save a drive to", why.into()))?;
+            Ok(false)
+        }
+        Err(why) => Err(cannot("cannot read a drive's state from", why).into()),
+    }
+}
+
+/// A drive with its event loop.
+struct ServedDrive {
+    event_loop: EventLoop,
+    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them open.
+    ublk: Vec<(u32, ublk::Control)>,
+    handle: Handle,
+    nvme: Shared,
+    name: String,
+    namespaces: Namespaces,
+    identity: DriveIdentity,
+    state: Option<PathBuf>,
+}
+
+impl ServedDrive {
+    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is what it may take with
+    /// others.
+    fn new(
+        checked: CheckedDrive,
+        memory: &MemoryLimit,
+        may_be_cut: bool,
+        control: &RunControl,
+    ) -> Result<ServedDrive, ServeError> {
+        let CheckedDrive {
+            options,
+            power_cuts,
+            after_cut,
+            is_ahci,
+            namespaces,
+            namespace_file: file,
+            identity,
+            device,
+        } = checked;
+        let DriveOptions { spec, seed, .. } = options;
+        let channel = Channel::new()?;
+        let handle = channel.handle();
+        let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         // What is no file holds something, too: that it is no file is then told, and it stays as it is.
         let is_there =
             |path: &PathBuf| path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0);
@@ -299,16 +375,13 @@ impl ServedDrive {
             (None, Some(image)) => Store::over(image, sectors, memory)?,
             (None, None) => Store::memory(sectors, memory),
         };
-        let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
-        let identity =
-            DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let shape = ublk::Shape::new(&spec, processors, store.syncs());
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
-        let nvme_identity = nvme::Identity::new(&spec, identity);
-        let known = options.state.as_ref().filter(|path| path.exists());
-        let device = match known {
-            Some(path) => snapshot::restore(spec, None, path)?,
+        let nvme_identity = nvme::Identity::new(&spec, identity.clone());
+        let known = options.state.as_deref().filter(|_| device.is_some());
+        let device = match device {
+            Some(device) => device,
             None => {
                 let mut device = Device::new(spec, seed)?;
                 options.precondition.apply(&mut device, seed, control)?;
@@ -316,7 +389,7 @@ impl ServedDrive {
             }
         };
         let data = options.data.as_deref().or(options.image.as_deref());
-        let device = adopt(device, &store, known.map(PathBuf::as_path), data)?;
+        let device = adopt(device, &store, known, data)?;
         let mut engine =
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         engine.set_name(&options.name);
@@ -354,7 +427,7 @@ impl ServedDrive {
             })
             .collect::<Result<_, UblkError>>()?;
         let (name, state) = (options.name, options.state);
-        Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, state })
+        Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, identity, state })
     }
 
     /// Where its block devices are, each with its name as over NBD.
@@ -418,7 +491,21 @@ impl Server {
         let memory = MemoryLimit::of_all(options.memory_max_bytes);
         let memory = memory.ok_or(ServeError::Memory(options.memory_max_bytes))?;
         let may_be_cut = options.control.is_some();
-        let drives = drives
+        let nbd = options.nbd.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
+        let nvme_tcp = options
+            .nvme_tcp
+            .iter()
+            .map(|text| nvme_address(text))
+            .collect::<Result<Vec<_>, _>>()?;
+        let control_socket = options.control.as_deref().map(control_address).transpose()?;
+        for address in nbd.iter().chain(&nvme_tcp).chain(&control_socket) {
+            Listener::check(address)?;
+        }
+        let checked =
+            drives.into_iter().map(CheckedDrive::new).collect::<Result<Vec<_>, ServeError>>()?;
+        refuse_same_nqn(&checked)?;
+        // From here on files are made.
+        let drives = checked
             .into_iter()
             .map(|drive| ServedDrive::new(drive, &memory, may_be_cut, control))
             .collect::<Result<Vec<_>, _>>()?;
@@ -427,8 +514,8 @@ impl Server {
         let exports = drives.flat_map(|(n, drive)| Export::of(&drive.name, n, &drive.namespaces));
         let all = exports.collect();
         let exports = Arc::new(Exports { tls, memory: memory.clone(), all });
-        for text in &options.nbd {
-            let listener = server.listen(&text.parse()?, |drive| {
+        for address in &nbd {
+            let listener = server.listen(address, |drive| {
                 let exports = Arc::clone(&exports);
                 Box::new(move |socket| {
                     let stream = Stream::Plain(socket);
@@ -437,19 +524,15 @@ impl Server {
             })?;
             server.addresses.push(listener);
         }
-        server.listen_for_nvme(&options.nvme_tcp, &memory)?;
+        server.listen_for_nvme(&nvme_tcp, &memory)?;
         let vfio_users = vfio_users.iter().map(|path| format!("vfio-user:{}", path.display()));
         server.addresses.extend(vfio_users);
         let block_devices = server.drives.iter().flat_map(ServedDrive::block_devices);
         server.addresses.extend(block_devices.collect::<Vec<_>>());
-        if let Some(text) = &options.control {
-            let address: Address = text.parse()?;
-            if !matches!(address, Address::Unix(_)) {
-                return Err(ServeError::Control(text.clone()));
-            }
+        if let Some(address) = &control_socket {
             let names: Arc<[String]> =
                 server.drives.iter().map(|drive| drive.name.clone()).collect();
-            server.listen(&address, |drive| {
+            server.listen(address, |drive| {
                 let names = Arc::clone(&names);
                 Box::new(move |s| Ok(Box::new(Control::new(s, Arc::clone(&names), drive))))
             })?;
@@ -460,28 +543,23 @@ impl Server {
                 drive.event_loop.join(number, handles.clone());
             }
         }
+        // Last, as nothing else of a start that is refused would tell whose it is.
+        for drive in &server.drives {
+            drive.state.as_deref().map_or(Ok(()), |state| drive.identity.keep_beside(state))?;
+        }
         Ok(server)
     }
 
     fn listen_for_nvme(
         &mut self,
-        addresses: &[String],
+        addresses: &[Address],
         memory: &MemoryLimit,
     ) -> Result<(), ServeError> {
         let shared = self.drives.iter().map(|drive| drive.nvme.clone());
         let subsystems = Subsystems::new(shared, memory);
         let names: Vec<String> = subsystems.names().map(str::to_owned).collect();
-        for (number, name) in names.iter().enumerate() {
-            if names[..number].contains(name) {
-                return Err(ServeError::SameNqn(name.clone()));
-            }
-        }
-        for text in addresses {
-            let address = match text.parse() {
-                Ok(address @ Address::Tcp(..)) => address,
-                _ => return Err(AddressError::NotTcp(text.clone()).into()),
-            };
-            let listener = self.listen(&address, |drive| {
+        for address in addresses {
+            let listener = self.listen(address, |drive| {
                 let subsystems = subsystems.clone();
                 Box::new(move |socket| {
                     Ok(Box::new(nvme::tcp::Connection::new(socket, subsystems.clone(), drive)?))
@@ -543,6 +621,33 @@ impl Server {
             threads.into_iter().map(join).collect()
         })
     }
+}
+
+/// An address for NVMe/TCP.
+fn nvme_address(text: &str) -> Result<Address, AddressError> {
+    match text.parse() {
+        Ok(address @ Address::Tcp(..)) => Ok(address),
+        _ => Err(AddressError::NotTcp(text.to_owned())),
+    }
+}
+
+/// The address of a control socket.
+fn control_address(text: &str) -> Result<Address, ServeError> {
+    match text.parse()? {
+        address @ Address::Unix(_) => Ok(address),
+        Address::Tcp(..) => Err(ServeError::Control(text.to_owned())),
+    }
+}
+
+/// Hosts tell drives apart by these names.
+fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
+    for (number, drive) in drives.iter().enumerate() {
+        let nqn = &drive.identity.nqn;
+        if drives[..number].iter().any(|one| one.identity.nqn == *nqn) {
+            return Err(ServeError::SameNqn(nqn.clone()));
+        }
+    }
+    Ok(())
 }
 
 /// Sectors of a page of the store.

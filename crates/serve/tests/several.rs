@@ -1,8 +1,8 @@
 //! Several drives in one server: found by their names, and none the other's business.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -12,6 +12,7 @@ use drivebay_wire::nvme::{
     ConnectData, Cqe, DISCOVERY_NQN, Data, Decoder, Digests, FabricsType, IdentifyController,
     InitPdu, Pdu, Sgl, SglKind, Sqe, Status, encode, padded_nqn,
 };
+use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::Value;
 use tempfile::TempDir;
 use zerocopy::{FromBytes, IntoBytes};
@@ -519,6 +520,74 @@ fn drives_that_could_not_be_told_apart_are_refused() {
     let mut same = drive("two");
     same.identity.nqn = Some(nqn("one"));
     assert!(refused(vec![drive("one"), same]).contains("two drives have the NQN"));
+}
+
+#[test]
+fn a_start_that_is_refused_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("foreign"), "theirs").expect("room");
+    std::fs::create_dir(path("folder")).expect("room");
+    mkfifoat(CWD, path("pipe"), Mode::RUSR | Mode::WUSR).expect("a pipe");
+    mkfifoat(CWD, path("pipes.identity"), Mode::RUSR | Mode::WUSR).expect("a pipe");
+    mkfifoat(CWD, path("parts.namespaces"), Mode::RUSR | Mode::WUSR).expect("a pipe");
+    let used = UnixListener::bind(path("used")).expect("a socket");
+    let port = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = port.local_addr().map(|found| (port, found.to_string())).expect("a port");
+    let count = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    let there = count();
+
+    let unix = |name: &str| format!("unix:{}", path(name).display());
+    let good = Options { nbd: vec![unix("nbd")], memory_max_bytes: 1 << 30, ..Options::default() };
+    let data = DriveOptions { data: Some(path("new.dat")), ..drive("one") };
+    let with_state = |name: &str| DriveOptions { state: Some(path(name)), ..data.clone() };
+    let at = |nbd: String| (data.clone(), Options { nbd: vec![nbd], ..good.clone() });
+    let nvme = |text: &str| Options { nvme_tcp: vec![text.to_owned()], ..good.clone() };
+    let of = |serial: &str, nqn: &str| IdentityOptions {
+        serial: Some(serial.to_owned()),
+        nqn: Some(nqn.to_owned()),
+        eui64: None,
+    };
+    let mut unnamed = with_state("state");
+    unnamed.identity = of("a serial of words", "nqn.a");
+    let mut cut = with_state("state");
+    cut.after_cut = Some("nonsense".to_owned());
+    let mut faulty = with_state("state");
+    faulty.faults = vec![toml::from_str("kind = \"latency\"").expect("a fault")];
+    let mut guest = with_state("state");
+    guest.vfio_user = Some(path("foreign"));
+    let control = Options { control: Some("127.0.0.1:0".to_owned()), ..good.clone() };
+    for (refused, (drive, options)) in [
+        ("foreign is no saved state", (with_state("foreign"), good.clone())),
+        ("folder is not a regular file", (with_state("folder"), good.clone())),
+        ("pipe is not a regular file", (with_state("pipe"), good.clone())),
+        ("it is not a regular file", (with_state("pipes"), good.clone())),
+        ("it is not a regular file", (with_state("parts"), good.clone())),
+        ("cannot save a drive to", (with_state("nowhere/state"), good.clone())),
+        ("cannot read a drive's state", (with_state("foreign/state"), good.clone())),
+        ("must be 1 to 20 printable", (unnamed, good.clone())),
+        ("nonsense", (cut, good.clone())),
+        ("extra_us", (faulty, good.clone())),
+        ("exists already", (guest, good.clone())),
+        ("foo is not an address", at("foo".to_owned())),
+        ("exists and is not a socket", at(unix("foreign"))),
+        ("is in use", at(unix("used"))),
+        ("cannot be listened on", at(unix("nowhere/nbd"))),
+        ("is in use", at(port.1.clone())),
+        ("not HOST:PORT", (with_state("state"), nvme("unix:nvme"))),
+        ("is no place for a control socket", (with_state("state"), control)),
+    ] {
+        let error = Server::new(vec![drive], &options, &Control::default()).err();
+        let error = error.expect(refused).to_string();
+        assert!(error.contains(refused), "{refused}: {error}");
+        assert_eq!(error.lines().count(), 2, "{error}");
+        assert_eq!(count(), there, "{refused}");
+    }
+    drop(used);
+    let server = Server::new(vec![with_state("state")], &good, &Control::default());
+    let server = server.unwrap_or_else(|why| panic!("{why}"));
+    assert!(path("new.dat").is_file() && path("state.identity").is_file());
+    drop(server);
 }
 
 #[test]

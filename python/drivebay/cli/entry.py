@@ -35,6 +35,15 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: list[str]) -> int:
     """Runs one command line and returns the exit code."""
+    try:
+        code = _run(arguments)
+    except KeyboardInterrupt:  # also while modules are loaded, of which a command has many
+        code = EXIT_INTERRUPTED
+        say_error("interrupted", "nothing was left half-done; give the same command again")
+    return code
+
+
+def _run(arguments: list[str]) -> int:
     if arguments == ["--version"]:  # typer alone would take twice as long as the answer
         from drivebay.common import provenance
 
@@ -53,8 +62,8 @@ def run(arguments: list[str]) -> int:
     except DrivebayError as problem:
         say_error(problem.message, problem.hint)
         return problem.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        code = EXIT_INTERRUPTED
+    except typer.Abort:
+        raise KeyboardInterrupt from None
     except BrokenPipeError:
         # The reader of our output has gone (`drivebay drives | head -1`): nothing is wrong.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -77,7 +86,7 @@ def run(arguments: list[str]) -> int:
         say_error(*words)
         return EXIT_USAGE
     if code == EXIT_INTERRUPTED:
-        say_error("interrupted", "nothing was left half-done; give the same command again")
+        raise KeyboardInterrupt
     return code if isinstance(code, int) else EXIT_DONE
 
 

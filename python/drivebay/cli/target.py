@@ -88,21 +88,24 @@ def check_options(ctx: Any, drive: str) -> None:
     if is_virtual(drive):
         options.refuse(ctx, options.REAL, drive)
     else:
-        must_be_testable(drive)
+        # A command without --size makes no file.
+        must_be_testable(drive, ctx.command_path if "size" in ctx.params else "drivebay review")
         options.refuse(ctx, options.VIRTUAL, drive)
 
 
-def must_be_testable(drive: str) -> Path:
-    """The path that DRIVE is; raises UserError if it is neither a file nor a block device."""
+def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
+    """The path that DRIVE is; raises UserError if it is neither a file nor a block device, or has a
+    name that no result can hold. `command` is what the user typed, for the hints."""
     from drivebay.definitions import profiles
 
     path = Path(drive)
+    _refuse_unless_utf8(path)
     if "/" not in drive and not path.exists():
         raise UserError(
             f"drive '{drive}' is unknown: no drive of the catalog has that name, nor has a file",
             did_you_mean(drive, profiles.names()) + "see: drivebay drives",
         )
-    make = f"make a file: drivebay review {shlex.quote(str(path))} --size 4G"
+    make = _how_to_make(path, command)
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -114,21 +117,36 @@ def must_be_testable(drive: str) -> Path:
             f"{path} cannot be examined: {problem.strerror}", f"see: ls -la {path.parent}"
         ) from None
     if stat.S_ISDIR(mode):
-        inside = shlex.quote(str(path / "disk.img"))
         raise UserError(
             f"{path} is a directory; DRIVE must be a catalog name, a .toml profile, a file or a "
             "block device",
-            f"make a file in it: drivebay review {inside} --size 4G",
+            _how_to_make(path / "disk.img", command),
         )
     if not (stat.S_ISREG(mode) or stat.S_ISBLK(mode)):
         raise UserError(f"{path} is neither a file nor a block device", "see: drivebay drives")
     return path
 
 
+def _refuse_unless_utf8(path: Path) -> None:
+    """Results, and the programs that are run, name a file in UTF-8: itself and where it leads."""
+    for place in (str(path), str(path.absolute()), os.path.realpath(path)):
+        shown = os.fsencode(place).decode("utf-8", "backslashreplace")
+        if shown != place:
+            raise UserError(f"{shown}: its name is not UTF-8", "rename it")
+
+
+def _how_to_make(path: Path, command: str) -> str:
+    """The hint for a path where nothing is that can be tested; below /dev are devices."""
+    if path.absolute().is_relative_to("/dev"):
+        return "see: drivebay drives"
+    return f"make a file: {command} {shlex.quote(str(path))} --size 4G"
+
+
 def create_file(drive: str, size: str) -> NewFile:
     """Make the file that --size asks for; raises if DRIVE is no name of a new file."""
     from drivebay.targets.safety import target_device
 
+    _refuse_unless_utf8(Path(drive))
     size_bytes = units.parse_bytes(size, option="--size")
     if is_virtual(drive):
         raise UserError(f"--size has no meaning for the virtual drive {drive}", "leave it out")

@@ -9,6 +9,9 @@ import re
 
 from drivebay.common.errors import UserError
 
+BYTES_MAX = 2**63 - 1
+"""The largest size of a file that Linux has."""
+
 
 def si_bytes(count: float) -> str:
     """A size in decimal units.
@@ -45,13 +48,23 @@ def parse_bytes(text: str, *, option: str) -> int:
 
     >>> parse_bytes("4G", option="--size"), parse_bytes("500MB", option="--size")
     (4294967296, 500000000)
+    >>> parse_bytes("1000204886016", option="--size")
+    1000204886016
+
+    Raises
+    ------
+    UserError
+        If it is no size, or larger than any file.
     """
-    found = re.fullmatch(r"(\d{1,12})\s*(?:([KMGT])(i?B)?)?", text.strip())
+    found = re.fullmatch(r"(\d{1,15})\s*(?:([KMGT])(i?B)?)?", text.strip())
     if found is None or int(found[1]) == 0:
         raise UserError(f"{option} {text} is not a size", f"for example: {option} 4GiB")
     base = 1000 if found[3] == "B" else 1024
     factor: int = base ** (" KMGT".index(found[2]) if found[2] else 0)
-    return int(found[1]) * factor
+    size = int(found[1]) * factor
+    if size > BYTES_MAX:
+        raise UserError(f"{option} {text} is more than any file has", f"for example: {option} 4GiB")
+    return size
 
 
 def parse_ratio(text: str, *, option: str) -> float:

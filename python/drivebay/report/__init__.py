@@ -5,6 +5,7 @@ This room must not know how a test is run, and computes no figure: every number 
 
 from __future__ import annotations
 
+import errno
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -58,7 +59,9 @@ def write(
             "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
         )
     reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
-    return _written(_place(dirs, out), render(entries(reviews), shipped=shipped))
+    page = render(entries(reviews), shipped=shipped)
+    command = f"drivebay report {shlex.join(map(str, dirs))}"
+    return _written(_place(dirs, out), page, command, out)
 
 
 def write_explained(dirs: Sequence[Path], test_id: str, out: Path) -> Path:
@@ -74,10 +77,15 @@ def write_explained(dirs: Sequence[Path], test_id: str, out: Path) -> Path:
     """
     reviews = [review(results.load(folder)) for folder in dirs]
     place = out if out.suffix.lower() in (".html", ".htm") else out / f"explain-{test_id}.html"
-    return _written(place, explain_page.render(entries(reviews), test_id))
+    page = explain_page.render(entries(reviews), test_id)
+    words = [str(dirs[0]), test_id, *(word for one in dirs[1:] for word in ("--against", str(one)))]
+    return _written(place, page, f"drivebay explain {shlex.join(words)}", out)
 
 
-def _written(place: Path, page: str) -> Path:
+def _written(place: Path, page: str, command: str, out: Path | None) -> Path:
+    """The place, with the page in it. `command` and its --out write such a page, for the hints: a
+    review ends with one, and its own --out is a folder."""
+    again = command if out is None else f"{command} --out {shlex.quote(str(out))}"
     try:
         if place.exists() and place.stat().st_size > 0:
             with place.open("rb") as file:
@@ -91,7 +99,9 @@ def _written(place: Path, page: str) -> Path:
     except OSError as problem:
         raise EnvironmentProblem(
             f"the report {place} cannot be written: {problem.strerror or problem}",
-            "choose another place with: --out FILE.html",
+            f"free some space, then: {again}"
+            if problem.errno in (errno.ENOSPC, errno.EDQUOT)
+            else f"choose another place with: {command} --out FILE.html",
         ) from None
     return place
 

@@ -49,9 +49,11 @@ def toml(path: Path, option: str, example: str) -> dict[str, Any]:
     Raises
     ------
     UserError
-        If it cannot be read, or is not TOML.
+        If it is no regular file, cannot be read, or is not TOML. A pipe is not waited for.
     """
     try:
+        if path.exists() and not path.is_file():
+            raise UserError(f"{option}: {path} is not a regular file", f"a file with: {example}")
         return documents.toml(documents.read(path))
     except ValueError as problem:
         raise UserError(f"{option}: {path} is not TOML: {problem}", example) from None
