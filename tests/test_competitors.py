@@ -17,9 +17,9 @@ import pytest
 
 from drivebay import report, results
 from drivebay.analysis import fidelity, review
-from drivebay.definitions import profiles
+from drivebay.definitions import profiles, suites
 from drivebay.report import competitors, thin
-from drivebay.report.digest import digest
+from drivebay.report.digest import digest, how
 from drivebay.report.runs import entries
 
 TOP = Path(__file__).resolve().parent.parent
@@ -177,9 +177,13 @@ def test_beside_a_real_drive_the_others_are_called_simulated(
 
 
 def test_a_shortened_run_is_not_ranked(shipped: list[dict[str, Any]], tmp_path: Path) -> None:
-    quick = made_result.make(tmp_path / "quick", only=ONLY, quick=True)
-    page = report.write([quick], tmp_path / "quick.html", shipped=shipped).read_text()
+    tests = suites.load("anandtech-2015").shortened().selected(("trim",)).tests
+    way = {**shipped[0]["tests"]["random-read"], "how": how(tests[0])}  # run as the whole test is
+    drives = [{**shipped[0], "tests": {**shipped[0]["tests"], "trim": way}, "old": "it is old"}]
+    quick = made_result.make(tmp_path / "quick", only=(*ONLY, "trim"), quick=True)
+    page = report.write([quick], tmp_path / "quick.html", shipped=drives).read_text()
     assert 'class="bars ranked"' not in page and "Ranked among" not in page
+    assert 'class="note old"' not in page and 'class="beside"' not in page
 
 
 def test_a_result_of_another_profile_or_model_is_shown_as_old(
