@@ -20,7 +20,7 @@ from drivebay.report.charts.model import Panel
 from drivebay.report.figures import between, figure_bars
 from drivebay.report.kinds.client import scatter_panel
 from drivebay.report.kinds.generic import BarOf
-from drivebay.report.markup import Child, Html, cited, details, el, publication, table
+from drivebay.report.markup import CUT, Child, Html, cited, details, el, publication, table
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry, capacity, run_differently, runs
 from drivebay.report.sections import rank
@@ -261,7 +261,8 @@ def _among(page: Page) -> list[Html]:
             "p",
             f"Ranked among {count} virtual drive{'s' * (count > 1)} of the catalog, simulated with "
             f"drivebay {versions}. A diamond is a published figure, with an open end where only a "
-            f"bound was published; a whisker holds the figure with 90{GAP}%.",
+            f"bound was published; a whisker holds the figure with 90{GAP}%. A bar with a gap "
+            f"is cut: it is over {CUT} times as long as any without.",
             class_="small",
         )
     ]
