@@ -409,7 +409,7 @@ def _axis(axis: Axis) -> Json:
             out["dtick"] = "D1" if decades < 0.8 else "D2" if decades <= 3.6 else 1
             if decades < NARROW_DECADES:
                 out["dtick"] = f"L{_step(axis.limits[1] - axis.limits[0]):g}"
-    elif axis.include:
+    if axis.include:
         out |= {"rangemode": "normal", "autorangeoptions": {"include": axis.include}}
     elif axis.include is not None:
         out["rangemode"] = "tozero"
