@@ -272,7 +272,18 @@ def _trace(chart: Chart, one: Series) -> Json:
             "array": rounded(one.spread),
             "thickness": 1,
             "width": 3,
-            "color": one.colour,
+            "color": "@ink" if one.kind == "bar" else one.colour,
+        }
+    if any(one.ends):
+        both = list(zip(one.whiskers, one.y, strict=True))
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": rounded([high - y for (_, high), y in both]),
+            "arrayminus": rounded([y - low for (low, _), y in both]),
+            "thickness": 1,
+            "width": 3,
+            "color": "@ink",
         }
     return trace | _STYLES[one.kind](chart, one)
 
