@@ -207,3 +207,15 @@ def test_a_bad_folder_among_good_ones_is_left_out_and_named(
         report.write_bench([*bad, folders[0]], tmp_path / "other")
     with pytest.raises(UserError, match="none of the folders"):
         report.write_bench(bad, tmp_path / "other", left_out=lambda _: None)
+
+
+def test_of_the_loads_of_a_test_the_bench_ranks_the_first_six(tmp_path: Path) -> None:
+    only = ("readers-beside-writers",)
+    folder = made_result.make(tmp_path / "made", suite="datacenter", only=only)
+    bench = report.write_bench([folder], tmp_path / "bench").parent
+    (test,) = called(bench / "data/index.js")["tests"]
+    assert [bar["title"] for bar in test["bars"]][::5] == [
+        "Latency p99.9, writes-alone",
+        "Latency p99.9, writer-50",
+    ]
+    assert len(test["bars"]) == 6

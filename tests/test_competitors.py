@@ -17,9 +17,10 @@ import pytest
 
 from drivebay import report, results
 from drivebay.analysis import fidelity, review
-from drivebay.definitions import profiles
-from drivebay.report import competitors, thin
-from drivebay.report.digest import digest
+from drivebay.definitions import profiles, suites
+from drivebay.report import competitors, markup, thin
+from drivebay.report.digest import digest, how
+from drivebay.report.markup import Bar
 from drivebay.report.runs import entries
 
 TOP = Path(__file__).resolve().parent.parent
@@ -177,9 +178,13 @@ def test_beside_a_real_drive_the_others_are_called_simulated(
 
 
 def test_a_shortened_run_is_not_ranked(shipped: list[dict[str, Any]], tmp_path: Path) -> None:
-    quick = made_result.make(tmp_path / "quick", only=ONLY, quick=True)
-    page = report.write([quick], tmp_path / "quick.html", shipped=shipped).read_text()
+    tests = suites.load("anandtech-2015").shortened().selected(("trim",)).tests
+    way = {**shipped[0]["tests"]["random-read"], "how": how(tests[0])}  # run as the whole test is
+    drives = [{**shipped[0], "tests": {**shipped[0]["tests"], "trim": way}, "old": "it is old"}]
+    quick = made_result.make(tmp_path / "quick", only=(*ONLY, "trim"), quick=True)
+    page = report.write([quick], tmp_path / "quick.html", shipped=drives).read_text()
     assert 'class="bars ranked"' not in page and "Ranked among" not in page
+    assert 'class="note old"' not in page and 'class="beside"' not in page
 
 
 def test_a_result_of_another_profile_or_model_is_shown_as_old(
@@ -244,3 +249,35 @@ def test_what_is_shipped_is_of_the_catalog_and_small() -> None:
     assert not any("shortened run" in one["labels"] for one in found)
     size = sum(path.stat().st_size for path in (TOP / competitors.FOLDER).iterdir())
     assert size < runpy.run_path(str(TOP / "scripts" / "catalog_results.py"))["BYTES_MAX"]
+
+
+def test_a_bar_far_longer_than_the_next_is_cut_and_its_figure_printed(
+    shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
+) -> None:
+    drives = [{**copy.deepcopy(shipped[0]), "profile": name, "drive": name} for name in "ABC"]
+    for one, factor in zip(drives, (60, 1, 1.1), strict=True):
+        for bar in one["tests"]["random-read"]["bars"]:
+            bar["row"] = [bar["row"][0] * factor, None, None, *bar["row"][3:5]]
+    page = report.write([reviewed], tmp_path / "r.html", shipped=drives).read_text()
+    table = re.search(r'<table class="bars ranked" data-title="[^"]*Mean of queue.*?</table>', page)
+    assert table
+    rows = re.findall(r"<tr.*?</tr>", table[0])
+    widths = [float(re.findall(r"width:([\d.]+)%", row)[0]) for row in rows]
+    assert ["fill cut" in row for row in rows] == [True, False, False, False]
+    assert ["cut: over 5 times" in row for row in rows] == [True, False, False, False]
+    assert widths[:2] == [100.0, 80.0] and all(25 < width < 80 for width in widths[2:])
+    assert "A bar with a gap is cut" in page
+
+
+def test_only_few_bars_are_cut_and_only_among_other_drives() -> None:
+    def ends(*values: float, other: bool = True) -> list[bool]:
+        rows = markup.bar_rows([Bar("a", value, "@c1", other=other) for value in values])
+        return ["fill cut" in row for row in rows]
+
+    assert ends(900, 20, 10, 9, 8) == [True, False, False, False, False]
+    assert ends(900, 800, 10, 9, 8) == [True, True, False, False, False]
+    assert ends(900, 100, 10, 9, 8) == [True, True, False, False, False]
+    assert ends(900, 800, 700, 9, 8) == [False] * 5, "most of them"
+    assert ends(900, 10) == [False] * 2 and ends(50, 10, 10) == [False] * 3
+    assert ends(900, 10, 9, other=False) == [False] * 3, "the loads of one drive"
+    assert ends(0, 0, 0) == [False] * 3

@@ -91,6 +91,26 @@ def test_bars_beside_each_other_do_not_overlap_and_stacked_ones_stand_on_each_ot
         assert base == (min(y for _, y in first) if stacked else max(y for _, y in first))
 
 
+def test_whiskers_of_bars_stand_on_their_own_bars() -> None:
+    bars = [
+        Series("bar", ["a"], [40], colour="@c1", spread=[10]),
+        Series("bar", ["a"], [20], colour="@c2", ends=[(15, 40)]),
+    ]
+    picture = still(panel(*bars, x=Axis(scale="category")))
+    (*_, first_top), (*_, second_top) = (
+        sorted(y for _, y in places(picture, f"var(--c{at})"))[:2] for at in (1, 2)
+    )
+    bottom = max(y for _, y in places(picture, "var(--c1)"))
+    whiskers = places(picture, "var(--ink)")
+    for at, low, high in ((1, 30, 50), (2, 15, 40)):
+        left, *_, right = sorted(x for x, _ in places(picture, f"var(--c{at})"))
+        own = [y for x, y in whiskers if left < x < right]
+        scale = (bottom - first_top) / 40
+        assert abs(min(own) - (bottom - high * scale)) <= 1
+        assert abs(max(own) - (bottom - low * scale)) <= 1
+    assert second_top > first_top
+
+
 def test_areas_of_one_unit_stand_on_each_other() -> None:
     areas = [
         Series("area", [0, 10], [30, 30], colour="@c1", unit="µs"),

@@ -454,6 +454,58 @@ def test_stages_over_the_run_end_with_the_last_interval(whole: Path) -> None:
     assert all(one.x[-2] < seconds and one.y[-1] == one.y[-2] for one in areas)
 
 
+def bar_tables(page: Page) -> list[tuple[str, list[str]]]:
+    """Title and names of the rows of every table of bars, in their order."""
+    tables = re.findall(r'<table class="bars" data-title="(.*?)".*?>(.*?)</table>', page.source)
+    names = [re.findall(r'<th scope="row">(.*?)</th>', rows) for _, rows in tables]
+    return list(zip((title for title, _ in tables), names, strict=True))
+
+
+def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_page(
+    tmp_path: Path,
+) -> None:
+    page = Page(report.write([made_result.make(tmp_path / "made", suite="datacenter")]))
+    tables = bar_tables(page)
+    tests = suites.load("datacenter").tests
+    loads = {test.title: [phase.label for phase in test.phases] for test in tests}
+    load, beside, service, skew = (
+        "Latency by load",
+        "Reads beside writes at a fixed rate",
+        "Quality of service in steady state",
+        "Write amplification by skew",
+    )
+    readers = [name for name in loads[beside] if name.startswith("reader")]
+    assert tables[:4] == [
+        (f"{load}: Latency p99.9", loads[load]),
+        (f"{beside}: Latency p99.9", readers),
+        (f"{service}: Latency p99.9", loads[service]),
+        (f"{skew}: Write amplification", loads[skew]),
+    ]
+    own = [names for title, names in tables[4:] if title == "Latency p99.9"]
+    assert loads[load] in own and loads[beside] in own
+    for what in ("rate", "latency"):
+        (trace,) = page.data["charts"][f"latency-by-load-{what}"]["traces"]
+        assert trace["type"] == "bar"
+
+
+def test_the_summary_of_the_client_suite_names_what_it_measures(tmp_path: Path) -> None:
+    page = Page(report.write([made_result.make(tmp_path / "made", suite="client-2024")]))
+    titles = [title for title, _ in bar_tables(page)[:6]]
+    assert titles[0] == "The whole drive written in one go: Data rate in the SLC cache"
+    assert "Random writes, steady state: Mean, last 600 s" in titles
+    assert any(title.startswith("Power and the first read after rest: ") for title in titles)
+
+
+def test_temperature_and_power_have_room_above_them(page: Page) -> None:
+    charts = {name: one for name, one in page.data["charts"].items() if "yaxis3" in one["layout"]}
+    assert {"performance-consistency-whole", "thermal-write-time"} <= set(charts)
+    for name, chart in charts.items():
+        for number in (2, 3):
+            own = [one["y"] for one in chart["traces"] if one.get("yaxis") == f"y{number}"]
+            high = max(value for one in own for value in one if value is not None)
+            assert chart["layout"][f"yaxis{number}"]["range"][1] >= 1.05 * high, name
+
+
 def test_whatever_else_a_target_tells_of_each_second_is_drawn(tmp_path: Path) -> None:
     folder = made_result.make(tmp_path / "more", only=("thermal-write",))
     made = results.load(folder)

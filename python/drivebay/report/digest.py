@@ -18,6 +18,7 @@ from drivebay.definitions.suites import Test
 from drivebay.report import figures, kinds
 from drivebay.report.charts.model import Panel
 from drivebay.report.kinds.client import power_panel
+from drivebay.report.kinds.generic import BARS_MAX
 from drivebay.report.render_page import encoded
 from drivebay.report.runs import Entry, bench_run, capacity, drive_title
 from drivebay.report.text import number
@@ -125,7 +126,9 @@ def _bars(entry: Entry, measured: Measured) -> list[Json]:
         if row.test_id == measured.test.id and row.published is not None
     }
     shown: list[Json] = []
-    for bar in kinds.of(measured.test.kind).bars(measured):
+    for place, bar in enumerate(kinds.of(measured.test.kind).bars(measured)):
+        if place >= BARS_MAX and bar.chart:  # there each has a ranking of its own
+            continue
         found = measured.figures.get(bar.key)
         about = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
         if found is None:

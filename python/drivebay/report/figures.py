@@ -57,23 +57,47 @@ def figure_bars(
 ) -> Html:
     """One figure of every run as bars, each published figure right under its own; `of` are
     words before the title and the anchor that they lead to."""
-    rows: list[Bar] = []
-    for run in found:
-        one = _own_bar(run, key, _bar_name(run))
-        rows.append(one)
-        if one.value is not None and (known := published_of(run, key)):
-            short = "; not compared: shortened run" if run.entry.review.result.quick else ""
-            rows.append(
-                Bar(
-                    "published",
-                    known.value,
-                    "@published-fill",
-                    detail=short,
-                    words=known.words,
-                    itself=known,
-                )
-            )
+    rows = [row for run in found for row in _with_published(run, key, _bar_name(run))]
     return bars(title, unit, rows, better=better, of=of)
+
+
+def load_bars(
+    title: str,
+    unit: str,
+    found: Sequence[Run],
+    loads: Sequence[tuple[str, str]],
+    *,
+    better: str = "higher",
+    of: tuple[str, str] | None = None,
+    brief: bool = False,
+) -> Html:
+    """One figure of every load (its key, the load's name) and run on one scale; `brief` leaves out
+    spread and samples, and makes a published figure a mark."""
+    rows: list[Bar] = []
+    for key, load in loads:
+        for run in found:
+            name = f"{load} · {run.name}" if run.name else load
+            if brief:
+                own = _own_bar(run, key, name)
+                detail = own.detail if own.value is None else ""
+                rows.append(replace(own, detail=detail, published=published_of(run, key)))
+            else:
+                rows += _with_published(run, key, name)
+    return bars(title, unit, rows, better=better, of=of)
+
+
+def _with_published(run: Run, key: str, name: str) -> list[Bar]:
+    """A run's figure, and right under it the published one."""
+    one = _own_bar(run, key, name)
+    known = None if one.value is None else published_of(run, key)
+    if known is None:
+        return [one]
+    short = "; not compared: shortened run" if run.entry.review.result.quick else ""
+    fill = "@published-fill"
+    return [
+        one,
+        Bar("published", known.value, fill, detail=short, words=known.words, itself=known),
+    ]
 
 
 def _own_bar(run: Run, key: str, name: str) -> Bar:

@@ -27,6 +27,10 @@ class Html(str):
 
 Child = str | Html | None | Iterable["Child"]
 
+CUT = 5
+CUT_ROOM = 1.25
+"""A cut bar is so much longer than the next, to its break and beyond."""
+CUT_WORDS = f"cut: over {CUT} times as long as any bar without a gap"
 _VOID = {"meta", "input", "br"}
 
 
@@ -197,8 +201,23 @@ def bars(
 
 def bar_rows(rows: Sequence[Bar]) -> list[Html]:
     """Bars as the rows of a table, on one scale from zero."""
-    top = max((row.highest for row in rows), default=0.0) or 1.0
+    top = _top(rows)
     return [_bar(row, top) for row in rows]
+
+
+def _top(rows: Sequence[Bar]) -> float:
+    """Where the scale ends: at the longest bar. Among other drives a few bars, fewer than half, are
+    cut that are over `CUT` times as long as the longest of the rest, and the scale ends a little
+    above that one: else nothing would be seen of the rest. The Bench's script has the same rule.
+
+    >>> _top([Bar("a", value, "@c1", other=True) for value in (900.0, 20.0, 16.0)])
+    25.0
+    """
+    values = sorted((row.value for row in rows if row.value is not None), reverse=True)
+    places = range(1, (len(values) + 1) // 2) if any(row.other for row in rows) else ()
+    ends = [values[at] for at in places if 0 < CUT * values[at] < values[at - 1]]
+    whole = [row.highest for row in rows if not ends or (row.value or 0.0) <= ends[-1]]
+    return (CUT_ROOM if ends else 1.0) * max(whole, default=0.0) or 1.0
 
 
 def unbroken(label: str) -> Child:
@@ -220,16 +239,18 @@ def _bar(row: Bar, top: float) -> Html:
         return el("tr", label, missing, class_=of_row)
     drawn: list[Child] = []
     low, high = row.whisker or (0.0, 0.0)
-    if 100 * (high - low) / top >= 0.5:
+    if high <= top and 100 * (high - low) / top >= 0.5:
         left, length = 100 * low / top, 100 * (high - low) / top
         drawn.append(el("i", class_="whisker", style=f"left:{left:.2f}%;width:{length:.2f}%"))
-    if row.published is not None:
+    if row.published is not None and row.published.value <= top:
         kind = f"mark {row.published.bound}".rstrip()
         drawn.append(el("i", class_=kind, style=f"left:{100 * row.published.value / top:.2f}%"))
-    width = 100 * max(row.value, 0) / top
+    cut = row.value > top
+    width = 100.0 if cut else 100 * max(row.value, 0) / top
+    kind = f"fill published {row.itself.bound}".rstrip() if row.itself else "fill"
     fill = el(
         "i",
-        class_=f"fill published {row.itself.bound}".rstrip() if row.itself else "fill",
+        class_=f"{kind} cut" if cut else kind,
         style=f"width:{width:.2f}%"
         + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
     )
@@ -241,8 +262,9 @@ def _bar(row: Bar, top: float) -> Html:
         el("span", words, class_="value"),
     )
     exact = {"data_value": repr(row.value), "data_spread": _exact(row.spread)}
-    said = f"published: {row.published.words}, {row.published.source}" if row.published else None
-    return el("tr", label, cell, class_=of_row, title=said, **exact)
+    said = [CUT_WORDS] if cut else []
+    said += [f"published: {row.published.words}, {row.published.source}"] if row.published else []
+    return el("tr", label, cell, class_=of_row, title="; ".join(said) or None, **exact)
 
 
 def _exact(value: float | None) -> str | None:

@@ -42,7 +42,7 @@ def render(
     library : where Plotly's script lies beside the page; None puts it into the page.
     bench : the address of the Bench that the page belongs to.
     """
-    page = Page(tuple(all_entries), competitors.others(shipped, all_entries))
+    page = Page(tuple(all_entries), _others(shipped, all_entries))
     overview = summary.overview(page)
     pages = pages_of(all_entries)
     body: list[Child] = [section(page, name, tests) for name, tests in pages.items()]
@@ -66,6 +66,14 @@ def render(
     return document(
         page, links, main, title=f"{title} — drivebay review", home=home, library=library
     )
+
+
+def _others(shipped: Sequence[Json], all_entries: Sequence[Entry]) -> tuple[Json, ...]:
+    """The drives to rank these among: none where all runs were shortened, which are comparable with
+    nothing, even in a test that has no shorter form."""
+    if all(entry.review.result.quick for entry in all_entries):
+        return ()
+    return competitors.others(shipped, all_entries)
 
 
 def _build(tool: Tool) -> list[list[Child]]:

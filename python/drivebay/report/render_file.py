@@ -312,6 +312,10 @@ class _Drawing:
                 axes.barh(places, values, left=starts, height=thick, **style)
             else:
                 axes.bar(places, values, bottom=starts, width=thick, **style)
+            if whiskers := one.whiskers:
+                low, high = np.nan_to_num(np.asarray(whiskers).T - values)
+                look: Json = {"fmt": "none", "ecolor": _colour("@ink"), "capsize": 2}
+                axes.errorbar(places, values, yerr=(-low, high), elinewidth=0.8, **look)
 
     def _scales(self, axes: Axes, axis: Axis) -> None:
         chart = self.chart

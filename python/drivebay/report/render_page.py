@@ -272,7 +272,18 @@ def _trace(chart: Chart, one: Series) -> Json:
             "array": rounded(one.spread),
             "thickness": 1,
             "width": 3,
-            "color": one.colour,
+            "color": "@ink" if one.kind == "bar" else one.colour,
+        }
+    if any(one.ends):
+        both = list(zip(one.whiskers, one.y, strict=True))
+        trace["error_y"] = {
+            "type": "data",
+            "symmetric": False,
+            "array": rounded([high - y for (_, high), y in both]),
+            "arrayminus": rounded([y - low for (low, _), y in both]),
+            "thickness": 1,
+            "width": 3,
+            "color": "@ink",
         }
     return trace | _STYLES[one.kind](chart, one)
 
@@ -409,7 +420,7 @@ def _axis(axis: Axis) -> Json:
             out["dtick"] = "D1" if decades < 0.8 else "D2" if decades <= 3.6 else 1
             if decades < NARROW_DECADES:
                 out["dtick"] = f"L{_step(axis.limits[1] - axis.limits[0]):g}"
-    elif axis.include:
+    if axis.include:
         out |= {"rangemode": "normal", "autorangeoptions": {"include": axis.include}}
     elif axis.include is not None:
         out["rangemode"] = "tozero"

@@ -189,14 +189,17 @@ class _Drawing:
                 else:
                     outline = half * np.asarray(CORNERS[one.symbol])
                     out.path(fill, px + outline[:, 0], py + outline[:, 1], close=True)
-        if one.spread is not None:
-            low, high = (along(np.add(one.y, np.multiply(sign, one.spread))) for sign in (-1, 1))
-            for px, start, end in zip(x, low, high, strict=True):
-                out.line(_stroke(one.colour), px, start, px, end)
-                for py in (start, end):
-                    out.line(_stroke(one.colour), px - CAP_PX, py, px + CAP_PX, py)
+        if one.kind != "bar":
+            self._whiskers(one, x, along, one.colour)
         for px, py, words in zip(x, y, one.labels, strict=False):
             out.words(px, py - 7, [words], "middle")
+
+    def _whiskers(self, one: Series, x: Floats, along: _Scale, colour: str) -> None:
+        for px, ends in zip(x, one.whiskers, strict=False):
+            start, end = along(ends)
+            self.out.line(_stroke(colour), px, start, px, end)
+            for py in (start, end):
+                self.out.line(_stroke(colour), px - CAP_PX, py, px + CAP_PX, py)
 
     def _areas(self, series: Sequence[Series], across: _Scale, along: _Scale) -> None:
         """Each on those of its unit before it."""
@@ -229,6 +232,7 @@ class _Drawing:
                 length = [max(start, low), start + value]
                 x, y = (length, side) if self.chart.horizontal else (side, length)
                 self.out.box(_fill(one), across(x), along(y))
+            self._whiskers(one, across(self._places(one) + shift), along, "@ink")
 
     # --- axes ---------------------------------------------------------------------------------
 

@@ -14,9 +14,9 @@ from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
 from drivebay.report import competitors, kinds
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import facts_of, figure_bars, ranked_bars
+from drivebay.report.figures import facts_of, figure_bars, load_bars, ranked_bars
 from drivebay.report.kinds.client import power_panel
-from drivebay.report.kinds.generic import BarOf
+from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
@@ -181,20 +181,24 @@ def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
 
 
 def bars_of(page: Page, shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
-    """The bars, ranked among other drives where any ran the same test; those that are half as wide
-    side by side."""
+    """The bars, ranked among other drives where any ran the same test, else those of one chart on
+    one scale; those that are half as wide side by side."""
     body: list[Child] = []
     halves: list[Html] = []
     tests = list(dict.fromkeys(run.measured.test.id for run in found))
-    for one in shown:
-        ranks = [rank(page, one, [run for run in found if run.measured.test.id == test])
-                 for test in tests]  # fmt: skip
+    for alike in charts_of(shown):
+        one = alike[0]
+        ranks = [rank(page, bar, [run for run in found if run.measured.test.id == test])
+                 for bar in alike for test in tests]  # fmt: skip
         if any(ranks):
             wide = len(tests) == 1 and not one.half
             (body if wide else halves).extend(html for html in ranks if html is not None)
-            continue
-        html = figure_bars(one.title, one.unit, found, one.key, better=one.better)
-        (halves if one.half else body).append(html)
+        elif len(alike) > 1:
+            loads = [(bar.key, bar.row) for bar in alike]
+            body.append(load_bars(one.chart, one.unit, found, loads, better=one.better))
+        else:
+            html = figure_bars(one.title, one.unit, found, one.key, better=one.better)
+            (halves if one.half else body).append(html)
     return [*body, *pairs(halves)]
 
 

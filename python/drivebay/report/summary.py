@@ -17,20 +17,34 @@ from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
 from drivebay.report import competitors, kinds
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import between, figure_bars
+from drivebay.report.figures import between, figure_bars, load_bars
 from drivebay.report.kinds.client import scatter_panel
-from drivebay.report.kinds.generic import BarOf
-from drivebay.report.markup import Child, Html, cited, details, el, publication, table
+from drivebay.report.kinds.generic import BarOf, charts_of
+from drivebay.report.markup import CUT, Child, Html, cited, details, el, publication, table
 from drivebay.report.render_page import Page
-from drivebay.report.runs import Entry, capacity, run_differently, runs
+from drivebay.report.runs import Entry, Run, capacity, run_differently, runs
 from drivebay.report.sections import rank
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 
 FURTHEST = 2
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
-KEY_BARS = {"consistency": 1, "ladder": 4, "mixed": 1, "trace": 1, "thermal": 1}
-"""How many tests of each kind have a bar on the first screen."""
+KEY_BARS = {
+    "cache": 1,
+    "consistency": 1,
+    "idle": 1,
+    "ladder": 4,
+    "ladders": 1,
+    "mixed": 1,
+    "qos": 3,
+    "rounds": 3,
+    "saturation": 1,
+    "thermal": 1,
+    "trace": 1,
+    "waf": 1,
+}
+"""How many tests of each kind have bars on the first screen; of those whose bars are of loads, only
+the first of each page."""
 RANKED = 6
 """Rows of such a bar."""
 SPREAD = (
@@ -226,13 +240,18 @@ def _reservations(entry: Entry) -> str:
 def _key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf]]:
     """The first figure of the tests that reviews are known by."""
     left = dict(KEY_BARS)
-    shown = []
+    shown: list[tuple[Measured, BarOf]] = []
+    pages: set[str] = set()
     tests = {test.id: test for one in entries for test in one.review.result.suite.tests}
     for test in tests.values():
         found = runs(entries, [test.id])
         if not found or not left.get(test.kind) or (test.kind == "ladder" and len(test.phases) < 2):
             continue
-        shown.append((found[0].measured, kinds.of(test.kind).bars(found[0].measured)[0]))
+        bar = kinds.of(test.kind).bars(found[0].measured)[0]
+        if bar.chart and test.page in pages:
+            continue
+        pages.add(test.page)
+        shown.append((found[0].measured, bar))
         left[test.kind] -= 1
     return shown
 
@@ -244,9 +263,21 @@ def _key_bars(page: Page) -> list[Html]:
         of = (measured.test.title, measured.test.id)
         found = runs(page.entries, [measured.test.id])
         ranked = rank(page, bar, found, of=of, most=RANKED)
-        plain = figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
-        shown.append(ranked or plain)
+        shown.append(ranked or _plain_bars(measured, bar, found, of))
     return shown
+
+
+def _plain_bars(measured: Measured, bar: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html:
+    """A key figure among no others, or that of every load; where jobs run together, that of the
+    jobs beside the first, whose latency the test is about."""
+    shown = kinds.of(measured.test.kind).bars(measured)
+    loads = next(alike for alike in charts_of(shown) if bar in alike)
+    beside = tuple(f"_{phase.label}" for phase in measured.test.phases if phase.together)
+    loads = [one for one in loads if one.key.endswith(beside)] if beside else loads
+    if not bar.chart:
+        return figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
+    rows = [(one.key, one.row) for one in loads]
+    return load_bars(bar.chart, bar.unit, found, rows, better=bar.better, of=of, brief=True)
 
 
 def _among(page: Page) -> list[Html]:
@@ -261,7 +292,8 @@ def _among(page: Page) -> list[Html]:
             "p",
             f"Ranked among {count} virtual drive{'s' * (count > 1)} of the catalog, simulated with "
             f"drivebay {versions}. A diamond is a published figure, with an open end where only a "
-            f"bound was published; a whisker holds the figure with 90{GAP}%.",
+            f"bound was published; a whisker holds the figure with 90{GAP}%. A bar with a gap "
+            f"is cut: it is over {CUT} times as long as any without.",
             class_="small",
         )
     ]

@@ -192,22 +192,34 @@ const DrivebayBench = (() => {
 
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
 
+  // Where the scale ends, and which bars are cut: the rule of markup.py.
+  const CUT = 5;
+  const CUT_ROOM = 1.25;
+  const scaleEnd = (rows) => {
+    const values = rows.map((row) => row[0]).sort((a, b) => b - a);
+    const ends = values.filter((value, at) => at > 0 && at < Math.floor((values.length + 1) / 2) && value > 0 && CUT * value < values[at - 1]);
+    const longest = ends.length ? ends[ends.length - 1] : Infinity;
+    const whole = rows.filter((row) => row[0] <= longest).map((row) => Math.max(row[0], (span(row) || [0, 0])[1], row[5] || 0));
+    return (ends.length ? CUT_ROOM : 1) * Math.max(1e-9, ...whole);
+  };
+
   const barRow = (review, test, bar, top, place) => {
     const row = review.values[test.key][bar.key];
     const [value, , , words, detail, printed, said, relation, source, address] = row;
     const on = state.drives.includes(review.key);
     const share = (part) => Math.max(0, Math.min(100, (100 * part) / top));
-    const track = [el("i", { class: "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(looksOf(review.key).colour) : "var(--other)"}` })];
+    const cut = value > top;
+    const track = [el("i", { class: cut ? "fill cut" : "fill", style: `width:${share(value).toFixed(2)}%;--bar:${on ? cssColour(looksOf(review.key).colour) : "var(--other)"}` })];
     const ends = span(row);
-    if (ends && share(ends[1]) - share(ends[0]) >= 0.5) {
+    if (ends && ends[1] <= top && share(ends[1]) - share(ends[0]) >= 0.5) {
       track.push(el("i", { class: "whisker", style: `left:${share(ends[0]).toFixed(2)}%;width:${(share(ends[1]) - share(ends[0])).toFixed(2)}%` }));
     }
     const text = [el("b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
-      track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
+      if (printed <= top) track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
       text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no address known)`));
     }
-    return el("tr", { class: on ? "on" : null },
+    return el("tr", { class: on ? "on" : null, title: cut ? `cut: over ${CUT} times as long as any bar without a gap` : null },
       el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, unbroken(review.name),
         review.old ? el("span", { class: "chip warn", title: review.old }, "old") : null),
       el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
@@ -224,10 +236,8 @@ const DrivebayBench = (() => {
     let shown = list;
     if (state.bars === "chosen" && chosen.length) shown = chosen;
     else if (!full) shown = list.filter((review, place) => place < SHOWN_FIRST || chosen.includes(review));
-    const top = Math.max(1e-9, ...shown.map((review) => {
-      const row = review.values[test.key][bar.key];
-      return Math.max(row[0], (span(row) || [0, 0])[1], row[5] || 0);
-    }));
+    const rows = shown.map((review) => review.values[test.key][bar.key]);
+    const top = scaleEnd(rows);
     const better = bar.better ? `${bar.better} is better` : "";
     const box = el("div", { class: "rank" });
     const table = el("table", { class: "bars", "data-title": bar.title },
@@ -237,6 +247,7 @@ const DrivebayBench = (() => {
     if (shown.length < list.length && state.bars !== "chosen") {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
     }
+    if (rows.some((row) => row[0] > top)) box.append(el("p", { class: "small" }, `A bar with a gap is cut: it is over ${CUT} times as long as any without.`));
     return shown.length ? box : null;
   };
 

@@ -205,8 +205,10 @@ const DrivebayCharts = ((themes) => {
     };
     for (const { layout } of charts) {
       for (const [key, axis] of Object.entries(layout)) {
-        if (/axis/.test(key) && axis.range && all.layout[key]) {
-          all.layout[key].range = widest(all.layout[key].range || axis.range, axis.range);
+        // A chart of an older result may lack the range: then the axis fits what is drawn.
+        if (/axis/.test(key) && all.layout[key] && all.layout[key].range) {
+          if (axis.range) all.layout[key].range = widest(all.layout[key].range, axis.range);
+          else delete all.layout[key].range;
         }
         if (/axis/.test(key) && axis.tickvals && axis.type === "log" && all.layout[key].ticktext) {
           const ticks = [...new Set([...all.layout[key].tickvals, ...axis.tickvals])].sort((a, b) => a - b);

@@ -21,13 +21,15 @@ COLOURS = (*SERIES, "@muted", "@heat")
 BOTH = (model.LINEAR, model.LOG)
 LOG_FIRST = (model.LOG, model.LINEAR)
 BAND = "Band: 90 % interval, as far as the drive's parameters are known."
+WHISKERS = "Whiskers: 90 % interval, as far as the drive's parameters are known."
 DEVIATION = "Whiskers: standard deviation of the samples."
 
 
 @dataclass(frozen=True)
 class Group:
     """Values that belong together; `marks` draws a mark at each. Without a colour of its own it has
-    the next one of the series. `band` holds each value's interval, None where none is known."""
+    the next one of the series. `band` holds each value's interval, None where none is known: behind
+    a line it is a band, on bars without a `spread` it is their whiskers."""
 
     name: str
     x: Sequence[float | str]
@@ -90,6 +92,7 @@ def curves(
             unit.partition(",")[0],
             run.colour if by_run else colours[group.name],
             spread=group.spread,
+            ends=group.band if bars and group.spread is None else (),
             dash=group.dash if not drives or not choose else "solid",
             steps=steps,
             marker=7 if group.marks else 0,
@@ -103,7 +106,7 @@ def curves(
     banded = [
         (at, _band(series[at], group.band))
         for at, (_, group) in enumerate(groups)
-        if any(group.band)
+        if any(group.band) and not bars
     ]
     behind = tuple(one for _, one in banded)
     chosen = choose and drives and len(names) > 1
@@ -144,6 +147,7 @@ def curves(
         (
             *(model.scale_notes(*scales) if y is None else ()),
             *model.notes(*notes, BAND if behind else ""),
+            *model.notes(WHISKERS if any(any(one.ends) for one in series) else ""),
         ),
         lead,
         tuple(switches),
@@ -173,7 +177,4 @@ def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
 def _extent(series: Series) -> list[float]:
     """The known values and the upper ends of their whiskers."""
     known = [value for value in series.y if value == value]
-    if series.spread is None:
-        return known
-    ends = (value + sd for value, sd in zip(series.y, series.spread, strict=True))
-    return known + [end for end in ends if end == end]
+    return known + [high for _, high in series.whiskers if high == high]

@@ -72,7 +72,8 @@ class Series:
         drawn: a pointer at their places shows their `notes`.
     name, group : whose values these are, and which of them.
     pane : number of the pane, from the top.
-    spread : half the length of each point's whisker.
+    spread : half the length of each point's whisker; `ends` are both its ends, where they do not
+        lie evenly; None where there is none.
     steps : a value holds until the next.
     marker : size of the points; 0 draws none.
     pattern : what tells a bar or an area from others without colours.
@@ -89,6 +90,7 @@ class Series:
     colour: str = "@c1"
     pane: int = 0
     spread: Sequence[float] | None = None
+    ends: Sequence[Limits | None] = ()
     dash: Dash = "solid"
     steps: bool = False
     width: float = 2
@@ -103,6 +105,15 @@ class Series:
     def title(self) -> str:
         """Group and name, as a legend or a table of data names the series."""
         return " · ".join(part for part in (self.group, self.name) if part)
+
+    @property
+    def whiskers(self) -> list[Limits]:
+        """Both ends of every point's whisker, NaN where there is none; [] without any."""
+        if any(self.ends):
+            return [one or (math.nan, math.nan) for one in self.ends]
+        if self.spread is None or not any(self.spread):
+            return []
+        return [(y - sd, y + sd) for y, sd in zip(self.y, self.spread, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ axis; a pane whose values no run reports is left out, and the caption says so by
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
@@ -21,6 +22,7 @@ from drivebay.report.runs import SELF, Run, by_drive, phase_name
 
 ALL = "all"
 TEMPERATURE_FROM_C = 20.0
+TEMPERATURE_STEP_C = 10
 MARKS_MAX = 200
 FEW = 60
 NAMED_MAX = 12
@@ -40,9 +42,19 @@ class Pane:
     unit: str
     colour: str = ""
 
-    def axis(self) -> Axis:
-        """Its axis, from zero but for temperatures."""
-        return Axis(self.label, include=TEMPERATURE_FROM_C if self.unit == "°C" else 0)
+    def axis(self, samples: Sequence[Floats]) -> Axis:
+        """Its axis for these values, with room above them: from zero, or of temperatures between
+        whole steps."""
+        known = np.concatenate([*samples, np.empty(0)])
+        known = known[np.isfinite(known)]
+        start = TEMPERATURE_FROM_C if self.unit == "°C" else 0.0
+        low, high = (known.min(), known.max()) if len(known) else (start, start)
+        axis = Axis(self.label, include=start)
+        if self.unit == "°C":
+            step = TEMPERATURE_STEP_C
+            above = math.ceil(max(high, start + step) * model.HEADROOM / step)
+            return replace(axis, limits=(step * math.floor(min(low, start) / step), step * above))
+        return replace(axis, limits=model.from_zero(high)) if low >= 0 and high > 0 else axis
 
 
 SENSORS = (Pane("temperature_c", "°C", "°C", "@heat"), Pane("power_w", "W", "W", "@power"))
@@ -138,7 +150,8 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
             y = replace(y, tick_form="si" if whole else "plain")
             views[f"{test}|{scale}"] = View(tuple(numbers), Axis("seconds", limits=span), y, marks)
     height = 320 + 130 * (len(panes) - 1)
-    axes = tuple(pane.axis() for pane in panes)
+    wholes = [run.measured.phases[0].timeline for run in found]
+    axes = tuple(pane.axis([getattr(one, pane.attribute) for one in wholes]) for pane in panes)
     axes = (replace(axes[0], tick_form="si" if whole else "plain"), *axes[1:])
     return Chart(chart_id, height, tuple(series), Axis("seconds"), axes, views=views)
 
@@ -198,8 +211,9 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
     further = dict.fromkeys(n for r in found for p in r.measured.phases for n in p.timeline.more)
     panes += _sensors(found)
     panes += [Pane(n, n.replace("_", " "), n.replace("_", " ")) for n in [*further][:FURTHER_MAX]]
-    series = []
+    series, axes = [], []
     for place, pane in enumerate(panes):
+        drawn = []
         for run, dash in zip(found, cycle(model.DASHES), strict=False):
             whole = wholes[id(run)]
             values = getattr(whole, pane.attribute, np.full(whole.n, np.nan))
@@ -208,10 +222,12 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
             colour = run.colour if by_drive(found) else pane.colour or run.colour
             one = _series(run, values, 0, place, pane, colour, every)
             series.append(replace(one, dash=dash))
+            drawn.append(values)
+        axes.append(pane.axis(drawn))
     words = [stages.in_words(run, series[at].y, every) for at, run in enumerate(found)]
     series += [one for one in words if one is not None]
     top = max((float(whole.rate_mb_s.max()) for whole in wholes.values() if whole.n), default=1)
-    first, *rest = (pane.axis() for pane in panes)
+    first, *rest = axes
     chart = Chart(
         f"{prefix}-time",
         330 + 110 * (len(panes) - 1),

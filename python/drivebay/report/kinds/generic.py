@@ -6,10 +6,12 @@ only where the unit decides it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis import Measured
+from drivebay.analysis.figures import Figure
 from drivebay.analysis.ladder import Step
 from drivebay.report import figures
 from drivebay.report.charts import latency, model, time
@@ -28,28 +30,58 @@ BETTER = {
 }
 IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")
 PHASE_WRAP = 12
+WIDE_FROM = 8
+"""Bars of more phases than that have the page's whole width."""
 
 
 @dataclass(frozen=True)
 class BarOf:
     """A figure that is shown as bars: on the page beside the published one, on the Bench in rank
-    order. `half` lets two stand side by side."""
+    order. `half` lets two stand side by side.
+
+    Parameters
+    ----------
+    chart : figures of one chart and unit stand on one scale on the page, each in a row of its own;
+        "" is a chart of its own.
+    row : what the figure is called there.
+    """
 
     key: str
     title: str
     unit: str
     better: str = HIGHER
     half: bool = False
+    chart: str = ""
+    row: str = ""
+
+
+def charts_of(shown: Sequence[BarOf]) -> list[list[BarOf]]:
+    """The bars of each chart together, in their order."""
+    found: dict[tuple[str, str], list[BarOf]] = {}
+    for one in shown:
+        found.setdefault((one.chart or one.key, one.unit), []).append(one)
+    return list(found.values())
 
 
 def bars(measured: Measured) -> list[BarOf]:
-    """The test's main figures, else the first of its figures that stand nowhere else."""
+    """The test's main figures, else the first of its figures that stand nowhere else. Those that
+    differ in their load alone ("Latency p99.9, share-20") share a chart, which has all of them."""
     keys = list(measured.main) or [key for key in measured.figures if not key.startswith(IN_FACTS)]
-    return [
-        BarOf(key, one.label, one.unit, BETTER.get(one.unit, ""), half=len(keys) > 1)
-        for key in keys[:BARS_MAX]
-        if (one := measured.figures.get(key)) is not None
-    ]
+    known = [one for key in keys if (one := measured.figures.get(key)) is not None]
+    alike = Counter(_quantity(one) for one in known)
+    shown = []
+    for place, one in enumerate(known):
+        name, _, row = one.label.partition(", ")
+        shared = bool(row) and alike[_quantity(one)] > 1
+        if shared or place < BARS_MAX:
+            better, chart = BETTER.get(one.unit, ""), (name, row) if shared else ("", "")
+            shown.append(BarOf(one.key, one.label, one.unit, better, len(keys) > 1, *chart))
+    return shown
+
+
+def _quantity(one: Figure) -> tuple[str, str]:
+    """What a figure is of, whatever the load, and its unit."""
+    return one.label.partition(", ")[0], one.unit
 
 
 def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
@@ -57,16 +89,25 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     shown: list[Panel] = []
     if any(len(run.measured.phases) > 1 for run in found):
         shown = [
-            by_phase(prefix, found, what, f"{name} by phase")
+            by_phase(prefix, found, what, f"{name} by phase", bars=True)
             for what, name in (("rate", "Data rate"), ("latency", "Mean latency"))
         ]
     return [*shown, time.over_time(prefix, found, latency=True), *latency.inside(prefix, found)]
 
 
 def by_phase(
-    prefix: str, found: Sequence[Run], what: str, title: str, *, lead: str = "", samples: str = ""
+    prefix: str,
+    found: Sequence[Run],
+    what: str,
+    title: str,
+    *,
+    lead: str = "",
+    samples: str = "",
+    bars: bool = False,
 ) -> Panel:
-    """One value of every phase, in the order they ran: "rate", "latency" or "power"."""
+    """One value of every phase, in the order they ran: "rate", "latency" or "power"; as `bars`
+    where nothing lies between one phase and the next."""
+    many = max((len(run.measured.phases) for run in found), default=0) > WIDE_FROM
 
     def of(run: Run) -> list[Group]:
         names = [phase_name(run, phase) for phase in run.measured.phases]
@@ -82,7 +123,9 @@ def by_phase(
         x=Axis(scale="category", wrap=PHASE_WRAP),
         samples=samples or model.counted(found, "ios" if what == "latency" else "seconds"),
         lead=" ".join(filter(None, (lead, "" if what == "latency" else DEVIATION))),
+        bars=bars,
         height=320,
+        wide=bars and many,
     )
 
 

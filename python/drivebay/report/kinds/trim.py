@@ -35,6 +35,7 @@ def _check_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
         "Mean read latency before and after TRIM",
         lead="The same blocks, 4 KiB at queue depth 1.",
         samples=model.counted(found).replace("I/Os", "reads"),
+        bars=True,
     )
     return [reads, *latency.inside(prefix, found)]
 
