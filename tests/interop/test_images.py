@@ -152,6 +152,12 @@ def test_what_is_no_image_of_the_drive_is_refused(tmp_path: Path, image: Path) -
     assert "more than the drive's" in _refused(SMALL, "--from", str(large))
     both = ("--from", str(image), "--data", str(image))
     assert "is the file of --data" in _refused(SMALL, *both)
+    new = tmp_path / "new"
+    (tmp_path / "link").symlink_to(new)
+    for state in (new, tmp_path / "link"):
+        same = ("--data", str(new), "--state", str(state))
+        assert "is the file of --data" in _refused(SMALL, *same), "its state would replace its data"
+        assert not new.exists()
     with image.open("r+b"):
         assert "is in use by" in _refused(SMALL, "--from", str(image))
 

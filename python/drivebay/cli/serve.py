@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -433,6 +434,7 @@ def _check_addresses(given: Sequence[Mapping[str, Any]], shared: Mapping[str, An
                 f"--{key.replace('_', '-')} {values[0]} is for one drive, not for {len(given)}",
                 "give each its own in a file: --config serve.toml",
             )
+    _refuse_shared_files(given)
     if (shared["tls_cert"] is None) != (shared["tls_key"] is None):
         raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
 
@@ -456,13 +458,33 @@ def _check(given: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
     for key in ("data", "from"):
         if given[key] is not None:
             _refuse_used(f"--{key}", given[key])
-    if given["data"] is not None and given["from"] is not None:
-        with contextlib.suppress(OSError):
-            if given["data"].samefile(given["from"]):
+
+
+def _refuse_shared_files(given: Sequence[Mapping[str, Any]]) -> None:
+    """Raises if a file that a drive writes is also another's data or state, or its beginning."""
+    written: dict[object, str] = {}
+    for key in ("data", "state", "from"):
+        for one in given:
+            path = one[key]
+            if path is None:
+                continue
+            where = _identity_of(path)
+            if where in written:
                 raise UserError(
-                    f"--from: {given['from']} is the file of --data, which is written to",
-                    "name a new file: --data copy.img",
+                    f"--{key}: {path} is the file of --{written[where]}, which is written to",
+                    f"name a new file: --{written[where]} another.img",
                 )
+            if key != "from":
+                written[where] = key
+
+
+def _identity_of(path: Path) -> object:
+    """What two names of one file have in common, whether it is there or not."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return os.path.realpath(path)
+    return status.st_dev, status.st_ino
 
 
 def _drive(given: Mapping[str, Any]) -> serving.Drive:
