@@ -250,3 +250,17 @@ def test_a_host_that_does_not_keep_up_fails_the_run(tmp_path: Path, required: st
         _, said = drive.process.communicate()
     assert drive.process.returncode == (1 if required == "95" else 0)
     assert ("error: the host kept up by" in said) == (required == "95")
+
+
+def test_a_signal_right_behind_the_address_ends_it_in_order(tmp_path: Path) -> None:
+    """Who reads the address may end it at once; its state is written all the same."""
+    state = tmp_path / "drive.state"
+    words = ("serve", SMALL, "--nbd", f"unix:{tmp_path / 's'}", "--state", str(state))
+    with subprocess.Popen(
+        [*nbd_server.PROGRAM, *words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stderr is not None
+        assert any(line.startswith("nbd ") for line in iter(server.stderr.readline, ""))
+        server.send_signal(signal.SIGTERM)
+    assert server.returncode == 0
+    assert state.exists() and not (tmp_path / "s").exists()

@@ -350,7 +350,8 @@ def serve(
             )
     endpoint = None if shared["metrics"] is None else Endpoint(shared["metrics"])
     size = shared["memory"]
-    with signals.heard(_interrupt):
+    with contextlib.ExitStack() as inside:
+        inside.enter_context(signals.heard(_interrupt))
         server = serving.Server(
             [_drive(one) for one in given],
             serving.Options(
@@ -363,25 +364,24 @@ def serve(
                 else units.parse_bytes(size, option="--memory"),
             ),
         )
-    for address in server.addresses:
-        is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
-        say(address if is_named else f"nbd     {address}")
-    if shared["control"] is not None:
-        say(f"control {shared['control']}")
-    if endpoint is not None:
-        say(f"metrics {endpoint.url}")
-    say("Ctrl-C ends; kill -USR1 shows the figures so far")
 
-    def stop() -> None:
-        notify("STOPPING=1")
-        server.stop()
+        def stop() -> None:
+            notify("STOPPING=1")
+            server.stop()
 
-    def figures() -> str:
-        return prometheus(json.loads(report.json()) for report in server.status())
+        def figures() -> str:
+            return prometheus(json.loads(report.json()) for report in server.status())
 
-    with contextlib.ExitStack() as inside:
-        inside.enter_context(signals.heard(stop))
+        inside.enter_context(signals.heard(stop))  # before anybody is told that it serves
         inside.enter_context(_shown_on_usr1(server))
+        for address in server.addresses:
+            is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
+            say(address if is_named else f"nbd     {address}")
+        if shared["control"] is not None:
+            say(f"control {shared['control']}")
+        if endpoint is not None:
+            say(f"metrics {endpoint.url}")
+        say("Ctrl-C ends; kill -USR1 shows the figures so far")
         if endpoint is not None:
             inside.enter_context(endpoint.answering(figures))
         notify("READY=1")
