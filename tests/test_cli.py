@@ -93,7 +93,8 @@ MISTAKES = [
     (["report"], "missing argument 'DIR...'"),
     (["report", "nowhere"], "nowhere does not exist"),
     (["report", "."], "holds no result"),
-    (["drives", "extra"], "unexpected extra argument"),
+    (["drives", "sm951-ahci-512", "extra"], "unexpected extra argument"),
+    (["drives", "sm951"], "is not in the catalog"),
     (["bench", "--fast"], "no such option: --fast"),
 ]
 
@@ -312,6 +313,15 @@ def test_drives_lists_catalog_and_devices(tmp_path: Path) -> None:
     text = run("drives", cwd=tmp_path)
     assert text.returncode == 0 and re.search("sm951-ahci-512 +512.1 GB", text.stdout)
     assert all(line == line.rstrip() for line in text.stdout.splitlines())
+
+
+def test_drives_tells_what_is_known_of_one(tmp_path: Path) -> None:
+    shown = run("drives", "980-pro-1tb", cwd=tmp_path).stdout
+    assert re.search(r"^controller +Samsung Elpis.* +AnandTech 16087", shown, re.MULTILINE)
+    assert "--set heatsink" in shown
+    told = json.loads(run("drives", "980-pro-1tb", "--json", cwd=tmp_path).stdout)
+    assert told["drive_class"] == "NVMe"
+    assert told["profile"]["nand"]["erase_us"]["source"].startswith("guess:")
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
