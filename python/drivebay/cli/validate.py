@@ -106,10 +106,10 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
     if stale:
         print(f"leverage, errors without the row and intervals are stale: {stale}; "
               f"{fidelity.AGAIN} computes them again")  # fmt: skip
-    print("\nPredicted")
-    table(tables.HEAD, tables.lines(document, scored=scored, predicted=True))
-    print("\nFitted or told")
-    table(tables.HEAD, tables.lines(document, scored=scored, predicted=False))
+    for title, predicted in (("Predicted", True), ("Fitted or told", False)):
+        if rows := tables.lines(document, scored=scored, predicted=predicted):
+            print(f"\n{title}")
+            table(tables.HEAD, rows)
 
 
 def _uncovered(plan: Plan) -> str:

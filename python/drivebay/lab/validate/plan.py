@@ -163,7 +163,7 @@ class Plan:
             if drive not in known:
                 raise UserError(
                     f"nothing was published about '{drive}'; there are rows about "
-                    f"{', '.join(known)}",
+                    f"{', '.join(name for name in known if name != 'other')}",
                     "leave the names out for all rows: drivebay validate",
                 )
         rows = tuple(row for row in self.rows if not drives or row.published.drive in drives)

@@ -151,8 +151,9 @@ def headline(name: str, found: dict[str, Any]) -> str:
         if median is None
         else f"median error {median:.1f} %, nine in ten under {most:.0f} %"
     )
+    figures = "figure" if found["n_predicted"] == 1 else "figures"
     return (
-        f"{name}: {found['n_predicted']} figures predicted, {error}, "
+        f"{name}: {found['n_predicted']} {figures} predicted, {error}, "
         f"{100 * found['within_share']:.0f} % within their bounds; {rest}"
     )
 
