@@ -332,6 +332,7 @@ class Steps:
                 f"{self.handle.target.given}: discarding failed: {problem.strerror}",
                 "look for the cause with: dmesg | tail",
             ) from None
+        self.handle.fd(to_write=False)  # no more is written
         return {"supported": True, "start": start, "bytes": length}
 
     def _rest(self, seconds: float) -> dict[str, Any]:
