@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from drivebay.cli import complete, options
+from drivebay.cli import options
 from drivebay.cli.options import argument
 from drivebay.cli.output import print_json, table
 from drivebay.common import units
@@ -22,6 +22,12 @@ KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", 
 """What `--json` tells of a virtual drive."""
 
 
+def _names(incomplete: str) -> list[tuple[str, str]]:
+    from drivebay.cli import complete  # slow to load, and of no use but to a shell
+
+    return complete.drives(incomplete)
+
+
 @app.command(
     epilog="""\b
 Examples:
@@ -32,7 +38,7 @@ Examples:
 def drives(
     name: Annotated[
         str | None,
-        argument("NAME", "Only this drive of the catalog, whole.", autocompletion=complete.drives),
+        argument("NAME", "Only this drive of the catalog, whole.", autocompletion=_names),
     ] = None,
     as_json: options.Json = False,
 ) -> None:
