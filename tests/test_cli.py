@@ -283,10 +283,10 @@ def test_a_verb_loads_only_its_own_module(tmp_path: Path) -> None:
         "print([m for m in sys.modules if m in ('rich', 'pyarrow', 'pydantic', 'numpy',"
         " 'drivebay.cli.review', 'drivebay.cli.sweep')])"
     )
-    for verb in ("--version", "drives"):
+    for verb in ("--version", "hosts"):
         done = run(cwd=tmp_path, program=[sys.executable, "-c", script.format(verb)])
         loaded = set(json.loads(done.stdout.splitlines()[-1].replace("'", '"')))
-        assert loaded <= ({"rich"} if verb == "drives" else set())
+        assert loaded <= ({"rich"} if verb == "hosts" else set())
 
 
 def test_no_command_shows_the_help_and_is_wrong_usage(tmp_path: Path) -> None:
