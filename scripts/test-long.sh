@@ -32,5 +32,5 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
 fi
 step "Fuzzing" scripts/fuzz.sh "${1:-600}"
 scripts/setup.sh # the fast core
-step "Validation" .venv/bin/drivebay validate --json
+step "Validation" .venv/bin/python scripts/validation.py
 say "All long checks passed in $(seconds_since "$started") s"
