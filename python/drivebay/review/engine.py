@@ -107,20 +107,22 @@ def run(
             tests = tuple(test for test in now if states[test.id] != "done")
             if resume and tests:
                 target.check(tests)
-            plan = make_plan(target, tests)
-            workers = min(jobs or default_jobs(target, len(tests)), max(1, len(tests)))
-            copies = copies_max(target, workers)
+            signalled = threading.Event()
+            with signals.heard(signalled.set):  # from here on there is something to go on with
+                plan = make_plan(target, tests)
+                workers = min(jobs or default_jobs(target, len(tests)), max(1, len(tests)))
+                copies = copies_max(target, workers)
 
-            def make(one: Target) -> Target:
-                one.expect(tests, seed=seed, copies_max=copies)
-                return one
+                def make(one: Target) -> Target:
+                    one.expect(tests, seed=seed, copies_max=copies)
+                    return one
 
-            sink.begin(plan, jobs=workers)
-            try:
-                pool = _Pool(lambda: make(target_factory()), make(target), folder, plan, sink)
-                pool.work(workers)
-            finally:
-                sink.end()
+                sink.begin(plan, jobs=workers)
+                try:
+                    pool = _Pool(lambda: make(target_factory()), make(target), folder, plan, sink)
+                    pool.work(workers, signalled)
+                finally:
+                    sink.end()
             for line in _waiting_for_modification(folder, modified):
                 sink.warn(line)
             folder.log("finished")
@@ -204,22 +206,21 @@ class _Pool:
         self._running: dict[str, Progress] = {}
         self._errors: list[BaseException] = []
 
-    def work(self, workers: int) -> None:
-        """Runs the queue empty; raises what the first failing worker raised."""
+    def work(self, workers: int, signalled: threading.Event) -> None:
+        """Runs the queue empty, or until a signal was heard; raises what the first failing worker
+        raised."""
         threads = [
             threading.Thread(target=self._worker, args=(number,), name=f"review-{number}")
             for number in range(workers)
         ]
-        signalled = threading.Event()
-        with signals.heard(signalled.set):
+        for thread in threads:
+            thread.start()
+        try:
+            self._wait(threads, signalled)
+        finally:
+            self._cancel()  # nothing to cancel unless the waiting itself failed
             for thread in threads:
-                thread.start()
-            try:
-                self._wait(threads, signalled)
-            finally:
-                self._cancel()  # nothing to cancel unless the waiting itself failed
-                for thread in threads:
-                    thread.join()
+                thread.join()
         if self._errors:
             raise self._errors[0]
         if signalled.is_set() and any(
