@@ -24,10 +24,10 @@ from drivebay.common import data
 FILE = "fidelity.json"
 MODERN = "fidelity-modern.json"
 Z_90 = 1.645
+"""Half of a 90 % interval, in standard deviations."""
 OPEN = 2.0
 """Where the parameters leave more than so many times open, as where some of their values throttle a
 drive within a test, a derivative says no more than that: intervals end here."""
-"""Half of a 90 % interval, in standard deviations."""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
 RATES = frozenset({"IOPS", "MB/s"})

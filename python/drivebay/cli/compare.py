@@ -65,20 +65,16 @@ def compare(
     cells = []
     for row in rows:
         base, *others = row["values"]
-        against = _number if row["run_differently"] else _against
+        like = None if row["run_differently"] else base
         test = "" if row["test_id"] == last else row["test_id"]
         last = row["test_id"]
-        values = ["–" if base is None else number(base), *(against(base, o) for o in others)]
+        values = ["–" if base is None else number(base), *(_against(like, o) for o in others)]
         cells.append((test, row["label"], row["unit"], *values))
     table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
     different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
     if different:
         print("\nrun differently (another suite, or a shortened run), so without a difference:")
         print(", ".join(different))
-
-
-def _number(_: float | None, value: float | None) -> str:
-    return "–" if value is None else number(value)
 
 
 def _against(base: float | None, value: float | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from drivebay.cli import options
+from drivebay.cli import complete, options
 from drivebay.cli.options import argument
 from drivebay.cli.output import print_json, table
 from drivebay.common import units
@@ -16,16 +16,8 @@ if TYPE_CHECKING:
 
 app = options.Verb()
 _ORDER = ("SATA", "PCIe, AHCI", "NVMe", "data center")
-
-
 KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", "stand_in")
 """What `--json` tells of a virtual drive."""
-
-
-def _names(incomplete: str) -> list[tuple[str, str]]:
-    from drivebay.cli import complete  # slow to load, and of no use but to a shell
-
-    return complete.drives(incomplete)
 
 
 @app.command(
@@ -38,7 +30,7 @@ Examples:
 def drives(
     name: Annotated[
         str | None,
-        argument("NAME", "Only this drive of the catalog, whole.", autocompletion=_names),
+        argument("NAME", "Only this drive of the catalog, whole.", autocompletion=complete.drives),
     ] = None,
     as_json: options.Json = False,
 ) -> None:

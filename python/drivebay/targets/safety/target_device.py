@@ -96,19 +96,22 @@ class NewFile:
     is_new: bool
 
     def undo(self) -> None:
-        """Remove or empty it again, unless it has been written since or the name is another's."""
-        with contextlib.suppress(OSError):
-            now = os.lstat(self.path)
-            if not os.path.samestat(now, self.status) or (now.st_size, now.st_mtime_ns) != (
-                self.status.st_size,
-                self.status.st_mtime_ns,
+        """Remove or empty it again, unless it has been written since, the name is another's, or
+        another drivebay has it. No link is followed."""
+        flags = os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with contextlib.suppress(OSError), open(os.open(self.path, flags), "wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            then, now = self.status, os.fstat(file.fileno())
+            if not os.path.samestat(now, then) or (now.st_size, now.st_mtime_ns) != (
+                then.st_size,
+                then.st_mtime_ns,
             ):
                 return
             if self.is_new:
-                os.unlink(self.path)
+                _unlink_own(self.path, now)
                 contents.forget(self.path)
             else:
-                os.truncate(self.path, 0)
+                file.truncate(0)
 
 
 def create(path: str, size_bytes: int) -> NewFile:
@@ -182,8 +185,14 @@ def _is_there(given: str) -> UserError:
 def _remove_if_own(path: str, file: BinaryIO) -> None:
     """Removes a file that was made in vain, unless the name is another's or it has content."""
     own = os.fstat(file.fileno())
+    if own.st_size == 0:
+        _unlink_own(path, own)
+
+
+def _unlink_own(path: str, own: os.stat_result) -> None:
+    """Removes the name if it is still that of this file."""
     with contextlib.suppress(FileNotFoundError):
-        if os.path.samestat(os.lstat(path), own) and own.st_size == 0:
+        if os.path.samestat(os.lstat(path), own):
             os.unlink(path)
 
 
