@@ -21,6 +21,8 @@ use crate::sprandom::Sprandom;
 
 /// Largest exponent; beyond it a handful of blocks gets everything.
 const THETA_MAX: f64 = 5.0;
+/// Most ranks of a block, as a drive is scaled no further.
+const RANKS_MAX: u64 = 4096;
 /// Most zones of a span, as fio.
 const ZONES_MAX: usize = 64;
 /// Most zones that are written in order, as many as a drive of 64 TB has of a gigabyte.
@@ -36,8 +38,14 @@ pub enum Offsets {
     Permutation,
     /// Each address once in a pass, and all passes in the same order.
     PermutationRepeated,
-    /// The k-th most popular block with a probability in proportion to k to the power of minus this.
-    Zipf(f64),
+    /// The k-th most popular block with a probability in proportion to k to the power of minus `theta`.
+    Zipf {
+        /// The exponent.
+        theta: f64,
+        /// A block stands for so many ranks in a row: on a scaled drive for those of the whole drive, so that the same share
+        /// of the blocks gets the same share of the accesses.
+        ranks: u64,
+    },
     /// The span's zones in their order, each with its share of the accesses; uniform in a zone.
     Zoned(Vec<Zone>),
     /// Such zones, with the blocks of each scattered over the whole span.
@@ -74,7 +82,7 @@ pub struct Zone {
     pub size_percent: u32,
 }
 
-/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:...",
+/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zipf:THETA/RANKS", "zoned:ACCESS/SIZE:...",
 /// "zoned-scattered:ACCESS/SIZE:...", "open-zones:OPEN/ZONES" or "sprandom:PERCENT".
 impl FromStr for Offsets {
     type Err = String;
@@ -85,10 +93,9 @@ impl FromStr for Offsets {
             ("uniform", "") => Ok(Offsets::Uniform),
             ("permutation", "") => Ok(Offsets::Permutation),
             ("permutation-repeated", "") => Ok(Offsets::PermutationRepeated),
-            ("zipf", theta) => match theta.parse::<f64>() {
-                Ok(theta) if theta > 0.0 && theta <= THETA_MAX => Ok(Offsets::Zipf(theta)),
-                _ => Err(format!("'{text}' is not allowed; must be zipf:THETA, 0 < THETA <= 5")),
-            },
+            ("zipf", rest) => parse_zipf(rest).ok_or_else(|| {
+                format!("'{text}' is not allowed; must be zipf:THETA, 0 < THETA <= 5")
+            }),
             ("zoned" | "zoned-scattered", zones) => {
                 let scattered = kind == "zoned-scattered";
                 let of = if scattered { Offsets::ZonedScattered } else { Offsets::Zoned };
@@ -118,6 +125,13 @@ impl FromStr for Offsets {
             )),
         }
     }
+}
+
+fn parse_zipf(text: &str) -> Option<Offsets> {
+    let (theta, ranks) = text.split_once('/').unwrap_or((text, "1"));
+    let (theta, ranks) = (theta.parse().ok()?, ranks.parse().ok()?);
+    let sane = theta > 0.0 && theta <= THETA_MAX && (1..=RANKS_MAX).contains(&ranks);
+    sane.then_some(Offsets::Zipf { theta, ranks })
 }
 
 fn parse_open_zones(text: &str) -> Option<Offsets> {
@@ -211,6 +225,8 @@ impl Zipf {
 pub(crate) enum Skew {
     Zipf {
         ranks: Zipf,
+        /// Ranks that a block stands for.
+        per_block: u64,
         places: Permutation,
     },
     /// Per zone: the accesses up to its end, of 100; its first block, and the first behind it.
@@ -226,9 +242,11 @@ impl Skew {
     pub(crate) fn new(offsets: &Offsets, blocks: u64) -> Option<Skew> {
         let places = || Permutation::new(blocks, &mut Rng::new(0).fork("popularity"));
         match offsets {
-            Offsets::Zipf(theta) => {
-                Some(Skew::Zipf { ranks: Zipf::new(*theta, blocks), places: places() })
-            }
+            &Offsets::Zipf { theta, ranks } => Some(Skew::Zipf {
+                ranks: Zipf::new(theta, blocks * ranks),
+                per_block: ranks,
+                places: places(),
+            }),
             Offsets::Zoned(zones) => {
                 Some(Skew::Zoned { zones: bounds(zones, blocks), places: None })
             }
@@ -241,7 +259,7 @@ impl Skew {
 
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
-            Skew::Zipf { ranks, places } => places.at(ranks.draw(rng)),
+            Skew::Zipf { ranks, per_block, places } => places.at(ranks.draw(rng) / per_block),
             Skew::Zoned { zones, places } => {
                 let chance = rng.below(100);
                 let of = |&&(until, ..): &&(u64, u64, u64)| chance < until;
@@ -394,6 +412,9 @@ mod tests {
             "zipf:0",
             "zipf:nan",
             "zipf:6",
+            "zipf:1/0",
+            "zipf:1/4097",
+            "zipf:1/",
             "zoned:",
             "zoned:50/50",
             "zoned:100/0:0/100",
@@ -413,6 +434,30 @@ mod tests {
                 "{refused}"
             );
         }
-        assert_eq!("zipf:1.2".parse(), Ok(Offsets::Zipf(1.2)));
+        assert_eq!("zipf:1.2".parse(), Ok(Offsets::Zipf { theta: 1.2, ranks: 1 }));
+        assert_eq!("zipf:1/64".parse(), Ok(Offsets::Zipf { theta: 1.0, ranks: 64 }));
+    }
+
+    /// The most popular hundredth of the blocks gets what it gets of 64 times as many: of a million, 0.70 by the law,
+    /// and 0.57 of a 64th with ranks of its own.
+    #[test]
+    fn a_block_that_stands_for_several_ranks_is_as_popular_as_they_are_together() {
+        const BLOCKS: u64 = 15_625;
+        const DRAWS: u64 = 400_000;
+        let harmonic = |n: u64| (1..=n).map(|k| 1.0 / k as f64).sum::<f64>();
+        for ranks in [1, 64] {
+            let offsets: Offsets = format!("zipf:1/{ranks}").parse().expect("allowed");
+            let skew = Skew::new(&offsets, BLOCKS).expect("it is skewed");
+            let mut rng = Rng::new(2);
+            let mut counts = vec![0u64; BLOCKS as usize];
+            for _ in 0..DRAWS {
+                counts[skew.draw(&mut rng) as usize] += 1;
+            }
+            counts.sort_unstable_by_key(|&count| u64::MAX - count);
+            let top: u64 = counts[..BLOCKS as usize / 100].iter().sum();
+            let expected = harmonic(BLOCKS / 100 * ranks) / harmonic(BLOCKS * ranks);
+            let found = top as f64 / DRAWS as f64;
+            assert!((found - expected).abs() < 0.005, "{ranks}: {found}, not {expected}");
+        }
     }
 }

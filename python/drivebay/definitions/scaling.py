@@ -1,7 +1,8 @@
-"""Smaller drives that behave alike, in less time.
+"""Smaller drives that behave alike, in less time, and tests for them.
 
 Rates, latencies and write amplification stay; what fills the drive, or a part of it, takes less
-time. Leaves out: heat, which keeps its own time unless it is asked for.
+time. Leaves out: heat, which keeps its own time unless it is asked for; a load by Zipf's law, whose
+skew depends on the number of blocks, where a test is not scaled with the drive.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from typing import Any
 
 from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile, from_resolved
+from drivebay.definitions.suites import Prepare, Test, Workload
+from drivebay.definitions.suites.loads import for_ranks
 
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 LEAST_J_PER_K = 0.1
@@ -66,6 +69,33 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     if heat:
         _scale_heat(raw.get("thermal", {}), exact)
     return from_resolved(raw)
+
+
+def scaled_test(test: Test, share: float) -> Test:
+    """The test for a drive scaled to `share`: each block of a load by Zipf's law stands for the
+    ranks of 1 / `share` blocks, so that the same part of the addresses gets the same part of the
+    accesses as on the whole drive. Else, with an exponent of one, the most popular hundredth of a
+    64th of 800 GB would get 70 % of the accesses, and 77 % on the whole."""
+    ranks = round(1 / share)
+    if ranks == 1:
+        return test
+
+    def load_of(load: Workload) -> Workload:
+        return load.model_copy(update={"offsets": for_ranks(load.offsets, ranks)})
+
+    def steps(before: tuple[Prepare, ...]) -> tuple[Prepare, ...]:
+        return tuple(
+            step if step.load is None else step.model_copy(update={"load": load_of(step.load)})
+            for step in before
+        )
+
+    phases = tuple(
+        phase.model_copy(
+            update={"workload": load_of(phase.workload), "before": steps(phase.before)}
+        )
+        for phase in test.phases
+    )
+    return test.model_copy(update={"prepare": steps(test.prepare), "phases": phases})
 
 
 def with_capacity(profile: Profile, size_bytes: int) -> Profile:

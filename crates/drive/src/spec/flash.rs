@@ -491,7 +491,7 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
 pub(super) fn check_staggered_erase(nand: &NandTiming, has_cache: bool) -> Result<(), SpecError> {
     if nand.staggered_erases && has_cache {
         let hint = "leave this out, or [slc_cache]";
-        return Err(SpecError::out("nand.erases", "staggered", "together with an SLC cache", hint));
+        return Err(SpecError::out("nand.erases", "staggered", "without an SLC cache", hint));
     }
     Ok(())
 }

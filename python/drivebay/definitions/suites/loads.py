@@ -69,6 +69,16 @@ def _is_theta(text: str) -> bool:
     return bool(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text)) and 0 < float(text) <= THETA_MAX
 
 
+def for_ranks(offsets: str, ranks: int) -> str:
+    """The same offsets; of Zipf's law with as many times the ranks for each block: the core's
+    "zipf:THETA/RANKS", which no suite asks for."""
+    kind, _, rest = offsets.partition(":")
+    if kind != "zipf":
+        return offsets
+    theta, _, before = rest.partition("/")
+    return f"zipf:{theta}/{int(before or 1) * ranks}"
+
+
 def _are_zones(text: str) -> bool:
     if not re.fullmatch(r"\d{1,3}/\d{1,3}(:\d{1,3}/\d{1,3})*", text):
         return False

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from drivebay.definitions.profiles import Profile
-from drivebay.definitions.scaling import scaled
+from drivebay.definitions.scaling import scaled, scaled_test
 from drivebay.definitions.suites import Phase, Replay, Test
 from drivebay.lab.validate.plan import interval_of
 
@@ -81,6 +81,7 @@ def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, 
     share = max(LEAST_PAGES, round(pages * share)) / pages if share < 1 else share
     long = is_long(test)
     small = scaled(profile, share, heat=long) if share < 1 else profile
+    test = scaled_test(test, share)
     if not long or share == 1:
         return small, test
     prepare = tuple(

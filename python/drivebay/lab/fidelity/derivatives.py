@@ -33,7 +33,7 @@ from drivebay.lab.fidelity.free import Free, free_of, moved
 from drivebay.lab.fidelity.posterior import EDGE
 from drivebay.lab.pool import Pool, Worker
 from drivebay.lab.validate.plan import Plan, Row, Run
-from drivebay.lab.validate.runs import SEED, alike, as_run, profile_of, whole_of
+from drivebay.lab.validate.runs import SEED, alike, as_run, profile_of, test_of, whole_of
 from drivebay.lab.validate.values import NotReached
 from drivebay.lab.validate.verdicts import reproduced
 from drivebay.targets.virtual.states import key_of, workers_with_states
@@ -158,7 +158,7 @@ class Bench:
 
     def condition(self, run: Run, profile: Profile, *, whole: bool) -> tuple[Profile, Test]:
         """The drive and the test of a run, in its whole length or the shorter one."""
-        test, drive = self.plan.tests[run.test], as_run(run, profile)
+        test, drive = test_of(run, self.plan), as_run(run, profile)
         if whole:
             return drive, test
         return conditions.shorter(drive, test, full_size=run.test in self.plan.full_size)

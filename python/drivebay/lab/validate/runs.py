@@ -11,7 +11,8 @@ from drivebay.definitions import hosts
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
-from drivebay.definitions.scaling import scaled
+from drivebay.definitions.scaling import scaled, scaled_test
+from drivebay.definitions.suites import Test
 from drivebay.lab.pool import Pool, Worker
 from drivebay.lab.validate.plan import Plan, Run
 from drivebay.targets.virtual.states import key_of, workers_with_states
@@ -40,7 +41,7 @@ def run_all(
     done: dict[Run, Measured] = {}
 
     def work(worker: Worker, runs: list[Run]) -> None:
-        tests = [plan.tests[run.test] for run in runs]
+        tests = [test_of(run, plan) for run in runs]
         worker.set_profile(profile_of(runs[0]), tests, seed=SEED)
         for run, test in zip(runs, tests, strict=True):
             done[run] = worker.run_test(test)
@@ -82,6 +83,11 @@ def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
         return sum(target.estimate_s(plan.tests[run.test]) for run in runs)
 
     return sorted(groups.values(), key=estimate_s, reverse=True)
+
+
+def test_of(run: Run, plan: Plan) -> Test:
+    """The run's test, scaled with its drive."""
+    return scaled_test(plan.tests[run.test], 1 / run.smaller)
 
 
 def profile_of(run: Run) -> Profile:
