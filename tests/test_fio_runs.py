@@ -102,6 +102,12 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
             assert result.reads + result.writes <= 10 * (result.duration_s / 0.02 + 1)
 
 
+def test_ranks_of_a_scaled_drive_are_none_of_a_real_one(file: Path) -> None:
+    refused = refusal(file, a_test(("run", load(offsets="zipf:1.0/64"))))
+    assert "RANKS are for scaled drives" in refused.message
+    assert refused.hint == 'offsets = "zipf:1.0"'
+
+
 def test_a_flush_follows_so_many_writes(file: Path) -> None:
     # Refused first: fio's random data may look like a file system.
     for more in ({"read_percent": 50, "queue_depth": 1}, {"queue_depth": 2}):

@@ -15,6 +15,7 @@ import drivebay
 from drivebay import Workload
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
+from drivebay.definitions.scaling import scaled_test
 from drivebay.library.result import Samples
 from drivebay.targets.fio.job import phase_job
 
@@ -48,6 +49,31 @@ def test_a_zipf_load_asks_for_popular_blocks_as_often_as_the_law_says(theta: flo
     hot = Counter(taken.offset_bytes.tolist()).most_common(20)
     places = np.array([offset for offset, _ in hot]) / SPAN
     assert places.min() < 0.3 and places.max() > 0.7, "they lie all over the span"
+
+
+def test_a_test_for_a_scaled_drive_skews_as_on_the_whole_one() -> None:
+    """The popular hundredth by an exponent of one: in every load of the test, once and twice."""
+    load = suites.Workload(
+        pattern="random", read_percent=0, block_bytes=4096, queue_depth=1, duration_s=1,
+        offsets="zipf:1.0",
+    )  # fmt: skip
+    before = (suites.Prepare(kind="load", load=load), suites.Prepare(kind="purge"))
+    phase = suites.Phase(label="run", workload=load, before=before)
+    other = suites.Phase(label="even", workload=load.model_copy(update={"offsets": "uniform"}))
+    test = suites.Test(
+        id="skew", title="skew", page="x", kind="waf", method="so", source="here", prepare=before,
+        phases=(phase, other),
+    )  # fmt: skip
+    assert scaled_test(test, 1) is test
+    small = scaled_test(scaled_test(test, 1 / 4), 1 / 16)
+    loads = [step.load for step in (*small.prepare, *small.phases[0].before) if step.load]
+    assert {one.offsets for one in [*loads, small.phases[0].workload]} == {"zipf:1.0/64"}
+    assert len(loads) == 2 and small.phases[1] == other
+    found = by_popularity(samples(offsets="zipf:1.0/64", ios=200_000))
+    weights = 1 / np.arange(1, 64 * BLOCKS + 1.0)
+    of_blocks = weights.reshape(BLOCKS, 64).sum(axis=1) / weights.sum()
+    for top in (1, 10, 100, 1000):
+        assert found[:top].sum() == pytest.approx(2e5 * of_blocks[:top].sum(), rel=0.04), top
 
 
 def test_zones_get_their_share_of_the_accesses() -> None:
@@ -101,6 +127,8 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"offsets": "zipf"}, "zipf:THETA"),
         ({"offsets": "zipf:nan"}, "zipf:THETA"),
         ({"offsets": "zipf:5.1"}, "zipf:THETA"),
+        ({"offsets": "zipf:1/0"}, "zipf:THETA"),
+        ({"offsets": "zipf:1/4097"}, "zipf:THETA"),
         ({"offsets": "zoned:50/50:49/50"}, "100 each together"),
         ({"offsets": "zoned:100/50:0/50", "span_bytes": 4096}, "a block at least in every zone"),
         ({"offsets": "zipf:1.1", "pattern": "sequential"}, "no meaning for a sequential load"),

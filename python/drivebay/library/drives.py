@@ -118,7 +118,8 @@ class Drive(Profile):
         It has the same dies, channels and number of blocks, and blocks of `share` as many pages.
         Rates, latencies and write amplification stay; what fills the drive, or a part of it, takes
         `share` of the time. Heat keeps its own time, so a scaled drive is emptier when it is warm.
-        Its title says that it is scaled.
+        Its title says that it is scaled. A load by Zipf's law is less skewed on fewer blocks, from
+        an exponent of about one on: "zipf:1.0/16" on a 16th is "zipf:1.0" on the whole drive.
 
         Parameters
         ----------

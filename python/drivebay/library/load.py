@@ -82,7 +82,8 @@ class Workload(_Load, loads.Requests):
     offsets
         How random addresses are drawn: "uniform", with replacement, as Iometer; a "permutation",
         each address once in a pass over the span, as fio; "zipf:0.9", the k-th most popular block
-        in proportion to k to the power of -0.9, scattered over the span; or "zoned:80/20:20/80",
+        in proportion to k to the power of -0.9, scattered over the span ("zipf:1.0/64": on a drive
+        scaled to a 64th, as skewed as "zipf:1.0" is on the whole one); or "zoned:80/20:20/80",
         in 80 % of the accesses the first 20 % of the span; "zoned-scattered:80/20:20/80", 20 % of
         the blocks, scattered over the span.
     streams

@@ -39,21 +39,24 @@ QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
 OFFSETS = ("uniform", "permutation", "permutation-repeated")
 ZONED = ("zoned", "zoned-scattered")
 OPEN_ZONES = "open-zones"
+ZIPF = "zipf"
 THETA_MAX = 5.0
+RANKS_MAX = 4096
 ZONES_MAX = 64
 ORDERED_ZONES_MAX = 65536
 
 
 def _offsets(text: str) -> str:
     kind, colon, rest = text.partition(":")
-    if text in OFFSETS or (kind == "zipf" and _is_theta(rest)):
+    if text in OFFSETS or (kind == ZIPF and _is_zipf(rest)):
         return text
     if kind in ZONED and _are_zones(rest):
         return text
     if kind == OPEN_ZONES and _are_open_zones(rest):
         return text
     allowed = (
-        f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5), "
+        f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5) or zipf:THETA/RANKS (up to "
+        f"{RANKS_MAX}), "
         f"{', '.join(f'{one}:ACCESS/SIZE:...' for one in ZONED)} or {OPEN_ZONES}:OPEN/ZONES "
         f"(fewer open than zones, at most {ORDERED_ZONES_MAX})"
     )
@@ -65,15 +68,18 @@ def _offsets(text: str) -> str:
     raise ValueError(f"'{text}' is not allowed; must be {allowed}")
 
 
-def _is_theta(text: str) -> bool:
-    return bool(re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text)) and 0 < float(text) <= THETA_MAX
+def _is_zipf(text: str) -> bool:
+    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(\d{1,9}))?", text)
+    if found is None:
+        return False
+    theta, ranks = found.groups(default="1")
+    return 0 < float(theta) <= THETA_MAX and 1 <= int(ranks) <= RANKS_MAX
 
 
 def for_ranks(offsets: str, ranks: int) -> str:
-    """The same offsets; of Zipf's law with as many times the ranks for each block: the core's
-    "zipf:THETA/RANKS", which no suite asks for."""
+    """The same offsets; by Zipf's law with so many times the ranks for each block."""
     kind, _, rest = offsets.partition(":")
-    if kind != "zipf":
+    if kind != ZIPF:
         return offsets
     theta, _, before = rest.partition("/")
     return f"zipf:{theta}/{int(before or 1) * ranks}"
@@ -140,8 +146,9 @@ class Requests(Data):
     address once per pass over the span, every pass in a new order, as fio does with its random map;
     or a "permutation-repeated": all passes in the same order, as fio does with
     `random_generator=lfsr`. They are skewed by "zipf:THETA", the popular blocks scattered over the
-    span, or by "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's
-    `random_distribution`, or by "zoned-scattered:80/20:20/80", the blocks of a zone scattered too,
+    span ("zipf:THETA/RANKS": a block of a scaled drive stands for so many of the whole one), or by
+    "zoned:80/20:20/80", per cent of the accesses and of the span, as fio's `random_distribution`,
+    or by "zoned-scattered:80/20:20/80", the blocks of a zone scattered too,
     as SSD-iq's; which ones are popular is the same in every load on the same span. With
     "open-zones:4/93" the span is 93 zones, of which four are written at a time, each in order: a
     write goes to one of them at random, and a zone that is full is replaced by another at random,
@@ -227,6 +234,11 @@ class Requests(Data):
     def writes_zones(self) -> bool:
         """Whether zones are written in order and trimmed before."""
         return self.offsets.startswith(OPEN_ZONES)
+
+    @property
+    def stands_for_ranks(self) -> bool:
+        """Whether a block stands for several ranks of Zipf's law."""
+        return self.offsets.startswith(ZIPF) and "/" in self.offsets
 
     @property
     def largest_bytes(self) -> int:

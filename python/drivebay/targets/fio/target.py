@@ -221,6 +221,12 @@ class FioTarget:
                     f"{self._target.given}: fio trims no zones of a drive without zones",
                     f"leave the test out: --skip {test.id}",
                 )
+            if load.stands_for_ranks:
+                raise UserError(
+                    f"test {test.id}: workload.offsets: '{load.offsets}' is not allowed on "
+                    f"{self._target.given}: RANKS are for scaled drives, and fio has none",
+                    f'offsets = "{load.offsets.partition("/")[0]}"',
+                )
             # Measured with 3.33: at more depth through io_uring, and among reads, too many.
             if load.fsync and (load.read_percent or load.queue_depth > 1):
                 raise UserError(
