@@ -1202,7 +1202,8 @@ class Workload:
     """
     A closed loop on a span of a drive: what suites and the library resolve their workloads to.
 
-    `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zoned:ACCESS/SIZE:..." (per cent of the
+    `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" (with "/RANKS" behind it a block stands for
+    so many), "zoned:ACCESS/SIZE:..." (per cent of the
     accesses and of the span), as fio's `random_distribution`, or "zoned-scattered:ACCESS/SIZE:...", or "open-zones:OPEN/ZONES", or
     "sprandom:PERCENT" of spare flash, as fio's `sprandom`. `bssplit`: sizes in bytes with their shares in
     per cent. `fsync`: a flush follows so many writes. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
