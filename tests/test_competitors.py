@@ -17,9 +17,10 @@ import pytest
 
 from drivebay import report, results
 from drivebay.analysis import fidelity, review
+from drivebay.analysis.comparable import how
 from drivebay.definitions import profiles, suites
 from drivebay.report import competitors, markup, thin
-from drivebay.report.digest import digest, how
+from drivebay.report.digest import digest
 from drivebay.report.markup import Bar
 from drivebay.report.runs import entries
 

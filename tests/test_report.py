@@ -25,6 +25,7 @@ import pytest
 
 from drivebay import analysis, report, results
 from drivebay.analysis import headline
+from drivebay.analysis.comparable import how
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.measure import measure
 from drivebay.cli import review as cli_review
@@ -32,7 +33,6 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
 from drivebay.report import competitors, summary
 from drivebay.report.charts import stages, time
-from drivebay.report.digest import how
 from drivebay.report.markup import el, script_json
 from drivebay.report.runs import Run, entries
 

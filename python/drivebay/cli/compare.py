@@ -29,18 +29,19 @@ def compare(
     drivebay report DIR DIR --out both.html
     """
     from drivebay import analysis, results
-    from drivebay.report.digest import how
+    from drivebay.analysis.comparable import run_differently
+    from drivebay.definitions.suites import Test
 
     if len(folders) < 2:
         raise UserError("compare needs at least two results", "drivebay compare DIR DIR")
     figures: dict[tuple[str, str, str], dict[int, float | None]] = {}
     names = []
-    ways: dict[str, set[str]] = {}
+    tests: dict[str, list[Test]] = {}
     for place, folder in enumerate(folders):
         result = results.load(folder)
         names.append(str(result.target.get("title") or result.target["name"]))
         for step in result.done:
-            ways.setdefault(step.id, set()).add(how(step.test.in_real_time()))
+            tests.setdefault(step.id, []).append(step.test)
         for one in analysis.headline(result):
             figures.setdefault((one.test_id, one.label, one.unit), {})[place] = one.value
     if len(set(names)) < len(names):
@@ -51,7 +52,7 @@ def compare(
             "label": label,
             "unit": unit,
             "values": [values.get(place) for place in range(len(folders))],
-            "run_differently": len(ways[test_id]) > 1,
+            "run_differently": run_differently(tests[test_id]),
         }
         for (test_id, label, unit), values in figures.items()
         if len(values) > 1

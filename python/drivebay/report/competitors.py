@@ -17,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.analysis import Measured
+from drivebay.analysis.comparable import how
 from drivebay.analysis.fidelity import model_fingerprint, same_model
 from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles
 from drivebay.definitions.suites import Test
 from drivebay.report import markup
-from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, how, unchanged
+from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, unchanged
 from drivebay.report.markup import Bar, Html, Published, el
 from drivebay.report.render_page import Page
 from drivebay.report.runs import Entry

@@ -7,14 +7,12 @@ it: `FORMAT` says which code can read it.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from typing import Any
 
 from drivebay.analysis import Measured, Review, explain
+from drivebay.analysis.comparable import how
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
-from drivebay.definitions.suites import Test
 from drivebay.report import figures, kinds
 from drivebay.report.charts.model import Panel
 from drivebay.report.kinds.client import power_panel
@@ -25,22 +23,6 @@ from drivebay.report.text import number
 
 Json = dict[str, Any]
 FORMAT = 1
-LATER = {
-    "bssplit": None,
-    "fsync": None,
-    "rate_iops": None,
-    "rate_of": None,
-    "rate_percent": None,
-    "rate_process": "linear",
-    "spare_percent": None,
-    "thinktime_blocks": 1,
-    "thinktime_us": None,
-    "together": False,
-    "trim_percent": 0,
-}
-"""Fields of a workload, a step or a phase that came after the first shipped results, with the
-values that have no effect: a field that is added belongs here, so that what was run before stays
-the same test."""
 STEADINESS = ("sd_iops", "mean_over_sd")
 """Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""
 
@@ -76,24 +58,6 @@ def unchanged(review: Review) -> str:
     """The name of the virtual drive, if that is what was tested, without changes; else empty."""
     target = review.result.target
     return "" if changes(target) or not review.result.simulated else str(target["name"])
-
-
-def how(test: Test) -> str:
-    """What must be the same for two runs of a test to be compared, as a fingerprint."""
-    fields = {"kind", "prepare", "phases", "metric_window_s", "metric_queue_depths"}
-    ways = json.dumps(_said(test.model_dump(mode="json", include=fields)), sort_keys=True)
-    return hashlib.sha256(ways.encode()).hexdigest()[:16]
-
-
-def _said(fields: Any) -> Any:
-    """Without what came later and is not used."""
-    if isinstance(fields, dict):
-        return {
-            name: _said(one)
-            for name, one in fields.items()
-            if name not in LATER or one != LATER[name]
-        }
-    return [_said(one) for one in fields] if isinstance(fields, list) else fields
 
 
 def _test(entry: Entry, measured: Measured) -> Json:

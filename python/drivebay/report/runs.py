@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from drivebay.analysis import Measured, Review
+from drivebay.analysis import Measured, Review, comparable
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.groups import NAMES, mix_words
 from drivebay.analysis.modified import changes
@@ -128,13 +128,9 @@ def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
 
 
 def run_differently(all_entries: Sequence[Entry], test_id: str) -> bool:
-    """True if the finished runs of a test had not the same preparation, load and window."""
-    ways = {
-        (one.test.prepare, one.test.phases, one.test.metric_window_s)
-        for entry in all_entries
-        if (one := entry.review.tests.get(test_id)) is not None
-    }
-    return len(ways) > 1
+    """True if the finished runs of a test cannot be compared."""
+    tests = (entry.review.tests.get(test_id) for entry in all_entries)
+    return comparable.run_differently(one.test for one in tests if one is not None)
 
 
 def short_title(test: Test) -> str:
