@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import loops
@@ -143,6 +144,19 @@ def test_a_qcow2_image_is_read_by_qemu_img(tmp_path: Path, image: Path) -> None:
     assert _hash(qcow2) == before
     qcow2.write_bytes(b"QFI\xfb" + bytes(600))
     assert "cannot be read" in _refused(SMALL, "--from", str(qcow2))
+
+
+def test_a_preconditioning_that_is_stopped_leaves_no_data(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    words = ["--nbd", f"unix:{tmp_path}/s", "--data", str(data), "--precondition", "steady"]
+    command = [*PROGRAM, "serve", "sm951-nvme-512", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if line.startswith("data"))
+        time.sleep(0.5)  # of some ten seconds
+        process.terminate()
+        assert "error: interrupted" in process.stderr.read()
+    assert process.returncode == 130 and os.listdir(tmp_path) == []
 
 
 def test_what_is_no_image_of_the_drive_is_refused(tmp_path: Path, image: Path) -> None:

@@ -366,6 +366,16 @@ impl ServedDrive {
             |path: &PathBuf| path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0);
         let image = options.image.as_ref().filter(|_| !options.data.as_ref().is_some_and(is_there));
         let image = image.map(|path| Image::open(path, sectors)).transpose()?;
+        // Before its data: a preconditioning that is stopped leaves no file.
+        let known = options.state.as_deref().filter(|_| device.is_some());
+        let device = match device {
+            Some(device) => device,
+            None => {
+                let mut device = Device::new(spec.clone(), seed)?;
+                options.precondition.apply(&mut device, seed, control)?;
+                device
+            }
+        };
         let store = match (&options.data, image) {
             (Some(path), image) => {
                 let cancelled = || control.cancelled();
@@ -379,15 +389,6 @@ impl ServedDrive {
         let shape = ublk::Shape::new(&spec, processors, store.syncs());
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
         let nvme_identity = nvme::Identity::new(&spec, identity.clone());
-        let known = options.state.as_deref().filter(|_| device.is_some());
-        let device = match device {
-            Some(device) => device,
-            None => {
-                let mut device = Device::new(spec, seed)?;
-                options.precondition.apply(&mut device, seed, control)?;
-                device
-            }
-        };
         let data = options.data.as_deref().or(options.image.as_deref());
         let device = adopt(device, &store, known, data)?;
         let mut engine =
