@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from drivebay.analysis.comparable import run_differently
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.suites import Prepare, Suite, Test, Workload, loader
@@ -435,3 +436,10 @@ def test_a_trim_check_reads_before_and_after_it_discards(tmp_path: Path) -> None
         with pytest.raises(UserError) as caught:
             load_text(tmp_path, wrong)
         assert "trim" in caught.value.message
+
+
+def test_shorter_rests_of_a_real_drive_are_no_difference_and_a_shortened_run_is() -> None:
+    test = suites.load("calibration").tests[0]
+    assert test != test.in_real_time()
+    assert not run_differently([test, test.in_real_time()])
+    assert run_differently([test, test.shortened()])
