@@ -103,9 +103,14 @@ def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None
 
 
 def test_ranks_of_a_scaled_drive_are_none_of_a_real_one(file: Path) -> None:
-    refused = refusal(file, a_test(("run", load(offsets="zipf:1.0/64"))))
-    assert "RANKS are for scaled drives" in refused.message
-    assert refused.hint == 'offsets = "zipf:1.0"'
+    scaled = load(offsets="zipf:1.0/64")
+    before = (Prepare(kind="load", load=scaled),)
+    test = a_test(("run", load()))
+    phase = test.phases[0].model_copy(update={"before": before})
+    for wrong in (a_test(("run", scaled)), test.model_copy(update={"phases": (phase,)})):
+        refused = refusal(file, wrong)
+        assert "RANKS are for scaled drives" in refused.message
+        assert refused.hint == 'offsets = "zipf:1.0"'
 
 
 def test_a_flush_follows_so_many_writes(file: Path) -> None:
@@ -331,7 +336,7 @@ def results_of_a_frozen_run(folder: Path, path: Path, run_s: int) -> tuple[Phase
             begun = time.monotonic()
             run("fsfreeze", "--freeze", str(folder))
             try:
-                time.sleep(run_s / 3)
+                time.sleep(run_s / 3)  # so long that late samples leave two seconds without any
                 is_running = any(map(is_blocked, fios_of(os.getpid())))
             finally:
                 run("fsfreeze", "--unfreeze", str(folder))

@@ -15,6 +15,7 @@ import loops
 import nbd_server
 import pytest
 from nbd_server import PROGRAM, Served, served
+from waiting import wait_until
 
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
@@ -146,17 +147,30 @@ def test_a_qcow2_image_is_read_by_qemu_img(tmp_path: Path, image: Path) -> None:
     assert "cannot be read" in _refused(SMALL, "--from", str(qcow2))
 
 
-def test_a_preconditioning_that_is_stopped_leaves_no_data(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_preconditioning_that_is_stopped_leaves_data_as_it_was(
+    tmp_path: Path, is_there: bool
+) -> None:
+    """Data that is there is held from before it, so that nobody else takes it meanwhile."""
     data = tmp_path / "data"
+    size = catalog.load("sm951-nvme-512").capacity_bytes
+    if is_there:
+        loops.sparse(data, size)
     words = ["--nbd", f"unix:{tmp_path}/s", "--data", str(data), "--precondition", "steady"]
     command = [*PROGRAM, "serve", "sm951-nvme-512", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         next(line for line in process.stderr if line.startswith("data"))
+        if is_there:
+            open_files = Path(f"/proc/{process.pid}/fd")
+            wait_until(lambda: any(one.resolve() == data for one in open_files.iterdir()))
         time.sleep(0.5)  # of some ten seconds
         process.terminate()
         assert "error: interrupted" in process.stderr.read()
-    assert process.returncode == 130 and os.listdir(tmp_path) == []
+    assert process.returncode == 130
+    assert [(one.name, one.stat().st_size) for one in tmp_path.iterdir()] == [
+        ("data", size)
+    ] * is_there
 
 
 def test_what_is_no_image_of_the_drive_is_refused(tmp_path: Path, image: Path) -> None:

@@ -362,11 +362,18 @@ impl ServedDrive {
         let handle = channel.handle();
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         // What is no file holds something, too: that it is no file is then told, and it stays as it is.
-        let is_there =
-            |path: &PathBuf| path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0);
-        let image = options.image.as_ref().filter(|_| !options.data.as_ref().is_some_and(is_there));
+        let is_there = |path: &&PathBuf| {
+            path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
+        };
+        let there = options.data.as_ref().filter(is_there);
+        let image = options.image.as_ref().filter(|_| there.is_none());
         let image = image.map(|path| Image::open(path, sectors)).transpose()?;
-        // Before its data: a preconditioning that is stopped leaves no file.
+        let open = |path: &PathBuf| {
+            Store::open(path, sectors, options.host_durability, handle.waker(), memory)
+        };
+        // Data that is there is checked and locked at once. New data is made last, so that a preconditioning that is
+        // stopped leaves no file.
+        let there = there.map(open).transpose()?;
         let known = options.state.as_deref().filter(|_| device.is_some());
         let device = match device {
             Some(device) => device,
@@ -376,14 +383,15 @@ impl ServedDrive {
                 device
             }
         };
-        let store = match (&options.data, image) {
-            (Some(path), image) => {
+        let store = match (there, &options.data, image) {
+            (Some(store), ..) => store,
+            (None, Some(path), image) => {
                 let cancelled = || control.cancelled();
                 image.map_or(Ok(()), |image| image.copy_to(path, sectors, cancelled))?;
-                Store::open(path, sectors, options.host_durability, handle.waker(), memory)?
+                open(path)?
             }
-            (None, Some(image)) => Store::over(image, sectors, memory)?,
-            (None, None) => Store::memory(sectors, memory),
+            (None, None, Some(image)) => Store::over(image, sectors, memory)?,
+            (None, None, None) => Store::memory(sectors, memory),
         };
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let shape = ublk::Shape::new(&spec, processors, store.syncs());

@@ -441,11 +441,15 @@ class Test(Data):
         return (*self.prepare, *(step for phase in self.phases for step in phase.before))
 
     @property
+    def loads(self) -> tuple[Workload, ...]:
+        """All loads: of the steps, and of the phases."""
+        steps = (step.load for step in self.steps if step.load is not None)
+        return (*steps, *(phase.workload for phase in self.phases))
+
+    @property
     def writes_zones(self) -> bool:
         """Whether a load of it needs zones that are trimmed, which fio does not have."""
-        steps = (*self.prepare, *(step for phase in self.phases for step in phase.before))
-        loads = [step.load for step in steps if step.load is not None]
-        return any(load.writes_zones for load in [*loads, *(one.workload for one in self.phases)])
+        return any(load.writes_zones for load in self.loads)
 
     @property
     def groups(self) -> tuple[tuple[Phase, ...], ...]:

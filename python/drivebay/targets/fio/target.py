@@ -200,8 +200,7 @@ class FioTarget:
 
     def _check_spans(self, test: Test) -> None:
         least = self._target.logical_block_bytes
-        loads = [step.load for step in test.prepare if step.load is not None]
-        for load in [*loads, *(phase.workload for phase in test.phases)]:
+        for load in test.loads:
             if load.streams == "shared":
                 raise UserError(
                     f"test {test.id}: workload.streams: 'shared' is not allowed on "
@@ -263,8 +262,6 @@ def _wait_for_orphans() -> None:
 
 
 def _writes(test: Test) -> bool:
-    loads = [step.load for step in test.steps if step.load is not None]
-    loads += [phase.workload for phase in test.phases]
     fills = any(step.kind in ("fill", "sprandom") for step in test.steps)
     fills = fills or any(phase.trim is not None for phase in test.phases)
-    return fills or any(load.read_percent < 100 for load in loads)
+    return fills or any(load.read_percent < 100 for load in test.loads)
