@@ -13,7 +13,7 @@ import browsing
 import hypothesis
 import pytest
 
-from drivebay.targets.safety import locks
+from drivebay.targets.safety import locks, marks
 
 # No limit of time for an example: on a busy machine any may be slow.
 hypothesis.settings.register_profile(
@@ -51,9 +51,11 @@ def signals_arrive() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def locks_of_our_own() -> Iterator[None]:
-    """A folder for the lock files of drivebay's turns, as long as the tests run."""
+    """A folder for the lock files of drivebay's turns and for what it remembers, as long as the
+    tests run."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, locks.DIRECTORY_VARIABLE, folder)
+        patch.setitem(os.environ, marks.STATE_VARIABLE, folder)
         yield
 
 

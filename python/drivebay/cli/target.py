@@ -179,6 +179,23 @@ def say_what_is_lost(target: Target) -> None:
         say(f"file    {known.get('path', target.name)}: {size}; its content will be overwritten")
 
 
+def typed_yes(destroys: bool, what: str, *, yes: bool) -> bool:
+    """Has the owner type YES on a terminal before data goes that is not drivebay's, unless --yes
+    was given; whether that was typed.
+
+    Raises
+    ------
+    UserError
+        If something else was.
+    """
+    if yes or not destroys or not sys.stdin.isatty():
+        return False
+    answer = typer.prompt(f"Type YES to overwrite {what}", default="", show_default=False, err=True)
+    if answer != "YES":
+        raise UserError("not started, as YES was not typed", "--yes does not ask")
+    return True
+
+
 def ask_before_long(total_s: float, *, yes: bool, shorter: str, declined: str) -> None:
     """Asks for consent to long work on a real drive, unless --yes gave it.
 
