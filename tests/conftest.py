@@ -36,6 +36,12 @@ LONGEST_FIRST = (
 )
 
 
+_remembered = tempfile.TemporaryDirectory(prefix="drivebay-state-")
+"""What drivebay remembers while these tests run, also in the programs that they start: set before
+their files are imported."""
+os.environ[marks.STATE_VARIABLE] = _remembered.name
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first; the order of all else stays."""
     place = {name: number for number, name in enumerate(LONGEST_FIRST)}
@@ -51,11 +57,9 @@ def signals_arrive() -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def locks_of_our_own() -> Iterator[None]:
-    """A folder for the lock files of drivebay's turns and for what it remembers, as long as the
-    tests run."""
+    """A folder for the lock files of drivebay's turns, as long as the tests run."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setitem(os.environ, locks.DIRECTORY_VARIABLE, folder)
-        patch.setitem(os.environ, marks.STATE_VARIABLE, folder)
         yield
 
 

@@ -219,8 +219,9 @@ OverwriteSignature = Annotated[
     bool,
     flag(
         "--overwrite-signature",
-        "With --destroy-data: even if a partition table or file system is on the device "
-        "(never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache or LUKS).",
+        "With --destroy-data: even if a partition table, a file system or other data that is not "
+        "drivebay's is on the device (never if it is mounted, or part of LVM, RAID, ZFS, btrfs, "
+        "bcache or LUKS). Tables and signatures are saved first.",
         panel=REAL,
     ),
 ]

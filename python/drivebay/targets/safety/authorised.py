@@ -13,17 +13,15 @@ import json
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem
+from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.libblkid import Signature
-
-if TYPE_CHECKING:
-    from drivebay.targets.safety.target_device import OverwritePermission, TargetDevice
 
 NAME = "authorised.jsonl"
 SAVED = "saved"
@@ -52,15 +50,15 @@ class Record:
 
     def keep(
         self,
-        target: TargetDevice,
-        permission: OverwritePermission,
         session: str,
+        facts: Mapping[str, Any],
         *,
+        device: Device | None,
         fd: int,
         signatures: Sequence[Signature],
     ) -> None:
-        """Notes that the target is taken, by which word, and saves what would put its tables and
-        signatures back; `fd` is the target, open.
+        """Notes that a target is taken, with these facts, and saves what would put the tables and
+        signatures of a device back; `fd` is the target, open.
 
         Raises
         ------
@@ -69,19 +67,18 @@ class Record:
         """
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            saved = _save(self._folder / SAVED, target, fd, signatures) if signatures else None
+            saved = None
+            if device is not None and signatures:
+                saved = str(_save(self._folder / SAVED, device, fd, signatures))
             line = {
                 "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                **_facts(target),
-                "destroy_data": permission.destroy_data,
-                "overwrite_signature": permission.overwrite_signature,
-                "typed_yes": permission.typed_yes,
+                **facts,
                 "signatures": [f"{one.kind} at byte {one.place}" for one in signatures],
-                "saved": None if saved is None else str(saved.relative_to(self._folder)),
+                "saved": saved and os.path.relpath(saved, self._folder),
                 "session": session,
             }
-            fd = os.open(self._folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with open(fd, "ab") as file:
+            note = os.open(self._folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with open(note, "ab") as file:
                 file.write((json.dumps(line) + "\n").encode())
                 file.flush()
                 os.fsync(file.fileno())
@@ -90,14 +87,6 @@ class Record:
                 f"{self._folder / NAME}: what was authorised cannot be kept: {problem.strerror}",
                 f"nothing was written; make {self._folder} writable, or choose another folder",
             ) from None
-
-
-def _facts(target: TargetDevice) -> dict[str, Any]:
-    device = target.device
-    own = {"inode": target.inode[1]} if device is None else {"serial": device.serial}
-    more = {} if device is None else {"model": device.model, "wwid": device.wwid}
-    known = {"kind": target.kind, "path": target.path, "size_bytes": target.size_bytes}
-    return {**known, **own, **more}
 
 
 def _session(line: bytes) -> str | None:
@@ -109,15 +98,13 @@ def _session(line: bytes) -> str | None:
     return session if isinstance(session, str) else None
 
 
-def _save(base: Path, target: TargetDevice, fd: int, signatures: Sequence[Signature]) -> Path:
+def _save(base: Path, device: Device, fd: int, signatures: Sequence[Signature]) -> Path:
     """A new folder with both ends of the device, the bytes of each signature, and the commands that
     write them back."""
-    device = target.device
-    assert device is not None, "signatures of a device"
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", device.serial).strip("-.")[-60:] or device.name
     folder = _new_folder(base, slug)
-    last = max(0, target.size_bytes - END_BYTES)
-    parts = {"first.bin": (0, END_BYTES), "last.bin": (last, target.size_bytes - last)} | {
+    last = max(0, device.capacity_bytes - END_BYTES)
+    parts = {"first.bin": (0, END_BYTES), "last.bin": (last, device.capacity_bytes - last)} | {
         f"{one.place:#x}-{re.sub('[^A-Za-z0-9_]', '', one.kind)}.bin": (one.place, one.size)
         for one in signatures
         if one.size
@@ -130,15 +117,15 @@ def _save(base: Path, target: TargetDevice, fd: int, signatures: Sequence[Signat
             os.fsync(file.fileno())
         source = shlex.quote(str((folder / name).absolute()))
         commands.append(
-            f"dd if={source} of={shlex.quote(target.path)} "
+            f"dd if={source} of={shlex.quote(device.path)} "
             f"bs=64K oflag=seek_bytes seek={at} conv=notrunc,fsync"
         )
     named = f"serial number {device.serial}, model {device.model or 'unknown'}"
     text = [
-        f"# What {target.path} bore ({named}, {target.size_bytes} bytes).",
+        f"# What {device.path} bore ({named}, {device.capacity_bytes} bytes).",
         "# Names of devices change: make sure that it is that drive. Then, as root:",
         *commands,
-        f"partprobe {shlex.quote(target.path)}",
+        f"partprobe {shlex.quote(device.path)}",
     ]
     (folder / "restore.txt").write_text("\n".join(text) + "\n")
     return folder

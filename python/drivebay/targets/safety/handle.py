@@ -210,7 +210,12 @@ class ExclusiveHandle:
             return
         record = permission.record or Record(marks.state_folder(), resumes=False)
         found = blockdev.signatures_on(device) if device is not None else ()
-        record.keep(self.target, permission, self._session, fd=self._fd, signatures=found)
+        facts = self.target.named() | {
+            "destroy_data": permission.destroy_data,
+            "overwrite_signature": permission.overwrite_signature,
+            "typed_yes": permission.typed_yes,
+        }
+        record.keep(self._session, facts, device=device, fd=self._fd, signatures=found)
 
     def _changed(self, how: str = "") -> UserError:
         """Somebody else has changed it: its data is not to be taken for ours."""

@@ -70,6 +70,13 @@ class TargetDevice:
         """The smallest block that can be read or written directly."""
         return int(storage.block_facts(self.storage_number).get("logical_block_bytes") or 512)
 
+    def named(self) -> dict[str, Any]:
+        """What says which file or drive it is; JSON values."""
+        known = {"kind": self.kind, "path": self.path, "size_bytes": self.size_bytes}
+        if self.device is None:
+            return known | {"inode": self.inode[1]}
+        return known | {what: getattr(self.device, what) for what in ("serial", "model", "wwid")}
+
     def identity(self) -> dict[str, Any]:
         """What is known of it and of the storage below; JSON values, nothing that renames itself
         at the next boot except `path`."""
@@ -349,10 +356,12 @@ def _to_read(target: TargetDevice) -> Iterator[int]:
 
 
 def refuse_leased(target: TargetDevice) -> None:
-    """Before anything is opened: that would break another program's lease."""
-    reasons = protections.leased(Examined(target.path, os.stat(target.path)))
-    if target.device is None and (reason := next(iter(reasons), "")):
-        raise _used(target, [reason])
+    """Before a file is opened: that would break another program's lease."""
+    if target.device is not None:
+        return
+    with contextlib.suppress(OSError):  # what cannot be looked at is told by other checks
+        if reasons := tuple(protections.leased(Examined(target.path, os.stat(target.path)))):
+            raise _used(target, reasons)
 
 
 def refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
