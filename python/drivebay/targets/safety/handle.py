@@ -1,11 +1,11 @@
 """Holding on to the file or block device under test: nobody else may use it, and it stays itself.
 
 Sources: open(2) for O_EXCL and O_NONBLOCK, flock(2), stat(2).
-A file or device is claimed before the first write, by whichever command writes: the mark that says
-"being written" is made first, and what is there is looked at after it. If anything has changed the
-file from before that look to after it, it is looked at again. So there is no moment between "is it
-blank?" and the first note; and if we are killed in between, the mark holds for nobody, as its
-session is kept with the result only once all was found right.
+A file or device is claimed before the first write, by whichever command writes. Of a file that is
+not ours the mark that says "being written" is made first, and what is there is looked at after it;
+if anything has changed the file from before that look to after it, it is looked at again. So there
+is no moment between "is it blank?" and the first note; and if we are killed in between, the mark
+holds for nobody, as its session is kept with the result only once all was found right.
 
 Leaves out: what another program writes once our own writes have begun, if it opened the file after
 that; to a device, also between the look at it and our first write.
@@ -169,36 +169,36 @@ class ExclusiveHandle:
             return False
 
     def _claim(self) -> None:
-        """The file's data may be overwritten, and has not changed since that was found out."""
+        """The file's data may be overwritten, and has not changed since that was found out. The
+        mark of a file that is ours stays until then: if we are killed, it is ours still."""
         target, path = self.target, self.target.path
-        status = os.fstat(self._fd)
-        own = marks.is_own(self._fd, path, self._permission.sessions, status=status)
+        seen = os.fstat(self._fd)
+        ours = marks.is_own(self._fd, path, self._permission.sessions, status=seen)
         named = is_named(target, self._permission)
         try:
             for _ in range(LOOKS_MAX):
-                marks.note(self._fd, path, "open", self._session)
+                if not ours:
+                    marks.note(self._fd, path, "open", self._session)
                 marks.wait_a_tick(self._fd)
                 before = os.fstat(self._fd)
-                # What is ours by its mark has not been written since the mark was read.
-                own = own and (before.st_mtime_ns, before.st_size) == (
-                    status.st_mtime_ns,
-                    status.st_size,
-                )
-                refuse_foreign_data(target, self._permission, self._fd, own=own)
+                ours = ours and _stamp(before) == _stamp(seen)
+                refuse_foreign_data(target, self._permission, self._fd, own=ours)
                 self._refuse_users()
                 if not self._path_leads_here():
                     raise self._changed()
                 if named or _stamp(os.fstat(self._fd)) == _stamp(before):
                     self._authorise()
                     self._mark = marks.KeptMark(self._fd, path, self._session)
+                    if not named and self._mark.begun_ns != before.st_mtime_ns:
+                        raise self._changed()
                     return
-                own = False  # by somebody else, just now
+                ours = False  # by somebody else, just now
             raise UserError(
                 f"{target.given} may not be tested: it is being changed by another program",
                 "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
             )
         except BaseException:
-            if self._mark is None:
+            if self._mark is None and not ours:
                 marks.remove(self._fd, path)
             raise
 

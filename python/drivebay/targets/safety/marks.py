@@ -206,7 +206,8 @@ def _beside(path: str) -> str:
 class KeptMark:
     """The mark of a file that is written in steps. While a step writes, it is kept up to date, so
     that after a kill the file's owner is not taken for us; between steps it says how the last one
-    left the file, and who changes the file then is not us. Phases that only read see no write."""
+    left the file, and who changes the file then is not us. Phases that only read see no write.
+    `begun_ns` is the file's time of modification when the last step began."""
 
     def __init__(self, fd: int, path: str, session: str) -> None:
         self._fd, self._path, self.session = fd, path, session
@@ -221,7 +222,7 @@ class KeptMark:
         with self._mutex:
             self.writing = True
             # Before the note: what changes after it is noted, however late the thread looks.
-            self._noted = os.fstat(self._fd).st_mtime_ns
+            self.begun_ns = self._noted = os.fstat(self._fd).st_mtime_ns
             note(self._fd, self._path, "open", self.session)
 
     def end(self) -> None:
