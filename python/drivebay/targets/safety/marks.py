@@ -275,15 +275,14 @@ def wait_a_tick(fd: int) -> None:
 
 
 def state_folder() -> Path:
-    """Where drivebay keeps what it must remember between commands; it may not be there yet.
-    Raises OSError for a user without a home."""
+    """Where drivebay keeps what it must remember between commands; it may not be there yet."""
     if chosen := os.environ.get(STATE_VARIABLE):
         return Path(chosen)
     base = os.environ.get("XDG_STATE_HOME", "")
     try:
         return (Path(base) if base.startswith("/") else Path.home() / ".local/state") / "drivebay"
-    except RuntimeError:
-        raise FileNotFoundError(2, "this user has no home") from None
+    except RuntimeError:  # a user without a home
+        return Path("/var/lib/drivebay")
 
 
 def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
