@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # What the scripts share: messages, steps, and packages of the system. Sourced, never run.
 
 # Some containers set this; each of the program's hundreds of starts in the tests would then compile all that it imports.
@@ -46,8 +47,9 @@ apt_install() {
         fail "$why is missing" "install what your system calls: $*"
     }
     say "System packages for $why: $*"
-    { [ -n "${APT_UPDATED:-}" ] || apt update; } && apt install -y --no-install-recommends "$@" ||
+    if [ -z "${APT_UPDATED:-}" ] && ! apt update || ! apt install -y --no-install-recommends "$@"; then
         fail "$why: apt-get could not install $*" "apt-get update && apt-get install $*"
+    fi
     export APT_UPDATED=1
 }
 

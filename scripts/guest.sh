@@ -23,7 +23,9 @@ without() {
 }
 
 [ -z "${DRIVEBAY_GUEST_KERNEL:-}" ] || exit 0 # somebody has chosen
-command -v apt-get >/dev/null && command -v dpkg >/dev/null || without "this is not Debian (no apt-get)"
+if ! command -v apt-get >/dev/null || ! command -v dpkg >/dev/null; then
+    without "this is not Debian (no apt-get)"
+fi
 [ "$(dpkg --print-architecture)" = amd64 ] || without "the guest is an amd64 machine"
 
 missing=()
