@@ -784,6 +784,8 @@ def test_a_file_under_a_lease_is_refused_at_once(
             ExclusiveHandle(found, permission=OverwritePermission())
         assert time.monotonic() - begun < 30
         if seen:
+            serve = ["serve", "sm951-ahci-128", "--nbd", f"unix:{tmp_path}/s", "--data", str(file)]
+            assert entry.run(serve) == 2
             assert f"is under a lease of python (pid {other.pid})" in caught.value.message
 
 

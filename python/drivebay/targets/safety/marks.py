@@ -5,6 +5,8 @@ A target is drivebay's own if it is as drivebay left it. Its mark says how that 
 
     file    the extended attribute `user.drivebay`, or `.NAME.drivebay` beside it where there are
             none: its inode number, times of modification and change, a digest of some blocks
+    served  the attribute `user.drivebay.served`, of a file of `drivebay serve --data`: its inode
+            number alone, as hosts write to it
     device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: the digest alone
 
 Whoever writes to a file moves its time of change (ctime), which nobody can set; so a file whose
@@ -31,7 +33,7 @@ from typing import Any, Literal
 
 from drivebay.common import documents
 
-ATTRIBUTE = "user.drivebay"
+ATTRIBUTE, SERVED = "user.drivebay", "user.drivebay.served"
 STATE_VARIABLE = "DRIVEBAY_STATE_DIR"
 DIGEST_BLOCKS, BLOCK_BYTES = 32, 4096
 EVERY_S = 1.0
@@ -201,6 +203,19 @@ def forget(path: str) -> None:
 def _beside(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.drivebay")
+
+
+def is_served(path: str) -> bool:
+    """Whether the file's data is that of a served drive, whoever has written it."""
+    with contextlib.suppress(OSError):
+        return os.getxattr(path, SERVED) == str(os.stat(path).st_ino).encode()
+    return False
+
+
+def note_served(path: str) -> None:
+    """Mark a file of data that is served; without attributes the next server asks again."""
+    with contextlib.suppress(OSError):
+        os.setxattr(path, SERVED, str(os.stat(path).st_ino).encode())
 
 
 class KeptMark:
