@@ -49,10 +49,15 @@ class Cluster:
     restart_lost: Callable[[], object] = lambda: None
 
     def threads(self) -> dict[str, int]:
-        """How many runs each worker can do at once, by its address; here, what workers are lost
-        are started again."""
+        """How many runs of virtual drives each worker can do at once, by its address: where workers
+        announce memory, those that have some. Here, what workers are lost are started again."""
         self.restart_lost()
-        return dict(self.client.nthreads())
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {
+            address: worker["nthreads"]
+            for address, worker in workers.items()
+            if not self.has_memory_resource or (worker.get("resources") or {}).get(MEMORY, 0.0) > 0
+        }
 
 
 def memory_budget(workers: int) -> int:

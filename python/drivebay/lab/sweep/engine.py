@@ -135,7 +135,8 @@ def run(
     with signals.heard(stop.set), clusters.opened(peer, workers) as cluster:
         if plan.spec.fleet is not None:
             fleet.check_announced(plan.spec.fleet, clusters.resources(cluster.client))
-        sink.begin(plan.runs, len(there), sum(cluster.threads().values()))
+        at_once = plan.runs if plan.spec.fleet is not None else sum(cluster.threads().values())
+        sink.begin(plan.runs, len(there), at_once)
         state = _State()
         dispatcher = _Dispatcher(plan, store, sink, cluster, retries, state)
         while left and not stop.is_set():
