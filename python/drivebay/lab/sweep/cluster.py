@@ -49,15 +49,16 @@ class Cluster:
     restart_lost: Callable[[], object] = lambda: None
 
     def threads(self) -> dict[str, int]:
-        """How many runs of virtual drives each worker can do at once, by its address: where workers
-        announce memory, those that have some. Here, what workers are lost are started again."""
+        """How many runs of virtual drives each worker can do at once, by its address: none if it
+        announces no memory where others do. Here, what workers are lost are started again."""
         self.restart_lost()
+
+        def runs(worker: dict[str, Any]) -> int:
+            has_memory = (worker.get("resources") or {}).get(MEMORY, 0.0) > 0
+            return worker["nthreads"] if has_memory or not self.has_memory_resource else 0
+
         workers = self.client.scheduler_info(n_workers=-1)["workers"]
-        return {
-            address: worker["nthreads"]
-            for address, worker in workers.items()
-            if not self.has_memory_resource or (worker.get("resources") or {}).get(MEMORY, 0.0) > 0
-        }
+        return {address: runs(worker) for address, worker in workers.items()}
 
 
 def memory_budget(workers: int) -> int:

@@ -314,7 +314,9 @@ class _Dispatcher:
 
     def _idle(self) -> str:
         """A worker with a thread to spare; "" where that is not ours to choose."""
-        if self._plan.spec.fleet is not None:
+        # If the one that was chosen is gone, Dask takes any, even one without the memory resource,
+        # which it then drops (KeyError in acquire_resources): where such are, it chooses alone.
+        if self._plan.spec.fleet is not None or 0 in self._threads.values():
             return ""
         at_work = Counter(attempt.worker for attempt in self._state.running.values())
         free = (name for name, threads in self._threads.items() if at_work[name] < threads)

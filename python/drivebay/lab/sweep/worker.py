@@ -69,9 +69,7 @@ async def _serve(
 
     wanted = [nanny(nthreads=1, resources={MEMORY: float(share)}) for _ in range(jobs)]
     if drives:
-        # No memory, but announced: a run whose own worker is gone may be sent to any other, and the
-        # scheduler drops one that does not know a resource of the run.
-        has = {MEMORY: 0.0, **{resource(one): 1.0 for one in drives}}
+        has = {resource(one): 1.0 for one in drives}
         env = {ANNOUNCED: json.dumps(list(drives))}
         wanted.append(nanny(nthreads=len(drives), resources=has, env=env))
     with sigint_ignored():
