@@ -83,7 +83,8 @@ def serve(
         list[str] | None,
         option(
             "ADDRESS",
-            "Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1.",
+            "Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1. No client is "
+            "asked for a password.",
             panel=ADDRESSES,
         ),
     ] = None,
@@ -127,7 +128,11 @@ def serve(
     ] = None,
     tls_cert: Annotated[
         Path | None,
-        option("PEM", "Require TLS, with this certificate chain.", panel=ADDRESSES),
+        option(
+            "PEM",
+            "Require TLS of NBD clients, with this certificate chain; they need none of their own.",
+            panel=ADDRESSES,
+        ),
     ] = None,
     tls_key: Annotated[
         Path | None,
@@ -396,6 +401,7 @@ def serve(
             say(f"control {shared['control']}")
         if endpoint is not None:
             say(f"metrics {endpoint.url}")
+        _warn_of_strangers(server.addresses, () if endpoint is None else (endpoint.address,))
         say("Ctrl-C ends; kill -USR1 shows the figures so far")
         if endpoint is not None:
             inside.enter_context(endpoint.answering(figures))
@@ -409,6 +415,22 @@ def serve(
     if require_pace is not None:
         for report in reports:
             _require(report.lateness.kept_up_percent, require_pace)
+
+
+def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
+    """A line on what other machines can do, if they reach any of the addresses."""
+    from drivebay.serving import beyond_loopback
+
+    found = []
+    if open_drives := beyond_loopback(drives):
+        found.append(
+            f"whoever reaches {', '.join(open_drives)} reads and writes the drives: no password "
+            "and no certificate is asked for"
+        )
+    if open_metrics := beyond_loopback(metrics):
+        found.append(f"whoever reaches {open_metrics[0]} reads the figures")
+    if found:
+        say(f"warning: {'; '.join(found)}; 127.0.0.1 in its place is for this machine alone")
 
 
 def _interrupt() -> NoReturn:

@@ -30,7 +30,7 @@ from drivebay.analysis import review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.lab.sweep import plan as plans
 from drivebay.lab.sweep import work
-from drivebay.lab.sweep.cluster import distributed
+from drivebay.lab.sweep.network import distributed
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.spec import Fleet, FleetDrive
 from drivebay.lab.sweep.store import Store
