@@ -313,7 +313,7 @@ def test_data_without_a_signature_on_a_device(tmp_path: Path, at: int) -> None:
     spoilt(backing, at)
     with loop(backing) as device:
         words = refused(device, name=str(backing))
-        assert f"holds data without a signature, from byte {at} on" in words
+        assert "holds data without a signature, at byte " in words
         target_device.check(
             target_device.find(device),
             permission=OverwritePermission(str(backing), overwrite_signature=True),
@@ -332,6 +332,16 @@ def test_data_on_a_large_device_is_looked_for_at_both_ends_and_all_over_it(tmp_p
             opened.write(b"x" * length)
         assert "holds data" in contents.data_on_device(str(backing), size)
     assert contents.data_on_device(str(sparse(tmp_path / "disk.img", size)), size) == ""
+
+
+@needs_root
+def test_what_cannot_be_searched_for_data_in_time_counts_as_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "LOOK_S", 0.0)
+    file = sparse(tmp_path / "disk.img", GIB)
+    assert contents.data_on_device(str(file), GIB) == "cannot be searched for data within 0 s"
+    assert "Is a directory" in contents.data_on_device(str(tmp_path), GIB)
 
 
 @needs_root
