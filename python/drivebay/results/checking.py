@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,7 +61,8 @@ SUM_MAX = 2.0**61
 """Of a column of whole numbers: what is computed from it stays below 2^63."""
 LATE_S = 2.0
 """A phase may have seconds that begin so much after its end: I/Os in flight end later."""
-TEXT_MAX = 200
+TEXT_MAX = 1000
+"""Characters. guess: far above the longest of a sweep, the words of a build."""
 NULLABLE = {
     *("latency_ns_mean", "latency_ns_max", *SENSORS),
     *("kind", "trigger", "end_s", "state"),
@@ -238,10 +239,11 @@ def table(folder: Path, entry: StepEntry, kind: str, document: Mapping[str, Any]
     try:
         found = _decoded(content, labelled(SCHEMAS[kind]))
         _check_columns(found)
+        _check_counts(found)
         _check_rows(kind, found, lengths)
     except (pa.ArrowException, OSError, ValueError) as problem:
         text = " ".join(str(problem).split())
-        raise Damage(entry.id, name, text[:TEXT_MAX]) from None
+        raise Damage(entry.id, name, text[:200]) from None
     return found.cast(labelled(SCHEMAS[kind]))
 
 
@@ -273,37 +275,64 @@ def _content(folder: Path, entry: StepEntry, name: str, *, kept: bool = True) ->
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _decoded(content: bytes, schema: pa.Schema) -> pa.Table:
-    """A table whose texts are dictionaries, so that a long one takes its memory once."""
+def runs(content: bytes, *, arrow: bool) -> pa.Table:
+    """Runs of a sweep, from a Parquet file or, with `arrow`, from Arrow IPC.
+
+    Raises
+    ------
+    ValueError, pyarrow.ArrowException
+        If they are not as a sweep writes them.
+    """
+    if arrow:
+        found = pa.ipc.open_file(pa.BufferReader(content)).read_all()
+        found.validate(full=True)
+    else:
+        found = _decoded(content)
+    if "run" not in found.column_names or found.schema.field("run").type != pa.int64():
+        raise ValueError("run: whole numbers of runs are missing")
+    if odd := [one for one in found.schema if not _is_plain(one.type)]:
+        raise ValueError(f"{odd[0].name}: a sweep has no column of {odd[0].type}")
+    _check_columns(found, nullable={*found.column_names} - {"run"})
+    return found
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_string, pa.types.is_boolean)
+    return any(test(kind) for test in (*tests, pa.types.is_null))
+
+
+def _decoded(content: bytes, schema: pa.Schema | None = None) -> pa.Table:
+    """A table, of this schema, whose texts are dictionaries: a long one takes its memory once."""
     source = pa.BufferReader(content)
     about = pq.read_metadata(source)
     there = about.schema.to_arrow_schema()
-    if not there.equals(schema):
+    if schema is not None and not there.equals(schema):
         differ = {*map(str, there)} ^ {*map(str, schema)}
         raise ValueError(f"its columns are not a result's: {min(differ, default='their order')}")
     groups = [about.row_group(number) for number in range(about.num_row_groups)]
-    columns = [
-        group.column(place) for group in groups for place in range(group.num_columns)
-    ]  # of lists, each value counts
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
     size = sum(one.num_values * _width(one) for one in columns) + about.num_rows
     if not 0 <= size <= DECODED_BYTES_MAX:
         raise ValueError(f"{about.num_rows:,} rows are more than a review writes")
-    texts = [field.name for field in schema if field.type == pa.string()]
+    texts = [field.name for field in there if field.type == pa.string()]
     with pq.ParquetFile(source, metadata=about, read_dictionary=texts) as file:
         found = file.read(use_threads=False)
     found.validate(full=True)
     for name in texts:
-        longest = pc.max(pc.utf8_length(_dictionary(found, name))).as_py() or 0
+        longest = int(pc.max(pc.utf8_length(_dictionary(found, name))).as_py() or 0)
         if longest > TEXT_MAX or longest * found.num_rows > DECODED_BYTES_MAX:
             raise ValueError(f"{name}: a text has {longest:,} characters")
-    return found
+    return found if schema is not None else found.cast(there)
 
 
 def _width(column: pq.ColumnChunkMetaData) -> int:
     """Bytes that a value takes when decoded, at most; a text counts with what all of them take."""
-    if column.physical_type == "BYTE_ARRAY":
-        return 8 + int(column.total_uncompressed_size) // max(1, column.num_values)
-    return 4 if column.physical_type in ("BOOLEAN", "INT32", "FLOAT") else 8
+    kind: str = column.physical_type
+    if kind == "BYTE_ARRAY":
+        texts: int = column.total_uncompressed_size
+        count: int = column.num_values
+        return 8 + texts // max(1, count)
+    return 4 if kind in ("BOOLEAN", "INT32", "FLOAT") else 8
 
 
 def _dictionary(found: pa.Table, name: str) -> pa.Array:
@@ -312,28 +341,34 @@ def _dictionary(found: pa.Table, name: str) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], pa.string())
 
 
-def _check_columns(found: pa.Table) -> None:
+def _check_columns(found: pa.Table, *, nullable: Collection[str] = NULLABLE) -> None:
     for field in found.schema:
         column = found.column(field.name)
-        if column.null_count and field.name not in NULLABLE:
+        if column.null_count and field.name not in nullable:
             raise ValueError(f"{field.name}: a value is missing")
         if pa.types.is_list(field.type):
             column = pc.list_flatten(column)
             if column.null_count:
                 raise ValueError(f"{field.name}: a value is missing")
-        if pa.types.is_integer(field.type) and len(column):
-            lowest, total = pc.min(column).as_py() or 0, pc.sum(column.cast(pa.float64())).as_py()
-            if lowest < 0 or (total or 0) > SUM_MAX:
-                what = f"{lowest} is below 0" if lowest < 0 else "its sum is beyond 2^61"
-                raise ValueError(f"{field.name}: {what}")
-        elif pa.types.is_floating(column.type):
-            values = column.drop_null().to_numpy()
+        if pa.types.is_floating(column.type):
+            values = column.drop_null().to_numpy().astype(float, copy=False)
             sizes = np.abs(values)
             usual = (sizes >= 1 / NUMBER_MAX) & (sizes <= NUMBER_MAX) | (sizes == 0)
             if field.name == "latency_ns_mean":
                 usual &= values >= 0
             if not usual.all():
                 raise ValueError(f"{field.name}: {values[~usual][0]} is not what a result has")
+
+
+def _check_counts(found: pa.Table) -> None:
+    for field in found.schema:
+        if pa.types.is_integer(field.type):
+            column = found.column(field.name)
+            lowest = pc.min(column).as_py() or 0
+            total = pc.sum(column.cast(pa.float64(), safe=False)).as_py() or 0
+            if lowest < 0 or total > SUM_MAX:
+                what = f"{lowest} is below 0" if lowest < 0 else "its sum is beyond 2^61"
+                raise ValueError(f"{field.name}: {what}")
 
 
 def _check_rows(kind: str, found: pa.Table, lengths: Mapping[str, float]) -> None:
