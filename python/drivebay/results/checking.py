@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from drivebay.common import documents
 from drivebay.definitions.suites import Test, Workload
@@ -115,9 +116,18 @@ class _Telemetry(Open):
 
 
 class _Smart(Open):
-    before: Numbers | None = None
-    after: Numbers | None = None
-    grew: Numbers | None = None
+    before: Numbers = Field({})
+    after: Numbers = Field({})
+    grew: Numbers = Field({})
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> _Smart:
+        if self.model_fields_set & {*SMART} not in (set(), {*SMART}):
+            raise ValueError(f"{', '.join(SMART)} need each other")
+        return self
+
+
+SMART = ("before", "after", "grew")
 
 
 class _Link(Open):
@@ -161,6 +171,13 @@ class Conditions(Open):
     sleep: _Sleep | None = None
 
 
+REPLAYED = {
+    *("wall_s", "latency_ns_sum", "over_10_ms", "over_100_ms"),
+    *("outstanding_mean", "outstanding_max"),
+}
+"""Metrics of each replay of a trace, beside busy_s."""
+
+
 class StoredPhase(Data):
     """A phase's load, totals and metrics."""
 
@@ -172,6 +189,13 @@ class StoredPhase(Data):
     read_bytes: Count
     write_bytes: Count
     metrics: Numbers
+
+    @model_validator(mode="after")
+    def _replay_is_whole(self) -> StoredPhase:
+        missing = sorted(REPLAYED - {*self.metrics})
+        if "busy_s" in self.metrics and missing:
+            raise ValueError(f"metrics.{missing[0]} is missing")
+        return self
 
 
 class StepFile(Data):
@@ -288,6 +312,8 @@ def runs(content: bytes, *, arrow: bool) -> pa.Table:
         found.validate(full=True)
     else:
         found = _decoded(content)
+    if twice := [name for name, count in Counter(found.column_names).items() if count > 1]:
+        raise ValueError(f"{twice[0]}: two columns have that name")
     if "run" not in found.column_names or found.schema.field("run").type != pa.int64():
         raise ValueError("run: whole numbers of runs are missing")
     if odd := [one for one in found.schema if not _is_plain(one.type)]:
