@@ -9,11 +9,9 @@ import contextlib
 import errno
 import os
 import sys
-import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
-from drivebay.cli.output import visible
 from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
     EXIT_DONE,
@@ -33,8 +31,11 @@ COMPLETING = "_DRIVEBAY_COMPLETE"
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs `drivebay` with these arguments (default: the process's) and exits with its code."""
     code = run(list(sys.argv[1:] if arguments is None else arguments))
-    if code == EXIT_INTERRUPTED and any(one.daemon for one in threading.enumerate()):
-        os._exit(code)  # what does not hear that it is to stop ends with the process
+    if code == EXIT_INTERRUPTED:
+        import threading  # here, as most runs need it not
+
+        if any(one.daemon for one in threading.enumerate()):
+            os._exit(code)  # what does not hear that it is to stop ends with the process
     sys.exit(code)
 
 
@@ -128,5 +129,7 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
 
 def _one_line(text: str) -> str:
     """One line that can be read: a name of 5,000 letters is not shown in full."""
+    from drivebay.cli.output import visible  # here, as --version does without
+
     line, half = visible(" ".join(text.split())), LINE_MAX // 2
     return line if len(line) <= LINE_MAX else f"{line[:half]} ... {line[-half:]}"

@@ -88,7 +88,8 @@ def write(
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     for folder in folders:
-        if not results.load(folder).done:
+        made = results.read_manifest(folder)  # its files are checked when it is shown
+        if not any(step.state == "done" for step in made.steps):
             raise UserError(
                 f"{folder} has no finished test, so there is nothing to report",
                 f"go on with: drivebay review --resume {shlex.quote(str(folder))}",

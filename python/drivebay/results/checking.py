@@ -209,8 +209,8 @@ class StepFile(Data):
 # --- files ----------------------------------------------------------------------------------------
 
 
-def step(folder: Path, entry: StepEntry, test: Test) -> dict[str, Any]:
-    """step.json of a finished test, every file of which is right.
+def step(folder: Path, entry: StepEntry, test: Test) -> tuple[dict[str, Any], dict[str, pa.Table]]:
+    """step.json of a finished test, every file of which is right, and the tables of its phases.
 
     Raises
     ------
@@ -223,13 +223,16 @@ def step(folder: Path, entry: StepEntry, test: Test) -> dict[str, Any]:
         if f"{STEPS}/{entry.id}/{name}" not in entry.files:
             raise Damage(entry.id, f"{STEPS}/{entry.id}/{name}", "is not in the manifest")
     document = _document(folder, entry, test)
+    tables = {}
     for name in entry.files:
         kind = name.removeprefix(f"{STEPS}/{entry.id}/").removesuffix(".parquet")
         if kind in SCHEMAS:
-            table(folder, entry, kind, document)
+            found = table(folder, entry, kind, document)
+            if kind not in INSIDE:
+                tables[kind] = found
         elif kind != DOCUMENT:
             _content(folder, entry, name, kept=False)
-    return document
+    return document, tables
 
 
 def _document(folder: Path, entry: StepEntry, test: Test) -> dict[str, Any]:
@@ -413,7 +416,9 @@ def _check_rows(kind: str, found: pa.Table, lengths: Mapping[str, float]) -> Non
         if unknown := sorted({*_dictionary(found, "direction").to_pylist()} - DIRECTIONS):
             raise ValueError(f"direction: {unknown[0]!r} is neither read nor write")
         low, high = (found.column(name).to_numpy() for name in ("low_ns", "high_ns"))
-        bins = np.unique(np.stack([place, low, high]), axis=1)
-        same = bins[0, 1:] == bins[0, :-1]
-        if (low >= high).any() or (same & (bins[1, 1:] < bins[2, :-1])).any():
+        order = np.lexsort((high, low, place))
+        place, low, high = place[order], low[order], high[order]
+        follows = (place[1:] != place[:-1]) | (low[1:] >= high[:-1])
+        same = (low[1:] == low[:-1]) & (high[1:] == high[:-1])
+        if (low >= high).any() or not (follows | same).all():
             raise ValueError("low_ns, high_ns: bins overlap")

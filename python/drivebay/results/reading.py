@@ -21,8 +21,9 @@ from drivebay.results import checking
 from drivebay.results.manifest import STEPS, StepEntry, Tool, read_manifest
 from drivebay.results.records import PhaseResult
 
-SELDOM = ("stages", "telemetry")
-"""Tables of phases that some targets do not give."""
+KEPT_BYTES_MAX = 2**25
+"""Tables that were checked are kept for who asks for the phases next, up to so many bytes of a
+result; what is beyond is read again."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Step:
     folder: Path
     _entry: StepEntry = field(repr=False)
     _document: Mapping[str, Any] = field(repr=False)
+    _tables: dict[str, pa.Table] = field(repr=False)
 
     @property
     def id(self) -> str:
@@ -56,7 +58,10 @@ class Step:
         """Its phases as the target gave them, without the target's own files; the first one has the
         test's conditions."""
         document = self._finished()
-        tables = {name: self._table(name) for name in ("series", "histogram", *SELDOM)}
+        tables = {
+            name: self._table(name) for name in ("series", "histogram", "stages", "telemetry")
+        }
+        self._tables.clear()
         found: list[PhaseResult] = []
         for phase in document["phases"]:
             own: dict[str, Any] = {
@@ -102,8 +107,10 @@ class Step:
         document = self._finished()
         if not self.has(name):
             return None
+        table = self._tables.get(name)
         try:
-            table = checking.table(self.folder.parent.parent, self._entry, name, document)
+            if table is None:
+                table = checking.table(self.folder.parent.parent, self._entry, name, document)
         except checking.Damage as damage:
             raise _damaged(self.folder.parent.parent, damage) from None
         return table if phase is None else _rows(table, phase)
@@ -173,15 +180,28 @@ def load(folder: Path | str) -> Result:
     folder = Path(folder)
     content = read_manifest(folder)
     steps = []
+    kept = 0
     for test, entry in zip(content.suite.tests, content.steps, strict=True):
-        document: Mapping[str, Any] = {}
+        document: dict[str, Any] = {}
+        tables: dict[str, pa.Table] = {}
         try:
             if entry.state == "done":
-                document = checking.step(folder, entry, test)
+                document, tables = checking.step(folder, entry, test)
         except checking.Damage as damage:
             raise _damaged(folder, damage) from None
-        place = folder / STEPS / entry.id
-        steps.append(Step(test, entry.state, entry.error, entry.seed, place, entry, document))
+        kept += sum(table.nbytes for table in tables.values())
+        steps.append(
+            Step(
+                test=test,
+                state=entry.state,
+                error=entry.error,
+                seed=entry.seed,
+                folder=folder / STEPS / entry.id,
+                _entry=entry,
+                _document=document,
+                _tables=tables if kept <= KEPT_BYTES_MAX else {},
+            )
+        )
     seconds = sum(one["duration_s"] for step in steps for one in step._document.get("phases", ()))
     if seconds > checking.SECONDS_MAX:
         raise EnvironmentProblem(
