@@ -45,7 +45,7 @@ from drivebay.lab.sweep.store import Store
 from drivebay.results.history import interruptions
 from drivebay.targets.virtual.target import VirtualTarget
 
-CASES = int(os.environ.get("DRIVEBAY_MUTATIONS", 250))
+CASES = int(os.environ.get("DRIVEBAY_MUTATIONS", 200))
 ONE = os.environ.get("DRIVEBAY_MUTATION")
 REPEAT = "DRIVEBAY_MUTATION={} .venv/bin/pytest tests/test_damaged_results.py -k mutated"
 FINGERPRINT = "3fa9c1d2e5b60718"
@@ -306,7 +306,8 @@ def used(folder: Path, *, reported: bool) -> str:
         found = computed(results.load(folder))
     except (UserError, EnvironmentProblem) as problem:
         assert problem.message and problem.hint and "\n" not in problem.message
-        quietly(["compare", str(folder), str(folder)], codes=(2, 3))
+        if reported:
+            quietly(["compare", str(folder), str(folder)], codes=(2, 3))
         return "refused"
     for measured in found.tests.values():
         for figure in measured.figures.values():
@@ -317,15 +318,15 @@ def used(folder: Path, *, reported: bool) -> str:
         "SELECT count(*), sum(value) FROM figures UNION ALL SELECT count(*), avg(latency_ns_mean) "
         "FROM series UNION ALL SELECT sum(count), max(high_ns) FROM histogram UNION ALL SELECT "
         "sum(ns), max(second) FROM stages UNION ALL SELECT count(*), max(value) FROM telemetry "
-        "UNION ALL SELECT count(*), max(end_s) FROM events UNION ALL SELECT count(*), "
+        "UNION ALL SELECT count(*), max(capacity_bytes) FROM runs UNION ALL SELECT count(*), "
+        "max(end_s) FROM events UNION ALL SELECT count(*), "
         "max(list_sum(die_read)) FROM activity UNION ALL SELECT count(*), 0 FROM superblocks"
     )
-    assert query(asked, [folder]).rows and query("FROM runs", [folder]).rows
-    codes = (0, 2, 3)
-    quietly(["compare", str(folder), str(folder)], codes)
-    for step in found.result.done[:1]:
-        quietly(["explain", str(folder), step.id, "--against", str(folder)], codes)
+    assert query(asked, [folder]).rows
     if reported:
+        for step in found.result.done[:1]:
+            quietly(["explain", str(folder), step.id, "--against", str(folder)], codes=(0, 2))
+        quietly(["compare", str(folder), str(folder)], codes=(0, 2))
         page = drivebay.report.write([folder], folder / "report.html", shipped=[]).read_text()
         assert "\x1b" not in page
     return "taken"
