@@ -312,17 +312,21 @@ def runs(content: bytes, *, arrow: bool) -> pa.Table:
     """
     if arrow:
         found = pa.ipc.open_file(pa.BufferReader(content)).read_all()
+        _check_names(found.schema)
         found.validate(full=True)
     else:
         found = _decoded(content)
-    if twice := [name for name, count in Counter(found.column_names).items() if count > 1]:
-        raise ValueError(f"{twice[0]}: two columns have that name")
     if "run" not in found.column_names or found.schema.field("run").type != pa.int64():
         raise ValueError("run: whole numbers of runs are missing")
     if odd := [one for one in found.schema if not _is_plain(one.type)]:
         raise ValueError(f"{odd[0].name}: a sweep has no column of {odd[0].type}")
     _check_columns(found, nullable={*found.column_names} - {"run"})
     return found
+
+
+def _check_names(schema: pa.Schema) -> None:
+    if twice := [name for name, count in Counter(schema.names).items() if count > 1]:
+        raise ValueError(f"{twice[0]}: two columns have that name")
 
 
 def _is_plain(kind: pa.DataType) -> bool:
@@ -335,6 +339,7 @@ def _decoded(content: bytes, schema: pa.Schema | None = None) -> pa.Table:
     source = pa.BufferReader(content)
     about = pq.read_metadata(source)
     there = about.schema.to_arrow_schema()
+    _check_names(there)
     if schema is not None and not there.equals(schema):
         differ = {*map(str, there)} ^ {*map(str, schema)}
         raise ValueError(f"its columns are not a result's: {min(differ, default='their order')}")
