@@ -7,7 +7,7 @@ from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import short
+from drivebay.cli.output import short, show
 
 app = options.Verb(help="Import results of other tools.")
 
@@ -57,4 +57,4 @@ def fio(
     folder = import_fio(
         files, out, drive=drive, time_scale=units.parse_ratio(time_scale, option="--time-scale")
     )
-    print(f"result  {short(folder)}\nreport  {short(report.write(folder))}")
+    show(f"result  {short(folder)}", f"report  {short(report.write(folder))}")

@@ -10,10 +10,15 @@ Sources: TOML 1.0 (whole numbers of 64 bits); RFC 8259 (limits are the reader's 
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import math
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +60,45 @@ def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
     return content
 
 
+def read_kept(path: Path) -> bytes:
+    """The content of a file that a program writes: a regular one, of at most `KEPT_BYTES_MAX`.
+
+    Raises
+    ------
+    Malformed
+        If it is larger, or `opened_kept` refuses it.
+    OSError
+        If it cannot be read.
+    """
+    with opened_kept(path) as file:
+        content = file.read(KEPT_BYTES_MAX + 1)
+    if len(content) > KEPT_BYTES_MAX:
+        raise Malformed(f"it is over {KEPT_BYTES_MAX / 1e6:.3g} MB")
+    return content
+
+
+def opened_kept(path: Path) -> BufferedReader:
+    """A regular file, to be read; nothing else is waited for, and no link is followed.
+
+    Raises
+    ------
+    Malformed
+        If it is a link, a folder, a pipe, a socket or a device.
+    OSError
+        If it cannot be opened.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise Malformed("it is not a regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise Malformed("it is not a regular file")
+    return os.fdopen(number, "rb")
+
+
 def toml(content: bytes | str) -> dict[str, Any]:
     """A TOML document.
 
@@ -85,7 +129,7 @@ def toml(content: bytes | str) -> dict[str, Any]:
 
 
 def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
-    """A JSON document; NaN and infinities, which JSON does not have, are refused.
+    """A JSON document; NaN and infinities, which JSON does not have, are refused, and so is 1e999.
 
     Parameters
     ----------
@@ -100,7 +144,8 @@ def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
     {'a': [1, 2]}
     """
     try:
-        return limited(json.loads(content, parse_constant=_no_constant), int_bits=int_bits)
+        parsed = json.loads(content, parse_constant=_no_constant)
+        return limited(parsed, int_bits=int_bits, finite=True)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as problem:
@@ -116,7 +161,7 @@ def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
             yield []
 
 
-def limited(document: Any, *, int_bits: int = 64) -> Any:
+def limited(document: Any, *, int_bits: int = 64, finite: bool = False) -> Any:
     """The document, if it is within the limits; not recursive, as its depth is not known yet.
 
     Raises
@@ -139,6 +184,8 @@ def limited(document: Any, *, int_bits: int = 64) -> Any:
             node.encode()  # raises for half of a surrogate pair
         elif isinstance(node, int) and node.bit_length() > int_bits:
             raise Malformed(f"a whole number has more than {int_bits} bits")
+        elif finite and isinstance(node, float) and not math.isfinite(node):
+            raise Malformed("a number is beyond 1.8e308")
     return document
 
 
