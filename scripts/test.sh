@@ -15,7 +15,7 @@ mkdir -p .tools
 system_packages() {
     local missing=() pair
     for pair in fio:fio chromium:chromium nbdinfo:libnbd-bin nbdfuse:libnbd-bin qemu-io:qemu-utils \
-        fusermount3:fuse3 losetup:mount mkfs.ext4:e2fsprogs; do
+        fusermount3:fuse3 losetup:mount mkfs.ext4:e2fsprogs shellcheck:shellcheck; do
         has "${pair%%:*}" || missing+=("${pair##*:}")
     done
     [ ${#missing[@]} = 0 ] && return
@@ -48,6 +48,11 @@ rust() {
 }
 
 documents() {
+    if has shellcheck; then
+        step "Shell scripts" shellcheck --external-sources scripts/*.sh .ci/run
+    else
+        say "Shell scripts: skipped, as shellcheck is missing (apt-get install shellcheck)"
+    fi
     step "Python types" .venv/bin/mypy --show-traceback
     step "Man page" .venv/bin/python scripts/manpage.py --check
     step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
