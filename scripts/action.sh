@@ -13,6 +13,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
 
+# words FILE: its text, of which the runner takes no line for a command ("::name::").
+words() { sed 's/^\([[:space:]]*\)::/\1: :/' "$1"; }
+
 # Steps put the outputs into URIs and into scripts.
 [[ $RUNNER_TEMP =~ ^/[A-Za-z0-9._/+@-]*$ ]] ||
     fail "RUNNER_TEMP: ${RUNNER_TEMP@Q} is not allowed; must be a whole path of letters, digits and . _ + @ - /" \
@@ -38,7 +41,7 @@ nohup drivebay serve "${options[@]}" "--nbd=unix:$nbd" "--control=unix:$control"
 server=$!
 until [ -S "$control" ]; do
     if ! kill -0 $server 2>/dev/null; then
-        cat "$log" >&2
+        words "$log" >&2
         exit 1
     fi
     sleep 0.2

@@ -47,8 +47,9 @@ apt_install() {
         fail "$why is missing" "install what your system calls: $*"
     }
     say "System packages for $why: $*"
-    { { [ -n "${APT_UPDATED:-}" ] || apt update; } && apt install -y --no-install-recommends "$@"; } ||
+    if [ -z "${APT_UPDATED:-}" ] && ! apt update || ! apt install -y --no-install-recommends "$@"; then
         fail "$why: apt-get could not install $*" "apt-get update && apt-get install $*"
+    fi
     export APT_UPDATED=1
 }
 

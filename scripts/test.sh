@@ -47,12 +47,15 @@ rust() {
     step "Rust tests" cargo test --profile checks --locked --workspace --exclude drivebay-benches --tests
 }
 
-documents() {
+scripts() {
     if has shellcheck; then
-        step "Shell scripts" shellcheck --external-sources scripts/*.sh .ci/run
+        step "Shell lint" shellcheck --external-sources --source-path=SCRIPTDIR scripts/*.sh .ci/run
     else
-        say "Shell scripts: skipped, as shellcheck is missing (apt-get install shellcheck)"
+        say "Shell lint: skipped, as shellcheck is missing (apt-get install shellcheck)"
     fi
+}
+
+documents() {
     step "Python types" .venv/bin/mypy --show-traceback
     step "Man page" .venv/bin/python scripts/manpage.py --check
     step "Docs site" env NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --quiet
@@ -68,6 +71,7 @@ step "Types of the core" .venv/bin/python scripts/stub.py --check --profile chec
 
 # A process each, so that `set -e` ends a lane; $() or `if` would switch it off.
 (
+    scripts
     rust
     documents
 ) &

@@ -13,7 +13,7 @@ import browsing
 import hypothesis
 import pytest
 
-from drivebay.targets.safety import locks
+from drivebay.targets.safety import locks, marks
 
 # No limit of time for an example: on a busy machine any may be slow.
 hypothesis.settings.register_profile(
@@ -34,6 +34,12 @@ LONGEST_FIRST = (
     "test_fio_runs.py",
     "test_report.py",
 )
+
+
+_remembered = tempfile.TemporaryDirectory(prefix="drivebay-state-")
+"""What drivebay remembers while these tests run, also in the programs that they start: set before
+their files are imported."""
+os.environ[marks.STATE_VARIABLE] = _remembered.name
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

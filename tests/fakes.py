@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -79,11 +80,18 @@ class FakeTarget:
         return test.drive_seconds() / 100
 
     @property
+    def destroys(self) -> bool:
+        return False
+
+    @property
     def memory_bytes(self) -> int:
         return self._capacity_bytes // 400
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
         self.expected = (tuple(test.id for test in tests), seed, copies_max)
+
+    def recorded_in(self, folder: Path) -> None:
+        self.recorded = folder
 
     def claim(self, test: Test) -> bool:
         return True

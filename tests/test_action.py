@@ -18,7 +18,9 @@ import pytest
 TOP = Path(__file__).resolve().parents[1]
 SCRIPT = TOP / "scripts" / "action.sh"
 PROGRAM = f"exec {sys.executable} -c 'from drivebay.cli import main; main()' \"$@\""
-RECORDER = 'printf "%s\\0" "$@" >"$RUNNER_TEMP/arguments"; echo recorded; exit 7'
+RECORDER = (
+    'printf "%s\\0" "$@" >"$RUNNER_TEMP/arguments"; echo recorded; echo " ::error::x"; exit 7'
+)
 
 
 def step(
@@ -55,7 +57,7 @@ def step(
 def arguments(folder: Path, drive: str, options: str) -> list[str]:
     """What the program is called with for these options, without what the step adds."""
     done = step(folder, drive, options, program=RECORDER)
-    assert (done.returncode, done.stderr) == (1, "recorded\n")
+    assert (done.returncode, done.stderr) == (1, "recorded\n : :error::x\n")
     verb, *given, nbd, control, dashes, last = (
         (folder / "arguments").read_bytes().decode().removesuffix("\0").split("\0")
     )
@@ -105,7 +107,7 @@ def test_the_action_gives_the_script_its_inputs_as_variables(tmp_path: Path) -> 
         command=("bash", "-ec", run),
         variables={"GITHUB_ACTION_PATH": str(checkout)},
     )
-    assert (done.returncode, done.stderr) == (1, "recorded\n")
+    assert (done.returncode, done.stderr) == (1, "recorded\n : :error::x\n")
 
 
 @pytest.mark.parametrize(

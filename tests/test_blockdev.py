@@ -36,6 +36,7 @@ from drivebay.definitions.suites import Phase, Prepare, Test
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import blockdev, contents, in_use, libblkid, target_device
+from drivebay.targets.safety.handle import ExclusiveHandle
 
 MIB = 2**20
 SMALL = 64 * MIB
@@ -332,14 +333,10 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
     new = ""
     try:
         found = target_device.find(old)
-        handle = target_device.ExclusiveHandle(
-            found, permission=target_device.OverwritePermission(str(first))
-        )
+        handle = ExclusiveHandle(found, permission=target_device.OverwritePermission(str(first)))
         assert os.fstat(handle.after_reset()).st_rdev == found.inode[2], "not moved: kept"
         handle.close()
-        handle = target_device.ExclusiveHandle(
-            found, permission=target_device.OverwritePermission(str(first))
-        )
+        handle = ExclusiveHandle(found, permission=target_device.OverwritePermission(str(first)))
         os.close(handle._fd)  # as a device that vanishes; the kernel keeps a loop while it is open
         moved(old, other)
         with pytest.raises(EnvironmentProblem, match="has not come back"):

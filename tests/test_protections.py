@@ -15,8 +15,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import made_result
 import pytest
@@ -29,9 +32,12 @@ from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.definitions.suites import Prepare, Test
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import contents, in_use, target_device
+from drivebay.targets.safety import contents, in_use, marks, target_device
+from drivebay.targets.safety import handle as handle_module
+from drivebay.targets.safety.authorised import Record
+from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.protections import PROTECTIONS
-from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission
+from drivebay.targets.safety.target_device import OverwritePermission
 
 __all__ = ["keep_the_disk_free"]
 TESTS = Path(__file__).parent
@@ -293,6 +299,108 @@ def test_what_the_kernel_offers_to_other_hosts(
             assert "is offered to other hosts" in refused(device, name=str(file))
 
 
+def spoilt(file: Path, at: int) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(at)
+        opened.write(b"precious")
+
+
+@needs_root
+@pytest.mark.parametrize("at", [0, 700 * MIB + 5, GIB - 8])
+def test_data_without_a_signature_on_a_device(tmp_path: Path, at: int) -> None:
+    """Its serial number alone is not enough: a raw archive, a database's volume."""
+    backing = sparse(tmp_path / "disk.img", GIB)
+    spoilt(backing, at)
+    with loop(backing) as device:
+        words = refused(device, name=str(backing))
+        assert "holds data without a signature, at byte " in words
+        target_device.check(
+            target_device.find(device),
+            permission=OverwritePermission(str(backing), overwrite_signature=True),
+            will_write=True,
+        )
+
+
+@needs_root
+def test_data_on_a_large_device_is_looked_for_at_both_ends_and_all_over_it(tmp_path: Path) -> None:
+    size = 64 * GIB
+    part = size // contents.DRAWN_BLOCKS
+    for at, length in ((5 * MIB, 8), (size - 5 * MIB, 8), (30 * GIB + 77, 2 * part)):
+        backing = sparse(tmp_path / "disk.img", size)
+        with backing.open("r+b") as opened:
+            opened.seek(at)
+            opened.write(b"x" * length)
+        assert "holds data" in contents.data_on_device(str(backing), size)
+    assert contents.data_on_device(str(sparse(tmp_path / "disk.img", size)), size) == ""
+
+
+@needs_root
+def test_what_cannot_be_searched_for_data_in_time_counts_as_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "LOOK_S", 0.0)
+    file = sparse(tmp_path / "disk.img", GIB)
+    assert contents.data_on_device(str(file), GIB) == "cannot be searched for data within 0 s"
+    assert "Is a directory" in contents.data_on_device(str(tmp_path), GIB)
+
+
+@needs_root
+def test_a_device_that_drivebay_left_so_is_taken_again(tmp_path: Path) -> None:
+    """By its mark in the folder for what is remembered; one that was overwritten since is not."""
+    backing = sparse(tmp_path / "disk.img", GIB)
+    with loop(backing) as device:
+        review(device, name=str(backing))
+        assert contents.data_on_device(device, GIB)
+        review(device, name=str(backing))
+        with open(device, "r+b") as opened:
+            opened.write(b"x" * 512 * MIB)
+        assert "holds data without a signature" in refused(device, name=str(backing))
+
+
+@needs_root
+def test_a_device_of_a_killed_review_is_taken_by_its_result_alone(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", GIB)
+    with loop(backing) as device:
+        permission = killed(Path(device), tmp_path / "result", str(backing))
+        assert "holds data without a signature" in refused(device, name=str(backing))
+        gone_on_with(Path(device), permission)
+
+
+@needs_root
+def test_what_has_a_device_open_for_writing_when_it_is_claimed(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", GIB)
+    opener = "import sys; file = open(sys.argv[1], 'r+b', 0)"
+    with loop(backing) as device:
+        permission = OverwritePermission(str(backing))
+        with contextlib.closing(
+            ExclusiveHandle(target_device.find(device), permission=permission)
+        ) as handle:
+            with another(opener, device), pytest.raises(UserError, match="open for writing by"):
+                handle.fd(to_write=True)
+            handle.fd(to_write=True)
+
+
+@pytest.mark.parametrize("first_too", [True, False])
+def test_btrfs_whose_first_superblock_is_gone(tmp_path: Path, first_too: bool) -> None:
+    """A pool's other devices may still know it, and `btrfs rescue super-recover` finds its copy."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    for place in (64 * 2**10, 64 * MIB)[0 if first_too else 1 :]:
+        with file.open("r+b") as opened:  # the fields of the on-disk format that are looked at
+            opened.seek(place + 0x20)
+            opened.write(bytes(range(16)) + place.to_bytes(8, "little") + bytes(8) + b"_BHRfS_M")
+    found = contents.of_file(str(file), GIB)
+    assert found.members == ("bears the signature of btrfs",) * len(found.members) != ()
+    assert "bears the signature of btrfs" in refused(file)
+    if os.geteuid() == 0:
+        with loop(file) as device:
+            words = refused(device, name=str(file), signature=True)
+            assert "bears the signature of btrfs" in words
+    with file.open("r+b") as opened:  # a copy of a copy, as in a file of an image
+        opened.seek(128 * MIB + 0x20)
+        opened.write(bytes(16) + (64 * MIB).to_bytes(8, "little") + bytes(8) + b"_BHRfS_M")
+    assert contents.of_file(str(file), GIB) == found
+
+
 @needs_root
 def test_what_is_no_drive_of_its_own(tmp_path: Path) -> None:
     known = shutil.which("dmsetup") and subprocess.run(["dmsetup", "version"], capture_output=True)
@@ -409,55 +517,286 @@ def test_a_file_that_is_replaced_by_a_copy_in_place_stays(tmp_path: Path) -> Non
         run("cp", "--sparse=always", str(other), str(file))
         with pytest.raises(UserError, match="no longer what it was"):
             handle.fd(to_write=False)
-    assert not contents.is_own(str(file), file.stat())
     assert "did not write" in refused(file)
-
-
-def test_a_file_of_a_killed_review_is_taken_again(tmp_path: Path) -> None:
-    file = sparse(tmp_path / "disk.img", GIB)
-    killed(file)
-    review(file)
 
 
 KILLED = """
 import os, signal, sys
-from drivebay.targets.safety import target_device as t
-handle = t.ExclusiveHandle(t.find(sys.argv[1]), permission=t.OverwritePermission())
-os.pwrite(handle.fd(to_write=True), b"half of a fill", 0)
+from pathlib import Path
+from drivebay.targets.safety import handle, target_device as t
+from drivebay.targets.safety.authorised import Record
+permission = t.OverwritePermission(*sys.argv[3:], record=Record(Path(sys.argv[2]), resumes=True))
+held = handle.ExclusiveHandle(t.find(sys.argv[1]), permission=permission)
+os.pwrite(held.fd(to_write=True), b"half of a fill", 0)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def killed(file: Path) -> None:
-    """A review of the file that was killed while it wrote."""
-    assert subprocess.run([sys.executable, "-c", KILLED, str(file)]).returncode == -9
+def killed(file: Path, folder: Path | None = None, *serial: str) -> OverwritePermission:
+    """A review of the file that was killed while it wrote; what going on with its result allows."""
+    folder = folder or file.with_name("result")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(file), str(folder), *serial])
+    assert done.returncode == -9
+    named = serial[0] if serial else None
+    return OverwritePermission(named, record=Record(folder, resumes=True))
+
+
+def gone_on_with(file: Path, permission: OverwritePermission) -> None:
+    target = target_device.find(str(file))
+    target_device.check(target, permission=permission, will_write=True)
+    with contextlib.closing(ExclusiveHandle(target, permission=permission)) as handle:
+        handle.fd(to_write=True)
+
+
+def test_a_file_of_a_killed_review_is_taken_by_its_result_alone(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    permission = killed(file)
+    assert "did not write" in refused(file), "another review asks"
+    other = OverwritePermission(record=Record(tmp_path / "other", resumes=True))
+    with pytest.raises(UserError, match="did not write"):
+        gone_on_with(file, other)
+    gone_on_with(file, permission)
+    review(file)
+
+
+def test_an_archive_that_is_copied_into_a_killed_reviews_file_stays(tmp_path: Path) -> None:
+    """Within the minute that once passed for ours, with the size and the inode of the file."""
+    file, archive = sparse(tmp_path / "disk.img", GIB), sparse(tmp_path / "archive.tar", GIB)
+    put(archive, b"precious")
+    killed(file)
+    run("cp", "--sparse=always", str(archive), str(file))
+    assert "did not write" in refused(file)
 
 
 def test_a_file_of_a_killed_review_that_somebody_else_has_used_since_is_refused(
     tmp_path: Path,
 ) -> None:
+    """By whoever goes on with the review, too: by either of its times."""
     file = sparse(tmp_path / "disk.img", GIB)
-    killed(file)
-    with file.open("r+b") as opened:
-        opened.write(b"precious")
+    permission = killed(file)
+    before = file.stat()
+    put(file, b"precious")
     later = file.stat().st_mtime_ns + 3600 * 10**9
-    os.utime(file, ns=(later, later))
+    for mtime_ns in (later, before.st_mtime_ns):
+        os.utime(file, ns=(later, mtime_ns))
+        with pytest.raises(UserError, match="did not write"):
+            gone_on_with(file, permission)
+
+
+def test_a_file_whose_time_of_modification_was_set_back_is_refused(tmp_path: Path) -> None:
+    file = sparse(tmp_path / "disk.img", GIB)
+    review(file)
+    before = file.stat()
+    put(file, b"precious")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "did not write" in refused(file)
+
+
+def test_a_file_whose_blocks_are_not_those_of_its_mark_is_refused(tmp_path: Path) -> None:
+    """Though its times are: a file system that was put back, a clock that was set."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    review(file)
+    mark = marks.of_file(str(file))
+    assert mark is not None and mark.state == "done"
+    with file.open("r+b") as opened:
+        for at in marks.drawn_blocks(GIB, mark.session, marks.DIGEST_BLOCKS)[3:4]:
+            opened.seek(at)
+            opened.write(b"precious")
+        opened.flush()
+        status = os.fstat(opened.fileno())
+        same = replace(mark, mtime_ns=status.st_mtime_ns, ctime_ns=status.st_ctime_ns)
+        os.setxattr(opened.fileno(), marks.ATTRIBUTE, same.encoded())
     assert "did not write" in refused(file)
 
 
 def test_the_mark_of_a_file_follows_its_changes(tmp_path: Path) -> None:
     """So that of a killed review the file is told from one that its owner wrote to."""
     file = sparse(tmp_path / "disk.img", GIB)
+    record = Record(tmp_path / "result", resumes=True)
+    permission = OverwritePermission(record=record)
+
+    def is_own() -> bool:
+        with file.open("rb") as opened:
+            return marks.is_own(opened.fileno(), str(file), record.sessions)
+
     with contextlib.closing(
-        ExclusiveHandle(target_device.find(str(file)), permission=OverwritePermission())
+        ExclusiveHandle(target_device.find(str(file)), permission=permission)
     ) as handle:
         fd = handle.fd(to_write=True)
         later = file.stat().st_mtime_ns + 3600 * 10**9
         os.pwrite(fd, b"a phase", 0)
         os.utime(fd, ns=(later, later))
-        assert not contents.is_own(str(file), file.stat())
-        wait_until(lambda: contents.is_own(str(file), file.stat()))
-    assert contents.is_own(str(file), file.stat())
+        assert not is_own()
+        wait_until(is_own)
+    assert is_own()
+
+
+# --- files: between "is it blank?" and the first note ---------------------------------------------
+
+CALLS = ("fstat", "stat", "lseek", "pread", "open", "setxattr", "getxattr", "readlink", "listdir")
+"""What a claim asks of the system; before each of these a writer may run."""
+PLACE = 500 * MIB
+
+
+def writes(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(PLACE)
+        opened.write(b"precious")
+
+
+def writes_and_sets_the_time_back(file: Path) -> None:
+    before = os.stat(file)
+    writes(file)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def writes_through_memory(file: Path) -> None:
+    with file.open("r+b") as opened, mmap.mmap(opened.fileno(), GIB) as memory:
+        memory[PLACE : PLACE + 8] = b"precious"
+
+
+class HeldWriter:
+    """Counts the calls of CALLS and lets a writer run before the one of that number. It is this
+    very process: the one that no look at others' processes shows."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, before: int, act: Callable[[], None]) -> None:
+        self.calls, self.at_end, self._before, self._act = 0, 0, before, act
+        self._in = False
+        for name in CALLS:
+            patch.setattr(os, name, self._counted(getattr(os, name)))
+        authorise = ExclusiveHandle._authorise
+
+        def authorised(handle: ExclusiveHandle) -> None:
+            self.at_end = self.calls
+            authorise(handle)
+
+        patch.setattr(ExclusiveHandle, "_authorise", authorised)
+
+    def _counted(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*given: Any, **more: Any) -> Any:
+            if not self._in:
+                if self.calls == self._before:
+                    self._in = True
+                    self._act()
+                    self._in = False
+                self.calls += 1
+            return call(*given, **more)
+
+        return counted
+
+
+def claimed(file: Path, before: int, act: Callable[[], None]) -> HeldWriter:
+    """A handle's first writing step, with the writer run before that call."""
+    handle = ExclusiveHandle(target_device.find(str(file)), permission=OverwritePermission())
+    with contextlib.closing(handle), pytest.MonkeyPatch.context() as patch:
+        held = HeldWriter(patch, before, act)
+        handle.fd(to_write=True)
+        return held
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("writer", [writes, writes_and_sets_the_time_back, writes_through_memory])
+def test_what_is_written_at_any_step_of_a_claim_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: Callable[[Path], None], own: bool
+) -> None:
+    """Of a blank file and of one that is drivebay's own. Of the latter a time that is set back
+    between the look at the mark and the new mark is the one thing that is not seen."""
+    if own and writer is writes_and_sets_the_time_back:
+        pytest.skip("documented: within microseconds, on purpose")
+    monkeypatch.setattr(in_use, "PROC", tmp_path)  # other processes are looked at elsewhere
+    file = sparse(tmp_path / "disk.img", GIB)
+    with file.open("r+b") as opened:
+        opened.write(bytes(MIB))  # so that there is something to read
+    if own:
+        with contextlib.closing(
+            ExclusiveHandle(target_device.find(str(file)), permission=OverwritePermission())
+        ) as handle:
+            handle.fd(to_write=True)
+    steps = claimed(file, -1, lambda: None).at_end
+    assert steps > 20
+    for step in range(steps):
+        fresh = file.with_name(f"disk-{step}.img")
+        sparse(fresh, GIB)
+        if own:
+            with contextlib.closing(
+                ExclusiveHandle(target_device.find(str(fresh)), permission=OverwritePermission())
+            ) as handle:
+                os.pwrite(handle.fd(to_write=True), b"ours", 0)
+        else:
+            with fresh.open("r+b") as opened:
+                opened.write(bytes(MIB))
+        with pytest.raises(DrivebayError):
+            claimed(fresh, step, lambda fresh=fresh: writer(fresh))  # type: ignore[misc]
+        with fresh.open("rb") as opened:
+            opened.seek(PLACE)
+            assert opened.read(8) == b"precious", step
+            assert not marks.is_own(opened.fileno(), str(fresh)), step
+        fresh.unlink()
+
+
+@pytest.mark.parametrize("verb", ["review", "prepare", "replay", "check-trim"])
+def test_every_verb_that_writes_claims_its_file_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A writer behind the look at the file's content, in each of them."""
+    monkeypatch.chdir(tmp_path)
+    file = sparse(tmp_path / "disk.img", GIB)
+    (tmp_path / "trace.csv").write_text("128166372003061629,host,0,Write,0,4096,100\n")
+    more = {
+        "review": ["--quick", "--only", "random-read", "--yes"],
+        "prepare": ["--method", "two-fills", "--yes"],
+        "replay": [],
+        "check-trim": [],
+    }[verb]
+    looked: list[bool] = []
+    in_handle = target_device.refuse_foreign_data
+
+    def looks(*given: Any, **more: Any) -> None:
+        in_handle(*given, **more)
+        if not looked:
+            looked.append(True)
+            writes(file)
+
+    monkeypatch.setattr(handle_module, "refuse_foreign_data", looks)
+    trace = ["trace.csv"] if verb == "replay" else []
+    with pytest.raises(SystemExit) as ended:
+        entry.main([verb, *trace, "disk.img", *more])
+    assert ended.value.code == 2 and looked
+    assert "disk.img would be overwritten: it holds data" in capfd.readouterr().err
+    with file.open("rb") as opened:
+        opened.seek(PLACE)
+        assert opened.read(8) == b"precious"
+
+
+LEASE = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGIO, lambda *_: os.write(2, b"broken"))
+fd = os.open(sys.argv[1], os.O_RDONLY if sys.argv[2] == "RDLCK" else os.O_RDWR)
+fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, "F_" + sys.argv[2]))
+"""
+
+
+@pytest.mark.parametrize("kind", ["RDLCK", "WRLCK"])
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_file_under_a_lease_is_refused_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, seen: bool
+) -> None:
+    """By what /proc/locks shows, before anything is opened; and where it shows nothing (another
+    namespace), without waiting the 45 s after which the kernel takes a lease away."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    found = target_device.find(str(file))
+    with another(LEASE, str(file), kind) as other:
+        if not seen:
+            monkeypatch.setattr(in_use, "PROC", tmp_path / "none")
+        begun = time.monotonic()
+        with pytest.raises(DrivebayError) as caught:
+            target_device.check(found, permission=OverwritePermission(), will_write=True)
+            ExclusiveHandle(found, permission=OverwritePermission())
+        assert time.monotonic() - begun < 30
+        if seen:
+            serve = ["serve", "sm951-ahci-128", "--nbd", f"unix:{tmp_path}/s", "--data", str(file)]
+            assert entry.run(serve) == 2
+            assert f"is under a lease of python (pid {other.pid})" in caught.value.message
 
 
 def without_attributes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -748,7 +1087,7 @@ def test_a_file_without_enough_space_below_it_is_refused(
         target_device.create(str(tmp_path / "small.img"), 256 * 2**20)
     assert not list(tmp_path.glob("*.img"))
     assert not taken
-    assert not contents.is_own(str(tmp_path / "huge.img"), os.stat(tmp_path))
+    assert marks.of_file(str(tmp_path / "huge.img")) is None
 
 
 def test_a_size_makes_a_new_file_and_never_changes_another(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from simulated_erase import SECURITY
 
 from drivebay.common.errors import Cancelled, UserError
 from drivebay.targets.safety import erase, in_use, purge, target_device
+from drivebay.targets.safety.handle import ExclusiveHandle
 
 pytestmark = needs_root
 SIZE = 64 * 2**20
@@ -50,7 +51,7 @@ class Simulated:
     def purge(self, step: Callable[[float], None] = lambda _: None, own: bool = True) -> Any:
         """The purge's record; the loop holds marks of an old owner before it."""
         found = target_device.find(self.device)
-        handle = target_device.ExclusiveHandle(
+        handle = ExclusiveHandle(
             found, permission=target_device.OverwritePermission(str(self.backing))
         )
         try:
@@ -204,9 +205,9 @@ def test_a_drive_that_moves_while_it_is_formatted(
     other.write_bytes(b"precious" * (SIZE // 8))
     drive.be(oacs=2, fails=["format"], sanicap=2)
     moved: list[str] = []
-    after_reset = target_device.ExclusiveHandle.after_reset
+    after_reset = ExclusiveHandle.after_reset
 
-    def moves(handle: target_device.ExclusiveHandle, wait_s: float = 5.0) -> int:
+    def moves(handle: ExclusiveHandle, wait_s: float = 5.0) -> int:
         if not moved:
             os.close(handle._fd)
             run("losetup", "--detach", drive.device)
@@ -215,7 +216,7 @@ def test_a_drive_that_moves_while_it_is_formatted(
             handle._fd = os.open(os.devnull, os.O_RDONLY)
         return after_reset(handle, wait_s)
 
-    monkeypatch.setattr(target_device.ExclusiveHandle, "after_reset", moves)
+    monkeypatch.setattr(ExclusiveHandle, "after_reset", moves)
     try:
         record = drive.purge()
     finally:

@@ -22,7 +22,8 @@ from drivebay.targets.base import Progress, Target
 from drivebay.targets.fio import trim
 from drivebay.targets.fio.target import FioTarget
 from drivebay.targets.safety import erase, purge, target_device
-from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission
+from drivebay.targets.safety.handle import ExclusiveHandle
+from drivebay.targets.safety.target_device import OverwritePermission
 from drivebay.targets.trim_verdict import EXTENT_BYTES, Claims, Validation
 from drivebay.targets.virtual.target import VirtualTarget
 

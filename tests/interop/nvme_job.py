@@ -17,6 +17,7 @@ sys.path.insert(0, "/project")
 
 from drivebay.common.errors import DrivebayError
 from drivebay.targets.safety import blockdev, purge, target_device
+from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.telemetry import sensors, smart
 
 DEVICE = "/dev/nvme0n1"
@@ -55,8 +56,9 @@ def main() -> None:
         blockdev.refuse_unless_free(blockdev.inspect(DEVICE), "another serial")
     except DrivebayError as problem:
         say("refused", message=problem.message)
-    handle = target_device.ExclusiveHandle(
-        target_device.find(DEVICE), permission=target_device.OverwritePermission(device.serial)
+    handle = ExclusiveHandle(
+        target_device.find(DEVICE),
+        permission=target_device.OverwritePermission(device.serial, True),
     )
     record = purge.purge(handle, own_erases=True, seed=1, step=lambda _: None)
     handle.close()

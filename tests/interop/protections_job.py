@@ -17,6 +17,7 @@ from typing import Any
 sys.path.insert(0, "/project")
 
 from drivebay.targets.safety import blockdev, erase, purge, target_device
+from drivebay.targets.safety.handle import ExclusiveHandle
 
 NAMESPACE, PLAIN, OTHER = (f"/dev/{name}" for name in ("nvme0n1", "nvme1n1", "nvme2n1"))
 SECTORS = 65536
@@ -87,7 +88,7 @@ def namespaces(path: str) -> None:
         {"method": one.name, "reason": getattr(one, "reason", "")}
         for one in erase.erase_methods(device)
     ]
-    handle = target_device.ExclusiveHandle(
+    handle = ExclusiveHandle(
         target_device.find(path), permission=target_device.OverwritePermission(device.serial)
     )
     record = purge.purge(handle, own_erases=True, seed=1, step=lambda _: None)

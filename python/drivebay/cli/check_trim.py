@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from drivebay.cli import options
-from drivebay.cli.options import argument
+from drivebay.cli import target as targets
+from drivebay.cli.options import argument, flag
 from drivebay.cli.output import print_json, table
 from drivebay.common.errors import EXIT_CHECK_FAILED, EnvironmentProblem
 
@@ -31,6 +32,7 @@ def check_trim(
     drive: Annotated[str, argument("DRIVE", "A file or block device.")],
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
+    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Check whether TRIM works on a real drive.
@@ -41,11 +43,16 @@ def check_trim(
     """
     from drivebay.targets.fio import trim
     from drivebay.targets.safety import target_device
+    from drivebay.targets.safety.handle import ExclusiveHandle
 
+    targets.warn_of_path()
     permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
     found = target_device.find(drive)
-    target_device.check(found, permission=permission, will_write=False)
-    with contextlib.closing(target_device.ExclusiveHandle(found, permission=permission)) as handle:
+    target_device.check(found, permission=permission, will_write=True, fills=False)
+    destroys = target_device.destroys(found, permission)
+    typed = targets.typed_yes(destroys, f"parts of {found.path}", yes=yes)
+    permission = replace(permission, typed_yes=typed)
+    with contextlib.closing(ExclusiveHandle(found, permission=permission)) as handle:
         try:
             result = trim.validate(handle, seed=SEED)
         except OSError as problem:

@@ -164,6 +164,15 @@ Jobs = Annotated[
         max=1024,
     ),
 ]
+TrustNetwork = Annotated[
+    bool,
+    flag(
+        "--trust-network",
+        "Go without TLS though the scheduler is not on loopback: whoever reaches its port, a "
+        "worker's, or the way between, can run programs as you. Where a worker has real drives, "
+        "that is root.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     option(
@@ -219,8 +228,9 @@ OverwriteSignature = Annotated[
     bool,
     flag(
         "--overwrite-signature",
-        "With --destroy-data: even if a partition table or file system is on the device "
-        "(never if it is mounted, or part of LVM, RAID, ZFS, btrfs, bcache or LUKS).",
+        "With --destroy-data: even if a partition table, a file system or other data that is not "
+        "drivebay's is on the device (never if it is mounted, or part of LVM, RAID, ZFS, btrfs, "
+        "bcache or LUKS). Tables and signatures are saved first.",
         panel=REAL,
     ),
 ]

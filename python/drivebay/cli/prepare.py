@@ -85,7 +85,7 @@ def prepare(
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     no_wait: options.NoWait = False,
-    yes: Annotated[bool, flag("--yes", "Do not ask before long work.", panel=options.REAL)] = False,
+    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.", panel=options.REAL)] = False,
 ) -> None:
     """Prepare a real drive, or compare ways of preparing a virtual one.
 
@@ -123,6 +123,8 @@ def prepare(
     ):
         prepare_real.check(target, plan)
         targets.say_what_is_lost(target)
+        if targets.typed_yes(target.destroys, target.name, yes=yes):
+            target.yes_was_typed()
         say(f"method  {plan.method}: with the writes behind it up to {plan.times:.1f} x its size")
         targets.ask_before_long(
             plan.times * target.capacity_bytes / prepare_real.GUESSED_BYTES_PER_S,

@@ -13,7 +13,7 @@ import typer
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import known, number, print_json, say, say_notes, table
-from drivebay.cli.target import check_options, is_virtual, target_factory
+from drivebay.cli.target import check_options, is_virtual, target_factory, typed_yes
 from drivebay.common import units
 from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
@@ -153,6 +153,7 @@ def replay(
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     no_wait: options.NoWait = False,
+    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.", panel=options.REAL)] = False,
 ) -> None:
     """Replay a trace on a virtual drive, a file or a block device.
 
@@ -207,7 +208,7 @@ def replay(
 
         named = TraceLoad(trace=trace, rule=place, format=from_, time_unit=time_unit)
         say_notes(named.notes(run.target.size_bytes))
-    _replay_real(run, out=out, no_wait=no_wait, as_json=as_json)
+    _replay_real(run, out=out, no_wait=no_wait, yes=yes, as_json=as_json)
 
 
 # --- virtual drives -------------------------------------------------------------------------------
@@ -343,7 +344,9 @@ def _source(
     )
 
 
-def _replay_real(run: RealReplay, *, out: Path | None, no_wait: bool, as_json: bool) -> None:
+def _replay_real(
+    run: RealReplay, *, out: Path | None, no_wait: bool, yes: bool, as_json: bool
+) -> None:
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.common import signals
 
@@ -351,6 +354,8 @@ def _replay_real(run: RealReplay, *, out: Path | None, no_wait: bool, as_json: b
         raise UserError(f"--out: {out} exists already", "take another name")
     found = run.job.survey()
     _announce(run, found, run.check())
+    if typed_yes(run.destroys, run.target.path, yes=yes):
+        run.yes_was_typed()
     said: set[str] = set()
 
     def say_once(words: str) -> None:

@@ -84,7 +84,7 @@ class Options:
     no_wait: bool
     yes: bool
 
-    def factory(self, drive: str) -> Callable[[], Target]:
+    def factory(self, drive: str, *, typed_yes: bool = False) -> Callable[[], Target]:
         """What makes the target; raises UserError if it cannot be reviewed so."""
         targets.check_options(self.ctx, drive)
         return targets.target_factory(
@@ -96,6 +96,7 @@ class Options:
             purge=self.purge,
             power=self.power,
             no_wait=self.no_wait,
+            typed_yes=typed_yes,
         )
 
 
@@ -212,7 +213,7 @@ def review(
     no_wait: options.NoWait = False,
     yes: Annotated[
         bool,
-        flag("--yes", "Do not ask before a long review.", panel=options.REAL),
+        flag("--yes", "Ask nothing on a terminal.", panel=options.REAL),
     ] = False,
 ) -> None:
     """Run a suite of tests on a drive and write its report."""
@@ -261,7 +262,8 @@ def _start_on(drive: str, suite: Suite, given: Options, began: Callable[[], obje
                 "to compare two results: drivebay compare DIR DIR",
             )
         results.read_manifest(given.baseline)
-    _confirm(factory, suite.shortened() if given.quick else suite, given)
+    if _confirm(factory, suite.shortened() if given.quick else suite, given):
+        factory = given.factory(drive, typed_yes=True)
     return _run(
         factory,
         suite,
@@ -308,8 +310,8 @@ def _resume(given: Options, folder: Path) -> Path:
     if given.suite is not None:
         suite = suites.load(given.suite)
         suite = suite.shortened() if made.quick else suite
-    if left:
-        _confirm(factory, made.suite.selected(left), given)
+    if left and _confirm(factory, made.suite.selected(left), given, folder):
+        factory = given.factory(drive, typed_yes=True)
     return _run(
         factory,
         suite,
@@ -370,23 +372,30 @@ def _selected(suite: Suite, only: Sequence[str] | None, skip: Sequence[str] | No
     return suite.selected(chosen)
 
 
-def _confirm(factory: Callable[[], Target], suite: Suite, given: Options) -> None:
-    """Shows what will be done to a real drive, and asks if it will take long."""
+def _confirm(
+    factory: Callable[[], Target], suite: Suite, given: Options, folder: Path | None = None
+) -> bool:
+    """Shows what will be done to a real drive, and asks if data goes or it will take long; whether
+    YES was typed. `folder` is the result that is gone on with."""
     from drivebay import review as engine
 
     with closing(factory()) as target:
         if target.kind == "virtual":
-            return
+            return False
+        if folder is not None:
+            target.recorded_in(folder)
         tests = _possible(suite.in_real_time(), tuple(given.modified or ()))
         target.check(tests)
         plan = engine.make_plan(target, tests)
         _say_plan(target, plan)
+        typed = targets.typed_yes(target.destroys, target.name, yes=given.yes)
     targets.ask_before_long(
         plan.total_s,
         yes=given.yes,
         shorter="--quick for a short form",
         declined="--quick is the short form; --only TEST runs one test",
     )
+    return typed
 
 
 def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:

@@ -103,6 +103,7 @@ def run(
         if not resume:
             target.check(now)
         with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:
+            target.recorded_in(folder.path)
             states = {entry.id: entry.state for entry in folder.manifest.steps}
             tests = tuple(test for test in now if states[test.id] != "done")
             if resume and tests:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from drivebay.common.errors import Cancelled
@@ -84,6 +85,11 @@ class Target(Protocol):
         ...
 
     @property
+    def destroys(self) -> bool:
+        """Whether data that is not drivebay's may go, once `check` has let the tests pass."""
+        ...
+
+    @property
     def memory_bytes(self) -> int:
         """Memory of this machine that a running test takes; bounds how many run at once."""
         ...
@@ -91,6 +97,11 @@ class Target(Protocol):
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
         """Told before the first test: all that the review is to run, on this target or on one
         beside it; the review's seed; and how many prepared states there is memory for."""
+        ...
+
+    def recorded_in(self, folder: Path) -> None:
+        """Told once there is a result: a real drive keeps there what was authorised, and takes what
+        a killed review of it has left half-written for its own."""
         ...
 
     def claim(self, test: Test) -> bool:

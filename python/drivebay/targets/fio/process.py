@@ -99,7 +99,7 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
     version = _once(path, ["--version"], "", "").stdout.strip()
     parse_version(version)
     complaints = []
-    fd = os.open(target_path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(target_path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         for engine in ENGINES:
             job, target = probe_job(engine=engine), f"/proc/{os.getpid()}/fd/{fd}"

@@ -29,8 +29,8 @@ from drivebay.targets.fio.process import Tool
 from drivebay.targets.fio.trim import Check, errors_told, read_phase
 from drivebay.targets.replay import run as replay_run
 from drivebay.targets.safety.erase import EraseError
+from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.purge import discard, purge
-from drivebay.targets.safety.target_device import ExclusiveHandle
 from drivebay.targets.telemetry.environment import Environment
 
 START_S = 0.5
@@ -534,6 +534,7 @@ class Steps:
         before = self.written.total_bytes
 
         def counted(so_far: Recorder) -> bool:
+            self.handle.check_size()  # fio would make a file that was cut short long again
             self.written.total_bytes = before + so_far.latest_written_bytes
             return each_second(so_far)
 
@@ -551,6 +552,7 @@ class Steps:
                 jobs=jobs,
             )
         except DrivebayError as problem:
+            self.handle.check_size()  # that it was cut short says more than what fio says of it
             raise type(problem)(f"{name}: {problem.message}", problem.hint) from None
         self.artefacts |= artefacts
         self.written.total_bytes = before + sum(one.total["write"].bytes for one in recorders)

@@ -13,6 +13,8 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 from drivebay.common.errors import UserError
@@ -23,6 +25,8 @@ from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.fio.process import Tool, must_have, working_tool
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.safety import locks, target_device
+from drivebay.targets.safety.authorised import Record
+from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.in_use import drive_below, orphans
 from drivebay.targets.telemetry.environment import Environment
 from drivebay.targets.telemetry.recorder import check_power
@@ -39,8 +43,10 @@ class FioTarget:
     path : the file, the device, or a symbolic link to one.
     destroy_data : the serial number that the user typed to allow everything on a block device
         to be destroyed; of no meaning for a file.
-    overwrite_signature : whether partition tables and file systems on the device may go, too.
+    overwrite_signature : whether partition tables, file systems and other data on the device may
+        go, too.
     purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
+    typed_yes : whether the user has typed YES; it is only noted.
     power : where the drive's power is measured: a hwmon sensor's name or a meter's CSV file.
 
     Raises
@@ -61,6 +67,7 @@ class FioTarget:
         purge: str = "auto",
         power: str | None = None,
         no_wait: bool = False,
+        typed_yes: bool = False,
     ) -> None:
         if purge not in PURGES:
             raise UserError(
@@ -68,13 +75,15 @@ class FioTarget:
                 "leave it out for the strongest erase that the drive offers",
             )
         self._target = target_device.find(os.fspath(path))
-        self._permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
+        self._permission = target_device.OverwritePermission(
+            destroy_data, overwrite_signature, typed_yes
+        )
         self._purge = purge
         self._power = os.path.abspath(power) if power and os.path.isfile(power) else power
         self._no_wait = no_wait
         self._lock = contextlib.ExitStack()
         self._waited_s = 0.0
-        self._handle: target_device.ExclusiveHandle | None = None
+        self._handle: ExclusiveHandle | None = None
         self._tool: Tool | None = None
         self._written = Written()
         self.kind = self._target.kind
@@ -95,6 +104,20 @@ class FioTarget:
         if self._purge != PURGES[0]:
             known["purge"] = self._purge
         return known
+
+    def recorded_in(self, folder: Path) -> None:
+        """What is authorised is kept in this result; what a killed review of it has left
+        half-written is ours."""
+        self._permission = replace(self._permission, record=Record(folder, resumes=True))
+
+    @property
+    def destroys(self) -> bool:
+        """Whether data that is not drivebay's may go, once `check` has let it pass."""
+        return target_device.destroys(self._target, self._permission)
+
+    def yes_was_typed(self) -> None:
+        """The owner was asked, after `check`."""
+        self._permission = replace(self._permission, typed_yes=True)
 
     def check(self, tests: tuple[Test, ...]) -> None:
         """Raise if these tests must not or cannot run here; writes nothing."""
@@ -163,9 +186,7 @@ class FioTarget:
         if self._handle is None:
             self._take_lock(progress)
             try:
-                self._handle = target_device.ExclusiveHandle(
-                    self._target, permission=self._permission
-                )
+                self._handle = ExclusiveHandle(self._target, permission=self._permission)
             except BaseException:
                 self._lock.close()
                 raise

@@ -33,9 +33,9 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase
 from drivebay.results.records import PhaseResult, histogram, one_second_series
 from drivebay.targets.safety.erase import EraseError, bus_of, program
+from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
-from drivebay.targets.safety.target_device import ExclusiveHandle
 from drivebay.targets.trim_verdict import (
     BLOCK_BYTES,
     EXTENT_BYTES,

@@ -15,6 +15,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from drivebay._core import (
@@ -38,7 +39,8 @@ from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
 from drivebay.targets.replay.figures import Replayed, replayed
 from drivebay.targets.safety import in_use, locks, target_device
-from drivebay.targets.safety.target_device import ExclusiveHandle, OverwritePermission, TargetDevice
+from drivebay.targets.safety.handle import ExclusiveHandle
+from drivebay.targets.safety.target_device import OverwritePermission, TargetDevice
 
 __all__ = ["Job", "RealReplay", "ReplayOptions", "Survey", "TraceSource"]
 
@@ -153,6 +155,15 @@ class RealReplay:
             notes.append("through the page cache: memory is measured as much as the drive")
         return notes
 
+    @property
+    def destroys(self) -> bool:
+        """Whether data that is not drivebay's may go, once `check` has let it pass."""
+        return self.job.writes and target_device.destroys(self.target, self._permission)
+
+    def yes_was_typed(self) -> None:
+        """The owner was asked, after `check`."""
+        self._permission = replace(self._permission, typed_yes=True)
+
     @contextlib.contextmanager
     def lock(self, waiting: Callable[[str], None], *, no_wait: bool = False) -> Iterator[None]:
         """Hold what the drive shares with others while it is played on, as a review does; `waiting`
@@ -227,7 +238,7 @@ def _notes_on_mounts(target: TargetDevice) -> list[str]:
 
 def _open_to_read(target: TargetDevice) -> int:
     try:
-        fd = os.open(target.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as problem:
         raise EnvironmentProblem(
             f"{target.given}: cannot be read: {problem.strerror}",

@@ -1,7 +1,7 @@
 """This machine's block devices, and what forbids overwriting each of them (protections).
 
 Sources: Linux's sysfs ABI. A device may be tested only if nothing forbids it and its serial number
-was typed. A partition table or a file system that nobody uses may be overwritten with
+was typed. A partition table, a file system or other data that nobody uses may be overwritten with
 `--overwrite-signature`; a member of something larger (LVM, MD, ZFS, LUKS, swap) never.
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.targets.safety import contents, naming, protections
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
-from drivebay.targets.safety.libblkid import SECTOR_BYTES
+from drivebay.targets.safety.libblkid import SECTOR_BYTES, Signature
 from drivebay.targets.safety.protections import NO_PERMISSION, Examined
 
 
@@ -24,9 +24,10 @@ class Device:
     """A block device as it is now.
 
     `blockers` says in words why it may not be tested, whatever the user says; `signatures` what
-    `--overwrite-signature` gives up: partition tables and file systems. Both are empty if nothing
-    forbids it. `serial`, `model` and `wwid` are "" where the device has none. `sequence` is the
-    kernel's number of this attachment: another disk, or the same one plugged in again, has another.
+    `--overwrite-signature` gives up: partition tables, file systems, other data. Both are empty if
+    nothing forbids it. `serial`, `model` and `wwid` are "" where the device has none. `sequence` is
+    the kernel's number of this attachment: another disk, or the same one plugged in again, has
+    another.
     """
 
     path: str
@@ -40,6 +41,11 @@ class Device:
     wwid: str
     blockers: tuple[str, ...]
     signatures: tuple[str, ...] = ()
+
+    @property
+    def lasting_name(self) -> str:
+        """What names the drive wherever it is attached."""
+        return f"{self.serial} {self.model} {self.wwid} {self.capacity_bytes}"
 
     def is_same_drive(self, other: Device) -> bool:
         """Whether it is that drive, wherever the kernel has put it since."""
@@ -81,13 +87,16 @@ def paths_of(serial: str, *, model: str) -> list[str]:
     ]
 
 
-def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Device:
+def inspect(
+    path: str, *, held: bool = False, look_inside: bool = True, look_for_data: bool = False
+) -> Device:
     """Examine one block device now.
 
     Parameters
     ----------
     held : we have it open exclusively ourselves: do not try that again, nor look for writers.
     look_inside : look for signatures, too; not once we have written: random data may look like one.
+    look_for_data : look for data without a signature, too, which takes some seconds.
 
     Raises
     ------
@@ -113,6 +122,8 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
     capacity = int(read(sysfs / "size") or 0) * SECTOR_BYTES
     look_inside = look_inside and capacity > 0 and os.access(real, os.R_OK)
     found = contents.of_device(real, name, capacity) if look_inside else None
+    if found is not None and look_for_data and not found.releasable:
+        found = replace(found, data=contents.data_on_device(real, capacity))
     examined = Examined(real, status, name, capacity, held, found)
     return Device(
         path=real,
@@ -129,12 +140,19 @@ def inspect(path: str, *, held: bool = False, look_inside: bool = True) -> Devic
     )
 
 
+def signatures_on(device: Device) -> tuple[Signature, ...]:
+    """Every signature on it and in its partitions, with its place."""
+    found = contents.of_device(device.path, device.name, device.capacity_bytes)
+    return tuple(one for _, area in found.areas for one in area.signatures)
+
+
 def refuse_unless_free(
     device: Device, destroy_data: str | None, *, overwrite_signature: bool = False
 ) -> None:
     """Let a device pass that nothing forbids overwriting and whose serial number was named.
 
-    `overwrite_signature` lets partition tables and file systems that nobody uses pass as well.
+    `overwrite_signature` lets partition tables, file systems and other data that nobody uses pass
+    as well.
 
     Raises
     ------

@@ -1,25 +1,22 @@
 """What a file or block device bears: partition tables, file systems, members of something larger.
 
-Sources: signatures as libblkid knows them; xattr(7) and lseek(2) for files. Nothing here writes,
-but for the mark that says that a file's data is drivebay's own.
+Sources: signatures as libblkid knows them; lseek(2) for the holes of files. Nothing here writes.
+A file is read to its end for data without a signature, of a device its ends, blocks drawn all over
+it, and in the time that is left all of one up to `WHOLE_BYTES`.
 
-A file is drivebay's own from its first write on: the extended attribute `user.drivebay`, or the
-file `.NAME.drivebay` beside it where there are no attributes, names its inode, and its time of
-change as drivebay left it. A copy, or a file that somebody has written since, is not.
-
-Leaves out: what somebody else writes to a file while drivebay writes to it; nothing tells the two.
+Leaves out: on a larger or slow device, data shorter than two 2,048th parts of it that no draw
+meets.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
-import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from drivebay.targets.safety import in_use
+from drivebay.targets.safety import in_use, marks
 from drivebay.targets.safety.in_use import read
 from drivebay.targets.safety.libblkid import SECTOR_BYTES, Area, ProbeError, areas
 
@@ -42,24 +39,26 @@ _WORDS = {
     "dos": "a partition table (dos)",
 }
 _TABLES = ("gpt", "PMBR", "dos", "atari", "mac", "bsd", "sun", "sgi", "minix")
-MARK = "user.drivebay"
-_MARK = re.compile(r"(\d+):(open|done):(\d+)")
-"""Inode, whether it was being written, and time of change in ns."""
-MARK_EVERY_S = 2.0
-KILLED_S = 60.0
-"""A file that changed longer than this after the last note is not ours; guess: fio ends within
-milliseconds of a kill, and a busy machine may delay a note by seconds."""
+WHOLE_BYTES = 4 * 2**30
+"""A device up to this size is read whole, as far as the time goes."""
+ENDS_BYTES = 64 * 2**20
+DRAWN_BLOCKS = 2048
+LOOK_S = 30.0
+"""guess: a hard disk of 7,200/min seeks 2,048 times in 17 s; longer nobody waits without a word."""
 _CHUNK_BYTES = 2**22
+_ZEROS = bytes(_CHUNK_BYTES)
 
 
 @dataclass(frozen=True)
 class Contents:
     """What was found. `members` and `releasable` are sentences that go on from "it ..."; `hidden`
-    are where partitions begin that a table names and the kernel does not show."""
+    are where partitions begin that a table names and the kernel does not show; `data` says where a
+    device has data without a signature, "" where that was not looked for."""
 
     areas: tuple[tuple[str, Area], ...] = ()
     problem: str = ""
     hidden: tuple[int, ...] = ()
+    data: str = ""
     members: tuple[str, ...] = field(init=False)
     releasable: tuple[str, ...] = field(init=False)
 
@@ -133,7 +132,7 @@ def of_file(path: str, size_bytes: int) -> Contents:
 
 
 def _search(path: str, length: int, start: int = 0) -> list[Area]:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = _opened(path)
     try:
         return areas(fd, length, start)
     finally:
@@ -148,146 +147,69 @@ def _where(area: Area, shown: dict[int, str]) -> str:
     return f"has a partition at byte {area.start} that "
 
 
-# --- files: whose data it is ----------------------------------------------------------------------
+# --- data without a signature ---------------------------------------------------------------------
 
 
-def foreign(path: str, status: os.stat_result, found: Contents) -> Iterator[str]:
-    """What in a file drivebay did not write, in words."""
-    if found.problem:
-        yield f"cannot be searched for data: {found.problem}"
-    borne = (*found.members, *found.releasable)
-    if is_own(path, status):
-        yield from borne
-    elif borne or not is_blank(path):
-        yield "holds data that drivebay did not write"
-        yield from borne
-
-
-def is_blank(path: str) -> bool:
-    """Whether every byte is zero; holes are not read."""
-    zeros = bytes(_CHUNK_BYTES)
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+def data_on_device(path: str, capacity_bytes: int) -> str:
+    """Where a device has a byte that is not zero, in words; "" if none was found. What cannot be
+    read, or not in time, counts as data."""
+    deadline = time.monotonic() + LOOK_S
+    drawn = marks.drawn_blocks(capacity_bytes, os.urandom(16).hex(), DRAWN_BLOCKS)
+    last = max(0, capacity_bytes - ENDS_BYTES)
+    parts = [(0, min(ENDS_BYTES, capacity_bytes)), (last, capacity_bytes)]
+    parts += [(at, at + marks.BLOCK_BYTES) for at in drawn]
     try:
-        size, at = os.fstat(fd).st_size, 0
-        while at < size:
-            try:
-                begin = os.lseek(fd, at, os.SEEK_DATA)
-            except OSError:  # ENXIO: a hole up to the end
-                return True
-            at = os.lseek(fd, begin, os.SEEK_HOLE)
-            while begin < at:
-                chunk = os.pread(fd, min(_CHUNK_BYTES, at - begin), begin)
-                if not chunk or chunk != zeros[: len(chunk)]:
-                    return False
-                begin += len(chunk)
-        return True
+        fd = _opened(path)
+    except OSError as problem:
+        return f"cannot be searched for data: {problem.strerror}"
+    try:
+        for begin, end in parts:
+            if (at := _first_data(fd, begin, end)) is not None:
+                return _data_at(at)
+            if time.monotonic() > deadline:
+                return f"cannot be searched for data within {LOOK_S:.0f} s"
+        if capacity_bytes <= WHOLE_BYTES:
+            for begin in range(0, capacity_bytes, _CHUNK_BYTES):
+                if time.monotonic() > deadline:
+                    break
+                end = min(begin + _CHUNK_BYTES, capacity_bytes)
+                if (at := _first_data(fd, begin, end)) is not None:
+                    return _data_at(at)
+        return ""
+    except OSError as problem:
+        return f"cannot be searched for data: {problem.strerror}"
     finally:
         os.close(fd)
 
 
-def is_own(path: str, status: os.stat_result) -> bool:
-    """Whether the file's data is drivebay's, and nobody has written to it since.
-
-    A review that was killed has noted the time of change not long before: `KeptMark`.
-    """
-    found = _MARK.fullmatch(_mark(path))
-    if found is None or int(found[1]) != status.st_ino:
-        return False
-    later_ns = status.st_mtime_ns - int(found[3])
-    return later_ns == 0 or (found[2] == "open" and 0 < later_ns <= KILLED_S * 1e9)
+def _data_at(at: int) -> str:
+    return f"holds data without a signature, at byte {at}"
 
 
-def mark_own(fd: int, path: str, *, being_written: bool) -> None:
-    """Note that the file's data is drivebay's as it is now; `being_written`: and what is written in
-    the next seconds. Without attributes or a place beside the file there is no note, and the next
-    review asks. `fd` is the file, open for writing; `path` says where the place beside it is."""
-    _note(fd, path, "open" if being_written else "done", os.fstat(fd).st_mtime_ns)
-
-
-def _note(fd: int, path: str, state: str, mtime_ns: int) -> None:
-    text = f"{os.fstat(fd).st_ino}:{state}:{mtime_ns}".encode()
-    try:
-        os.setxattr(fd, MARK, text)
-    except OSError:
-        beside = _beside(path)
-        with contextlib.suppress(OSError):
-            if os.path.lexists(beside) and not _MARK.fullmatch(_mark(path)):
-                return  # somebody else's file of that name
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(beside, flags, 0o666), "wb") as file:
-                file.write(text)
-                file.truncate()
-
-
-def forget(path: str) -> None:
-    """Remove the note beside a file that is gone, if there is one and it is drivebay's."""
-    with contextlib.suppress(OSError):
-        if not os.path.lexists(path) and _MARK.fullmatch(_mark(path)):
-            os.unlink(_beside(path))
-
-
-class KeptMark:
-    """The note of a file that is written in steps. While a step writes, it is kept up to date, so
-    that after a kill the file's owner is not taken for us; between steps it says how the last one
-    left the file, and who changes the file then is not us. Phases that only read see no write."""
-
-    def __init__(self, fd: int, path: str) -> None:
-        self._fd, self._path = fd, path
-        self._over = threading.Event()
-        self._mutex = threading.Lock()
-        self.begin()
-        self._thread = threading.Thread(target=self._keep, daemon=True)
-        self._thread.start()
-
-    def begin(self) -> None:
-        """What changes the file from here on is a step of ours."""
-        with self._mutex:
-            self.writing = True
-            # Before the note: what changes after it is noted, however late the thread looks.
-            self._noted = os.fstat(self._fd).st_mtime_ns
-            mark_own(self._fd, self._path, being_written=True)
-
-    def end(self) -> None:
-        """The step is over: the file is as it left it."""
-        with self._mutex:
-            self.writing = False
-            self._noted = os.fstat(self._fd).st_mtime_ns
-            _note(self._fd, self._path, "done", self._noted)
-
-    @property
-    def ours(self) -> bool:
-        """Whether nobody else has changed the file since our last step, as far as can be told."""
-        return self.writing or os.fstat(self._fd).st_mtime_ns == self._noted
-
-    def _keep(self) -> None:
-        while not self._over.wait(MARK_EVERY_S):
-            with self._mutex:
-                if self.writing and (now := os.fstat(self._fd).st_mtime_ns) != self._noted:
-                    self._noted = now
-                    mark_own(self._fd, self._path, being_written=True)
-
-    def close(self, *, ours: bool = True) -> None:
-        """Stop; the descriptor is still open. A file that is not ours any more loses its note."""
-        self._over.set()
-        self._thread.join()
-        if not ours:
-            _note(self._fd, self._path, "done", 0)
-        elif self.writing:
-            self.end()
-
-
-def _mark(path: str) -> str:
-    try:
-        return os.getxattr(path, MARK).decode(errors="replace")
-    except OSError:
+def is_blank(fd: int) -> bool:
+    """Whether every byte of a file is zero; holes are not read."""
+    size, at = os.fstat(fd).st_size, 0
+    while at < size:
         try:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(_beside(path), flags), "rb") as file:
-                return file.read(100).decode(errors="replace")
-        except OSError:
-            return ""
+            begin = os.lseek(fd, at, os.SEEK_DATA)
+        except OSError:  # ENXIO: a hole up to the end
+            return True
+        at = os.lseek(fd, begin, os.SEEK_HOLE)
+        if _first_data(fd, begin, at) is not None:
+            return False
+    return True
 
 
-def _beside(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.drivebay")
+def _first_data(fd: int, begin: int, end: int) -> int | None:
+    """The offset of the first byte in this range that is not zero; a read that ends early counts as
+    one."""
+    while begin < end:
+        chunk = os.pread(fd, min(_CHUNK_BYTES, end - begin), begin)
+        if not chunk or chunk != _ZEROS[: len(chunk)]:
+            return begin + len(chunk) - len(chunk.lstrip(b"\0"))
+        begin += len(chunk)
+    return None
+
+
+def _opened(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

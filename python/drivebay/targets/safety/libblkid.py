@@ -2,7 +2,9 @@
 
 Source: libblkid's reference manual (util-linux). The calls are those of `wipefs --no-act`, which
 lists every signature where blkid(8) stops at the first doubt, but with an offset: a partition is
-probed where the table puts it, whether or not the kernel has a node for it. Nothing here writes.
+probed where the table puts it, whether or not the kernel has a node for it. libblkid knows only the
+first superblock of btrfs; its copies (btrfs(5), on-disk format: at 64 MiB and 256 GiB, each with
+its own address in it) are looked for here. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -10,6 +12,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
+import struct
+import uuid
 from collections.abc import Iterator
 from ctypes import POINTER, byref, c_char_p, c_int, c_int64, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -20,6 +25,9 @@ NESTED_MAX = 4
 """Tables inside partitions are followed to this depth."""
 _SUPERBLOCKS = 1 << 1 | 1 << 3 | 1 << 5 | 1 << 9 | 1 << 10  # LABEL UUID TYPE MAGIC BADCSUM
 _TABLES = 1 << 1 | 1 << 3  # FORCE_GPT MAGIC
+_BTRFS_COPIES = (64 * 2**20, 256 * 2**30)
+_BTRFS = struct.Struct("<32x16sQ8x8s")
+"""Of a superblock: checksum (skipped), UUID, its own address, flags (skipped), magic."""
 
 
 class ProbeError(Exception):
@@ -28,11 +36,15 @@ class ProbeError(Exception):
 
 @dataclass(frozen=True)
 class Signature:
-    """What libblkid calls `kind` ("ext4", "gpt"); `uuid` and `label` are "" where it has none."""
+    """What libblkid calls `kind` ("ext4", "gpt"); `uuid` and `label` are "" where it has none.
+    `place` and `size` are where its magic is in the device or file, in bytes; a size of 0: not
+    known."""
 
     kind: str
     uuid: str
     label: str
+    place: int = 0
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -100,18 +112,19 @@ def _areas(
     fd: int, start: int, length: int, depth: int, part_uuid: str, part_label: str
 ) -> Iterator[Area]:
     with _probe(fd, start, length) as probe:
-        signatures = tuple(sorted(set(_signatures(probe)), key=lambda one: (one.kind, one.uuid)))
+        found = {*_signatures(probe, start), *_btrfs_copies(fd, start, length)}
+    signatures = tuple(sorted(found, key=lambda one: (one.kind, one.uuid, one.place)))
     parts = []
     if signatures:
         with _probe(fd, start, length) as probe:  # the first one has its signatures hidden
             parts = _partitions(probe)
     yield Area(depth, start, length, part_uuid, part_label, signatures)
-    for first, size, uuid, label in parts:
+    for first, size, name, label in parts:
         if 0 < first < length and size > 0 and depth < NESTED_MAX:
             size = min(size, length - first)
-            yield from _areas(fd, start + first, size, depth + 1, uuid, label)
+            yield from _areas(fd, start + first, size, depth + 1, name, label)
         else:  # beyond its end, or too deep: named, but not to be searched
-            yield Area(depth + 1, start + first, 0, uuid, label, ())
+            yield Area(depth + 1, start + first, 0, name, label, ())
 
 
 @contextlib.contextmanager
@@ -129,21 +142,36 @@ def _probe(fd: int, start: int, length: int) -> Iterator[int]:
         library.blkid_free_probe(probe)
 
 
-def _signatures(probe: int) -> Iterator[Signature]:
+def _signatures(probe: int, start: int) -> Iterator[Signature]:
     """Each one, and then what is below it: a signature that was found is hidden from the next."""
     library, seen = load(), set()
     while (status := library.blkid_do_probe(probe)) == 0:
-        for kind, uuid, magic in (("TYPE", "UUID", "SBMAGIC"), ("PTTYPE", "PTUUID", "PTMAGIC")):
+        for kind, name, magic in (("TYPE", "UUID", "SBMAGIC"), ("PTTYPE", "PTUUID", "PTMAGIC")):
             if not _value(probe, kind):
                 continue
-            yield Signature(_value(probe, kind), _value(probe, uuid), _value(probe, "LABEL"))
             place, size = _value(probe, f"{magic}_OFFSET"), _size(probe, magic)
+            identity, label = _value(probe, name), _value(probe, "LABEL")
+            at = start + int(place or 0)
+            yield Signature(_value(probe, kind), identity, label, at, size if place else 0)
             if place and size and (kind, place) not in seen:
                 seen.add((kind, place))
                 library.blkid_probe_hide_range(probe, int(place), size)
                 library.blkid_probe_step_back(probe)
     if status != 1:
         raise ProbeError("libblkid cannot read it")
+
+
+def _btrfs_copies(fd: int, start: int, length: int) -> Iterator[Signature]:
+    """Copies of a btrfs superblock, which stand where the first one was overwritten, too."""
+    for copy in _BTRFS_COPIES:
+        if copy + _BTRFS.size <= length:
+            raw = os.pread(fd, _BTRFS.size, start + copy)
+            if len(raw) < _BTRFS.size:
+                continue
+            identity, address, magic = _BTRFS.unpack(raw)
+            if (address, magic) == (copy, b"_BHRfS_M"):
+                place = start + copy + _BTRFS.size - len(magic)
+                yield Signature("btrfs", str(uuid.UUID(bytes=identity)), "", place, len(magic))
 
 
 def _value(probe: int, name: str) -> str:
@@ -168,9 +196,9 @@ def _partitions(probe: int) -> list[tuple[int, int, str, str]]:
     for index in range(library.blkid_partlist_numof_partitions(table) if table else 0):
         one = library.blkid_partlist_get_partition(table, index)
         names = (library.blkid_partition_get_uuid(one), library.blkid_partition_get_name(one))
-        uuid, label = ((name or b"").decode(errors="replace") for name in names)
+        identity, label = ((name or b"").decode(errors="replace") for name in names)
         start = library.blkid_partition_get_start(one) * SECTOR_BYTES
-        found.append((start, library.blkid_partition_get_size(one) * SECTOR_BYTES, uuid, label))
+        found.append((start, library.blkid_partition_get_size(one) * SECTOR_BYTES, identity, label))
     return found
 
 

@@ -4,8 +4,7 @@ Each protection says what it protects, by which interface it is found, and which
 What cannot be found out forbids as well (no permission, no libblkid). A blocker is never passed;
 what a user may allow says by which option. Nothing here writes.
 
-Leaves out: data without any signature on a device that nobody uses now; only the typed serial
-number guards that.
+Leaves out: data on a large device that none of the blocks looked at meets (contents).
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from drivebay.targets.safety import contents, in_use, naming
+from drivebay.targets.safety import in_use, naming
 from drivebay.targets.safety.contents import Contents
 from drivebay.targets.safety.in_use import read
 
@@ -29,7 +28,8 @@ NO_PERMISSION = "cannot be opened: no permission"
 @dataclass(frozen=True)
 class Examined:
     """One look at a file or block device. `name` is a device's kernel name; `held` that we have it
-    open exclusively; `contents` what it bears, None where that is not looked at."""
+    open exclusively; `contents` what it bears, None where that is not looked at; `ours` that a
+    file's data is drivebay's or there is none."""
 
     path: str
     status: os.stat_result
@@ -37,6 +37,7 @@ class Examined:
     capacity_bytes: int = 0
     held: bool = False
     contents: Contents | None = None
+    ours: bool = False
 
 
 @dataclass(frozen=True)
@@ -257,6 +258,11 @@ def _hidden_partitions(examined: Examined) -> Iterator[str]:
         yield f"has {what} in its table that the kernel does not show: partx --add {examined.path}"
 
 
+def _unsigned_data(examined: Examined) -> Iterator[str]:
+    if examined.contents and examined.contents.data:
+        yield examined.contents.data
+
+
 def _shown_partitions(examined: Examined) -> Iterator[str]:
     if count := len(in_use.partitions(examined.name)):
         yield f"has {count} partition{'s' if count > 1 else ''}"
@@ -318,8 +324,22 @@ def _other_names(examined: Examined) -> Iterator[str]:
 
 
 def _foreign_data(examined: Examined) -> Iterator[str]:
-    if examined.contents is not None:
-        yield from contents.foreign(examined.path, examined.status, examined.contents)
+    """What in a file drivebay did not write; its own random data may look like a signature, and
+    is asked about then, too."""
+    found = examined.contents
+    if found is None:
+        return
+    if found.problem:
+        yield f"cannot be searched for data: {found.problem}"
+    if not examined.ours:
+        yield "holds data that drivebay did not write"
+    yield from (*found.members, *found.releasable)
+
+
+def leased(examined: Examined) -> Iterator[str]:
+    """By whom a file must not even be opened: that would break a lease."""
+    for holder in in_use.leases(examined.status):
+        yield f"is under a lease of {holder}"
 
 
 PROTECTIONS = (
@@ -403,6 +423,15 @@ PROTECTIONS = (
     Protection(
         "block", "a file system or a partition table", "libblkid", "test_a_signature",
         _file_systems, released_by="--overwrite-signature",
+    ),
+    Protection(
+        "block", "data without a signature", "reads of it, and drivebay's own mark of what it left",
+        "test_data_without_a_signature_on_a_device", _unsigned_data,
+        released_by="--overwrite-signature",
+    ),
+    Protection(
+        "file", "a file under a lease of another program", "/proc/locks, open(2) O_NONBLOCK",
+        "test_a_file_under_a_lease_is_refused_at_once", leased,
     ),
     Protection(
         "file", "a file in memory", "/proc/self/mountinfo", "test_a_file_in_memory_is_refused",

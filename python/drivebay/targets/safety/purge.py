@@ -24,7 +24,7 @@ from typing import Any
 
 from drivebay.targets.safety import erase
 from drivebay.targets.safety.erase import EraseError, EraseMethod, NotOffered
-from drivebay.targets.safety.target_device import ExclusiveHandle
+from drivebay.targets.safety.handle import ExclusiveHandle
 
 MARK_BYTES = 4096
 MARKS = 16

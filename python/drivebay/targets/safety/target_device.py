@@ -1,11 +1,11 @@
-"""The file or block device under test: what it is, whether it may be tested, holding on to it.
+"""The file or block device under test: what it is, and whether it may be tested.
 
-Sources: open(2) for O_DIRECT and O_EXCL, flock(2).
-A file needs no further word, as nothing outside it is ever touched, but nobody else may be using
-it. A device needs the word of `blockdev.refuse_unless_free`. Both are looked at before anything
-is touched, when they are taken, and before every step, and must still be the same.
+Sources: open(2) for O_DIRECT and O_NONBLOCK, flock(2).
+A file needs no further word if it is blank or drivebay's own, but nobody else may be using it. A
+device needs the word of `blockdev.refuse_unless_free`. Nothing is opened so that a lease of another
+program would be broken: O_NONBLOCK, after looking for leases.
 
-Leaves out: what is done with them (fio_steps).
+Leaves out: holding on to it (handle), and what is done with it (targets.fio).
 """
 
 from __future__ import annotations
@@ -16,20 +16,18 @@ import fcntl
 import os
 import shlex
 import stat
-import time
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.units import binary_bytes, si_bytes
-from drivebay.targets.safety import blockdev, contents, in_use, protections, storage
+from drivebay.targets.safety import blockdev, contents, in_use, marks, protections, storage
+from drivebay.targets.safety.authorised import Record
 from drivebay.targets.safety.protections import Examined
 
 MIB = 2**20
 SMALLEST_BYTES = 2**30
-RETURN_S = 60.0
-"""How long a drive may take to come back after a reset; guess: NVMe allows 127 s, most need 5."""
-_BLKRRPART = 0x125F
 
 
 @dataclass(frozen=True)
@@ -72,6 +70,13 @@ class TargetDevice:
         """The smallest block that can be read or written directly."""
         return int(storage.block_facts(self.storage_number).get("logical_block_bytes") or 512)
 
+    def named(self) -> dict[str, Any]:
+        """What says which file or drive it is; JSON values."""
+        known = {"kind": self.kind, "path": self.path, "size_bytes": self.size_bytes}
+        if self.device is None:
+            return known | {"inode": self.inode[1]}
+        return known | {what: getattr(self.device, what) for what in ("serial", "model", "wwid")}
+
     def identity(self) -> dict[str, Any]:
         """What is known of it and of the storage below; JSON values, nothing that renames itself
         at the next boot except `path`."""
@@ -109,7 +114,7 @@ class NewFile:
                 return
             if self.is_new:
                 _unlink_own(self.path, now)
-                contents.forget(self.path)
+                marks.forget(self.path)
             else:
                 file.truncate(0)
 
@@ -139,7 +144,7 @@ def create(path: str, size_bytes: int) -> NewFile:
                     _remove_if_own(real, file)
                 raise
             if is_new:  # another's that was empty has only zeros, which need no note
-                contents.mark_own(file.fileno(), real, being_written=False)
+                marks.note(file.fileno(), real, "done", marks.new_session())
             return NewFile(real, os.fstat(file.fileno()), is_new)
     except OSError as problem:
         raise EnvironmentProblem(
@@ -245,17 +250,32 @@ def find(path: str) -> TargetDevice:
 
 @dataclass(frozen=True)
 class OverwritePermission:
-    """What the user allows to be overwritten: `destroy_data` is the serial number that was typed,
-    `overwrite_signature` whether partition tables and file systems are included."""
+    """What the user allows to be overwritten: `destroy_data` is the serial number or name that was
+    typed, `overwrite_signature` whether partition tables, file systems and other data on a device
+    are included, `typed_yes` whether YES was typed on a terminal. `record` keeps it; None: in the
+    folder for what belongs to no result."""
 
     destroy_data: str | None = None
     overwrite_signature: bool = False
+    typed_yes: bool = False
+    record: Record | None = None
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """The takings that are gone on with: what they left half-written is ours."""
+        return frozenset() if self.record is None else self.record.sessions
 
 
 def check(
-    target: TargetDevice, *, permission: OverwritePermission, will_write: bool, direct: bool = True
+    target: TargetDevice,
+    *,
+    permission: OverwritePermission,
+    will_write: bool,
+    fills: bool = True,
+    direct: bool = True,
 ) -> None:
-    """Whether the target may and can be tested, past the page cache if `direct`; writes nothing.
+    """Whether the target may and can be tested, past the page cache if `direct`, and written, whole
+    if it `fills`; writes nothing.
 
     Raises
     ------
@@ -263,9 +283,9 @@ def check(
         With what speaks against it.
     """
     if target.device is None:
-        _check_file(target, permission, will_write=will_write)
+        _check_file(target, permission, will_write=will_write, fills=fills)
     else:
-        _check_device(target, permission, held=False, look_inside=True)
+        check_device(target, permission, held=False, look_inside=True, look_for_data=True)
     _check_size(
         target.given,
         target.size_bytes,
@@ -277,7 +297,19 @@ def check(
         _check_direct(target)
 
 
-def _check_file(target: TargetDevice, permission: OverwritePermission, *, will_write: bool) -> None:
+def destroys(target: TargetDevice, permission: OverwritePermission) -> bool:
+    """Whether data that is not drivebay's may go, once `check` has let the target pass: of a device
+    always, of a file if that is why it was named."""
+    if target.device is not None or permission.destroy_data is None:
+        return target.device is not None
+    with _to_read(target) as fd:
+        return not (marks.is_own(fd, target.path, permission.sessions) or contents.is_blank(fd))
+
+
+def _check_file(
+    target: TargetDevice, permission: OverwritePermission, *, will_write: bool, fills: bool
+) -> None:
+    refuse_leased(target)
     if flag := in_use.unchangeable(target.path):
         option = "-i" if flag.startswith("immutable") else "-a"
         raise UserError(
@@ -289,10 +321,14 @@ def _check_file(target: TargetDevice, permission: OverwritePermission, *, will_w
             f"{target.given}: no permission to read and write it",
             f"run as its owner, or: chmod u+rw {shlex.quote(target.given)}",
         )
-    _refuse_used_file(target)
+    refuse_used_file(target)
     if not will_write:
         return
-    _refuse_foreign_data(target, permission)
+    with _to_read(target) as fd:
+        own = marks.is_own(fd, target.path, permission.sessions)
+        refuse_foreign_data(target, permission, fd, own=own)
+    if not fills:
+        return
     status, disk = os.stat(target.path), os.statvfs(target.path)
     missing = target.capacity_bytes - status.st_blocks * 512 - disk.f_bavail * disk.f_frsize
     if missing > 0:
@@ -303,32 +339,76 @@ def _check_file(target: TargetDevice, permission: OverwritePermission, *, will_w
         )
 
 
-def _refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
+@contextlib.contextmanager
+def _to_read(target: TargetDevice) -> Iterator[int]:
+    """The file, open to be looked at."""
+    try:
+        fd = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{target.given}: cannot be read: {problem.strerror}",
+            f"see: ls -l {shlex.quote(target.given)}",
+        ) from None
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def refuse_leased(target: TargetDevice) -> None:
+    """Before a file is opened: that would break another program's lease."""
+    if target.device is not None:
+        return
+    with contextlib.suppress(OSError):  # what cannot be looked at is told by other checks
+        if reasons := tuple(protections.leased(Examined(target.path, os.stat(target.path)))):
+            raise _used(target, reasons)
+
+
+def refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
     """Whatever the user says; looked at again before every step that writes."""
     reasons = protections.blockers(Examined(target.path, os.stat(target.path), held=held))
     if reasons:
+        raise _used(target, reasons)
+
+
+def _used(target: TargetDevice, reasons: Collection[str]) -> UserError:
+    return UserError(
+        f"{target.given} may not be tested: it {'; it '.join(reasons)}",
+        "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
+    )
+
+
+def is_named(target: TargetDevice, permission: OverwritePermission) -> bool:
+    """Whether the owner has named the file, so that its data may be overwritten.
+
+    Raises
+    ------
+    UserError
+        If another one was named.
+    """
+    if permission.destroy_data is None:
+        return False
+    # Not a link's name: who typed that may not know which file it leads to.
+    if permission.destroy_data not in (target.name, target.path) and not (
+        permission.destroy_data == target.given and os.path.basename(target.given) == target.name
+    ):
         raise UserError(
-            f"{target.given} may not be tested: it {'; it '.join(reasons)}",
-            "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
+            f"--destroy-data names {permission.destroy_data!r}, but the file is called "
+            f"{target.name!r}",
+            "make sure that this is the file you mean",
         )
+    return True
 
 
-def _refuse_foreign_data(target: TargetDevice, permission: OverwritePermission) -> None:
+def refuse_foreign_data(
+    target: TargetDevice, permission: OverwritePermission, fd: int, *, own: bool
+) -> None:
     """Data in a file is overwritten only if it is drivebay's own, or the file was named."""
-    if permission.destroy_data is not None:
-        # Not a link's name: who typed that may not know which file it leads to.
-        if permission.destroy_data not in (target.name, target.path) and not (
-            permission.destroy_data == target.given
-            and os.path.basename(target.given) == target.name
-        ):
-            raise UserError(
-                f"--destroy-data names {permission.destroy_data!r}, but the file is called "
-                f"{target.name!r}",
-                "make sure that this is the file you mean",
-            )
+    if is_named(target, permission):
         return
     found = contents.of_file(target.path, target.size_bytes)
-    examined = Examined(target.path, os.stat(target.path), contents=found)
+    blank = own or contents.is_blank(fd)
+    examined = Examined(target.path, os.fstat(fd), contents=found, ours=own or blank)
     if reasons := protections.foreign_data(examined):
         raise UserError(
             f"{target.given} would be overwritten: it {'; it '.join(reasons)}",
@@ -337,12 +417,25 @@ def _refuse_foreign_data(target: TargetDevice, permission: OverwritePermission) 
         )
 
 
-def _check_device(
-    target: TargetDevice, permission: OverwritePermission, *, held: bool, look_inside: bool
+def check_device(
+    target: TargetDevice,
+    permission: OverwritePermission,
+    *,
+    held: bool,
+    look_inside: bool,
+    look_for_data: bool = False,
 ) -> None:
+    """That it is the same device still, that nothing forbids overwriting it, and that its owner has
+    allowed what is on it to be; see `blockdev.inspect` for what is looked for."""
     before = target.device
     assert before is not None, "a block device"
-    now = blockdev.inspect(target.path, held=held, look_inside=look_inside)
+    look_for_data = look_for_data and not (
+        permission.overwrite_signature
+        or marks.device_is_own(target.path, before.lasting_name, permission.sessions)
+    )
+    now = blockdev.inspect(
+        target.path, held=held, look_inside=look_inside, look_for_data=look_for_data
+    )
     for what in ("number", "serial", "model", "capacity_bytes", "sequence"):
         if getattr(before, what) != getattr(now, what):
             raise UserError(
@@ -357,7 +450,8 @@ def _check_device(
 
 def _check_direct(target: TargetDevice) -> None:
     try:
-        os.close(os.open(target.path, os.O_RDWR | os.O_DIRECT | os.O_CLOEXEC))
+        flags = os.O_RDWR | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC
+        os.close(os.open(target.path, flags))
     except PermissionError:
         raise EnvironmentProblem(
             f"{target.given}: no permission to write it", "run as root: sudo drivebay review ..."
@@ -377,165 +471,22 @@ def refuse_if_held(target: TargetDevice) -> None:
     """Raise at once if another drivebay has this very file or device; nothing is kept open."""
     if target.device is not None:
         return  # found out by inspecting it: an exclusive open
+    refuse_leased(target)
     try:
-        fd = os.open(target.path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return  # found out and told by the other checks
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise _held_by_another(target) from None
+        raise held_by_another(target) from None
     finally:
         os.close(fd)
 
 
-def _held_by_another(target: TargetDevice) -> UserError:
+def held_by_another(target: TargetDevice) -> UserError:
+    """The error for a target that another drivebay has."""
     return UserError(
         f"{target.given} is being tested by another drivebay",
         "wait for it to end, or use another file",
     )
-
-
-class ExclusiveHandle:
-    """The target, taken for ourselves until `close`: a device exclusively, a file by a lock.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If it may no longer be tested, or another drivebay has it.
-    """
-
-    def __init__(self, target: TargetDevice, *, permission: OverwritePermission) -> None:
-        self.target = target
-        self._permission = permission
-        self._written = False
-        self._mark: contents.KeptMark | None = None
-        if target.device is not None:
-            _check_device(target, permission, held=False, look_inside=True)
-        else:
-            _refuse_used_file(target)
-        self._fd = self._open()
-
-    def _open(self) -> int:
-        target = self.target
-        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_EXCL if target.device is not None else 0)
-        try:
-            self._fd = os.open(target.path, flags)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{target.given}: cannot be opened for writing: {problem.strerror}",
-                "see what forbids it with: drivebay drives",
-            ) from None
-        try:
-            if target.device is None:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return self.fd(to_write=False)
-        except BlockingIOError:
-            os.close(self._fd)
-            raise _held_by_another(target) from None
-        except BaseException:
-            os.close(self._fd)
-            raise
-
-    def fd(self, *, to_write: bool) -> int:
-        """Our descriptor, after making sure that all is still as it was; call it before each step,
-        and after one that writes: whoever changes a file between two steps is not us.
-
-        What a device bears is not searched again after our own first write: random data may look
-        like a signature, and nobody else can have written while we handle it.
-        """
-        target, status = self.target, os.fstat(self._fd)
-        size = os.lseek(self._fd, 0, os.SEEK_END)
-        if (status.st_dev, status.st_ino, status.st_rdev) != target.inode or (
-            size != target.size_bytes
-        ):
-            raise self._changed()
-        if target.device is not None:
-            _check_device(target, self._permission, held=True, look_inside=not self._written)
-        elif to_write:
-            self._check_file(status)
-        elif self._mark is not None and self._mark.writing:
-            self._mark.end()
-        elif self._mark is not None and not self._mark.ours:
-            raise self._changed()
-        self._written = self._written or to_write
-        return self._fd
-
-    def _check_file(self, status: os.stat_result) -> None:
-        """Nobody else uses it, the path still leads to it, and its data may be overwritten."""
-        target = self.target
-        with contextlib.suppress(OSError):
-            if os.path.samestat(os.stat(target.path), status):
-                _refuse_used_file(target, held=True)
-                if self._mark is None:
-                    _refuse_foreign_data(target, self._permission)
-                    self._mark = contents.KeptMark(self._fd, target.path)
-                    return
-                if self._mark.ours:
-                    self._mark.begin()
-                    return
-        raise self._changed()
-
-    def _changed(self) -> UserError:
-        """Somebody else has changed it: its data is not to be taken for ours."""
-        if self._mark is not None:
-            self._mark.close(ours=False)
-            self._mark = None
-        return UserError(
-            f"{self.target.given} is no longer what it was when the review began",
-            "see what else uses it, then begin again",
-        )
-
-    def after_reset(self, wait_s: float = RETURN_S) -> int:
-        """Find the device again after a command that may have reset it, as names move then.
-
-        The same drive is known by its serial number, model, world-wide name and size, wherever the
-        kernel has put it. If it is still attached as before, nothing changes; else it is examined
-        anew, all but its signatures (we have just erased it), and taken again.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            If it does not come back in time, or may no longer be tested.
-        """
-        before = self.target.device
-        if before is None:
-            return self.fd(to_write=True)
-        deadline = time.monotonic() + wait_s
-        while (now := _found_again(before)) is None:
-            if time.monotonic() > deadline:
-                raise EnvironmentProblem(
-                    f"{self.target.path}: the drive {before.model} with serial number "
-                    f"{before.serial!r} has not come back after a reset",
-                    "look for the cause with: dmesg | tail; a power cycle may help",
-                )
-            time.sleep(0.2)
-        if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
-            os.close(self._fd)
-            self.target = replace(find(now.path), given=self.target.given)
-            self._written = True
-            _check_device(self.target, self._permission, held=False, look_inside=False)
-            self._fd = self._open()
-        return self.fd(to_write=True)
-
-    def close(self) -> None:
-        """Release it; the kernel forgets the partitions that were overwritten."""
-        if self._mark is not None:
-            with contextlib.suppress(OSError):
-                os.fsync(self._fd)
-            self._mark.close()
-            self._mark = None
-        elif self._written:
-            with contextlib.suppress(OSError):  # EINVAL: no partitions here
-                fcntl.ioctl(self._fd, _BLKRRPART)
-        os.close(self._fd)
-
-
-def _found_again(before: blockdev.Device) -> blockdev.Device | None:
-    """The one device that is the same drive; None if there is none (yet), or more than one."""
-    now = [
-        device
-        for device in blockdev.list_devices(look_inside=False)
-        if device.is_same_drive(before)
-    ]
-    return now[0] if len(now) == 1 else None

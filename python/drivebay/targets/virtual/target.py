@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -122,9 +123,17 @@ class VirtualTarget:
         }
 
     @property
+    def destroys(self) -> bool:
+        """Nothing of anybody's is overwritten."""
+        return False
+
+    @property
     def memory_bytes(self) -> int:
         """What a drive under test takes, with some room beside its maps."""
         return self._profile.memory_bytes * 11 // 10 + FIXED_BYTES
+
+    def recorded_in(self, folder: Path) -> None:
+        """Of no meaning here."""
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
         """Told before the first test: all that are to run, and how many states may be kept."""

@@ -1,0 +1,142 @@
+"""What the owner of a target has allowed to be overwritten, kept with the result before the first
+write: a line in authorised.jsonl, and what is needed to put partition tables and signatures back.
+
+Sources: wipefs(8), whose --backup keeps each signature's bytes in the same way; UEFI Specification
+5.3, by which a GUID partition table lies within the first and the last MiB.
+
+Leaves out: the data between; a signature that is put back is of use only until that is written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from drivebay.common import documents
+from drivebay.common.errors import EnvironmentProblem
+from drivebay.targets.safety.blockdev import Device
+from drivebay.targets.safety.libblkid import Signature
+
+NAME = "authorised.jsonl"
+SAVED = "saved"
+END_BYTES = 2**20
+SESSIONS_MAX = 10_000
+
+
+class Record:
+    """What is kept in a folder; `resumes` if who goes on with the folder goes on with its targets,
+    as of a review's result."""
+
+    def __init__(self, folder: Path, *, resumes: bool) -> None:
+        self._folder = folder
+        self._resumes = resumes
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """The sessions of those takings that may be gone on with."""
+        if not self._resumes:
+            return frozenset()
+        try:
+            lines = (self._folder / NAME).read_bytes().splitlines()[-SESSIONS_MAX:]
+        except OSError:
+            return frozenset()
+        return frozenset(found for line in lines if (found := _session(line)))
+
+    def keep(
+        self,
+        session: str,
+        facts: Mapping[str, Any],
+        *,
+        device: Device | None,
+        fd: int,
+        signatures: Sequence[Signature],
+    ) -> None:
+        """Notes that a target is taken, with these facts, and saves what would put the tables and
+        signatures of a device back; `fd` is the target, open.
+
+        Raises
+        ------
+        EnvironmentProblem
+            If that cannot be kept: then nothing may be written.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            saved = None
+            if device is not None and signatures:
+                saved = str(_save(self._folder / SAVED, device, fd, signatures))
+            line = {
+                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                **facts,
+                "signatures": [f"{one.kind} at byte {one.place}" for one in signatures],
+                "saved": saved and os.path.relpath(saved, self._folder),
+                "session": session,
+            }
+            note = os.open(self._folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with open(note, "ab") as file:
+                file.write((json.dumps(line) + "\n").encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{self._folder / NAME}: what was authorised cannot be kept: {problem.strerror}",
+                f"nothing was written; make {self._folder} writable, or choose another folder",
+            ) from None
+
+
+def _session(line: bytes) -> str | None:
+    try:
+        found = documents.from_json(line)
+    except ValueError:
+        return None
+    session = found.get("session") if isinstance(found, dict) else None
+    return session if isinstance(session, str) else None
+
+
+def _save(base: Path, device: Device, fd: int, signatures: Sequence[Signature]) -> Path:
+    """A new folder with both ends of the device, the bytes of each signature, and the commands that
+    write them back."""
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", device.serial).strip("-.")[-60:] or device.name
+    folder = _new_folder(base, slug)
+    last = max(0, device.capacity_bytes - END_BYTES)
+    parts = {"first.bin": (0, END_BYTES), "last.bin": (last, device.capacity_bytes - last)} | {
+        f"{one.place:#x}-{re.sub('[^A-Za-z0-9_]', '', one.kind)}.bin": (one.place, one.size)
+        for one in signatures
+        if one.size
+    }
+    commands = []
+    for name, (at, length) in parts.items():
+        with (folder / name).open("xb") as file:
+            file.write(os.pread(fd, length, at))
+            file.flush()
+            os.fsync(file.fileno())
+        source = shlex.quote(str((folder / name).absolute()))
+        commands.append(
+            f"dd if={source} of={shlex.quote(device.path)} "
+            f"bs=64K oflag=seek_bytes seek={at} conv=notrunc,fsync"
+        )
+    named = f"serial number {device.serial}, model {device.model or 'unknown'}"
+    text = [
+        f"# What {device.path} bore ({named}, {device.capacity_bytes} bytes).",
+        "# Names of devices change: make sure that it is that drive. Then, as root:",
+        *commands,
+        f"partprobe {shlex.quote(device.path)}",
+    ]
+    (folder / "restore.txt").write_text("\n".join(text) + "\n")
+    return folder
+
+
+def _new_folder(base: Path, slug: str) -> Path:
+    number = 1
+    while True:
+        folder = base / f"{slug}-{number}"
+        try:
+            folder.mkdir(parents=True, mode=0o700)
+            return folder
+        except FileExistsError:
+            number += 1

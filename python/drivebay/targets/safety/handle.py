@@ -1,0 +1,290 @@
+"""Holding on to the file or block device under test: nobody else may use it, and it stays itself.
+
+Sources: open(2) for O_EXCL and O_NONBLOCK, flock(2), stat(2).
+A file or device is claimed before the first write, by whichever command writes. Of a file that is
+not ours the mark that says "being written" is made first, and what is there is looked at after it;
+if anything has changed the file from before that look to after it, it is looked at again. So there
+is no moment between "is it blank?" and the first note; and if we are killed in between, the mark
+holds for nobody, as its session is kept with the result only once all was found right.
+
+Leaves out: what another program writes once our own writes have begun, if it opened the file after
+that; to a device, also between the look at it and our first write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from dataclasses import replace
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.targets.safety import blockdev, in_use, marks
+from drivebay.targets.safety.authorised import Record
+from drivebay.targets.safety.target_device import (
+    OverwritePermission,
+    TargetDevice,
+    check_device,
+    find,
+    held_by_another,
+    is_named,
+    refuse_foreign_data,
+    refuse_leased,
+    refuse_used_file,
+)
+
+RETURN_S = 60.0
+"""How long a drive may take to come back after a reset; guess: NVMe allows 127 s, most need 5."""
+LOOKS_MAX = 3
+_BLKRRPART = 0x125F
+
+
+class ExclusiveHandle:
+    """The target, taken for ourselves until `close`: a device exclusively, a file by a lock.
+
+    Raises
+    ------
+    UserError, EnvironmentProblem
+        If it may no longer be tested, or another drivebay has it.
+    """
+
+    def __init__(self, target: TargetDevice, *, permission: OverwritePermission) -> None:
+        self.target = target
+        self._permission = permission
+        self._session = marks.new_session()
+        self._written = False
+        self._mark: marks.KeptMark | None = None
+        if target.device is not None:
+            check_device(target, permission, held=False, look_inside=True)
+        else:
+            refuse_leased(target)
+            refuse_used_file(target)
+        self._fd = self._open()
+
+    def _open(self) -> int:
+        target = self.target
+        only_us = (
+            os.O_EXCL if target.device is not None else os.O_NONBLOCK
+        )  # a lease: not waited for
+        try:
+            self._fd = os.open(target.path, os.O_RDWR | os.O_CLOEXEC | only_us)
+        except BlockingIOError:
+            raise UserError(
+                f"{target.given} may not be tested: it is under a lease of another program",
+                "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
+            ) from None
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{target.given}: cannot be opened for writing: {problem.strerror}",
+                "see what forbids it with: drivebay drives",
+            ) from None
+        try:
+            if target.device is None:
+                os.set_blocking(self._fd, True)
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return self.fd(to_write=False)
+        except BlockingIOError:
+            os.close(self._fd)
+            raise held_by_another(target) from None
+        except BaseException:
+            os.close(self._fd)
+            raise
+
+    def fd(self, *, to_write: bool) -> int:
+        """Our descriptor, after making sure that all is still as it was; call it before each step,
+        and after one that writes: whoever changes a file between two steps is not us.
+
+        What a device bears is not searched again after our own first write: random data may look
+        like a signature, and nobody else can have written while we handle it.
+        """
+        self.check_size()
+        if self.target.device is not None:
+            self._check_device(to_write=to_write)
+        elif to_write:
+            self._check_file()
+        elif self._mark is not None and self._mark.writing:
+            self._mark.end()
+        elif self._mark is not None and not self._mark.ours:
+            raise self._changed()
+        self._written = self._written or to_write
+        return self._fd
+
+    def check_size(self) -> None:
+        """That it is the same file or device, of the same size; cheap enough for every second.
+
+        Raises
+        ------
+        UserError
+            If it is not.
+        """
+        target, status = self.target, os.fstat(self._fd)
+        if (status.st_dev, status.st_ino, status.st_rdev) != target.inode:
+            raise self._changed()
+        if (size := os.lseek(self._fd, 0, os.SEEK_END)) != target.size_bytes:
+            raise self._changed(f": it had {target.size_bytes} bytes, and has {size}")
+
+    def _check_device(self, *, to_write: bool) -> None:
+        target, device = self.target, self.target.device
+        assert device is not None
+        first = to_write and not self._written
+        check_device(
+            target,
+            self._permission,
+            held=True,
+            look_inside=not self._written,
+            look_for_data=first,
+        )
+        if first:
+            if users := in_use.writers(os.fstat(self._fd)):
+                raise UserError(
+                    f"{target.path} may not be tested: it is open for writing by {users[0]}",
+                    "stop what uses it",
+                )
+            self._authorise()
+            marks.note_device(self._fd, device.lasting_name, "open", self._session)
+
+    def _check_file(self) -> None:
+        """Nobody else uses it, the path still leads to it, and its data may be overwritten."""
+        if not self._path_leads_here():
+            raise self._changed()
+        self._refuse_users()
+        if self._mark is None:
+            self._claim()
+        elif self._mark.ours:
+            self._mark.begin()
+        else:
+            raise self._changed()
+
+    def _refuse_users(self) -> None:
+        try:
+            refuse_used_file(self.target, held=True)
+        except OSError:  # the path is gone
+            raise self._changed() from None
+
+    def _path_leads_here(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self.target.path), os.fstat(self._fd))
+        except OSError:
+            return False
+
+    def _claim(self) -> None:
+        """The file's data may be overwritten, and has not changed since that was found out. The
+        mark of a file that is ours stays until then: if we are killed, it is ours still."""
+        target, path = self.target, self.target.path
+        seen = os.fstat(self._fd)
+        ours = marks.is_own(self._fd, path, self._permission.sessions, status=seen)
+        named = is_named(target, self._permission)
+        try:
+            for _ in range(LOOKS_MAX):
+                if not ours:
+                    marks.note(self._fd, path, "open", self._session)
+                marks.wait_a_tick(self._fd)
+                before = os.fstat(self._fd)
+                ours = ours and _stamp(before) == _stamp(seen)
+                refuse_foreign_data(target, self._permission, self._fd, own=ours)
+                self._refuse_users()
+                if not self._path_leads_here():
+                    raise self._changed()
+                if named or _stamp(os.fstat(self._fd)) == _stamp(before):
+                    self._authorise()
+                    self._mark = marks.KeptMark(self._fd, path, self._session)
+                    if not named and self._mark.begun_ns != before.st_mtime_ns:
+                        raise self._changed()
+                    return
+                ours = False  # by somebody else, just now
+            raise UserError(
+                f"{target.given} may not be tested: it is being changed by another program",
+                "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
+            )
+        except BaseException:
+            if self._mark is None and not ours:
+                marks.remove(self._fd, path)
+            raise
+
+    def _authorise(self) -> None:
+        """Keeps by which word the target is overwritten from here on; what is there is still whole.
+        A file that needs no word is noted in a result only, so that it can be gone on with."""
+        permission, device = self._permission, self.target.device
+        if permission.record is None and device is None and permission.destroy_data is None:
+            return
+        record = permission.record or Record(marks.state_folder(), resumes=False)
+        found = blockdev.signatures_on(device) if device is not None else ()
+        facts = self.target.named() | {
+            "destroy_data": permission.destroy_data,
+            "overwrite_signature": permission.overwrite_signature,
+            "typed_yes": permission.typed_yes,
+        }
+        record.keep(self._session, facts, device=device, fd=self._fd, signatures=found)
+
+    def _changed(self, how: str = "") -> UserError:
+        """Somebody else has changed it: its data is not to be taken for ours."""
+        if self._mark is not None:
+            self._mark.close(ours=False)
+            self._mark = None
+        return UserError(
+            f"{self.target.given} is no longer what it was when the review began{how}",
+            "see what else uses it, then begin again",
+        )
+
+    def after_reset(self, wait_s: float = RETURN_S) -> int:
+        """Find the device again after a command that may have reset it, as names move then.
+
+        The same drive is known by its serial number, model, world-wide name and size, wherever the
+        kernel has put it. If it is still attached as before, nothing changes; else it is examined
+        anew, all but its signatures (we have just erased it), and taken again.
+
+        Raises
+        ------
+        UserError, EnvironmentProblem
+            If it does not come back in time, or may no longer be tested.
+        """
+        before = self.target.device
+        if before is None:
+            return self.fd(to_write=True)
+        deadline = time.monotonic() + wait_s
+        while (now := _found_again(before)) is None:
+            if time.monotonic() > deadline:
+                raise EnvironmentProblem(
+                    f"{self.target.path}: the drive {before.model} with serial number "
+                    f"{before.serial!r} has not come back after a reset",
+                    "look for the cause with: dmesg | tail; a power cycle may help",
+                )
+            time.sleep(0.2)
+        if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
+            os.close(self._fd)
+            self.target = replace(find(now.path), given=self.target.given)
+            self._written = True
+            check_device(self.target, self._permission, held=False, look_inside=False)
+            self._fd = self._open()
+        return self.fd(to_write=True)
+
+    def close(self) -> None:
+        """Release it; the kernel forgets the partitions that were overwritten."""
+        if self._mark is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self._fd)
+            self._mark.close()
+            self._mark = None
+        elif self._written and (device := self.target.device) is not None:
+            with contextlib.suppress(OSError):
+                os.fsync(self._fd)
+            marks.note_device(self._fd, device.lasting_name, "done", self._session)
+            with contextlib.suppress(OSError):  # EINVAL: no partitions here
+                fcntl.ioctl(self._fd, _BLKRRPART)
+        os.close(self._fd)
+
+
+def _found_again(before: blockdev.Device) -> blockdev.Device | None:
+    """The one device that is the same drive; None if there is none (yet), or more than one."""
+    now = [
+        device
+        for device in blockdev.list_devices(look_inside=False)
+        if device.is_same_drive(before)
+    ]
+    return now[0] if len(now) == 1 else None
+
+
+def _stamp(status: os.stat_result) -> tuple[int, ...]:
+    """What changes with every change of a file."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
