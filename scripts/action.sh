@@ -1,51 +1,43 @@
 #!/usr/bin/env bash
 # Serves a drive to the steps of a CI job that follow: what action.yml runs.
 #
-# usage: DRIVE=NAME [OPTIONS="..."] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
-#
-# OPTIONS has one option of `drivebay serve` a line: its name, a blank, and its value up to the end of the line,
-# as it stands (no quotes, nothing is evaluated).
+# usage: DRIVE=NAME [OPTIONS=LINES] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits for its
 # sockets, and writes their names as the outputs `nbd` and `control`.
+#
+# Each line of OPTIONS is an option of `drivebay serve`: --NAME, --NAME VALUE or --NAME=VALUE. The value is the rest
+# of the line as it stands: nothing in it is evaluated, and quotes are part of it. Blanks around name and value,
+# carriage returns at the end and empty lines do not count; any other line is refused.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
 
-# refuse MESSAGE HINT: as `fail`, and the exit code for wrong usage.
-refuse() { (fail "$@") || exit 2; }
-
 # words FILE: its text, of which the runner takes no line for a command ("::name::").
 words() { sed 's/^\([[:space:]]*\)::/\1: :/' "$1"; }
 
-# A path is written into a file of lines, in which another line would be another output.
-[[ $RUNNER_TEMP != *[[:cntrl:]]* ]] || refuse "RUNNER_TEMP has a control character in it" "name another folder"
-
-options=()
-while IFS= read -r line || [ -n "$line" ]; do
-    line=${line%$'\r'}
-    line=${line#"${line%%[![:blank:]]*}"}
+# Steps put the outputs into URIs and into scripts.
+[[ $RUNNER_TEMP =~ ^/[A-Za-z0-9._/+@-]*$ ]] ||
+    fail "RUNNER_TEMP: ${RUNNER_TEMP@Q} is not allowed; must be a whole path of letters, digits and . _ + @ - /" \
+        "RUNNER_TEMP=/tmp" 2
+options=() lines=${OPTIONS:-}$'\n'
+while read -r line; do
     [ -n "$line" ] || continue
-    [[ $line == --[a-z]* ]] || {
-        printf -v shown %q "$line"
-        refuse "options: $shown is no option; there must be one a line, and it begins with --" \
-            "drivebay serve --help"
-    }
-    name=${line%%[[:blank:]]*} # or --NAME=VALUE, of which the rest of the line is a part
-    [[ $name != *=* ]] || name=$line
-    value=${line#"$name"}
-    value=${value#"${value%%[![:blank:]]*}"}
-    options+=("$name" ${value:+"$value"})
-done <<<"${OPTIONS:-}"
+    [[ $line =~ ^(--[a-z][a-z0-9-]*)($|[[:blank:]=][[:blank:]]*(.*)$) ]] ||
+        fail "options: ${line@Q} is not an option of drivebay serve" "one a line: --pace none" 2
+    # With =, no value is taken for another option.
+    options+=("${BASH_REMATCH[1]}${BASH_REMATCH[2]:+=${BASH_REMATCH[3]}}")
+done <<<"${lines//$'\r\n'/$'\n'}"
 
 if ! command -v drivebay >/dev/null; then
+    [[ $PWD != *$'\n'* ]] || fail "a line break is in the folder's name: ${PWD@Q}" "check it out elsewhere" 2
     scripts/setup.sh
     PATH=$PWD/.venv/bin:$PATH
-    printf '%s\n' "$PWD/.venv/bin" >>"$GITHUB_PATH"
+    echo "$PWD/.venv/bin" >>"$GITHUB_PATH"
 fi
 nbd=$RUNNER_TEMP/drivebay.nbd control=$RUNNER_TEMP/drivebay.control log=$RUNNER_TEMP/drivebay.log
 cd "$RUNNER_TEMP"
-nohup drivebay serve --nbd "unix:$nbd" --control "unix:$control" "${options[@]}" -- "$DRIVE" >"$log" 2>&1 &
+nohup drivebay serve "${options[@]}" "--nbd=unix:$nbd" "--control=unix:$control" -- "$DRIVE" >"$log" 2>&1 &
 server=$!
 until [ -S "$control" ]; do
     if ! kill -0 $server 2>/dev/null; then
@@ -54,5 +46,8 @@ until [ -S "$control" ]; do
     fi
     sleep 0.2
 done
-printf 'nbd=nbd+unix:///?socket=%s\ncontrol=%s\n' "$nbd" "$control" >>"$GITHUB_OUTPUT"
-printf 'drivebay serves a drive (process %s), its log is %q\n' "$server" "$log"
+{
+    echo "nbd=nbd+unix:///?socket=$nbd"
+    echo "control=$control"
+} >>"$GITHUB_OUTPUT"
+echo "drivebay serves the drive (process $server), its log is $log"

@@ -1,15 +1,15 @@
-# shellcheck shell=bash
 # What the scripts share: messages, steps, and packages of the system. Sourced, never run.
+# shellcheck shell=bash
 
 # Some containers set this; each of the program's hundreds of starts in the tests would then compile all that it imports.
 unset PYTHONDONTWRITEBYTECODE
 
 say() { printf '==> %s\n' "$*"; }
 
-# fail MESSAGE HINT: one line of each, and the exit code for "the environment lacks something".
+# fail MESSAGE HINT [CODE]: one line of each, and the exit code: 3, "the environment lacks something", or 2, wrong usage.
 fail() {
     printf 'error: %s\nhint: %s\n' "$1" "$2" >&2
-    exit 3
+    exit "${3:-3}"
 }
 
 # seconds_since START: whole seconds since an earlier $SECONDS.

@@ -165,6 +165,11 @@ def test_names_come_with_titles_and_from_the_users_own_suite(tmp_path: Path) -> 
         ("{root}/sticky", ["{root}/sticky can be written by others"]),
         ("{root}/theirs", ["{root}/theirs can be written by others"]),
         ("{root}/link", ["{root}/loose can be written by others"]),
+        ("{root}/loose/link", ["{root}/loose can be written by others"]),
+        ("{root}/sticky/link", ["{root}/sticky/link can be written by others"]),
+        ("{root}/sticky/none/bin", ["{root}/sticky can be written by others"]),
+        ("{root}/bin/none/bin", []),
+        ("{root}/loop", []),
     ],
 )
 @pytest.mark.skipif(os.geteuid() != 0, reason="folders of others need root")
@@ -176,7 +181,11 @@ def test_folders_of_a_path_that_others_can_write_to(
         (tmp_path / name).chmod(mode)
         (tmp_path / name / "bin").mkdir(exist_ok=True, mode=0o755)
     os.chown(tmp_path / "theirs", 65534, 0)
+    (tmp_path / "loop").symlink_to("loop")
     (tmp_path / "link").symlink_to(tmp_path / "loose" / "bin")
+    for name in ("loose", "sticky"):
+        (tmp_path / name / "link").symlink_to(tmp_path / "bin")
+    os.chown(tmp_path / "sticky" / "link", 65534, 65534, follow_symlinks=False)
     found = list(programs.loose_folders(path.format(root=tmp_path)))
     assert found == [one.format(root=tmp_path) for one in words]
 

@@ -817,6 +817,41 @@ def test_without_extended_attributes_a_file_beside_it_says_whose_it_is(
     review(file)
 
 
+@pytest.mark.parametrize("attributes", [True, False])
+def test_a_file_that_was_served_is_known_by_its_inode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attributes: bool
+) -> None:
+    if not attributes:
+        without_attributes(monkeypatch)
+    file, copy = tmp_path / "disk.img", tmp_path / "copy.img"
+    beside = tmp_path / ".disk.img.drivebay.served"
+    file.write_text("data")
+    assert not marks.is_served(str(file))
+    marks.note_served(str(file))
+    assert marks.is_served(str(file)) and beside.exists() != attributes
+    run("cp", "--archive", str(file), str(copy))
+    if not attributes:
+        run("cp", "--archive", str(beside), str(tmp_path / ".copy.img.drivebay.served"))
+    assert not marks.is_served(str(copy))
+    marks.note_served(str(copy))
+    assert marks.is_served(str(copy))
+
+
+def test_a_mark_beside_a_served_file_takes_nobodys_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_attributes(monkeypatch)
+    file, beside = tmp_path / "disk.img", tmp_path / ".disk.img.drivebay.served"
+    file.write_text("data")
+    beside.write_text("precious")
+    marks.note_served(str(file))
+    assert beside.read_text() == "precious" and not marks.is_served(str(file))
+    beside.unlink()
+    beside.symlink_to(file)
+    marks.note_served(str(file))
+    assert file.read_text() == "data" and not marks.is_served(str(file))
+
+
 @needs_root
 def test_a_backing_file_under_another_name_is_refused(tmp_path: Path) -> None:
     """`ln a b; losetup a; mount; rm a`: sysfs names a path that is gone."""

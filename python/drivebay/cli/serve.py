@@ -581,12 +581,13 @@ def _refuse_foreign(path: Path) -> None:
         return
     with contextlib.suppress(OSError), path.open("rb") as file:
         blank = contents.is_blank(file.fileno())
-        if not blank and not typed_yes(True, f"what {path} holds, as hosts will", yes=False):
+        what = f"what {path} holds, as hosts will"
+        if not blank and not typed_yes(True, what, yes=False, option="--foreign-data"):
             raise UserError(
                 f"--data: {path} holds data that no served drive has written, and hosts would "
                 "write to it",
-                "serve a copy: --from FILE; or this file: --foreign-data; or it unchanged: "
-                "--read-only",
+                "serve a copy: --from FILE; or this file: --foreign-data (also if it is a copy of "
+                "served data); or it unchanged: --read-only",
             )
 
 

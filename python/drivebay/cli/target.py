@@ -190,9 +190,9 @@ def say_what_is_lost(target: Target) -> None:
         say(f"file    {known.get('path', target.name)}: {size}; its content will be overwritten")
 
 
-def typed_yes(destroys: bool, what: str, *, yes: bool) -> bool:
-    """Has the owner type YES on a terminal before data goes that is not drivebay's, unless --yes
-    was given; whether that was typed.
+def typed_yes(destroys: bool, what: str, *, yes: bool, option: str = "--yes") -> bool:
+    """Has the owner type YES on a terminal before data goes that is not drivebay's, unless `option`
+    was given (`yes`); whether that was typed.
 
     Raises
     ------
@@ -203,7 +203,7 @@ def typed_yes(destroys: bool, what: str, *, yes: bool) -> bool:
         return False
     answer = typer.prompt(f"Type YES to overwrite {what}", default="", show_default=False, err=True)
     if answer != "YES":
-        raise UserError("not started, as YES was not typed", "--yes does not ask")
+        raise UserError("not started, as YES was not typed", f"{option} does not ask")
     return True
 
 

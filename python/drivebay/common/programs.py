@@ -24,18 +24,22 @@ def loose_folders(path: str) -> Iterator[str]:
         if not part.startswith("/"):
             yield f"{part} is relative" if part else "an empty part is the folder that you are in"
             continue
-        for folder in (Path(part), *Path(part).resolve().parents, Path(part).resolve()):
-            if _is_loose(folder, within=folder not in (Path(part), Path(part).resolve())):
+        given, real = Path(part), Path(os.path.realpath(part))
+        # Where there is no such folder, it could be made in what there is of the way to it.
+        last = next(folder for folder in (real, *real.parents) if folder.exists())
+        for folder in dict.fromkeys((given, *given.parents, real, *real.parents)):
+            if _is_loose(folder, within=folder not in (given, last)):
                 yield f"{folder} can be written by others"
                 break
 
 
 def _is_loose(folder: Path, *, within: bool) -> bool:
     """Whether others may put something there, or (`within`) in the place of what is there, which a
-    sticky bit forbids."""
+    sticky bit forbids; a link's owner may let it lead elsewhere."""
     with contextlib.suppress(OSError):
         status = folder.stat()
         mode, group = status.st_mode, status.st_gid
         others = bool(mode & stat.S_IWOTH) or (bool(mode & stat.S_IWGRP) and group != 0)
-        return status.st_uid != 0 or (others and not (within and mode & stat.S_ISVTX))
+        owners = {status.st_uid, folder.lstat().st_uid}
+        return owners != {0} or (others and not (within and mode & stat.S_ISVTX))
     return False

@@ -7,25 +7,32 @@ known only roughly is told as a warning.
 
 from __future__ import annotations
 
-import contextlib
 import json
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from drivebay.common import documents, provenance
 from drivebay.common.errors import UserError
+from drivebay.definitions import mistakes
 from drivebay.definitions.suites import Phase, Suite, Test
 from drivebay.lab.fio_import import logs as fio_logs
 from drivebay.lab.fio_import.jobs import Job, jobs_of, options_in_words, size_of, workload_of
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
+from drivebay.targets.fio.figures import Part, Unreadable
 
 AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"
 _DOCUMENT = re.compile(r"^\{", re.MULTILINE)
 """Where a document of fio may begin: a brace in a warning is none."""
+DIGITS_MAX = 1000
+INT_BITS = 4 * DIGITS_MAX
+"""Of numbers that are not read; those that are read have limits of their own, and names."""
 WITHOUT_LOGS = "no logs were found: nothing is known of single seconds"
 
 
@@ -54,10 +61,17 @@ def import_fio(
     taken: set[str] = set()
     for path in files:
         document = _document(path)
-        jobs = jobs_of(document, where=str(path), time_scale=time_scale)
-        if not jobs:
-            raise UserError(f"{path}: no job of it moved any data", AGAIN)
-        made.append((_one(path, document, jobs, taken), document, jobs, path))
+        try:
+            jobs = jobs_of(Part(document), time_scale=time_scale)
+            if not jobs:
+                raise UserError(f"{path}: no job of it moved any data", AGAIN)
+            made.append((_one(path, document, jobs, taken), document, jobs, path))
+        except Unreadable as problem:
+            raise UserError(f"{path} cannot be imported: {problem}", AGAIN) from None
+        except ValidationError as problem:
+            error = mistakes.first(problem)
+            field = f"{path} cannot be imported: {mistakes.dotted(error['loc'])}"
+            raise mistakes.told(error, field, of="a load", hint=AGAIN) from None
     suite = Suite(
         name="fio-import",
         title="Imported from fio",
@@ -91,19 +105,30 @@ def _document(path: Path) -> dict[str, Any]:
     except ValueError as problem:
         raise UserError(f"{path} is no JSON of fio: {problem}", AGAIN) from None
     text = content.decode("utf-8", errors="replace")
-    decoder, at, found = json.JSONDecoder(), 0, None
+    cut_off = '"fio version"' in text
+    what = "is cut off: its JSON does not end" if cut_off else "holds no JSON of fio"
+    decoder, at = json.JSONDecoder(parse_int=_whole), 0
+    found: dict[str, Any] | None = None
     while (begin := _DOCUMENT.search(text, at)) is not None:
         at = begin.end()
-        with contextlib.suppress(ValueError, RecursionError):
+        try:
             value, at = decoder.raw_decode(text, begin.start())
             if isinstance(value, dict) and "fio version" in value:
-                documents.limited(value)
-                found = value
+                found = documents.limited(value, int_bits=INT_BITS)
+        except (documents.Malformed, UnicodeError) as problem:
+            what = f"cannot be imported: {problem}"
+        except RecursionError:
+            what = "cannot be imported: it is nested too deep"
+        except ValueError:
+            continue
     if found is None:
-        cut_off = '"fio version"' in text
-        what = "is cut off: its JSON does not end" if cut_off else "holds no JSON of fio"
         raise UserError(f"{path} {what}", AGAIN)
     return found
+
+
+def _whole(digits: str) -> int | float:
+    """A whole number; one that Python would not convert is infinite, and is told by its field."""
+    return int(digits) if len(digits) <= DIGITS_MAX else math.inf
 
 
 def _one(
@@ -124,7 +149,7 @@ def _one(
     first = phases[0]
     first.conditions.update({"warnings": warnings})
     first.artefacts[path.name] = path.read_bytes()
-    version = document.get("fio version", "fio")
+    version = Part(document).text("fio version")
     test = Test(
         id=_fresh(_slug(path.stem), taken),
         title=path.stem[:100],
@@ -139,6 +164,7 @@ def _one(
 
 
 def _phase(job: Job, label: str, thread: int, path: Path) -> PhaseResult:
+    workload = workload_of(job)
     seconds = fio_logs.series(job, thread, path.parent)
     if seconds is None:
         job.warnings.add(WITHOUT_LOGS)
@@ -146,7 +172,7 @@ def _phase(job: Job, label: str, thread: int, path: Path) -> PhaseResult:
     mean = job.latency_ns_mean
     return PhaseResult(
         label=label,
-        workload=workload_of(job, where=str(path)),
+        workload=workload,
         duration_s=job.duration_s,
         reads=read.ios,
         writes=write.ios,
@@ -161,15 +187,19 @@ def _phase(job: Job, label: str, thread: int, path: Path) -> PhaseResult:
 def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dict[str, Any]:
     """The manifest's block: what was under test, as far as fio says."""
     options = jobs[0].options
-    path = str(options.get("filename") or options.get("directory") or jobs[0].name)
-    sizes = [size_of(str(job.options.get("size", ""))) or 0 for job in jobs]
+    path = options.get("filename") or options.get("directory") or jobs[0].name
+    time = document.get("time")
+    sizes = [size_of(job.options.get("size", "")) or 0 for job in jobs]
     return {
         "kind": "block" if path.startswith("/dev/") else "file",
         "name": drive or Path(path).name,
         "drive": path,
         "model": drive or Path(path).name,
         "capacity_bytes": max(sizes),
-        "imported": {"program": document.get("fio version"), "time": document.get("time")},
+        "imported": {
+            "program": document["fio version"],
+            "time": time if isinstance(time, str) else None,
+        },
     }
 
 

@@ -9,22 +9,27 @@ part; from plain JSON the percentiles that fio lists, each group of I/Os at its 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
-from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, QUEUE_DEPTH_MAX
 from drivebay.results.records import HISTOGRAM_SCHEMA
+from drivebay.targets.fio.figures import (
+    JOBS_MAX,
+    RUNTIME_MS_MAX,
+    Part,
+    Unreadable,
+    is_possible,
+)
 from drivebay.targets.fio.parse import bin_bounds
 
 DIRECTIONS = ("read", "write")
 SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
 """Engines that have one request at a time whatever iodepth says; fio's default is psync."""
-_SIZE = re.compile(r"(\d+)\s*([kmgtp]?)(i?)b?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,18})\s*([kmgtp]?)(i?)b?", re.IGNORECASE)
 SECTOR = 512
 Options = Mapping[str, str]
 
@@ -45,17 +50,22 @@ class Side:
 class Job:
     """A job and its clones (numjobs): the options in force, both directions, what is uncertain.
 
-    `sides` have fio's own times; what is asked of the job is on the clock of the drive that it ran
-    on, `time_scale` times fio's.
+    `where` is the place of the options in fio's JSON. `sides` have fio's own times; what is asked
+    of the job is on the clock of the drive that it ran on, `time_scale` times fio's.
     """
 
     name: str
     group: int
     options: Options
+    where: str
     time_scale: float = 1.0
     threads: int = 0
     sides: dict[str, Side] = field(default_factory=lambda: {one: Side() for one in DIRECTIONS})
     warnings: set[str] = field(default_factory=set)
+
+    def setting(self, key: str, default: int, *, most: int) -> int:
+        """The whole number up to `most` that an option is."""
+        return Part(self.options, self.where).setting(key, default, most=most)
 
     @property
     def duration_s(self) -> float:
@@ -86,78 +96,74 @@ class Job:
         return pa.Table.from_pylist(named, schema=HISTOGRAM_SCHEMA)
 
 
-def jobs_of(document: Mapping[str, Any], *, where: str, time_scale: float = 1.0) -> list[Job]:
+def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
     """The jobs of a fio document that moved data, clones of one job together, as they come.
 
     Raises
     ------
-    UserError
-        If a figure is missing, or a job failed.
+    Unreadable
+        If a figure is missing or impossible, or a job failed.
     """
-    shared = document.get("global options") or {}
+    shared = document.of("global options", {}).texts()
     found: dict[tuple[str, int], Job] = {}
-    entries = document.get("jobs") or [
-        one for one in document.get("client_stats", []) if one.get("jobname") != "All clients"
+    entries = document.each("jobs") or [
+        one for one in document.each("client_stats") if one.text("jobname") != "All clients"
     ]
-    try:
-        for entry in entries:
-            options = {**shared, **(entry.get("job options") or {})}
-            name = str(entry["jobname"])
-            if entry.get("error"):
-                raise UserError(
-                    f"{where}: job {name} failed in fio with error {entry['error']}",
-                    "run it again; figures of a job that failed are not imported",
-                )
-            key = (name, int(entry.get("groupid", 0)))
-            job = found.setdefault(key, Job(*key, options, time_scale))
-            grouped = str(options.get("group_reporting", "0")) not in ("0", "")
-            job.threads += int(options.get("numjobs", 1)) if grouped else 1
-            for direction in DIRECTIONS:
-                _add(job, job.sides[direction], entry.get(direction) or {})
-    except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        raise UserError(
-            f"{where}: fio's figures cannot be read: {type(problem).__name__} {problem}",
-            "write it again with: fio --output-format=json+ --output=FILE JOB.fio",
-        ) from None
+    for entry in entries:
+        name = entry.text("jobname")
+        said = entry.of("job options", {})
+        options = {**shared, **said.texts()}
+        if error := entry.count("error", 0):
+            raise Unreadable(f"job {name} failed in fio with error {error}")
+        key = (name, entry.count("groupid", 0))
+        job = found.setdefault(key, Job(*key, options, said.where, time_scale))
+        grouped = options.get("group_reporting", "0") not in ("0", "")
+        own = Part(options, said.where).setting("numjobs", 1, most=JOBS_MAX)
+        job.threads += own if grouped else 1
+        for direction in DIRECTIONS:
+            _add(job, job.sides[direction], entry.of(direction, {}))
     return [job for job in found.values() if job.ios and job.duration_s > 0]
 
 
-def _add(job: Job, side: Side, said: Mapping[str, Any]) -> None:
-    ios = int(said.get("total_ios", 0))
+def _add(job: Job, side: Side, said: Part) -> None:
+    ios = said.count("total_ios", 0)
     if not ios:
         return
-    total = said.get("lat_ns") or {}
-    done = said.get("clat_ns") or {}
+    total, done = said.of("lat_ns", {}), said.of("clat_ns", {})
     side.ios += ios
-    side.bytes += int(said["io_bytes"])
-    side.runtime_ms = max(side.runtime_ms, int(said["runtime"]))
-    known = total if float(total.get("mean", 0)) > 0 else done
-    side.latency_ns_sum += float(known.get("mean", 0)) * ios
-    side.latency_ns_max = max(side.latency_ns_max, int(known.get("max", 0)))
-    of_all = bool(total.get("bins") or total.get("percentile"))
-    if not of_all and (done.get("bins") or done.get("percentile")):
+    side.bytes += said.count("io_bytes")
+    side.runtime_ms = max(side.runtime_ms, said.count("runtime", most=RUNTIME_MS_MAX))
+    known = total if total.number("mean", 0) > 0 else done
+    side.latency_ns_sum += known.number("mean", 0) * ios
+    side.latency_ns_max = max(side.latency_ns_max, known.count("max", 0))
+    of_all = any(total.of(key, {}).value for key in ("bins", "percentile"))
+    if not of_all and any(done.of(key, {}).value for key in ("bins", "percentile")):
         job.warnings.add("latency percentiles are of the completion part alone (fio's clat)")
     source = total if of_all else done
-    bins = {int(value): int(count) for value, count in (source.get("bins") or {}).items()}
-    if not bins and source.get("percentile"):
-        bins = _from_percentiles(source["percentile"], ios, int(source.get("max", 0)))
+    bins = {int(value): count for value, count in source.counts("bins")}
+    if not bins and (listed := sorted(source.counts("percentile", 100))):
+        bins = _from_percentiles(listed, ios, source.count("max", 0))
         job.warnings.add(
             "latencies are known by fio's list of percentiles only: shares over a limit are rough"
         )
     for value, count in bins.items():
         if count > 0:
             side.bins[value] = side.bins.get(value, 0) + count
+    if not all(map(is_possible, (side.ios, side.bytes, sum(side.bins.values())))):
+        raise Unreadable(f"{said.where}: its figures are too large together with others of the job")
 
 
-def _from_percentiles(listed: Mapping[str, Any], ios: int, highest: int) -> dict[int, int]:
+def _from_percentiles(
+    listed: Iterable[tuple[float, int]], ios: int, highest: int
+) -> dict[int, int]:
     """I/Os at the percentiles that end them; those above the last one at the highest latency.
 
-    >>> _from_percentiles({"50.0": 100, "99.0": 900}, 200, 5000)
+    >>> _from_percentiles([(50.0, 100), (99.0, 900)], 200, 5000)
     {100: 100, 900: 98, 5000: 2}
     """
     bins: dict[int, int] = {}
     below = 0
-    for percent, value in sorted((float(key), int(one)) for key, one in listed.items()):
+    for percent, value in listed:
         upto = min(ios, -int(-percent * ios // 100))
         if upto > below:
             bins[value] = bins.get(value, 0) + upto - below
@@ -180,52 +186,56 @@ def size_of(text: str) -> int | None:
     return int(match[1]) << 10 * "_kmgtp".index(match[2].lower() or "_")
 
 
-def workload_of(job: Job, *, where: str) -> Workload:
+def workload_of(job: Job) -> Workload:
     """The load that the options describe; of mixed sizes the measured mean, to 512 bytes.
 
     Raises
     ------
-    UserError
-        If it is none that reads or writes.
+    Unreadable
+        If an option is impossible, or the load is none that reads or writes.
+    ValidationError
+        If it is none that a suite can have.
     """
     options = job.options
-    kind = str(options.get("rw", options.get("readwrite", "read"))).partition(":")[0]
+    kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
     read, write = job.sides["read"], job.sides["write"]
     if kind.startswith("trim"):
-        raise UserError(f"{where}: job {job.name}: '{kind}' is not imported", "leave it out")
+        raise Unreadable(f"job {job.name}: '{kind}' is not imported")
     mean = (read.bytes + write.bytes) / job.ios
     block = max(SECTOR, min(BLOCK_BYTES_MAX, round(mean / SECTOR) * SECTOR))
     is_random = kind.startswith("rand")
-    depth = int(options.get("iodepth", 1))
+    depth = job.setting("iodepth", 1, most=2**32)
     if options.get("ioengine", "psync") in SYNCHRONOUS:
         depth = 1
     offsets = "permutation"
-    skew = str(options.get("random_distribution", "random"))
-    if not is_random or skew != "random" or str(options.get("norandommap", "0")) not in ("0", ""):
+    skew = options.get("random_distribution", "random")
+    if not is_random or skew != "random" or options.get("norandommap", "0") not in ("0", ""):
         offsets = "uniform"
     if is_random and skew.startswith(("zipf:", "zoned:")):
         offsets = skew
+    read_percent = _read_percent(kind, job)
+    fsync = job.setting("fsync", 0, most=2**32 - 1)
     return Workload(
         pattern="random" if is_random else "sequential",
         offsets=offsets,
-        read_percent=_read_percent(kind, options, read.ios, write.ios),
-        fsync=int(options.get("fsync", 0)) or None if write.ios else None,
+        read_percent=read_percent,
+        fsync=fsync or None if write.ios and read_percent < 100 else None,
         block_bytes=block,
         queue_depth=min(QUEUE_DEPTH_MAX, max(1, depth * max(1, job.threads))),
         duration_s=job.duration_s,
     )
 
 
-def _read_percent(kind: str, options: Options, reads: int, writes: int) -> int:
+def _read_percent(kind: str, job: Job) -> int:
     if kind in ("read", "randread"):
         return 100
     if kind in ("write", "randwrite"):
         return 0
-    if "rwmixread" in options:
-        return int(options["rwmixread"])
-    if "rwmixwrite" in options:
-        return 100 - int(options["rwmixwrite"])
-    return round(100 * reads / max(1, reads + writes))
+    if "rwmixread" in job.options:
+        return job.setting("rwmixread", 50, most=100)
+    if "rwmixwrite" in job.options:
+        return 100 - job.setting("rwmixwrite", 50, most=100)
+    return round(100 * job.sides["read"].ios / max(1, job.ios))
 
 
 def options_in_words(options: Options, skip: Sequence[str] = ()) -> str:

@@ -20,6 +20,7 @@ import pyarrow as pa
 from drivebay.common import documents
 from drivebay.lab.fio_import.jobs import DIRECTIONS, Job
 from drivebay.results.records import SERIES_SCHEMA
+from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
 
 WINDOW_MS_MAX = 1000
 LEAST, MOST = 0.8, 1.05
@@ -35,7 +36,7 @@ def series(job: Job, first_thread: int, beside: Path) -> pa.Table | None:
     first_thread : number of the job's first thread, from 1, as fio numbers its logs.
     beside : the folder of the JSON.
     """
-    window_ms = job.time_scale * int(job.options.get("log_avg_msec", 0) or 0)
+    window_ms = job.time_scale * job.setting("log_avg_msec", 0, most=RUNTIME_MS_MAX)
     if not 0 < window_ms <= WINDOW_MS_MAX:
         return None
     paths = _paths(job, "iops", first_thread, beside)
@@ -72,7 +73,7 @@ def _paths(job: Job, kind: str, first: int, beside: Path) -> list[Path]:
     prefix = job.options.get(f"write_{kind}_log")
     if prefix is None:
         return []
-    if str(job.options.get("per_job_logs", "1")) == "0":
+    if job.options.get("per_job_logs", "1") == "0":
         names = [f"{prefix or job.name}_{kind}.log"]
     else:
         numbers = range(first, first + max(1, job.threads))
@@ -87,9 +88,11 @@ def _rows(path: Path, time_scale: float) -> list[tuple[int, float, int]]:
     with path.open(newline="", errors="replace") as file:
         for line in documents.csv_rows(file):
             try:
-                rows.append((round(time_scale * int(line[0])), float(line[1]), int(line[2])))
+                time_ms, value, direction = int(line[0]), float(line[1]), int(line[2])
             except (ValueError, IndexError):  # cut off, or no log
                 continue
+            if is_possible(time_ms, RUNTIME_MS_MAX) and is_possible(value):
+                rows.append((round(time_scale * time_ms), value, direction))
     return rows
 
 

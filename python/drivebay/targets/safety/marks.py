@@ -208,14 +208,39 @@ def _beside(path: str) -> str:
 def is_served(path: str) -> bool:
     """Whether the file's data is that of a served drive, whoever has written it."""
     with contextlib.suppress(OSError):
-        return os.getxattr(path, SERVED) == str(os.stat(path).st_ino).encode()
+        inode = str(os.stat(path).st_ino).encode()
+        try:
+            return os.getxattr(path, SERVED) == inode
+        except OSError:
+            return _said_beside(path) == inode
     return False
 
 
 def note_served(path: str) -> None:
-    """Mark a file of data that is served; without attributes the next server asks again."""
+    """Mark a file of data that is served: by an attribute or, where there are none, by a file
+    beside it. Without either the next server asks again."""
     with contextlib.suppress(OSError):
-        os.setxattr(path, SERVED, str(os.stat(path).st_ino).encode())
+        inode = str(os.stat(path).st_ino).encode()
+        try:
+            os.setxattr(path, SERVED, inode)
+        except OSError:
+            if _said_beside(path).isdigit() or not os.path.lexists(_served_beside(path)):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                with open(os.open(_served_beside(path), flags, 0o666), "wb") as file:
+                    file.write(inode)
+                    file.truncate()
+
+
+def _said_beside(path: str) -> bytes:
+    with contextlib.suppress(OSError):
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(_served_beside(path), flags), "rb") as file:
+            return file.read(100)
+    return b""
+
+
+def _served_beside(path: str) -> str:
+    return f"{_beside(path)}.served"
 
 
 class KeptMark:
