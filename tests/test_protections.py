@@ -827,13 +827,13 @@ def test_a_file_that_was_served_is_known_by_its_inode(
     beside = tmp_path / ".disk.img.drivebay.served"
     file.write_text("data")
     assert not marks.is_served(str(file))
-    marks.note_served(str(file))
+    marks.note_served(str(file), ended=False)
     assert marks.is_served(str(file)) and beside.exists() != attributes
     run("cp", "--archive", str(file), str(copy))
     if not attributes:
         run("cp", "--archive", str(beside), str(tmp_path / ".copy.img.drivebay.served"))
     assert not marks.is_served(str(copy))
-    marks.note_served(str(copy))
+    marks.note_served(str(copy), ended=False)
     assert marks.is_served(str(copy))
 
 
@@ -844,11 +844,11 @@ def test_a_mark_beside_a_served_file_takes_nobodys_place(
     file, beside = tmp_path / "disk.img", tmp_path / ".disk.img.drivebay.served"
     file.write_text("data")
     beside.write_text("precious")
-    marks.note_served(str(file))
+    marks.note_served(str(file), ended=False)
     assert beside.read_text() == "precious" and not marks.is_served(str(file))
     beside.unlink()
     beside.symlink_to(file)
-    marks.note_served(str(file))
+    marks.note_served(str(file), ended=False)
     assert file.read_text() == "data" and not marks.is_served(str(file))
 
 

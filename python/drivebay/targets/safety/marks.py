@@ -161,26 +161,12 @@ def note(fd: int, path: str, state: State, session: str) -> None:
             os.setxattr(fd, ATTRIBUTE, mark(named_ns))
             ctime_ns = os.fstat(fd).st_ctime_ns
     except OSError:
-        with contextlib.suppress(OSError):
-            if os.path.lexists(_beside(path)) and of_file(path) is None:
-                return  # somebody else's file of that name
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(_beside(path), flags, 0o666), "wb") as file:
-                file.write(mark(status.st_ctime_ns))
-                file.truncate()
+        _keep_beside(path, ATTRIBUTE, mark(status.st_ctime_ns), of_file(path) is None)
 
 
 def of_file(path: str) -> Mark | None:
     """The mark of the file at the path."""
-    try:
-        return decoded(os.getxattr(path, ATTRIBUTE))
-    except OSError:
-        try:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(_beside(path), flags), "rb") as file:
-                return decoded(file.read(1000))
-        except OSError:
-            return None
+    return decoded(_kept(path, ATTRIBUTE))
 
 
 def remove(fd: int, path: str) -> None:
@@ -190,57 +176,66 @@ def remove(fd: int, path: str) -> None:
         return
     with contextlib.suppress(OSError):
         if of_file(path) is not None:
-            os.unlink(_beside(path))
+            os.unlink(_beside(path, ATTRIBUTE))
 
 
 def forget(path: str) -> None:
     """Remove the mark beside a file that is gone, if there is one and it is drivebay's."""
     with contextlib.suppress(OSError):
         if not os.path.lexists(path) and of_file(path) is not None:
-            os.unlink(_beside(path))
-
-
-def _beside(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.drivebay")
+            os.unlink(_beside(path, ATTRIBUTE))
 
 
 def is_served(path: str) -> bool:
-    """Whether the file's data is that of a served drive, whoever has written it."""
+    """Whether the file's data is that of a served drive, whoever has written it: nobody has since
+    its server has ended, or that was killed."""
+    found = re.fullmatch(rb"(\d+)(?::(\d+))?", _kept(path, SERVED))
     with contextlib.suppress(OSError):
-        inode = str(os.stat(path).st_ino).encode()
-        try:
-            return os.getxattr(path, SERVED) == inode
-        except OSError:
-            return _said_beside(path) == inode
+        status = os.stat(path)
+        same = found is not None and int(found[1]) == status.st_ino
+        return (
+            same and found is not None and int(found[2] or status.st_mtime_ns) == status.st_mtime_ns
+        )
     return False
 
 
-def note_served(path: str) -> None:
-    """Mark a file of data that is served: by an attribute or, where there are none, by a file
-    beside it. Without either the next server asks again."""
+def note_served(path: str, *, ended: bool) -> None:
+    """Mark a file of data that is being served, or is as its server has left it."""
     with contextlib.suppress(OSError):
-        inode = str(os.stat(path).st_ino).encode()
+        status = os.stat(path)
+        text = f"{status.st_ino}:{status.st_mtime_ns}" if ended else f"{status.st_ino}"
         try:
-            os.setxattr(path, SERVED, inode)
+            os.setxattr(path, SERVED, text.encode())
         except OSError:
-            if _said_beside(path).isdigit() or not os.path.lexists(_served_beside(path)):
-                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                with open(os.open(_served_beside(path), flags, 0o666), "wb") as file:
-                    file.write(inode)
-                    file.truncate()
+            _keep_beside(path, SERVED, text.encode(), re.match(rb"\d", _kept(path, SERVED)) is None)
 
 
-def _said_beside(path: str) -> bytes:
+def _kept(path: str, attribute: str) -> bytes:
+    """What an attribute of the file says or, where it has none, the file beside it."""
+    with contextlib.suppress(OSError):
+        return os.getxattr(path, attribute)
     with contextlib.suppress(OSError):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(_served_beside(path), flags), "rb") as file:
-            return file.read(100)
+        with open(os.open(_beside(path, attribute), flags), "rb") as file:
+            return file.read(1000)
     return b""
 
 
-def _served_beside(path: str) -> str:
-    return f"{_beside(path)}.served"
+def _keep_beside(path: str, attribute: str, text: bytes, is_foreign: bool) -> None:
+    """The same for who reads it later; not in the place of somebody else's file of that name."""
+    beside = _beside(path, attribute)
+    with contextlib.suppress(OSError):
+        if os.path.lexists(beside) and is_foreign:
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(beside, flags, 0o666), "wb") as file:
+            file.write(text)
+            file.truncate()
+
+
+def _beside(path: str, attribute: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}{attribute.removeprefix('user')}")
 
 
 class KeptMark:
