@@ -249,6 +249,8 @@ def _document(folder: Path, entry: StepEntry, test: Test) -> dict[str, Any]:
         raise Damage(entry.id, name, f"id: it is of test {found.id}")
     if [phase.label for phase in found.phases] != [phase.label for phase in test.phases]:
         raise Damage(entry.id, name, "phases: they are not the test's")
+    for phase, checked in zip(document["phases"], found.phases, strict=True):
+        phase["metrics"] = checked.metrics  # whole numbers of JSON are floats in them
     return document
 
 
