@@ -231,7 +231,7 @@ def test_a_few_odd_lines_are_left_out_and_told(
     assert cli_run(["trace", "info", "odd.csv", "--json"]) == 0
     shown = capsys.readouterr()
     assert json.loads(shown.out)["reads"] == 2000
-    note = "note: 1 lines that cannot be read were left out; the first is line 1501: 1 columns in"
+    note = "note: 1 line that cannot be read was left out; the first is line 1501: 1 columns in"
     assert shown.err.startswith(note)
 
 

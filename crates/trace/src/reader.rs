@@ -114,7 +114,11 @@ impl Reader {
             let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
             return refuse(
                 format!("is of no known format; it begins with {}", shown(first)),
-                format!("if you know it, say so with --format (or --from): {}", Format::list()),
+                format!(
+                    "if you know it, say so with --format (or --from): {}; of a table, say which columns it has: \
+                     --columns time=NAME:us,offset=NAME,length=NAME,op=NAME",
+                    Format::list()
+                ),
             );
         };
         if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {

@@ -159,7 +159,7 @@ fn one_odd_line_among_many_is_left_out_and_told() {
         let said = notes(&text);
         assert!(
             said[0]
-                .starts_with("1 lines that cannot be read were left out; the first is line 1001: "),
+                .starts_with("1 line that cannot be read was left out; the first is line 1001: "),
             "{said:?}"
         );
         let mostly = [good(1).as_bytes(), &[odd, b"\n"].concat().repeat(2_000)].concat();

@@ -30,7 +30,7 @@ Examples:
   drivebay trace info trace.txt --format blkparse --json
   drivebay trace info trace.csv --png trace.png
   drivebay trace info trace.csv --time-unit us
-  drivebay trace info t.parquet --columns time=ts:us,offset=lba:512,length=n,op=rw
+  drivebay trace info t.parquet --columns time=ts:us,offset=lba:512
 
 \b
 Formats: msr, systor, alibaba, tencent, k5cloud, vscsi, vscsi-binary,

@@ -182,7 +182,7 @@ impl Mapped {
         let wanted = vec![
             Wanted::new(
                 Field::Time,
-                &["clock_time", "time", "real_time"],
+                &["clock_time", "time", "timestamp", "real_time"],
                 Some(TimeUnit::S.ns()),
                 true,
             ),

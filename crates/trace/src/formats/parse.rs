@@ -72,7 +72,12 @@ impl Skipped {
             ),
         ];
         let odd = self.first_odd.iter().map(|first| {
-            format!("{} lines that cannot be read were left out; the first is {first}", self.odd)
+            let lines = if self.odd == 1 {
+                "line that cannot be read was"
+            } else {
+                "lines that cannot be read were"
+            };
+            format!("{} {lines} left out; the first is {first}", self.odd)
         });
         let others = reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}"));
         odd.chain(others).collect()
