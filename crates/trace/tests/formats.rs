@@ -238,6 +238,7 @@ fn columns_that_the_user_names() {
     let bare = "8,10,R,16\n1,11.5,W,1\n";
     let numbers = "time=2:us,offset=1:512,length=4:512,op=3";
     assert_eq!(mapped(bare, numbers).expect("readable").len(), 2);
+    assert_eq!(mapped(&bare.replace(',', ";"), numbers).expect("readable").len(), 2);
     let own = "ts,lba,bytes,op\n5,8,512,read\n";
     assert_eq!(mapped(own, "time=ts,offset=lba:512").expect("readable")[0].offset_bytes, 4096);
     let flag = "ts,offset,bytes,is_write\n5,0,512,false\n5,0,512,true\n";

@@ -150,7 +150,8 @@ pub(crate) struct Mapped {
     word: Word,
     /// Where each field is; None until a header said so.
     places: Option<[Option<usize>; FIELDS]>,
-    separator: u8,
+    /// Of fields; None until there was a line.
+    separator: Option<u8>,
     by_user: bool,
     devices: Names,
     chunks: Names,
@@ -162,7 +163,7 @@ impl Mapped {
             wanted,
             word,
             places: None,
-            separator: b',',
+            separator: None,
             by_user: false,
             devices: Names::default(),
             chunks: Names::default(),
@@ -196,11 +197,11 @@ impl Mapped {
             Wanted::new(Field::Op, &["op"], None, false),
         ];
         Mapped::new(wanted, unit, |word| {
-            let number = std::str::from_utf8(word).ok()?;
-            match number.parse().ok().and_then(|number: usize| CACHE_OPS.get(number)) {
-                Some(name) if word.len() == 1 || word[0] != b'0' => op_word(name.as_bytes()),
-                _ => op_word(word),
-            }
+            // A number of libCacheSim's list; with a zero before it, it is a SCSI code.
+            let is_number = word.len() == 1 || !word.starts_with(b"0");
+            let number = std::str::from_utf8(word).ok().filter(|_| is_number);
+            let name = number.and_then(|text| CACHE_OPS.get(text.parse::<usize>().ok()?));
+            op_word(name.map_or(word, |name| name.as_bytes()))
         })
     }
 
@@ -250,8 +251,7 @@ impl Mapped {
     /// Takes the columns of a header; false if the line is none.
     fn header(&mut self, line: &[u8]) -> bool {
         let line = line.strip_prefix(b"#").unwrap_or(line);
-        let separators = [b',', b';', b'\t', b'|', b' '].into_iter();
-        let separator = separators.clone().find(|byte| line.contains(byte)).unwrap_or(b',');
+        let separator = separator_of(line);
         let (fields, _) = fields(line, separator);
         let mut places = [None; FIELDS];
         for of in &mut self.wanted {
@@ -267,13 +267,13 @@ impl Mapped {
                 None => {}
             }
         }
-        (self.places, self.separator) = (Some(places), separator);
+        (self.places, self.separator) = (Some(places), Some(separator));
         true
     }
 
     #[cold]
     fn no_header(&self, line: &[u8]) -> Problem {
-        let (fields, count) = fields(line, b',');
+        let (fields, count) = fields(line, separator_of(line));
         let there: Vec<_> = fields.iter().take(count.min(20)).map(|name| shown(name)).collect();
         let there = there.join(", ");
         let is_there =
@@ -293,7 +293,8 @@ impl Mapped {
 
     fn row(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
         let places = self.places.as_ref().expect("a header was read");
-        let (fields, count) = fields(line, self.separator);
+        let separator = *self.separator.get_or_insert_with(|| separator_of(line));
+        let (fields, count) = fields(line, separator);
         let field = |field: Field| places[field as usize].map(|at| fields[at]);
         if let Some(last) = places.iter().flatten().max().filter(|last| **last >= count) {
             let what = format!("{count} columns in {}; must be {} or more", shown(line), last + 1);
@@ -366,6 +367,11 @@ impl Parse for Mapped {
         }
         if self.header(line) || first == b'#' { Ok(false) } else { Err(self.no_header(line)) }
     }
+}
+
+/// What separates the fields of a table that has this line.
+fn separator_of(line: &[u8]) -> u8 {
+    [b',', b';', b'\t', b'|', b' '].into_iter().find(|byte| line.contains(byte)).unwrap_or(b',')
 }
 
 /// The fields of a line, without blanks and quotes around them.
