@@ -194,9 +194,9 @@ class Trace(_Load, loads.TraceLoad):
         Addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
     trim
         Whether trims and flushes are issued too.
-    format, time_unit
+    format, time_unit, columns
         Of a file, if not those that are detected: a name of `drivebay trace info --help`; "s",
-        "ms", "us" or "ns".
+        "ms", "us" or "ns"; "time=ts:us,offset=lba:512,length=n,op=rw".
     seed
         Of a synthesized trace.
 
