@@ -1,27 +1,47 @@
 #!/usr/bin/env bash
 # Serves a drive to the steps of a CI job that follow: what action.yml runs.
 #
-# usage: DRIVE=NAME [OPTIONS="..."] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
+# usage: DRIVE=NAME [OPTIONS=LINES] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits for its
 # sockets, and writes their names as the outputs `nbd` and `control`.
+#
+# Each line of OPTIONS is an option of `drivebay serve`: --NAME, --NAME VALUE or --NAME=VALUE. The value is the rest
+# of the line as it stands: nothing in it is evaluated, and quotes are part of it. Blanks around name and value,
+# carriage returns at the end and empty lines do not count; any other line is refused.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+source scripts/common.sh
+
+# words FILE: its text, of which the runner takes no line for a command ("::name::").
+words() { sed 's/^\([[:space:]]*\)::/\1: :/' "$1"; }
+
+# Steps put the outputs into URIs and into scripts.
+[[ $RUNNER_TEMP =~ ^/[A-Za-z0-9._/+@-]*$ ]] ||
+    fail "RUNNER_TEMP: ${RUNNER_TEMP@Q} is not allowed; must be a whole path of letters, digits and . _ + @ - /" \
+        "RUNNER_TEMP=/tmp" 2
+options=() lines=${OPTIONS:-}$'\n'
+while read -r line; do
+    [ -n "$line" ] || continue
+    [[ $line =~ ^(--[a-z][a-z0-9-]*)($|[[:blank:]=][[:blank:]]*(.*)$) ]] ||
+        fail "options: ${line@Q} is not an option of drivebay serve" "one a line: --pace none" 2
+    # With =, no value is taken for another option.
+    options+=("${BASH_REMATCH[1]}${BASH_REMATCH[2]:+=${BASH_REMATCH[3]}}")
+done <<<"${lines//$'\r\n'/$'\n'}"
 
 if ! command -v drivebay >/dev/null; then
+    [[ $PWD != *$'\n'* ]] || fail "a line break is in the folder's name: ${PWD@Q}" "check it out elsewhere" 2
     scripts/setup.sh
     PATH=$PWD/.venv/bin:$PATH
     echo "$PWD/.venv/bin" >>"$GITHUB_PATH"
 fi
 nbd=$RUNNER_TEMP/drivebay.nbd control=$RUNNER_TEMP/drivebay.control log=$RUNNER_TEMP/drivebay.log
-# OPTIONS are words, as in a shell.
-eval "options=(${OPTIONS:-})"
 cd "$RUNNER_TEMP"
-nohup drivebay serve "$DRIVE" --nbd "unix:$nbd" --control "unix:$control" "${options[@]}" >"$log" 2>&1 &
+nohup drivebay serve "${options[@]}" "--nbd=unix:$nbd" "--control=unix:$control" -- "$DRIVE" >"$log" 2>&1 &
 server=$!
 until [ -S "$control" ]; do
     if ! kill -0 $server 2>/dev/null; then
-        cat "$log" >&2
+        words "$log" >&2
         exit 1
     fi
     sleep 0.2
@@ -30,4 +50,4 @@ done
     echo "nbd=nbd+unix:///?socket=$nbd"
     echo "control=$control"
 } >>"$GITHUB_OUTPUT"
-echo "drivebay serves $DRIVE (process $server), its log is $log"
+echo "drivebay serves the drive (process $server), its log is $log"

@@ -1,14 +1,15 @@
 # What the scripts share: messages, steps, and packages of the system. Sourced, never run.
+# shellcheck shell=bash
 
 # Some containers set this; each of the program's hundreds of starts in the tests would then compile all that it imports.
 unset PYTHONDONTWRITEBYTECODE
 
 say() { printf '==> %s\n' "$*"; }
 
-# fail MESSAGE HINT: one line of each, and the exit code for "the environment lacks something".
+# fail MESSAGE HINT [CODE]: one line of each, and the exit code: 3, "the environment lacks something", or 2, wrong usage.
 fail() {
     printf 'error: %s\nhint: %s\n' "$1" "$2" >&2
-    exit 3
+    exit "${3:-3}"
 }
 
 # seconds_since START: whole seconds since an earlier $SECONDS.
@@ -46,8 +47,9 @@ apt_install() {
         fail "$why is missing" "install what your system calls: $*"
     }
     say "System packages for $why: $*"
-    { [ -n "${APT_UPDATED:-}" ] || apt update; } && apt install -y --no-install-recommends "$@" ||
+    if [ -z "${APT_UPDATED:-}" ] && ! apt update || ! apt install -y --no-install-recommends "$@"; then
         fail "$why: apt-get could not install $*" "apt-get update && apt-get install $*"
+    fi
     export APT_UPDATED=1
 }
 

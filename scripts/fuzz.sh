@@ -12,19 +12,13 @@ cd "$(dirname "$0")/.."
 source scripts/common.sh
 
 seconds=${1:-60}
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || {
-    printf 'error: %s is no number of seconds\nhint: scripts/fuzz.sh 60 nbd_session\n' "$seconds" >&2
-    exit 2
-}
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "$seconds is no number of seconds" "scripts/fuzz.sh 60 nbd_session" 2
 shift $(($# > 0))
 # The slowest first: nothing waits for them at the end.
 all=(nvme_session nbd_session ahci_machine trace profile nvme_pdu nbd)
 targets=("${@:-${all[@]}}")
 for target in "${targets[@]}"; do
-    [ -f "fuzz/fuzz_targets/$target.rs" ] || {
-        printf 'error: no fuzz target %s\nhint: one of %s\n' "$target" "${all[*]}" >&2
-        exit 2
-    }
+    [ -f "fuzz/fuzz_targets/$target.rs" ] || fail "no fuzz target $target" "one of ${all[*]}" 2
 done
 
 cargo fuzz --version >/dev/null 2>&1 ||

@@ -23,12 +23,12 @@ without() {
 }
 
 [ -z "${DRIVEBAY_GUEST_KERNEL:-}" ] || exit 0 # somebody has chosen
-command -v apt-get >/dev/null && command -v dpkg >/dev/null || without "this is not Debian (no apt-get)"
+{ has apt-get && has dpkg; } || without "this is not Debian (no apt-get)"
 [ "$(dpkg --print-architecture)" = amd64 ] || without "the guest is an amd64 machine"
 
 missing=()
 for package in qemu-system-x86_64:qemu-system-x86 busybox:busybox-static cpio:cpio modinfo:kmod; do
-    PATH=$PATH:/usr/sbin:/sbin command -v "${package%%:*}" >/dev/null || missing+=("${package##*:}")
+    has "${package%%:*}" || missing+=("${package##*:}")
 done
 if [ ${#missing[@]} -gt 0 ]; then
     [ "$(id -u)" = 0 ] || without "${missing[*]} is missing: sudo apt-get install ${missing[*]}"
@@ -45,8 +45,7 @@ of_backports() { APT_CONFIG=$apt/config "$@"; }
 # Makes the configuration for that, and reads the list of packages.
 backports() {
     local release
-    # shellcheck disable=SC1091
-    release=$(. /etc/os-release && echo "$VERSION_CODENAME")
+    release=$(sed -n 's/^VERSION_CODENAME="\?\([a-z]*\)"\?$/\1/p' /etc/os-release)
     rm -rf "$apt"
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
     printf 'deb [signed-by=%s] http://deb.debian.org/debian %s-backports main\n' \
@@ -66,9 +65,9 @@ if [ "${1:-}" = fetch ]; then
     mkdir -p "$guest.new/kernel" "$guest.new/tools"
     cd "$guest.new"
     of_backports timeout "$FETCH_S" apt-get download -qq "$kernel"
-    # shellcheck disable=SC2046
-    timeout "$FETCH_S" apt-get download -qq nvme-cli nbd-client dmsetup mdadm \
-        $(for one in nvme-cli nbd-client dmsetup mdadm; do needs "$one" lib; done | sort -u | grep -v '^libc6$')
+    tools=(nvme-cli nbd-client dmsetup mdadm)
+    mapfile -t libraries < <(for one in "${tools[@]}"; do needs "$one" lib; done | sort -u | grep -v '^libc6$')
+    timeout "$FETCH_S" apt-get download -qq "${tools[@]}" "${libraries[@]}"
     dpkg -x linux-image-*.deb kernel
     rm linux-image-*.deb
     for package in *.deb; do dpkg -x "$package" tools; done

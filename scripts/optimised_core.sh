@@ -52,9 +52,8 @@ counted() {
 }
 say "What reviews do"
 counted validate xp941-512
-for review in "sm951-ahci-512 --suite anandtech-2015" "sm951-nvme-256 --suite snia-client" "samsung-980-1tb --suite client-2024"; do
-    # shellcheck disable=SC2086
-    counted review $review --quick --out "$folder/results/${review%% *}"
+for review in sm951-ahci-512:anandtech-2015 sm951-nvme-256:snia-client samsung-980-1tb:client-2024; do
+    counted review "${review%:*}" --suite "${review#*:}" --quick --out "$folder/results/${review%:*}"
 done
 "$merge" merge -o "$profile" "$folder/counts"/*.profraw
 say "The core, for that"

@@ -12,7 +12,9 @@ scripts/test.sh
 eval "$(scripts/guest.sh)"
 if may_install; then
     has firefox-esr || has firefox || apt_install "the report in a second browser" firefox-esr
-    has mkfs.xfs && has psql || apt_install "programs of the power-cut examples" xfsprogs postgresql
+    if ! has mkfs.xfs || ! has psql; then
+        apt_install "programs of the power-cut examples" xfsprogs postgresql
+    fi
 fi
 export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
 

@@ -15,7 +15,7 @@ mkdir -p .tools
 system_packages() {
     local missing=() pair
     for pair in fio:fio chromium:chromium nbdinfo:libnbd-bin nbdfuse:libnbd-bin qemu-io:qemu-utils \
-        fusermount3:fuse3 losetup:mount mkfs.ext4:e2fsprogs; do
+        fusermount3:fuse3 losetup:mount mkfs.ext4:e2fsprogs shellcheck:shellcheck; do
         has "${pair%%:*}" || missing+=("${pair##*:}")
     done
     [ ${#missing[@]} = 0 ] && return
@@ -47,6 +47,14 @@ rust() {
     step "Rust tests" cargo test --profile checks --locked --workspace --exclude drivebay-benches --tests
 }
 
+scripts() {
+    if has shellcheck; then
+        step "Shell lint" shellcheck --external-sources --source-path=SCRIPTDIR scripts/*.sh .ci/run
+    else
+        say "Shell lint: skipped, as shellcheck is missing (apt-get install shellcheck)"
+    fi
+}
+
 documents() {
     step "Python types" .venv/bin/mypy --show-traceback
     step "Man page" .venv/bin/python scripts/manpage.py --check
@@ -63,6 +71,7 @@ step "Types of the core" .venv/bin/python scripts/stub.py --check --profile chec
 
 # A process each, so that `set -e` ends a lane; $() or `if` would switch it off.
 (
+    scripts
     rust
     documents
 ) &

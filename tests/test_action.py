@@ -1,4 +1,7 @@
-"""The step of a CI job that serves a drive: it leaves a running server and says where it is."""
+"""The step of a CI job that serves a drive: it leaves a running server and says where it is.
+
+Options once were words for the shell's `eval`, and `$(command)` ran. Now they are one a line.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,39 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "action.sh"
+import pytest
+
+TOP = Path(__file__).resolve().parents[1]
+SCRIPT = TOP / "scripts" / "action.sh"
+PROGRAM = f"exec {sys.executable} -c 'from drivebay.cli import main; main()' \"$@\""
+RECORDER = (
+    'printf "%s\\0" "$@" >"$RUNNER_TEMP/arguments"; echo recorded; echo " ::error::x"; exit 7'
+)
 
 
-def step(folder: Path, drive: str, options: str = "") -> subprocess.CompletedProcess[str]:
-    program = folder / "drivebay"
-    program.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -c 'from drivebay.cli import main; main()' \"$@\"\n"
-    )
-    program.chmod(0o755)
+def step(
+    folder: Path,
+    drive: str,
+    options: str = "",
+    *,
+    program: str = PROGRAM,
+    temp: str | None = None,
+    command: Sequence[str] = (str(SCRIPT),),
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    path = folder / "drivebay"
+    path.write_text(f"#!/bin/sh\n{program}\n")
+    path.chmod(0o755)
     return subprocess.run(
-        [str(SCRIPT)],
+        command,
         env={
             **os.environ,
+            **(variables or {}),
             "PATH": f"{folder}:{os.environ['PATH']}",
-            "RUNNER_TEMP": str(folder),
+            "RUNNER_TEMP": str(folder) if temp is None else temp,
             "GITHUB_OUTPUT": str(folder / "outputs"),
             "GITHUB_PATH": str(folder / "path"),
             "DRIVE": drive,
@@ -35,8 +54,21 @@ def step(folder: Path, drive: str, options: str = "") -> subprocess.CompletedPro
     )
 
 
+def arguments(folder: Path, drive: str, options: str) -> list[str]:
+    """What the program is called with for these options, without what the step adds."""
+    done = step(folder, drive, options, program=RECORDER)
+    assert (done.returncode, done.stderr) == (1, "recorded\n : :error::x\n")
+    verb, *given, nbd, control, dashes, last = (
+        (folder / "arguments").read_bytes().decode().removesuffix("\0").split("\0")
+    )
+    assert (verb, dashes, last) == ("serve", "--", drive)
+    assert nbd == f"--nbd=unix:{folder}/drivebay.nbd"
+    assert control == f"--control=unix:{folder}/drivebay.control"
+    return given
+
+
 def test_a_step_leaves_a_served_drive(tmp_path: Path) -> None:
-    done = step(tmp_path, "sm951-ahci-512", "--pace none --set 'ambient_c = 30'")
+    done = step(tmp_path, "sm951-ahci-512", "--pace none\n--set ambient_c = 30\n")
     assert done.returncode == 0, done.stderr
     server = int(done.stdout.split("process ")[1].split(")")[0])
     try:
@@ -55,3 +87,152 @@ def test_a_server_that_does_not_start_fails_the_step(tmp_path: Path) -> None:
     done = step(tmp_path, "nosuch")
     assert done.returncode == 1
     assert "error: drive 'nosuch' is not in the catalog" in done.stderr
+
+
+def test_the_action_gives_the_script_its_inputs_as_variables(tmp_path: Path) -> None:
+    """What stands between ${{ and }} in `run` would be the shell's own text."""
+    run = next(
+        line.partition("run: '")[2].removesuffix("'")
+        for line in (TOP / "action.yml").read_text().splitlines()
+        if line.strip().startswith("run:")
+    )
+    assert "${{" not in run
+    checkout = tmp_path / "a b"
+    checkout.mkdir()
+    (checkout / "scripts").symlink_to(SCRIPT.parent)
+    done = step(
+        tmp_path,
+        "nosuch",
+        program=RECORDER,
+        command=("bash", "-ec", run),
+        variables={"GITHUB_ACTION_PATH": str(checkout)},
+    )
+    assert (done.returncode, done.stderr) == (1, "recorded\n : :error::x\n")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ("", []),
+        ("\n \n\t\n", []),
+        ("--read-only", ["--read-only"]),
+        ("--pace none\n--seed=2", ["--pace=none", "--seed=2"]),
+        ("--pace none\r\n\r\n--seed 2 \r\n--json\r", ["--pace=none", "--seed=2", "--json"]),
+        ("  --set \t ambient_c = 30  ", ["--set=ambient_c = 30"]),
+        ("--serial=", ["--serial="]),
+    ],
+)
+def test_each_line_is_an_option(tmp_path: Path, options: str, expected: list[str]) -> None:
+    assert arguments(tmp_path, "sm951-ahci-512", options) == expected
+
+
+HOSTILE = [
+    "$(touch CANARY)",
+    "`touch CANARY`",
+    "x; touch CANARY",
+    "x & touch CANARY",
+    "x | touch CANARY",
+    "x || touch CANARY",
+    "x) ; touch CANARY ; options=(x",
+    '"; touch CANARY; "',
+    "'; touch CANARY; '",
+    "<(touch CANARY)",
+    ">CANARY",
+    "${x:=$(touch CANARY)}",
+    "$((x[$(touch CANARY)]))",
+    "x[$(touch CANARY)]",
+    "\\$(touch CANARY)",
+    "*",
+    "/*",
+    "~",
+    "{a,b}",
+    "$HOME",
+    "${OPTIONS}",
+    "!!",
+    "'a b'",
+    '"a b',
+    "a\\ b\\",
+    "a  b\tc",
+    "%s%n",
+    "-rf",
+    "--control unix:/nowhere",
+    "--",
+    "\x1b[31m",
+    "a\rb",
+    "ü",
+]
+
+
+@pytest.mark.parametrize("value", HOSTILE)
+def test_a_hostile_value_reaches_the_program_as_it_stands(tmp_path: Path, value: str) -> None:
+    value = value.replace("CANARY", str(tmp_path / "canary"))
+    lines = f"--serial {value}\n--nqn={value}\n--read-only"
+    given = arguments(tmp_path, "sm951-ahci-512", lines)
+    assert given == [f"--serial={value}", f"--nqn={value}", "--read-only"]
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(value for value in HOSTILE if not value.startswith("--control")),
+        "touch CANARY",
+        "-x",
+        "---",
+        "--$(touch CANARY)",
+        "--Serial x",
+        "--serial;touch CANARY",
+        "--serial\\ x",
+        "::add-path::/tmp",
+        "# a comment",
+    ],
+)
+def test_a_line_that_is_no_option_is_refused(tmp_path: Path, line: str) -> None:
+    line = line.replace("CANARY", str(tmp_path / "canary"))
+    done = step(tmp_path, "sm951-ahci-512", f"--read-only\n{line}", program=RECORDER)
+    assert done.returncode == 2
+    error, hint, rest = done.stderr.split("\n")
+    assert error.startswith("error: options: ")
+    assert error.endswith(" is not an option of drivebay serve")
+    assert (hint, rest) == ("hint: one a line: --pace none", "")
+    assert not (tmp_path / "arguments").exists()
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize("drive", [*HOSTILE[:10], "*", "--help", "", "x\n::add-path::/tmp"])
+def test_a_hostile_drive_is_a_name(tmp_path: Path, drive: str) -> None:
+    drive = drive.replace("CANARY", str(tmp_path / "canary"))
+    assert arguments(tmp_path, drive, "") == []
+    assert not (tmp_path / "canary").exists()
+
+
+@pytest.mark.parametrize("drive", ["--help", "--policy=/tmp/x.so", "-h", ""])
+def test_the_program_takes_no_drive_for_an_option(tmp_path: Path, drive: str) -> None:
+    done = step(tmp_path, drive)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert "Usage" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "temp",
+    [
+        "FOLDER/a\nb=c",
+        "FOLDER/a\rb",
+        "FOLDER/a b",
+        'FOLDER/"$(touch CANARY)"',
+        "FOLDER/a&socket=b",
+        "FOLDER/%2e",
+        "-",
+        "",
+    ],
+)
+def test_outputs_name_a_plain_path(tmp_path: Path, temp: str) -> None:
+    temp = temp.replace("FOLDER", str(tmp_path)).replace("CANARY", str(tmp_path / "canary"))
+    if temp.startswith("/"):
+        Path(temp).mkdir(parents=True)
+    done = step(tmp_path, "sm951-ahci-512", program=RECORDER, temp=temp)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: RUNNER_TEMP: ")
+    assert not (tmp_path / "outputs").exists()
+    assert not (tmp_path / "canary").exists()

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from drivebay.cli import complete
+from drivebay.cli import complete, target
 from drivebay.cli.entry import run
+from drivebay.common import programs
 from drivebay.targets import doctor
 from drivebay.targets.doctor import basics, drives
 
@@ -150,3 +151,55 @@ def test_names_come_with_titles_and_from_the_users_own_suite(tmp_path: Path) -> 
     assert complete.tests(line, "") == []  # type: ignore[arg-type]
     (tmp_path / "steps/random-read").mkdir(parents=True)
     assert complete.tests_of_result(_Line(folder=tmp_path), "ra") == ["random-read"]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("{root}/bin", []),
+        ("{root}/none", []),
+        ("{root}/bin:", ["an empty part is the folder that you are in"]),
+        ("bin:{root}/bin:./x", ["bin is relative", "./x is relative"]),
+        ("{root}/loose/bin", ["{root}/loose can be written by others"]),
+        ("{root}/sticky/bin", []),
+        ("{root}/sticky", ["{root}/sticky can be written by others"]),
+        ("{root}/theirs", ["{root}/theirs can be written by others"]),
+        ("{root}/link", ["{root}/loose can be written by others"]),
+        ("{root}/loose/link", ["{root}/loose can be written by others"]),
+        ("{root}/sticky/link", ["{root}/sticky/link can be written by others"]),
+        ("{root}/sticky/none/bin", ["{root}/sticky can be written by others"]),
+        ("{root}/bin/none/bin", []),
+        ("{root}/loop", []),
+    ],
+)
+@pytest.mark.skipif(os.geteuid() != 0, reason="folders of others need root")
+def test_folders_of_a_path_that_others_can_write_to(
+    tmp_path: Path, path: str, words: list[str]
+) -> None:
+    for name, mode in (("", 0o755), ("loose", 0o777), ("sticky", 0o1777), ("theirs", 0o755)):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name).chmod(mode)
+        (tmp_path / name / "bin").mkdir(exist_ok=True, mode=0o755)
+    os.chown(tmp_path / "theirs", 65534, 0)
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "link").symlink_to(tmp_path / "loose" / "bin")
+    for name in ("loose", "sticky"):
+        (tmp_path / name / "link").symlink_to(tmp_path / "bin")
+    os.chown(tmp_path / "sticky" / "link", 65534, 65534, follow_symlinks=False)
+    found = list(programs.loose_folders(path.format(root=tmp_path)))
+    assert found == [one.format(root=tmp_path) for one in words]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's PATH is looked at")
+def test_roots_path_is_warned_of_once_before_a_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", f"bin:{os.environ['PATH']}")
+    for arguments in (["check-trim", str(tmp_path)], ["review", str(tmp_path)]):
+        target.warn_of_path.cache_clear()
+        assert run(arguments) == 2
+        assert capsys.readouterr().err.count("warning: PATH of root: bin is relative") == 1
+    assert run(["review", "sm951-ahci-128", "--list"]) == 0
+    assert "PATH" not in capsys.readouterr().err
+    if found := [one for one in doctor.everything() if one.name == "PATH"]:
+        assert (found[0].state, "bin is relative" in found[0].found) == ("note", True)

@@ -192,9 +192,9 @@ def test_every_version_is_read_and_the_last_of_several_documents_counts(
         (b'{"fio version": "fio-3.33", "jobs": [{"jobname": "x", "rea', "is cut off"),
         (b"{" * 100_000, "holds no JSON of fio"),
         (b'{"fio version": "fio-3.33", "jobs": []}', "no job of it moved any data"),
-        (b'{"fio version": "fio-3.33", "jobs": [7]}', "jobs is no list of tables"),
+        (b'{"fio version": "fio-3.33", "jobs": [7]}', "jobs[0]: 7 is not allowed"),
         (b'{"fio version": "fio-3.33", "jobs": [{"jobname": "x", "read": {"total_ios": 5}}]}',
-         "a.json: jobs[0].read.io_bytes is missing"),
+         "cannot be imported: jobs[0].read.io_bytes is missing"),
         (b'{"fio version": "fio-3.33", "jobs": [{"jobname": "x", "error": 5}]}', "error 5"),
     ],
 )  # fmt: skip

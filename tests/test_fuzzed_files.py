@@ -7,6 +7,7 @@ hundred of those that others write; DRIVEBAY_LONG has thousands.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from made_result import make as make_result
+from pydantic import ValidationError
 
 from drivebay import results, serving
 from drivebay.analysis import review
@@ -38,6 +40,7 @@ from drivebay.lab.sweep.store import Store
 from drivebay.library import Device
 from drivebay.results.history import interruptions
 from drivebay.serving import config
+from drivebay.targets.fio.figures import Part, Unreadable
 from drivebay.targets.telemetry import smart
 from drivebay.targets.telemetry.meter import Meter
 
@@ -124,11 +127,10 @@ def import_output(path: Path) -> None:
 
 def compute_output(path: Path) -> None:
     """What the import computes, without a result's files, which cost most of its time."""
-    for job in jobs_of(last_document(path), where="a.json"):
-        if job.ios and job.duration_s > 0:
-            load = workload_of(job, where="a.json")
-            rows = series(job, path.parent)
-            tables = [job.histogram(where="a.json"), *([] if isinstance(rows, str) else [rows])]
+    with contextlib.suppress(Unreadable, ValidationError):
+        for job in jobs_of(Part(last_document(path))):
+            load, rows = workload_of(job), series(job, path.parent)
+            tables = [job.histogram(), *([] if isinstance(rows, str) else [rows])]
             finite([load.duration_s, job.latency_ns_mean, job.outstanding, *numbers(tables)])
 
 

@@ -313,7 +313,7 @@ def test_data_without_a_signature_on_a_device(tmp_path: Path, at: int) -> None:
     spoilt(backing, at)
     with loop(backing) as device:
         words = refused(device, name=str(backing))
-        assert f"holds data without a signature, from byte {at} on" in words
+        assert "holds data without a signature, at byte " in words
         target_device.check(
             target_device.find(device),
             permission=OverwritePermission(str(backing), overwrite_signature=True),
@@ -332,6 +332,16 @@ def test_data_on_a_large_device_is_looked_for_at_both_ends_and_all_over_it(tmp_p
             opened.write(b"x" * length)
         assert "holds data" in contents.data_on_device(str(backing), size)
     assert contents.data_on_device(str(sparse(tmp_path / "disk.img", size)), size) == ""
+
+
+@needs_root
+def test_what_cannot_be_searched_for_data_in_time_counts_as_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contents, "LOOK_S", 0.0)
+    file = sparse(tmp_path / "disk.img", GIB)
+    assert contents.data_on_device(str(file), GIB) == "cannot be searched for data within 0 s"
+    assert "Is a directory" in contents.data_on_device(str(tmp_path), GIB)
 
 
 @needs_root
@@ -784,6 +794,8 @@ def test_a_file_under_a_lease_is_refused_at_once(
             ExclusiveHandle(found, permission=OverwritePermission())
         assert time.monotonic() - begun < 30
         if seen:
+            serve = ["serve", "sm951-ahci-128", "--nbd", f"unix:{tmp_path}/s", "--data", str(file)]
+            assert entry.run(serve) == 2
             assert f"is under a lease of python (pid {other.pid})" in caught.value.message
 
 
@@ -803,6 +815,41 @@ def test_without_extended_attributes_a_file_beside_it_says_whose_it_is(
     review(file)
     assert (tmp_path / ".disk.img.drivebay").exists()
     review(file)
+
+
+@pytest.mark.parametrize("attributes", [True, False])
+def test_a_file_that_was_served_is_known_by_its_inode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attributes: bool
+) -> None:
+    if not attributes:
+        without_attributes(monkeypatch)
+    file, copy = tmp_path / "disk.img", tmp_path / "copy.img"
+    beside = tmp_path / ".disk.img.drivebay.served"
+    file.write_text("data")
+    assert not marks.is_served(str(file))
+    marks.note_served(str(file))
+    assert marks.is_served(str(file)) and beside.exists() != attributes
+    run("cp", "--archive", str(file), str(copy))
+    if not attributes:
+        run("cp", "--archive", str(beside), str(tmp_path / ".copy.img.drivebay.served"))
+    assert not marks.is_served(str(copy))
+    marks.note_served(str(copy))
+    assert marks.is_served(str(copy))
+
+
+def test_a_mark_beside_a_served_file_takes_nobodys_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_attributes(monkeypatch)
+    file, beside = tmp_path / "disk.img", tmp_path / ".disk.img.drivebay.served"
+    file.write_text("data")
+    beside.write_text("precious")
+    marks.note_served(str(file))
+    assert beside.read_text() == "precious" and not marks.is_served(str(file))
+    beside.unlink()
+    beside.symlink_to(file)
+    marks.note_served(str(file))
+    assert file.read_text() == "data" and not marks.is_served(str(file))
 
 
 @needs_root

@@ -25,7 +25,7 @@ from drivebay.common import provenance
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
-from drivebay.lab.sweep import cluster, engine, plan, spec, summary, work
+from drivebay.lab.sweep import cluster, engine, nodes, plan, spec, summary, work
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.store import Store
 
@@ -87,7 +87,7 @@ def workers() -> Iterator[Any]:
             memory_limit=0,
             resources={cluster.MEMORY: 2e9},
             dashboard_address="127.0.0.1:0",
-            preload=[cluster.PRELOAD],
+            preload=[nodes.PRELOAD],
             silence_logs=60,
         ) as made,
     ):

@@ -57,7 +57,8 @@ def main() -> None:
     except DrivebayError as problem:
         say("refused", message=problem.message)
     handle = ExclusiveHandle(
-        target_device.find(DEVICE), permission=target_device.OverwritePermission(device.serial)
+        target_device.find(DEVICE),
+        permission=target_device.OverwritePermission(device.serial, True),
     )
     record = purge.purge(handle, own_erases=True, seed=1, step=lambda _: None)
     handle.close()

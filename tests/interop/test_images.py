@@ -253,3 +253,41 @@ def test_every_output_of_a_scaled_drive_says_so(tmp_path: Path) -> None:
         drive.process.terminate()
         out, err = drive.process.communicate()
     assert "scaled to" in out and "scaled to" in err
+
+
+def test_foreign_data_is_served_only_by_its_owners_word(tmp_path: Path) -> None:
+    """Another program's image of the drive's size: hosts would write to it."""
+    profile = with_capacity(catalog.load(SMALL), 2**30)
+    data, copy = tmp_path / "disk.img", tmp_path / "copy.img"
+    with data.open("wb") as file:
+        file.truncate(profile.capacity_bytes)
+        file.seek(500 * MIB)
+        file.write(PART)
+    words = (SMALL, "--capacity", "1G", "--nbd", f"unix:{tmp_path}/s")
+
+    def refused(file: Path) -> str:
+        done = subprocess.run(
+            [*PROGRAM, "serve", *words, "--data", str(file)],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 2 and "--from FILE" in done.stderr
+        return done.stderr
+
+    before = _hash(data)
+    assert f"error: --data: {data} holds data that no served drive has written" in refused(data)
+    small = ("--capacity", "1G", "--data", str(data))
+    with served(tmp_path, *small, "--read-only", drive=SMALL) as drive:
+        drive.end()
+    assert "holds data that" in refused(data), "who only read it has not taken it"
+    assert _hash(data) == before
+    with served(tmp_path, *small, "--foreign-data", drive=SMALL) as drive:
+        drive.end()
+    with served(tmp_path, *small, drive=SMALL) as drive:
+        drive.end()
+    loops.run("cp", "--archive", "--sparse=always", str(data), str(copy))
+    assert "holds data that" in refused(copy), "a copy is somebody's backup"
+    blank = loops.sparse(tmp_path / "blank.img", profile.capacity_bytes)
+    with served(tmp_path, "--capacity", "1G", "--data", str(blank), drive=SMALL) as drive:
+        drive.end()

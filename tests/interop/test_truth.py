@@ -161,7 +161,8 @@ ERASE = LOAD.format(
 SLOW_TESTS = {"trim": TRIM, "heat": HEAT, "erase": ERASE}
 REVIEW = """\
 attach truth
-drivebay guest review $DISK --suite suite.toml --destroy-data truth --yes --out guest
+drivebay guest review $DISK --suite suite.toml --yes --out guest \\
+  --overwrite-signature --destroy-data truth
 """
 # The guest's own time per command, before (1) and after (2).
 OWN = """\

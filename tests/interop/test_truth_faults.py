@@ -59,7 +59,7 @@ serial = "alone"
 nqn = "nqn.2026-11.localhost.drivebay:alone"
 after-cut = "refuse"
 """
-ON = "--yes --destroy-data"
+ON = "--yes --overwrite-signature --destroy-data"  # as slow a drive is not searched in time
 # /out/fna/nvme is nvme-cli for a drive whose Format erases every namespace (FNA, bit 0).
 PAIR = f"""\
 attach pair

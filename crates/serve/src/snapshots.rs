@@ -5,6 +5,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
@@ -206,6 +207,7 @@ impl Snapshots {
         let partial = tempfile::Builder::new().prefix(".drive-clone-").tempdir_in(parent)?;
         let data = File::create_new(partial.path().join("data"))?;
         store.copy_snapshot(number, &data)?;
+        mark_served(&data)?;
         data.sync_all()?;
         state::save(&self.taken[number].device, &partial.path().join("state"))?;
         fs::rename(partial.path(), folder)?;
@@ -213,6 +215,19 @@ impl Snapshots {
         let _ = partial.keep();
         Ok(File::open(parent)?.sync_all()?)
     }
+}
+
+/// Says that a file's data is a served drive's, as `targets/safety/marks.py` has it for `--data`: by its inode number, so
+/// that a copy is not meant. A file system without attributes has no mark, and the next server asks.
+fn mark_served(file: &File) -> io::Result<()> {
+    let inode = file.metadata()?.ino().to_string();
+    let _ = rustix::fs::fsetxattr(
+        file,
+        "user.drivebay.served",
+        inode.as_bytes(),
+        rustix::fs::XattrFlags::empty(),
+    );
+    Ok(())
 }
 
 /// Memory that a model takes, about: nearly all of it is the map and its reverse.

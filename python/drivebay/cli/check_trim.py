@@ -45,6 +45,7 @@ def check_trim(
     from drivebay.targets.safety import target_device
     from drivebay.targets.safety.handle import ExclusiveHandle
 
+    targets.warn_of_path()
     permission = target_device.OverwritePermission(destroy_data, overwrite_signature)
     found = target_device.find(drive)
     target_device.check(found, permission=permission, will_write=True, fills=False)

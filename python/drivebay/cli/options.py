@@ -164,6 +164,15 @@ Jobs = Annotated[
         max=1024,
     ),
 ]
+TrustNetwork = Annotated[
+    bool,
+    flag(
+        "--trust-network",
+        "Go without TLS though the scheduler is not on loopback: whoever reaches its port, a "
+        "worker's, or the way between, can run programs as you. Where a worker has real drives, "
+        "that is root.",
+    ),
+]
 Set = Annotated[
     list[str] | None,
     option(

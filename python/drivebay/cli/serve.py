@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 from drivebay.cli import complete, options, served
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
-from drivebay.cli.target import in_host, modified_profile, with_policy
+from drivebay.cli.target import in_host, modified_profile, typed_yes, with_policy
 from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
 
@@ -83,7 +83,8 @@ def serve(
         list[str] | None,
         option(
             "ADDRESS",
-            "Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1.",
+            "Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1. No client is "
+            "asked for a password.",
             panel=ADDRESSES,
         ),
     ] = None,
@@ -127,7 +128,11 @@ def serve(
     ] = None,
     tls_cert: Annotated[
         Path | None,
-        option("PEM", "Require TLS, with this certificate chain.", panel=ADDRESSES),
+        option(
+            "PEM",
+            "Require TLS of NBD clients, with this certificate chain; they need none of their own.",
+            panel=ADDRESSES,
+        ),
     ] = None,
     tls_key: Annotated[
         Path | None,
@@ -141,6 +146,14 @@ def serve(
             "[default: in memory, lost at the end]",
         ),
     ] = None,
+    foreign_data: Annotated[
+        bool,
+        flag(
+            "--foreign-data",
+            "Serve a --data file although it holds data that no served drive has written: hosts "
+            "will write to it. --from begins with a copy instead.",
+        ),
+    ] = False,
     host_durability: Annotated[
         Literal["flush", "none"] | None,
         option(
@@ -302,6 +315,7 @@ def serve(
         "vfio_user": vfio_user,
         "ublk": ublk,
         "data": data,
+        "foreign_data": foreign_data,
         "host_durability": host_durability,
         "from": image,
         "capacity": capacity,
@@ -365,6 +379,12 @@ def serve(
             ),
         )
 
+        from drivebay.targets.safety import marks
+
+        for one in given:
+            if one["data"] is not None and not one["read_only"]:
+                marks.note_served(str(one["data"]))
+
         def stop() -> None:
             notify("STOPPING=1")
             server.stop()
@@ -381,6 +401,7 @@ def serve(
             say(f"control {shared['control']}")
         if endpoint is not None:
             say(f"metrics {endpoint.url}")
+        _warn_of_strangers(server.addresses, () if endpoint is None else (endpoint.address,))
         say("Ctrl-C ends; kill -USR1 shows the figures so far")
         if endpoint is not None:
             inside.enter_context(endpoint.answering(figures))
@@ -394,6 +415,22 @@ def serve(
     if require_pace is not None:
         for report in reports:
             _require(report.lateness.kept_up_percent, require_pace)
+
+
+def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
+    """A line on what other machines can do, if they reach any of the addresses."""
+    from drivebay.serving import beyond_loopback
+
+    found = []
+    if open_drives := beyond_loopback(drives):
+        found.append(
+            f"whoever reaches {', '.join(open_drives)} reads and writes the drives: no password "
+            "and no certificate is asked for"
+        )
+    if open_metrics := beyond_loopback(metrics):
+        found.append(f"whoever reaches {open_metrics[0]} reads the figures")
+    if found:
+        say(f"warning: {'; '.join(found)}; 127.0.0.1 in its place is for this machine alone")
 
 
 def _interrupt() -> NoReturn:
@@ -497,8 +534,11 @@ def _drive(given: Mapping[str, Any]) -> serving.Drive:
     if (capacity := own.pop("capacity")) is not None:
         profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
     own["namespaces"] = tuple(map(serving.Namespace.parse, own.pop("namespace") or ()))
+    foreign_data = own.pop("foreign_data")
     own["host_durability"] = own["host_durability"] or "flush"
     drive = serving.Drive(profile=profile, image=own.pop("from"), **own)
+    if drive.data is not None and not drive.read_only and not foreign_data:
+        _refuse_foreign(drive.data)
     say(f"drive   {drive.name}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")
     say(f"host    {profile.raw['host']['title']}, whose costs its times include")
     where = str(drive.data or "in memory; lost at the end")
@@ -532,6 +572,25 @@ def _require(kept_up_percent: float | None, required: float) -> None:
         )
 
 
+def _refuse_foreign(path: Path) -> None:
+    """Raises if the file holds what no served drive has written, unless YES is typed: hosts would
+    write to it. One that is not there or cannot be read is told of by the core."""
+    from drivebay.targets.safety import contents, marks
+
+    if not path.is_file() or marks.is_served(str(path)):
+        return
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        blank = contents.is_blank(file.fileno())
+        what = f"what {path} holds, as hosts will"
+        if not blank and not typed_yes(True, what, yes=False, option="--foreign-data"):
+            raise UserError(
+                f"--data: {path} holds data that no served drive has written, and hosts would "
+                "write to it",
+                "serve a copy: --from FILE; or this file: --foreign-data (also if it is a copy of "
+                "served data); or it unchanged: --read-only",
+            )
+
+
 def _refuse_used(option: str, path: Path) -> None:
     """Raises if another program writes to the file or device, or the kernel uses it; that it is
     served already is told by the core, whose lock it has, and that a device is mounted, too."""
@@ -539,13 +598,18 @@ def _refuse_used(option: str, path: Path) -> None:
 
     if not (path.is_file() or path.is_block_device()):
         return
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        if reasons := protections.file_users(str(path.resolve())):
+
+    def refuse(reasons: Sequence[str]) -> None:
+        if reasons:
             raise UserError(
                 f"{option}: {path} cannot be served: it {'; it '.join(reasons)}",
                 "stop what uses it, or name a new file",
             )
+
+    refuse(tuple(protections.leased(protections.Examined(str(path), path.stat()))))
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        refuse(protections.file_users(str(path.resolve())))
 
 
 @contextlib.contextmanager

@@ -32,15 +32,18 @@ app = options.Verb()
 Examples:
   drivebay sweep spare.toml                           on this machine
   drivebay sweep spare.toml --out sweeps/spare --resume
-  drivebay sweep spare.toml --scheduler tcp://10.0.0.1:8786 --out s3://lab/s
-  drivebay sweep fleet.toml --scheduler tcp://10.0.0.1:8786     real drives
+  drivebay sweep spare.toml --scheduler tls://10.0.0.1:8786 --out s3://lab/s
+  drivebay sweep fleet.toml --scheduler tls://10.0.0.1:8786     real drives
 
 \b
 The result is a folder (or what the URL names): manifest.json, Parquet
 files of the runs in parts/, and report.html with main effects and
 interactions.
-Finished runs are always kept; exit code 1: some runs failed. How to write
-SPEC, and how far it scales: docs/concepts/sweeps.md.""",
+Finished runs are always kept; exit code 1: some runs failed.
+With --scheduler, whoever controls the scheduler or a worker can run programs
+as you, and you as its workers. Without it only you reach the workers.
+How to write SPEC, how to set up TLS, and how far it scales:
+docs/concepts/sweeps.md.""",
 )
 def sweep(
     spec: Annotated[Path, argument("SPEC.toml", "The sweep's parameters.")],
@@ -63,6 +66,7 @@ def sweep(
             "with your rights. A cluster's workers find it by DRIVEBAY_POLICIES.",
         ),
     ] = None,
+    trust_network: options.TrustNetwork = False,
     jobs: options.Jobs = None,
     retries: Annotated[
         int, option("N", "Times to repeat a run that is lost.", show_default=True, min=0, max=20)
@@ -90,14 +94,21 @@ def sweep(
     sink = SweepProgress()
     try:
         outcome = engine.run(
-            made, store, sink, scheduler=scheduler, jobs=jobs, retries=retries, resume=resume
+            made,
+            store,
+            sink,
+            scheduler=scheduler,
+            trust_network=trust_network,
+            jobs=jobs,
+            retries=retries,
+            resume=resume,
         )
     finally:
         sink.end()
     _report(made, store, outcome.failed, as_json=as_json)
     if outcome.failed:
         count = f"{len(outcome.failed):,} of {outcome.runs:,} runs failed"
-        again = engine.resume_command(str(spec), url, scheduler)
+        again = engine.resume_command(str(spec), url, scheduler, trust_network=trust_network)
         say(f"{count}; see {url}/failed, then go on with: {again}")
         raise typer.Exit(EXIT_CHECK_FAILED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import shlex
 import stat
@@ -15,7 +16,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.output import say
-from drivebay.common import units
+from drivebay.common import programs, units
 from drivebay.common.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -24,6 +25,15 @@ if TYPE_CHECKING:
     from drivebay.targets.safety.target_device import NewFile
 
 ASK_ABOVE_S = 600
+
+
+@functools.cache
+def warn_of_path() -> None:
+    """Once, before anything is run for a real drive: as root the programs that PATH finds have all
+    rights."""
+    if os.geteuid() == 0:
+        for words in programs.loose_folders(os.environ.get("PATH", "")):
+            say(f"warning: PATH of root: {words}; fio and others are run as root from there")
 
 
 def is_virtual(drive: str) -> bool:
@@ -98,6 +108,7 @@ def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
     name that no result can hold. `command` is what the user typed, for the hints."""
     from drivebay.definitions import profiles
 
+    warn_of_path()
     path = Path(drive)
     _refuse_unless_utf8(path)
     if "/" not in drive and not path.exists():
@@ -179,9 +190,9 @@ def say_what_is_lost(target: Target) -> None:
         say(f"file    {known.get('path', target.name)}: {size}; its content will be overwritten")
 
 
-def typed_yes(destroys: bool, what: str, *, yes: bool) -> bool:
-    """Has the owner type YES on a terminal before data goes that is not drivebay's, unless --yes
-    was given; whether that was typed.
+def typed_yes(destroys: bool, what: str, *, yes: bool, option: str = "--yes") -> bool:
+    """Has the owner type YES on a terminal before data goes that is not drivebay's, unless `option`
+    was given (`yes`); whether that was typed.
 
     Raises
     ------
@@ -192,7 +203,7 @@ def typed_yes(destroys: bool, what: str, *, yes: bool) -> bool:
         return False
     answer = typer.prompt(f"Type YES to overwrite {what}", default="", show_default=False, err=True)
     if answer != "YES":
-        raise UserError("not started, as YES was not typed", "--yes does not ask")
+        raise UserError("not started, as YES was not typed", f"{option} does not ask")
     return True
 
 

@@ -16,14 +16,18 @@ app = options.Verb()
 @app.command(
     epilog="""\b
 Examples:
-  drivebay worker tcp://10.0.0.1:8786              all processors and drives
-  drivebay worker tcp://10.0.0.1:8786 --no-drives  only virtual drives
-  drivebay worker tcp://10.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
+  drivebay worker tls://10.0.0.1:8786              all processors and drives
+  drivebay worker tls://10.0.0.1:8786 --no-drives  only virtual drives
+  drivebay worker tcp://127.0.0.1:8786 --jobs 0 --drive S1ABC --file disk.img
 
 \b
-Whoever reaches the scheduler can run programs as the user of its workers:
-keep it on a network of its own, or use TLS as Dask's documentation says. A
-device is tested only if the sweep's file has its serial number, and nothing
+Whoever can connect to the scheduler or to this worker can run programs as the
+user of this worker; with real drives that is root. On 127.0.0.1 these are all
+users of this machine; with TLS, as Dask's settings have it, those with a
+certificate of its CA; with --trust-network, everybody on the network. This
+worker listens on the one address that faces the scheduler, and answers no
+HTTP. docs/concepts/sweeps.md says how to set up TLS.
+A device is tested only if the sweep's file has its serial number, and nothing
 that forbids it is found on it.""",
 )
 def worker(
@@ -43,6 +47,7 @@ def worker(
         option("PATH", "Offer this file as a drive; repeatable."),
     ] = None,
     no_drives: Annotated[bool, flag("--no-drives", "Offer no block device.")] = False,
+    trust_network: options.TrustNetwork = False,
 ) -> None:
     """Run parts of sweeps on this machine, until Ctrl-C."""
     from drivebay.lab.sweep import cluster, fleet
@@ -52,4 +57,4 @@ def worker(
     number = cluster.default_jobs() if jobs is None else jobs
     if not number and not drives:
         raise UserError("there is nothing to offer", "give --jobs 1 or more, or --file PATH")
-    workers.serve(address, jobs=number, drives=drives, say=say)
+    workers.serve(address, trust_network=trust_network, jobs=number, drives=drives, say=say)

@@ -1,9 +1,8 @@
 """All that is read from outside as TOML, JSON or CSV: size, depth and types are limited here.
 
 A document that passes can be walked recursively, printed and given to the system: it is nested at
-most `DEPTH_MAX` deep, its whole numbers have 64 bits, its other numbers are finite, its texts are
-valid Unicode without NUL. Whoever reads a file catches `ValueError` (of which `Malformed` is one)
-and says which file it was.
+most `DEPTH_MAX` deep, its whole numbers have 64 bits, its texts are valid Unicode without NUL.
+Whoever reads a file catches `ValueError` (of which `Malformed` is one) and says which file it was.
 
 Sources: TOML 1.0 (whole numbers of 64 bits); RFC 8259 (limits are the reader's to set); RFC 4627
 section 3 (JSON's encoding is seen from the zeros in its first bytes).
@@ -153,7 +152,10 @@ def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
     {'a': [1, 2]}
     """
     try:
-        return limited(json.loads(content, parse_constant=_no_constant), int_bits=int_bits)
+        return limited(
+            json.loads(content, parse_constant=_no_constant, parse_float=_finite),
+            int_bits=int_bits,
+        )
     except RecursionError:
         raise _too_deep() from None
     except ValueError as problem:
@@ -192,13 +194,17 @@ def limited(document: Any, *, int_bits: int = 64) -> Any:
             node.encode()  # raises for half of a surrogate pair
         elif isinstance(node, int) and node.bit_length() > int_bits:
             raise Malformed(f"a whole number has more than {int_bits} bits")
-        elif isinstance(node, float) and not math.isfinite(node):
-            raise Malformed("a number is larger than any that can be computed with")
     return document
 
 
 def _no_constant(name: str) -> float:
     raise Malformed(f"{name} is no number in JSON")
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(value := float(text)):
+        raise Malformed(f"{text[:40]} is larger than any number that can be computed with")
+    return value
 
 
 def _too_deep() -> Malformed:

@@ -115,6 +115,8 @@ def _summary(about: About, study: Study) -> Html:
 
 
 def _strongest(one: FigureEffects) -> list[str]:
+    if not one.effects:  # only seeds differ
+        return [DASH, DASH]
     if not one.varies:
         return ["all runs gave the same", DASH]
     best = f"{one.effects[0].factor}, {one.effects[0].share_percent:.0f}{GAP}%"

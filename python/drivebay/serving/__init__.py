@@ -6,7 +6,8 @@ must not know how a request is served, nor how anything is printed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ipaddress
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -203,6 +204,22 @@ class Server:
     def status(self) -> list[Report]:
         """Figures since the start of each drive that runs: see docs/concepts/serving.md."""
         return self._core.status()
+
+
+def beyond_loopback(addresses: Iterable[str]) -> list[str]:
+    """HOST:PORT of those `Server.addresses` that other machines may reach.
+
+    >>> beyond_loopback(["unix:/tmp/d.sock", "127.0.0.1:1", "[::]:2", "nvme-tcp:0.0.0.0:3 nqn"])
+    ['[::]:2', '0.0.0.0:3']
+    """
+    found = []
+    for address in addresses:
+        place = address.removeprefix("nvme-tcp:").partition(" ")[0]
+        host = place.rpartition(":")[0].strip("[]")
+        is_local = address.startswith(("unix:", "vfio-user:", "ublk:"))
+        if not is_local and not ipaddress.ip_address(host).is_loopback:
+            found.append(place)
+    return list(dict.fromkeys(found))
 
 
 def _script(path: Path) -> list[_core.Fault]:

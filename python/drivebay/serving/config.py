@@ -16,7 +16,7 @@ from drivebay.common.errors import UserError, did_you_mean
 EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
 
 TEXTS = {"nbd", "nvme-tcp", "set", "namespace"}
-SWITCHES = ("read-only", "ublk")
+SWITCHES = ("read-only", "ublk", "foreign-data")
 PATHS = {"tls-cert", "tls-key", "data", "from", "state", "vfio-user", "faults"}
 SERVER = ("nbd", "nvme-tcp", "control", "metrics", "tls-cert", "tls-key", "memory", "drive")
 CHOICES: Mapping[str, tuple[str, ...]] = {
@@ -27,7 +27,17 @@ CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 DRIVE = (
     *("profile", "set", "host", "capacity", "seed", "read-only", "namespace", "vfio-user"),
-    *("ublk", "data", "host-durability", "from", "state", "precondition", "pace", "time-scale"),
+    *(
+        "ublk",
+        "data",
+        "foreign-data",
+        "host-durability",
+        "from",
+        "state",
+        "precondition",
+        "pace",
+        "time-scale",
+    ),
     *("power-cut", "after-cut", "loss", "faults", "serial", "nqn", "eui64"),
 )
 

@@ -106,8 +106,10 @@ class Endpoint:
             raise EnvironmentProblem(
                 f"--metrics {address} cannot be listened on: {why}", "another port, or an own host"
             ) from None
+        found, number = self._socket.getsockname()[:2]
+        self.address = f"[{found}]:{number}" if ":" in found else f"{found}:{number}"
         shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self._socket.getsockname()[1]}/metrics"
+        self.url = f"http://{shown}:{number}/metrics"
 
     @contextlib.contextmanager
     def answering(self, text: Callable[[], str]) -> Iterator[None]:

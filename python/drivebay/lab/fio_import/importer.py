@@ -12,17 +12,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from drivebay.common import provenance
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
+from drivebay.definitions import mistakes
 from drivebay.definitions.suites import Phase, Suite, Test
 from drivebay.lab.fio_import import logs as fio_logs
-from drivebay.lab.fio_import.jobs import Job, jobs_of, number_of
+from drivebay.lab.fio_import.jobs import Job, jobs_of
 from drivebay.lab.fio_import.load import options_in_words, workload_of
-from drivebay.lab.fio_import.reading import AGAIN, last_document, words
+from drivebay.lab.fio_import.reading import AGAIN, last_document
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
+from drivebay.targets.fio.figures import Part, Unreadable, number_of
 
 UNKNOWN = {"pattern": "pattern", "queue_depth": "queue depth"}
 """What a test's title says is not known, by `Workload.unknown`."""
@@ -55,17 +59,20 @@ def import_fio(
     made = []
     taken: set[str] = set()
     for path in files:
-        document = last_document(path)
-        found = jobs_of(document, where=printable(str(path)), time_scale=time_scale)
-        jobs = [job for job in found if job.ios and job.duration_s > 0]
-        if not jobs:
-            raise UserError(f"{printable(str(path))}: no job of it moved any data", AGAIN)
-        jobs[0].warnings |= {
-            f"job {job.name} moved no data and is left out"
-            for job in found
-            if not (job.ios and job.duration_s > 0)
-        }
-        made.append((_one(path, document, jobs, taken), document, jobs, path))
+        document, where = last_document(path), printable(str(path))
+        try:
+            jobs = jobs_of(Part(document), time_scale=time_scale)
+            if not jobs:
+                raise UserError(f"{where}: no job of it moved any data", AGAIN)
+            made.append((_one(path, document, jobs, taken), document, jobs, path))
+        except Unreadable as problem:
+            raise UserError(
+                f"{where} cannot be imported: {printable(str(problem))}", AGAIN
+            ) from None
+        except ValidationError as problem:
+            error = mistakes.first(problem)
+            field = f"{where} cannot be imported: {mistakes.dotted(error['loc'])}"
+            raise mistakes.told(error, field, of="a load", hint=AGAIN) from None
     suite = Suite(
         name="fio-import",
         title="Imported from fio",
@@ -116,15 +123,14 @@ def _one(
         kind="loads",
         method="Imported; the options were: "
         + "; ".join(f"{job.name}: {options_in_words(job.options)}" for job in jobs),
-        source=f"{name}, written by {words(document, 'fio version', '')}",
+        source=f"{name}, written by {printable(Part(document).text('fio version'))}",
         phases=tuple(Phase(label=one.label, workload=one.workload) for one in phases),
     )
     return test, phases
 
 
 def _phase(job: Job, label: str, path: Path) -> PhaseResult:
-    where = printable(str(path))
-    workload = workload_of(job, where=where)
+    workload = workload_of(job)
     seconds = fio_logs.series(job, path.parent)
     if isinstance(seconds, str):
         job.warnings.add(f"{seconds}: nothing is known of single seconds")
@@ -139,7 +145,7 @@ def _phase(job: Job, label: str, path: Path) -> PhaseResult:
         read_bytes=read.bytes,
         write_bytes=write.bytes,
         series=SERIES_SCHEMA.empty_table() if isinstance(seconds, str) else seconds,
-        histogram=job.histogram(where=where),
+        histogram=job.histogram(),
         metrics={} if mean is None else {"latency_ns_mean": mean},
     )
 
@@ -149,6 +155,7 @@ def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dic
     options = jobs[0].options
     path = options.get("filename") or options.get("directory") or jobs[0].name
     base = number_of(options.get("kb_base", "")) or 1024
+    time = document.get("time")
     sizes = [number_of(job.options.get("size", ""), kb_base=base) or 0 for job in jobs]
     name = drive or Path(path).name or path
     return {
@@ -157,7 +164,10 @@ def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dic
         "drive": path,
         "model": name,
         "capacity_bytes": max(sizes),
-        "imported": {"program": document.get("fio version"), "time": document.get("time")},
+        "imported": {
+            "program": document["fio version"],
+            "time": time if isinstance(time, str) else None,
+        },
     }
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from pydantic import TypeAdapter, ValidationError
 
-from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Workload
 from drivebay.definitions.suites.loads import QUEUE_DEPTH_MAX, Offsets
-from drivebay.lab.fio_import.jobs import Job, Options, number_of
+from drivebay.definitions.suites.model import Unknown
+from drivebay.lab.fio_import.jobs import Job, Options
 
 SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
 """Engines that have one request at a time whatever iodepth says; fio's default is psync."""
@@ -28,17 +28,19 @@ HELD_BACK = ("rate", "rate_iops", "rate_min", "thinktime", "latency_target")
 _OFFSETS: TypeAdapter[str] = TypeAdapter(Offsets)
 
 
-def workload_of(job: Job, *, where: str) -> Workload:
+def workload_of(job: Job) -> Workload:
     """The load that was run; of mixed sizes the measured mean, to 512 bytes.
 
     Raises
     ------
-    UserError
-        If it is none that drivebay has, with the field.
+    Unreadable
+        If an option is impossible.
+    ValidationError
+        If it is none that a suite can have.
     """
     kind = job.options.get("rw", "read").partition(":")[0]
     writes, measured = job.sides["write"].ios, 100 * job.sides["read"].ios / job.ios
-    asked = _reads_asked(job.options, kind)
+    asked = _reads_asked(job, kind)
     agrees = asked is not None and abs(asked - measured) <= MIX_WITHIN
     if job.options_hold and asked is not None and not agrees:
         job.warnings.add(f"{measured:.1f} % of the I/Os are reads, by the options {asked:g} %")
@@ -46,7 +48,7 @@ def workload_of(job: Job, *, where: str) -> Workload:
         job.options_hold = asked not in (0, 100) or "verify" in job.options
     mix = round(asked if asked is not None and agrees else measured)
     depth, known = _depth(job)
-    unknown = [] if job.options_hold else ["pattern"]
+    unknown: list[Unknown] = [] if job.options_hold else ["pattern"]
     unknown += [] if known else ["queue_depth"]
     is_random = not job.options_hold or kind.startswith("rand")
     offsets = _offsets(job) if is_random and job.options_hold else "uniform"
@@ -55,45 +57,33 @@ def workload_of(job: Job, *, where: str) -> Workload:
     if "pattern" in unknown:
         job.warnings.add("fio does not tell whether offsets were random or sequential")
     mean = (job.sides["read"].bytes + job.sides["write"].bytes) / job.ios
-    every = number_of(job.options.get("fsync", "")) if writes and mix < 100 else None
-    try:
-        return Workload.model_validate(
-            {
-                "pattern": "random" if is_random else "sequential",
-                "offsets": offsets or "uniform",
-                "read_percent": mix,
-                "fsync": every or None,
-                "block_bytes": round(mean / SECTOR) * SECTOR,
-                "queue_depth": depth,
-                "duration_s": job.duration_s,
-                "unknown": tuple(unknown),
-            }
-        )
-    except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        field = ".".join(map(str, first["loc"])) or "its load"
-        given = f"{first['input']!s:.40} is not allowed: " if first["loc"] else ""
-        raise UserError(
-            f"{where}: job {job.name}: {field}: {given}{' '.join(first['msg'].split())}",
-            "leave the job out",
-        ) from None
+    every = job.setting("fsync", 0, most=2**32 - 1)
+    return Workload(
+        pattern="random" if is_random else "sequential",
+        offsets=offsets or "uniform",
+        read_percent=mix,
+        fsync=every or None if writes and mix < 100 else None,
+        block_bytes=round(mean / SECTOR) * SECTOR,
+        queue_depth=depth,
+        duration_s=job.duration_s,
+        unknown=tuple(unknown),
+    )
 
 
-def _reads_asked(options: Options, kind: str) -> int | None:
+def _reads_asked(job: Job, kind: str) -> int | None:
     """The share of reads in per cent that is asked for; None where it is not said as a number."""
     if kind.removeprefix("rand") in ("read", "write"):
         return 100 if kind.endswith("read") else 0
-    if "rwmixread" in options or "rwmixwrite" not in options:
-        return number_of(options.get("rwmixread", "50"))
-    other = number_of(options["rwmixwrite"])
+    if "rwmixread" in job.options or "rwmixwrite" not in job.options:
+        return job.setting("rwmixread", 50, most=100)
+    other = job.setting("rwmixwrite", 50, most=100)
     return None if other is None else 100 - other
 
 
 def _depth(job: Job) -> tuple[int, bool]:
     """The queue depth of all threads together, and whether it is known; else the mean."""
-    each = number_of(job.options.get("iodepth", "1")) or 1
-    if job.options.get("ioengine", "psync") in SYNCHRONOUS:
-        each = 1
+    said = job.setting("iodepth", 1, most=2**32)
+    each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else said or 1
     held_back = any(name in job.options for name in HELD_BACK)
     if job.one_at_a_time and not held_back:
         if job.options_hold and each > 1:

@@ -22,8 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay.common import documents
-from drivebay.lab.fio_import.jobs import DIRECTIONS, Job, number_of
+from drivebay.lab.fio_import.jobs import DIRECTIONS, Job
 from drivebay.results.records import SERIES_SCHEMA
+from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
 
 WINDOW_MS_MAX = 1000
 MEANS_WITHIN = 0.02
@@ -61,7 +62,7 @@ Course = dict[str, Windows]
 
 def series(job: Job, beside: Path) -> pa.Table | str:
     """The job's seconds from its logs in this folder, that of the JSON; or why there are none."""
-    window_ms = number_of(job.options.get("log_avg_msec", "")) or 0
+    window_ms = job.setting("log_avg_msec", 0, most=RUNTIME_MS_MAX) or 0
     if not _paths(job, "iops", beside):
         return "no logs were found"
     if not window_ms:
@@ -151,7 +152,7 @@ def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
             highest, direction = more if with_both else (value, more[0])
         except (ValueError, IndexError):
             continue
-        if 0 < end < 2**53 and 0 <= value < 2**53 and 0 <= highest < 2**53 and direction in (0, 1):
+        if end and direction in (0, 1) and all(map(is_possible, (end, value, highest))):
             rows.append((float(end), float(value), float(highest), DIRECTIONS[direction]))
     return rows
 

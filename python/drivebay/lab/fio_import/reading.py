@@ -1,14 +1,13 @@
-"""The last JSON document in fio's output, and the values in it: read, or refused in words.
+"""The last JSON document in fio's output; what is refused is said as it was seen.
 
-Sources: fio's json.c and stat.c (3.33 to 3.42). What is refused is said as it was seen: which
-figure, where it stands, what it may be.
+Sources: fio's json.c and stat.c (3.33 to 3.42). Figures are read elsewhere (targets.fio.figures).
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from drivebay.common import documents
 from drivebay.common.errors import UserError
 
 AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"
-FIGURE_MAX = 2**56
-"""The largest count, size or time that is believed; guess: 72 PB, or 2 years in nanoseconds."""
+DIGITS_MAX = 1000
+INT_BITS = 4 * DIGITS_MAX
+"""Of numbers that are not read; those that are read have limits of their own, and names."""
 _DOCUMENT = re.compile(r"^\{|\{\s*\"fio version\"", re.MULTILINE)
 """Where a document of fio may begin: a brace in a warning is none."""
 _OBJECT = re.compile(r"\{\s*\"")
@@ -41,13 +41,13 @@ def last_document(path: Path) -> dict[str, Any]:
     except ValueError as problem:
         raise UserError(f"{shown} is no JSON of fio: {problem}", AGAIN) from None
     text = documents.text(content)
-    decoder, at = json.JSONDecoder(), 0
+    decoder, at = json.JSONDecoder(parse_int=_whole), 0
     found, broken = None, ""
     while (begin := _DOCUMENT.search(text, at)) is not None:
         at = begin.end()
         try:
             value, at = decoder.raw_decode(text, begin.start())
-            documents.limited(value)
+            documents.limited(value, int_bits=INT_BITS)
         except (ValueError, RecursionError) as problem:
             if _OBJECT.match(text, begin.start()):
                 broken = broken or _seen(text, problem)
@@ -72,38 +72,6 @@ def _seen(text: str, problem: Exception) -> str:
     return f"is damaged: {problem.msg} in line {problem.lineno}"
 
 
-def table(within: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
-    """A table of the document; empty if it is not there."""
-    found = within.get(key)
-    if found is None:
-        return {}
-    if not isinstance(found, dict):
-        raise _refused(f"{where}{key}", found, "a table")
-    return found
-
-
-def figure(within: Mapping[str, Any], key: str, where: str, default: float | None = None) -> float:
-    """A figure of the document: finite, from 0 to `FIGURE_MAX`; without a default it must be there.
-
-    >>> figure({"runtime": 3001}, "runtime", "a.json: jobs[0].read.")
-    3001
-    """
-    found = within.get(key, default)
-    if found is None:
-        raise UserError(f"{where}{key} is missing", AGAIN)
-    if isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found <= FIGURE_MAX:
-        return found
-    raise _refused(f"{where}{key}", found, f"a number from 0 to {FIGURE_MAX:,}")
-
-
-def words(within: Mapping[str, Any], key: str, where: str) -> str:
-    """A text of the document, on one line; empty if it is not there."""
-    found = within.get(key) or ""
-    if not isinstance(found, str):
-        raise _refused(f"{where}{key}", found, "a text")
-    return documents.printable(found)
-
-
-def _refused(place: str, found: object, allowed: str) -> UserError:
-    given = documents.printable(repr(found)[:40])
-    return UserError(f"{place}: {given} is not allowed; must be {allowed}", AGAIN)
+def _whole(digits: str) -> int | float:
+    """A whole number; one that Python would not convert is infinite, and is told by its field."""
+    return int(digits) if len(digits) <= DIGITS_MAX else math.inf

@@ -35,6 +35,7 @@ def run(
     *,
     out: str | Path | None = None,
     scheduler: str | None = None,
+    trust_network: bool = False,
     jobs: int | None = None,
     resume: bool = False,
 ) -> Sweep:
@@ -46,13 +47,16 @@ def run(
     out : the folder of the results, or anything that fsspec opens; by default
         drivebay-sweeps/NAME.
     scheduler : a Dask scheduler's address.
+    trust_network : talk to it without TLS though it is not on loopback. Whoever reaches it, or one
+        of its workers, or the way to it, can run programs as this user: docs/concepts/sweeps.md.
     jobs : how many runs at once; by default as many as there are processors.
     resume : go on with what is in `out`.
 
     Raises
     ------
     UserError
-        If the sweep is not possible, or `out` holds something else.
+        If the sweep is not possible, `out` holds something else, or the scheduler is not on
+        loopback, has no TLS, and the network is not trusted.
     EnvironmentProblem
         If a worker is another build, or no scheduler answers.
     Interrupted
@@ -68,7 +72,15 @@ def run(
     )
     made = plan.make(given, where=where)
     store = Store(str(out or Path("drivebay-sweeps") / given.name))
-    outcome = engine.run(made, store, _Quiet(), scheduler=scheduler, jobs=jobs, resume=resume)
+    outcome = engine.run(
+        made,
+        store,
+        _Quiet(),
+        scheduler=scheduler,
+        trust_network=trust_network,
+        jobs=jobs,
+        resume=resume,
+    )
     return Sweep(made, store, outcome.failed)
 
 

@@ -12,20 +12,18 @@ Sources: distributed's documentation (worker resources; allowed-failures).
 from __future__ import annotations
 
 import contextlib
-import importlib
 import logging
 import os
-import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import EnvironmentProblem
 from drivebay.common.memory import available_bytes
+from drivebay.lab.sweep.network import Scheduler, distributed
 
 MEMORY = "memory"
-PRELOAD = "drivebay.lab.sweep.preload"
 JOBS_MAX = 1024
 MEMORY_SHARE = 0.8
 """Of the memory that is free at the start; the rest is for the page cache and what others do."""
@@ -33,11 +31,6 @@ WORKER_BYTES = 170_000_000
 """A worker process before its first run: interpreter, Dask, NumPy, Arrow; measured, rounded up."""
 CONNECT_S = 10.0
 QUIET = ("distributed", "distributed.scheduler", "distributed.nanny", "distributed.worker")
-
-
-def distributed() -> Any:
-    """Dask's package, which has no types; it is loaded when it is needed, in half a second."""
-    return importlib.import_module("distributed")
 
 
 @dataclass(frozen=True)
@@ -56,10 +49,16 @@ class Cluster:
     restart_lost: Callable[[], object] = lambda: None
 
     def threads(self) -> dict[str, int]:
-        """How many runs each worker can do at once, by its address; here, what workers are lost
-        are started again."""
+        """How many runs of virtual drives each worker can do at once, by its address: none if it
+        announces no memory where others do. Here, what workers are lost are started again."""
         self.restart_lost()
-        return dict(self.client.nthreads())
+
+        def runs(worker: dict[str, Any]) -> int:
+            has_memory = (worker.get("resources") or {}).get(MEMORY, 0.0) > 0
+            return worker["nthreads"] if has_memory or not self.has_memory_resource else 0
+
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {address: runs(worker) for address, worker in workers.items()}
 
 
 def memory_budget(workers: int) -> int:
@@ -73,13 +72,13 @@ def default_jobs() -> int:
 
 
 @contextlib.contextmanager
-def opened(scheduler: str | None, jobs: int) -> Iterator[Cluster]:
-    """The cluster at an address, or `jobs` processes here that end with the block.
+def opened(scheduler: Scheduler | None, jobs: int) -> Iterator[Cluster]:
+    """The cluster of a scheduler, or `jobs` processes here that end with the block.
 
     Raises
     ------
     EnvironmentProblem
-        If no scheduler answers at the address.
+        If the scheduler does not answer.
     """
     for name in QUIET:  # what goes wrong is told by the engine, in words
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -91,7 +90,8 @@ def opened(scheduler: str | None, jobs: int) -> Iterator[Cluster]:
 def _local(jobs: int) -> Iterator[Cluster]:
     import dask
 
-    dask_distributed = distributed()  # before the settings: its import would undo them
+    from drivebay.lab.sweep import nodes  # before the settings: importing Dask would undo them
+
     budget = memory_budget(jobs)
     settings = {
         # A death of a worker is told at once; whether to try again is the engine's to decide.
@@ -108,44 +108,19 @@ def _local(jobs: int) -> Iterator[Cluster]:
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(settings))
         with sigint_ignored():
-            cluster = dask_distributed.LocalCluster(
-                n_workers=jobs,
-                threads_per_worker=1,
-                processes=True,
-                memory_limit=0,
-                resources={MEMORY: float(budget)},
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.CRITICAL,
-                preload=[PRELOAD],
-            )
+            cluster = nodes.local_cluster(jobs, {MEMORY: float(budget)})
             stack.enter_context(cluster)
             client = stack.enter_context(distributed().Client(cluster, set_as_default=False))
         yield Cluster(client, True, budget, budget, True, lambda: cluster.scale(jobs))
 
 
-def check_address(address: str) -> None:
-    """Refuse what Dask would take for an address and wait for: it retries even a protocol that it
-    does not know.
-
-    Raises
-    ------
-    UserError
-        If it is no address of a scheduler.
-    """
-    host = r"\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+"
-    found = re.fullmatch(rf"(?:(?:tcp|tls|ws|wss)://)?(?:{host}):(\d{{1,5}})", address)
-    if found is None or int(found[1]) > 65535:
-        raise UserError(
-            f"{address!r} is not the address of a scheduler",
-            "give the address that `dask scheduler` prints, for example: tcp://10.0.0.1:8786",
-        )
-
-
 @contextlib.contextmanager
-def _connected(address: str) -> Iterator[Cluster]:
-    check_address(address)
+def _connected(scheduler: Scheduler) -> Iterator[Cluster]:
+    address, security = scheduler.address, scheduler.security
     try:
-        client = distributed().Client(address, timeout=CONNECT_S, set_as_default=False)
+        client = distributed().Client(
+            address, timeout=CONNECT_S, set_as_default=False, security=security
+        )
     except (OSError, ValueError, TimeoutError) as problem:
         text = " ".join(str(problem).split())
         raise EnvironmentProblem(

@@ -27,6 +27,7 @@ from drivebay.common.errors import EnvironmentProblem, Interrupted, UserError
 from drivebay.lab.sweep import cluster as clusters
 from drivebay.lab.sweep import fleet, rounds, work
 from drivebay.lab.sweep.cluster import MEMORY, Cluster
+from drivebay.lab.sweep.network import admitted
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.store import Store
 
@@ -90,6 +91,7 @@ def run(
     sink: Sink,
     *,
     scheduler: str | None = None,
+    trust_network: bool = False,
     jobs: int | None = None,
     retries: int = RETRIES,
     resume: bool = False,
@@ -99,6 +101,8 @@ def run(
     Parameters
     ----------
     scheduler : a Dask scheduler's address; without one, workers are started on this machine.
+    trust_network : everybody on the way to it may run programs as this user, see
+        `network.admitted`.
     jobs : how many of them; by default as many as there are processors.
     retries : how often a run that was lost is tried again.
     resume : go on with what is in the store.
@@ -106,15 +110,15 @@ def run(
     Raises
     ------
     UserError
-        If the store holds another sweep, or one and `resume` was not said.
+        If the store holds another sweep, or one and `resume` was not said; if the scheduler may
+        not be talked to.
     EnvironmentProblem
         If no scheduler answers, a run needs more memory than there is, a worker is another build,
         or the store cannot be written or is not the workers' as well.
     Interrupted
         On SIGINT, SIGTERM or SIGHUP; what had ended is kept.
     """
-    if scheduler is not None:
-        clusters.check_address(scheduler)
+    peer = None if scheduler is None else admitted(scheduler, trust_network=trust_network)
     there = _opened(plan, store, resume=resume)
     left = rounds.missing(plan, store, there)
     if not left:
@@ -128,10 +132,11 @@ def run(
         )
     stop = threading.Event()
     workers = min(jobs or clusters.default_jobs(), len(left))
-    with signals.heard(stop.set), clusters.opened(scheduler, workers) as cluster:
+    with signals.heard(stop.set), clusters.opened(peer, workers) as cluster:
         if plan.spec.fleet is not None:
             fleet.check_announced(plan.spec.fleet, clusters.resources(cluster.client))
-        sink.begin(plan.runs, len(there), sum(cluster.threads().values()))
+        at_once = plan.runs if plan.spec.fleet is not None else sum(cluster.threads().values())
+        sink.begin(plan.runs, len(there), at_once)
         state = _State()
         dispatcher = _Dispatcher(plan, store, sink, cluster, retries, state)
         while left and not stop.is_set():
@@ -309,7 +314,9 @@ class _Dispatcher:
 
     def _idle(self) -> str:
         """A worker with a thread to spare; "" where that is not ours to choose."""
-        if self._plan.spec.fleet is not None:
+        # If the one that was chosen is gone, Dask takes any, even one without the memory resource,
+        # which it then drops (KeyError in acquire_resources): where such are, it chooses alone.
+        if self._plan.spec.fleet is not None or 0 in self._threads.values():
             return ""
         at_work = Counter(attempt.worker for attempt in self._state.running.values())
         free = (name for name, threads in self._threads.items() if at_work[name] < threads)
@@ -371,7 +378,10 @@ def _lost(problem: BaseException | None) -> str:
     return f"{name}: {' '.join(str(problem).split())}"
 
 
-def resume_command(spec_path: str, url: str, scheduler: str | None) -> str:
+def resume_command(
+    spec_path: str, url: str, scheduler: str | None, *, trust_network: bool = False
+) -> str:
     """What a user types to go on."""
     where = f" --scheduler {shlex.quote(scheduler)}" if scheduler else ""
+    where += " --trust-network" if trust_network else ""
     return f"drivebay sweep {shlex.quote(spec_path)} --out {shlex.quote(url)}{where} --resume"

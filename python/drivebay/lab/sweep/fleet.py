@@ -19,7 +19,6 @@ import os
 import re
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,16 +29,17 @@ from drivebay.analysis import review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.lab.sweep import plan as plans
 from drivebay.lab.sweep import work
-from drivebay.lab.sweep.cluster import distributed
+from drivebay.lab.sweep.network import distributed
 from drivebay.lab.sweep.plan import Plan
 from drivebay.lab.sweep.spec import Fleet, FleetDrive
 from drivebay.lab.sweep.store import Store
-from drivebay.targets.safety import blockdev
+from drivebay.targets.safety import blockdev, marks
 
 ANNOUNCED = "DRIVEBAY_ANNOUNCED"
 """Environment variable of a worker: the ids of the drives that it may test, as a JSON list."""
 SCRATCH = "DRIVEBAY_SCRATCH"
-"""Environment variable of a worker: where reviews grow; by default in the folder for such files."""
+"""Environment variable of a worker: where reviews grow; by default in the user's state folder, as
+in one for temporary files another user could have made it first."""
 LOOK_EVERY_S = 0.5
 ASK_EVERY_S = 2.0
 
@@ -138,7 +138,7 @@ def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
         raise UserError(
             f"this worker has not announced the drive {drive.id}", "start it with that drive"
         )
-    base = Path(os.environ.get(SCRATCH) or Path(tempfile.gettempdir()) / "drivebay-fleet")
+    base = Path(os.environ.get(SCRATCH) or marks.state_folder() / "fleet")
     folder = base / plan.fingerprint / _slug(drive.id)
     folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     request = {

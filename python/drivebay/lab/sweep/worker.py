@@ -18,57 +18,60 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.lab.sweep.cluster import (
     CONNECT_S,
     MEMORY,
-    PRELOAD,
     QUIET,
-    check_address,
-    distributed,
     memory_budget,
     sigint_ignored,
 )
 from drivebay.lab.sweep.fleet import ANNOUNCED, resource
+from drivebay.lab.sweep.network import Scheduler, admitted, distributed
 
 
-def serve(address: str, *, jobs: int, drives: Sequence[str], say: Callable[[str], None]) -> None:
+def serve(
+    address: str,
+    *,
+    trust_network: bool,
+    jobs: int,
+    drives: Sequence[str],
+    say: Callable[[str], None],
+) -> None:
     """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone.
 
     Parameters
     ----------
+    trust_network : everybody on it may run programs as this user, see `network.admitted`.
     jobs : how many runs of virtual drives at once; 0 for none.
     drives : ids of the real drives to announce, see `fleet.testable`.
     say : given a line when all is ready.
 
     Raises
     ------
+    UserError
+        If the scheduler may not be talked to.
     EnvironmentProblem
         If no scheduler answers at the address.
     """
-    check_address(address)
+    scheduler = admitted(address, trust_network=trust_network)
     for name in QUIET:
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    asyncio.run(_serve(address, jobs, drives, say))
+    asyncio.run(_serve(scheduler, jobs, drives, say))
 
 
 async def _serve(
-    address: str, jobs: int, drives: Sequence[str], say: Callable[[str], None]
+    scheduler: Scheduler, jobs: int, drives: Sequence[str], say: Callable[[str], None]
 ) -> None:
+    from drivebay.lab.sweep import nodes
+
     share = memory_budget(jobs) // jobs if jobs else 0
-    common: dict[str, Any] = {
-        "memory_limit": 0,
-        "preload": [PRELOAD],
-        "silence_logs": logging.CRITICAL,
-        "dashboard": False,
-    }
-    wanted = [
-        distributed().Nanny(address, nthreads=1, resources={MEMORY: float(share)}, **common)
-        for _ in range(jobs)
-    ]
+    common = nodes.common(await _facing(scheduler), scheduler.security)
+
+    def nanny(**own: Any) -> Any:
+        return distributed().Nanny(scheduler.address, **common, **own)
+
+    wanted = [nanny(nthreads=1, resources={MEMORY: float(share)}) for _ in range(jobs)]
     if drives:
         has = {resource(one): 1.0 for one in drives}
         env = {ANNOUNCED: json.dumps(list(drives))}
-        wanted.append(
-            distributed().Nanny(address, nthreads=len(drives), resources=has, env=env, **common)
-        )
-    await _must_answer(address)
+        wanted.append(nanny(nthreads=len(drives), resources=has, env=env))
     with sigint_ignored():
         workers = await asyncio.gather(*wanted)
     stop = asyncio.Event()
@@ -86,13 +89,18 @@ async def _serve(
             await one.close(timeout=5)
 
 
-async def _must_answer(address: str) -> None:
+async def _facing(scheduler: Scheduler) -> str:
+    """The one address of this machine that the scheduler is connected from."""
+    comms, address = distributed().comm, scheduler.address
     try:
-        comm = await distributed().comm.connect(address, timeout=CONNECT_S)
-        await comm.close()
+        arguments = scheduler.security.get_connection_args("worker")
+        comm = await comms.connect(address, timeout=CONNECT_S, **arguments)
     except (OSError, ValueError, TimeoutError) as problem:
         text = " ".join(str(problem).split())
         raise EnvironmentProblem(
             f"{address}: no scheduler answers there: {text}",
             "start one with: dask scheduler, and give the address that it prints",
         ) from None
+    host = comms.get_address_host(comm.local_address)
+    await comm.close()
+    return f"[{host}]" if ":" in host else str(host)

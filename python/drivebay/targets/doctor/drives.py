@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from drivebay.common import programs
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.doctor.basics import REAL, TRACES, Finding, kernel_module, program, said
 from drivebay.targets.fio.parse import NEWEST, OLDEST, parse_version
@@ -37,11 +38,22 @@ def look() -> Iterator[Finding]:
         REAL, "smartctl", "SMART of SATA drives", "apt install smartmontools", "--version"
     )
     yield program(REAL, "hdparm", "ATA secure erase, TRIM claims", "apt install hdparm", "-V")
+    yield _path()
     yield _libblkid()
     yield _sensors()
     yield _devices()
     yield _environment()
     yield _tracefs()
+
+
+def _path() -> Finding:
+    needed_for = "programs that are run as root for a real drive"
+    if os.geteuid() != 0:
+        return Finding(REAL, "PATH", "ok", "not looked at, as you are not root", needed_for)
+    if loose := list(programs.loose_folders(os.environ.get("PATH", ""))):
+        get = "take them out of root's PATH"
+        return Finding(REAL, "PATH", "note", "; ".join(loose), needed_for, get)
+    return Finding(REAL, "PATH", "ok", "only root can write there", needed_for)
 
 
 def _libblkid() -> Finding:

@@ -15,6 +15,7 @@ is fio's "lat", from the submission to the completion as the host sees it).
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -29,6 +30,7 @@ import pyarrow as pa
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Stable
 from drivebay.results.records import histogram, one_second_series
+from drivebay.targets.fio.figures import JOBS_MAX, RUNTIME_MS_MAX, Part, Unreadable
 
 OLDEST = (3, 25)
 NEWEST = (3, 41)
@@ -85,7 +87,7 @@ def documents(lines: Iterable[str]) -> Iterator[Document]:
         if line.rstrip().endswith("}") and line.startswith(("{", "}")):
             try:
                 document = json.loads("".join(held))
-            except json.JSONDecodeError:
+            except (ValueError, RecursionError):
                 continue
             held = []
             if isinstance(document, dict):
@@ -122,37 +124,31 @@ def side(document: Document, direction: Direction, job: int = 0) -> Side:
     Raises
     ------
     EnvironmentProblem
-        If a figure is missing, as in the output of an unknown version.
+        If a figure is missing, as in the output of an unknown version, or impossible.
     """
-    try:
-        part = document["jobs"][job][direction]
-        latency = part["lat_ns"]
-        ios = int(latency["N"])
-        bins = {int(key): int(count) for key, count in latency.get("bins", {}).items() if count}
-        mean = float(latency["mean"])
-        return Side(ios, int(part["io_bytes"]), mean * ios, int(latency["max"]), bins)
-    except (KeyError, IndexError, TypeError, ValueError) as problem:
-        raise _unreadable(document, f"{direction}: {problem}") from None
+    with _read(document):
+        part = _job(document, job).of(direction)
+        latency = part.of("lat_ns")
+        ios = latency.count("N")
+        bins = {int(key): count for key, count in latency.counts("bins") if count}
+        mean = latency.number("mean")
+        return Side(ios, part.count("io_bytes"), mean * ios, latency.count("max"), bins)
 
 
 def flushes(document: Document, job: int = 0) -> tuple[int, float]:
     """Flushes of a job of the document, and the sum of their latencies in nanoseconds."""
-    try:
-        latency = document["jobs"][job]["sync"]["lat_ns"]
-        count = int(latency.get("N", 0))
-        return count, float(latency.get("mean", 0)) * count
-    except (KeyError, IndexError, TypeError, ValueError) as problem:
-        raise _unreadable(document, f"sync: {problem}") from None
+    with _read(document):
+        latency = _job(document, job).of("sync").of("lat_ns")
+        count = latency.count("N", 0)
+        return count, latency.number("mean", 0) * count
 
 
 def runtime_ms(document: Document, job: int = 0) -> int:
     """Milliseconds since a job began; fio adds up those of threads that it reports as one."""
-    try:
-        of = document["jobs"][job]
-        threads = int(of.get("job options", {}).get("numjobs", 1))
-        return int(of["job_runtime"]) // threads
-    except (KeyError, IndexError, TypeError, ValueError) as problem:
-        raise _unreadable(document, f"job_runtime: {problem}") from None
+    with _read(document):
+        of = _job(document, job)
+        threads = max(1, of.of("job options", {}).setting("numjobs", 1, most=JOBS_MAX))
+        return of.count("job_runtime", most=threads * RUNTIME_MS_MAX) // threads
 
 
 def has_begun(document: Document, jobs: int = 1) -> bool:
@@ -165,7 +161,8 @@ def has_begun(document: Document, jobs: int = 1) -> bool:
 
 def job_error(document: Document) -> int:
     """The errno of what made a job fail; 0 if nothing did."""
-    return next((int(job["error"]) for job in document.get("jobs", ()) if job.get("error")), 0)
+    with _read(document):
+        return next(filter(None, (job.count("error", 0) for job in Part(document).each("jobs"))), 0)
 
 
 def checked_total(document: Document, job: int = 0) -> dict[Direction, Side]:
@@ -178,7 +175,8 @@ def checked_total(document: Document, job: int = 0) -> dict[Direction, Side]:
     """
     total = {direction: side(document, direction, job) for direction in DIRECTIONS}
     for direction, figures in total.items():
-        issued = int(document["jobs"][job][direction]["total_ios"])
+        with _read(document):
+            issued = _job(document, job).of(direction).count("total_ios")
         in_bins = sum(figures.bins.values())
         if not issued == figures.ios == in_bins:
             raise _unreadable(
@@ -186,6 +184,22 @@ def checked_total(document: Document, job: int = 0) -> dict[Direction, Side]:
                 f"{direction}: {issued} I/Os, {figures.ios} latencies, {in_bins} in bins differ",
             )
     return total
+
+
+def _job(document: Document, job: int) -> Part:
+    jobs = Part(document).each("jobs")
+    if job >= len(jobs):
+        raise Unreadable(f"jobs[{job}] is missing")
+    return jobs[job]
+
+
+@contextlib.contextmanager
+def _read(document: Document) -> Iterator[None]:
+    """Inside, a figure that cannot be read tells of the fio that wrote it."""
+    try:
+        yield
+    except Unreadable as problem:
+        raise _unreadable(document, str(problem)) from None
 
 
 def _unreadable(document: Document, detail: str) -> EnvironmentProblem:

@@ -5,6 +5,8 @@ A target is drivebay's own if it is as drivebay left it. Its mark says how that 
 
     file    the extended attribute `user.drivebay`, or `.NAME.drivebay` beside it where there are
             none: its inode number, times of modification and change, a digest of some blocks
+    served  the attribute `user.drivebay.served`, of a file of `drivebay serve --data`: its inode
+            number alone, as hosts write to it
     device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: the digest alone
 
 Whoever writes to a file moves its time of change (ctime), which nobody can set; so a file whose
@@ -31,7 +33,7 @@ from typing import Any, Literal
 
 from drivebay.common import documents
 
-ATTRIBUTE = "user.drivebay"
+ATTRIBUTE, SERVED = "user.drivebay", "user.drivebay.served"
 STATE_VARIABLE = "DRIVEBAY_STATE_DIR"
 DIGEST_BLOCKS, BLOCK_BYTES = 32, 4096
 EVERY_S = 1.0
@@ -201,6 +203,44 @@ def forget(path: str) -> None:
 def _beside(path: str) -> str:
     folder, name = os.path.split(path)
     return os.path.join(folder, f".{name}.drivebay")
+
+
+def is_served(path: str) -> bool:
+    """Whether the file's data is that of a served drive, whoever has written it."""
+    with contextlib.suppress(OSError):
+        inode = str(os.stat(path).st_ino).encode()
+        try:
+            return os.getxattr(path, SERVED) == inode
+        except OSError:
+            return _said_beside(path) == inode
+    return False
+
+
+def note_served(path: str) -> None:
+    """Mark a file of data that is served: by an attribute or, where there are none, by a file
+    beside it. Without either the next server asks again."""
+    with contextlib.suppress(OSError):
+        inode = str(os.stat(path).st_ino).encode()
+        try:
+            os.setxattr(path, SERVED, inode)
+        except OSError:
+            if _said_beside(path).isdigit() or not os.path.lexists(_served_beside(path)):
+                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                with open(os.open(_served_beside(path), flags, 0o666), "wb") as file:
+                    file.write(inode)
+                    file.truncate()
+
+
+def _said_beside(path: str) -> bytes:
+    with contextlib.suppress(OSError):
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(_served_beside(path), flags), "rb") as file:
+            return file.read(100)
+    return b""
+
+
+def _served_beside(path: str) -> str:
+    return f"{_beside(path)}.served"
 
 
 class KeptMark:

@@ -1,0 +1,45 @@
+"""Where other programs are found: folders of PATH in which somebody else could put one of theirs.
+
+Source: execvp(3) and POSIX, by which an empty or relative folder of PATH is looked for from the
+working directory. Only root's PATH matters here: whoever can write to a folder of it has programs
+run as root. Leaves out access control lists.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def loose_folders(path: str) -> Iterator[str]:
+    """The folders of a PATH in which others than root could put a program, each with why.
+
+    >>> list(loose_folders("/usr/bin:bin:"))
+    ['bin is relative', 'an empty part is the folder that you are in']
+    """
+    for part in path.split(os.pathsep):
+        if not part.startswith("/"):
+            yield f"{part} is relative" if part else "an empty part is the folder that you are in"
+            continue
+        given, real = Path(part), Path(os.path.realpath(part))
+        # Where there is no such folder, it could be made in what there is of the way to it.
+        last = next(folder for folder in (real, *real.parents) if folder.exists())
+        for folder in dict.fromkeys((given, *given.parents, real, *real.parents)):
+            if _is_loose(folder, within=folder not in (given, last)):
+                yield f"{folder} can be written by others"
+                break
+
+
+def _is_loose(folder: Path, *, within: bool) -> bool:
+    """Whether others may put something there, or (`within`) in the place of what is there, which a
+    sticky bit forbids; a link's owner may let it lead elsewhere."""
+    with contextlib.suppress(OSError):
+        status = folder.stat()
+        mode, group = status.st_mode, status.st_gid
+        others = bool(mode & stat.S_IWOTH) or (bool(mode & stat.S_IWGRP) and group != 0)
+        owners = {status.st_uid, folder.lstat().st_uid}
+        return owners != {0} or (others and not (within and mode & stat.S_ISVTX))
+    return False

@@ -1,0 +1,134 @@
+"""Which schedulers a sweep and a worker talk to: whoever reaches Dask's ports runs programs.
+
+Both ends of a connection unpickle what the other sends, so each can run any program as the other's
+user. On loopback that is left to who may log in here. Elsewhere TLS with certificates on both sides
+is demanded, by Dask's own settings, or the word that everybody on the network is trusted.
+
+Sources: distributed's documentation (TLS/SSL).
+Left out: Dask's transports over HTTP (ws, wss), whose workers would be HTTP servers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import ipaddress
+import re
+import socket
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+
+ROLES = ("client", "worker")
+"""Whose certificates are needed: a sweep is a client; a worker with real drives is both."""
+
+
+def distributed() -> Any:
+    """Dask's package, which has no types; it is loaded when it is needed, in half a second."""
+    return importlib.import_module("distributed")
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """A scheduler that may be talked to: where, and with which settings of TLS."""
+
+    address: str
+    security: Any
+
+
+def split(address: str) -> tuple[str, str, int]:
+    """Scheme, host and port of a scheduler's address.
+
+    Dask itself would take anything for an address and wait for it: it retries even a protocol that
+    it does not know.
+
+    >>> split("10.0.0.1:8786"), split("tls://[::1]:1")
+    (('tcp', '10.0.0.1', 8786), ('tls', '::1', 1))
+
+    Raises
+    ------
+    UserError
+        If it is no address of a scheduler.
+    """
+    host = r"\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[^\s:/\[\]]+)"
+    found = re.fullmatch(rf"(?:(?P<scheme>tcp|tls)://)?(?:{host}):(?P<port>\d{{1,5}})", address)
+    if found is None or int(found["port"]) > 65535:
+        raise UserError(
+            f"{address!r} is not the address of a scheduler",
+            "give the address that `dask scheduler` prints, for example: tcp://10.0.0.1:8786",
+        )
+    return found["scheme"] or "tcp", found["v6"] or found["name"], int(found["port"])
+
+
+def admitted(address: str, *, trust_network: bool) -> Scheduler:
+    """The scheduler at an address, if it may be talked to.
+
+    Raises
+    ------
+    UserError
+        If it is no address; if it is not on loopback, without TLS, and the network is not trusted;
+        or if Dask's settings do not allow it.
+    EnvironmentProblem
+        If its host is not known.
+    """
+    scheme, host, port = split(address)
+    if scheme == "tls":
+        return Scheduler(address, _tls(address))
+    security = distributed().Security()
+    if security.require_encryption:
+        raise UserError(
+            f"{address} is not encrypted, which Dask's settings require",
+            "give the scheduler's address of TLS: tls://HOST:PORT",
+        )
+    if trust_network:
+        return Scheduler(address, security)
+    local = _loopback(address, host, port)
+    if local is None:
+        raise UserError(
+            f"{address} is not on this machine and has no TLS: whoever reaches the scheduler or a "
+            "worker could run programs as you",
+            "use tls:// (docs/concepts/sweeps.md); or, if you trust everybody on that network, add "
+            "--trust-network",
+        )
+    return Scheduler(local, security)
+
+
+def _loopback(address: str, host: str, port: int) -> str | None:
+    """The address with its host as a number, so that what was looked at is what is connected to;
+    None if any of the host's addresses is not on loopback."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as problem:
+        raise EnvironmentProblem(
+            f"{address}: its host is not known: {getattr(problem, 'strerror', None) or problem}",
+            "give the address that `dask scheduler` prints",
+        ) from None
+    numbers = [ipaddress.ip_address(place[0]) for *_, place in found]
+    if not all(one.is_loopback for one in numbers):
+        return None
+    first = min(numbers, key=lambda one: one.version)  # as Dask, which prefers IPv4
+    return f"tcp://{first}:{port}" if first.version == 4 else f"tcp://[{first}]:{port}"
+
+
+def _tls(address: str) -> Any:
+    """Dask's settings of TLS, which must be whole: CA, certificates and keys that can be read."""
+    place = "distributed.comm.tls: ca-file, and cert and key of client and worker"
+    hint = f"in Dask's settings ({place}), see docs/concepts/sweeps.md"
+    try:
+        security = distributed().Security(require_encryption=True)
+    except ValueError as problem:
+        raise UserError(f"{address}: Dask's settings of TLS: {problem}", hint) from None
+    for role in ROLES:
+        given = security.get_tls_config_for_role(role)
+        missing = [key for key in ("ca_file", "cert") if not given[key]]
+        if missing:
+            key = missing[0].replace("_", "-")
+            name = key if key == "ca-file" else f"{role}.{key}"
+            raise UserError(f"{address}: TLS is not set up: Dask's settings have no {name}", hint)
+        try:
+            security.get_connection_args(role)
+        except (OSError, ValueError) as problem:
+            files = ", ".join(str(given[key]) for key in ("ca_file", "cert", "key") if given[key])
+            why = " ".join(str(problem).split())
+            raise UserError(f"{address}: TLS of {role}: {files}: {why}", hint) from None
+    return security

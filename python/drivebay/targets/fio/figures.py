@@ -1,0 +1,142 @@
+"""A part of fio's JSON: every number of it is read here, and refused where it is impossible.
+
+Sources: RFC 8259 has no limits of numbers; Python reads 1e999 as infinity and takes NaN. fio counts
+in 64 bits; JOBS_MAX is FIO_MAX_JOBS of its os/os.h; numbers in options are those of its parse.c.
+
+Leaves out: whether figures fit together; what is not read is not looked at.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+FIGURE_MAX = 10**17
+"""Bytes, I/Os or ns of a job: 38 GB/s for 30 days, three years; sums of a result have 64 bits."""
+RUNTIME_MS_MAX = 2**32
+JOBS_MAX = 4096
+
+
+class Unreadable(ValueError):
+    """A figure that is missing or impossible; says which, and what is allowed."""
+
+
+def is_possible(value: object, most: float = FIGURE_MAX) -> bool:
+    """Whether a figure can be one of fio's: a number that is not negative, NaN or above `most`.
+
+    >>> is_possible(0.5), is_possible(float("inf")), is_possible(True), is_possible("1")
+    (True, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+
+
+def number_of(text: str, *, kb_base: int = 1024) -> int | None:
+    """A whole number as fio reads it (parse.c): the first of several, with its suffix; None for a
+    share in per cent, an expression, or no number. By fio's default "k" and "kb" are 1,024 and
+    "kib" is 1,000; kb_base=1000 turns them round.
+
+    >>> number_of("4k,8k"), number_of("0x10"), number_of("1GiB"), number_of("0.0"), number_of("1s")
+    (4096, 16, 1000000000, 0, 1)
+    >>> number_of("100%"), number_of("(4*2)"), number_of("")
+    (None, None, None)
+    """
+    found = re.match(r"\s*(0x[0-9a-f]{1,15}|\d{1,18})(%|[kmgtp]?)(ib)?", text.lower())
+    if found is None or found[2] == "%":
+        return None
+    base = 1000 if (found[3] is None) == (kb_base == 1000) else 1024
+    size = int(found[1], 0 if "x" in found[1] else 10) * base ** "_kmgtp".index(found[2] or "_")
+    return size if size < 2**63 else None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A value of fio's JSON, and its place there: "jobs[0].read".
+
+    All its methods raise Unreadable, which names the place.
+
+    >>> job = Part({"read": {"iops": 1e999}}, "jobs[0]")
+    >>> job.of("read").number("iops")
+    Traceback (most recent call last):
+    ...
+    drivebay.targets.fio.figures.Unreadable: jobs[0].read.iops: inf is not allowed; must be a \
+number from 0 to 1e+17
+    """
+
+    value: Any
+    where: str = ""
+
+    def of(self, key: str, default: Any = None) -> Part:
+        """What the table has there; `default` where it has nothing, or null."""
+        value = self._table().get(key)
+        value = default if value is None else value
+        part = Part(value, f"{self.where}.{key}" if self.where else key)
+        if value is None:
+            raise Unreadable(f"{part.where} is missing")
+        return part
+
+    def each(self, key: str) -> list[Part]:
+        """The values of a list; none where there is no list."""
+        part = self.of(key, [])
+        if not isinstance(part.value, list):
+            raise part.refused("a list")
+        return [Part(value, f"{part.where}[{n}]") for n, value in enumerate(part.value)]
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """A text."""
+        part = self.of(key, default)
+        if not isinstance(part.value, str):
+            raise part.refused("a text")
+        return part.value
+
+    def texts(self) -> dict[str, str]:
+        """The whole table, whose values are texts; null is an empty one."""
+        return {key: self.text(key, "") for key in self._table()}
+
+    def number(self, key: str, default: float | None = None) -> float:
+        """A figure that may have a fraction."""
+        part = self.of(key, default)
+        if not is_possible(part.value):
+            raise part.refused(f"a number from 0 to {FIGURE_MAX:.3g}")
+        return float(part.value)
+
+    def count(self, key: str, default: int | None = None, *, most: int = FIGURE_MAX) -> int:
+        """A figure that is a whole number, up to `most`."""
+        return self.of(key, default)._whole(most)
+
+    def setting(self, key: str, default: int, *, most: int) -> int:
+        """The whole number up to `most` that an option's text is; `default` where it is not set."""
+        part = self.of(key, str(default))
+        number = number_of(part.value) if isinstance(part.value, str) else None
+        if number is None or number > most:
+            raise part.refused(f"a whole number from 0 to {most} as text")
+        return number
+
+    def counts(self, key: str, most: int = FIGURE_MAX) -> Iterator[tuple[float, int]]:
+        """A table whose keys are figures as text, up to `most`, and whose values are counts."""
+        part = self.of(key, {})
+        for text, value in part._table().items():
+            try:
+                figure = float(text)
+            except ValueError:
+                figure = -1.0
+            if not is_possible(figure, most):
+                raise Part(text, part.where).refused(f"a number from 0 to {most:.3g}")
+            yield figure, Part(value, f"{part.where}.{text}")._whole(FIGURE_MAX)
+
+    def refused(self, allowed: str) -> Unreadable:
+        """The error that says what is allowed in place of the value."""
+        given = repr(self.value)
+        given = given if len(given) <= 60 else f"{given[:57]}..."
+        return Unreadable(f"{self.where}: {given} is not allowed; must be {allowed}")
+
+    def _whole(self, most: int) -> int:
+        if not is_possible(self.value, most) or self.value != int(self.value):
+            raise self.refused(f"a whole number from 0 to {most:.3g}")
+        return int(self.value)
+
+    def _table(self) -> dict[str, Any]:
+        if not isinstance(self.value, dict):
+            raise self.refused("a table")
+        return self.value
