@@ -430,6 +430,17 @@ def test_maxima_are_no_means(option: str, tmp_path: Path) -> None:
     assert seconds["latency_ns_max"] == [900_000, 900_000]
 
 
+def test_windows_may_be_late_and_idle_ones_are_missing(tmp_path: Path) -> None:
+    late = windows((900, 2000, 0), (900, 200, 1), (1400, 2000, 0), (1400, 200, 1))
+    seconds, _ = logged(tmp_path, late, LAT)
+    assert seconds["reads"] == pytest.approx([2000, 2000], abs=2)
+    # Nothing was done for a second: fio writes no windows, and counts half of the I/Os.
+    idle = windows((500, 2000, 0), (500, 200, 1), (2000, 2000, 0), (2000, 200, 1))
+    seconds, _ = logged(tmp_path, idle, idle.replace("200", "90000"), reads=2000, writes=200)
+    assert seconds["reads"] == pytest.approx([1000, 1000], abs=2)
+    assert seconds["writes"] == [100, 100]
+
+
 def test_times_since_1970_are_a_course(tmp_path: Path) -> None:
     start = 1_795_777_141_726
     rows = [line.split(", ", 1) for line in (IOPS + LAT).splitlines()]

@@ -51,6 +51,15 @@ class Windows:
         self.values.append(value)
         self.highest.append(highest)
 
+    def with_idle_time(self, window_ms: float) -> Windows:
+        """The same where time without a window was without I/Os, and no window was late."""
+        found = Windows()
+        for end, value, highest in list(zip(self.ends, self.values, self.highest, strict=True))[1:]:
+            if end - found.ends[-1] > 1.5 * window_ms:
+                found.add(end - window_ms, 0.0, 0.0)
+            found.add(end, value, highest)
+        return found
+
     def total(self) -> Floats:
         """Of a rate a second: how much it is until each end."""
         lengths = np.diff(self.ends, prepend=0.0)
@@ -74,20 +83,17 @@ def series(job: Job, beside: Path) -> pa.Table | str:
     rates, latencies = (_courses(job, kind, beside, window_ms) for kind in ("iops", "lat"))
     if not rates:
         return "the logs beside it are empty"
-    n = math.ceil(job.duration_s)
-    edges = np.arange(n + 1) * 1000 / job.time_scale
-    counts = {one: np.zeros(n) for one in DIRECTIONS}
-    for direction, side in job.sides.items():
-        covered = np.zeros(n)
-        for course in rates:
-            windows = course[direction]
-            counts[direction] += np.diff(np.interp(edges, windows.ends, windows.total()))
-            covered += np.diff(np.minimum(edges, windows.ends[-1])) / 1000 * job.time_scale
-        covered /= len(rates)
-        expected = side.ios * min(1.0, float(covered.sum()) / job.duration_s)
-        if not expected * LEAST <= counts[direction].sum() <= side.ios * MOST + 1:
-            return "the logs beside it are of another run, as they count other I/Os"
-        _make_whole(counts[direction], covered, side.ios, job.duration_s)
+    edges = np.arange(math.ceil(job.duration_s) + 1) * 1000 / job.time_scale
+    counts = _counts(job, rates, edges)
+    if counts is None:
+        rates = [
+            {way: windows.with_idle_time(window_ms) for way, windows in course.items()}
+            for course in rates
+        ]
+        counts = _counts(job, rates, edges)
+    if counts is None:
+        return "the logs beside it are of another run, as they count other I/Os"
+    n = len(edges) - 1
     mean, highest = _latency(job, rates, latencies, edges)
     ios = {one: np.diff(np.rint(np.cumsum(counts[one])), prepend=0) for one in DIRECTIONS}
     size = {one: side.bytes / max(1, side.ios) for one, side in job.sides.items()}
@@ -102,6 +108,23 @@ def series(job: Job, beside: Path) -> pa.Table | str:
     }
     rows = {one.name: columns.get(one.name, pa.nulls(n, one.type)) for one in SERIES_SCHEMA}
     return pa.table(rows, schema=SERIES_SCHEMA)
+
+
+def _counts(job: Job, rates: Sequence[Course], edges: Floats) -> dict[str, Floats] | None:
+    """I/Os of each second and direction; None if they are not those that the JSON counts."""
+    counts = {}
+    for direction, side in job.sides.items():
+        found, covered = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+        for windows in (course[direction] for course in rates):
+            found += np.diff(np.interp(edges, windows.ends, windows.total()))
+            covered += np.diff(np.minimum(edges, windows.ends[-1])) / 1000 * job.time_scale
+        covered /= len(rates)
+        expected = side.ios * min(1.0, float(covered.sum()) / job.duration_s)
+        if not expected * LEAST <= found.sum() <= side.ios * MOST + 1:
+            return None
+        _make_whole(found, covered, side.ios, job.duration_s)
+        counts[direction] = found
+    return counts
 
 
 def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
@@ -132,8 +155,6 @@ def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course
             ):  # the next thread's, in one file
                 course = {one: Windows() for one in DIRECTIONS}
                 courses.append(course)
-            if kind == "iops" and end - zero - course[direction].ends[-1] > 1.5 * window_ms:
-                course[direction].add(end - zero - window_ms, 0.0, 0.0)  # no I/Os, no windows
             course[direction].add(end - zero, value, highest)
     return courses
 
