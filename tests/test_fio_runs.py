@@ -38,7 +38,7 @@ from drivebay.common.errors import Cancelled, DrivebayError, EnvironmentProblem
 from drivebay.definitions.suites import Prepare, Stable
 from drivebay.results.records import PhaseResult
 from drivebay.targets.base import Progress
-from drivebay.targets.fio.process import working_tool
+from drivebay.targets.fio.process import installed, working_tool
 from drivebay.targets.fio.target import FioTarget
 
 __all__ = ["file", "keep_the_disk_free"]
@@ -72,6 +72,22 @@ def test_everything_about_a_run_is_kept(file: Path) -> None:
     again.mkdir()
     (again / "qd4.fio").write_bytes(job)
     assert '"error" : 0' in run("sh", "-c", f"cd {again} && {command}")
+
+
+def test_bytes_of_fio_that_are_no_utf8_are_skipped_and_kept(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As fio's messages in a locale of one byte are, before its JSON."""
+    fake = tmp_path / "bin" / "fio"
+    fake.parent.mkdir()
+    fake.write_text(f"#!/bin/sh\nprintf 'fio: ger\\344t\\n'\nexec {installed()} \"$@\"\n")
+    fake.write_text(fake.read_text().replace("printf", '[ "$1" = --version ] || printf'))
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    (result,) = results(file, a_test(("run", load(span_bytes=4 * MIB))))
+    assert result.reads + result.writes > 0
+    said = gzip.decompress(result.artefacts["run.stdout.gz"])
+    assert said.startswith(b"fio: ger\xe4t\n{")
 
 
 def test_addresses_are_drawn_as_asked_and_queues_are_threads(file: Path) -> None:

@@ -319,7 +319,7 @@ def test_two_tests_of_one_id_are_refused(tmp_path: Path) -> None:
     [
         (lambda path: path.mkdir(), "is a directory"),
         (lambda path: None, "does not exist"),
-        (lambda path: path.write_bytes(b"\xff\xfe"), "not valid TOML"),
+        (lambda path: path.write_bytes(b"\xff\xff"), "not valid TOML"),
         (lambda path: path.write_bytes(b"a" * 1_000_001), "over 1 MB"),
         (lambda path: path.write_bytes(b""), "is missing"),
         (lambda path: path.write_text(GOOD.partition("[[tests]]")[0] + "tests = 3"), "tests"),

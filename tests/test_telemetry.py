@@ -119,6 +119,16 @@ def test_a_smart_log_page_is_decoded() -> None:
     }
 
 
+def test_a_drive_that_reports_no_temperature_has_none(machine: Path) -> None:
+    page = bytearray(PAGE)
+    struct.pack_into("<H", page, 1, 0)
+    assert "drive.composite_temperature_c" not in sensors.decode_smart_log(bytes(page))
+    put(machine / "sys/class/block/sda/device/hwmon/hwmon4/temp1_input", "-273150\n")
+    (sensor,), _ = sensors.of_drive("sda")
+    assert sensor.read() == {}
+    sensor.close()
+
+
 def test_the_throttle_stage_is_what_the_drives_counters_did_since(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,6 +196,21 @@ def test_a_meters_file_in_every_form(tmp_path: Path, header: str, row: str) -> N
     assert meter.latest == pytest.approx(start + 3.4, abs=0.01)
     assert meter.per_second(start, 3).tolist() == pytest.approx([2.0, 5.0, 5.0])
     assert np.isnan(meter.per_second(start + 10, 2)).all()
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
+def test_a_meters_file_in_every_encoding_is_read_on(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "m.csv"
+    written = "time,power_w,\u00b5\r\n10,1\r\n11,2\r\n12,3".encode(encoding)
+    later = ".5\r\n13,4\r\n".encode(encoding.removesuffix("-sig").replace("16-le", "16"))
+    mark = len("".encode(encoding.removesuffix("-sig").replace("16-le", "16")))
+    path.write_bytes(written + b"\0" * 8)
+    meter = Meter(path)
+    meter.read_on()
+    assert (meter.latest, meter.lines_refused) == (11.0, 0)
+    path.write_bytes(written + later[mark:] + b"\0" * 8)
+    meter.read_on()
+    assert meter.latest == 13.0 and meter.per_second(12, 1).tolist() == [3.5]
 
 
 def test_a_meter_is_read_on_and_its_dirt_counted(tmp_path: Path) -> None:

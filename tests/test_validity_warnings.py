@@ -214,6 +214,18 @@ SMARTCTL_ATA = {
 }
 
 
+SMARTCTL_SAS = {
+    "device": {"protocol": "SCSI"},
+    "scsi_percentage_used_endurance_indicator": 7,
+    "temperature": {"current": 29, "drive_trip": 60},
+    "power_on_time": {"hours": 12_000, "minutes": 4},
+    "scsi_error_counter_log": {
+        "read": {"gigabytes_processed": "1.500"},
+        "write": {"gigabytes_processed": "2.000"},
+    },
+}
+
+
 def program(folder: Path, name: str, table: object, exit_code: int = 0) -> None:
     script = put(
         folder / name, f"#!/bin/sh\ncat <<'END'\n{json.dumps(table)}\nEND\nexit {exit_code}\n"
@@ -226,6 +238,43 @@ def test_counts_that_nvme_cli_writes_as_strings_are_read() -> None:
     assert figures == smart.nvme_figures(NVME_CLI)
     assert (figures["written_bytes"], figures["media_errors"]) == (2000 * 512_000, 0)
     assert "media_errors" not in smart.nvme_figures(NVME_CLI | {"media_errors": "n/a"})
+
+
+def test_a_sas_drive_has_smart_data() -> None:
+    assert smart.smartctl_figures(SMARTCTL_SAS) == {
+        "temperature_c": 29.0,
+        "power_on_h": 12_000.0,
+        "percentage_used": 7.0,
+        "read_bytes": 1.5e9,
+        "written_bytes": 2e9,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "absent"),
+    [
+        ({"temperature": 0}, "temperature_c"),
+        ({"temperature": 65535}, "temperature_c"),
+        ({"avail_spare": 255}, "available_spare_percent"),
+        ({"data_units_written": 0}, "written_bytes"),
+        ({"data_units_read": "0"}, "read_bytes"),
+        ({"power_on_hours": 2**32 - 1}, "power_on_h"),
+        ({"media_errors": 2**128 - 1}, "media_errors"),
+        ({"media_errors": True}, "media_errors"),
+    ],
+)
+def test_what_a_drive_does_not_report_is_no_figure(given: dict[str, object], absent: str) -> None:
+    before, found = smart.nvme_figures(NVME_CLI), smart.nvme_figures(NVME_CLI | given)
+    assert found == {name: value for name, value in before.items() if name != absent}
+
+
+@pytest.mark.parametrize("celsius", [-273, -128, 255])
+def test_a_temperature_that_is_none_is_left_out(celsius: int) -> None:
+    said = {"temperature": {"current": celsius}}
+    assert "temperature_c" not in smart.smartctl_figures(SMARTCTL_SAS | said)
+    log = {"temperature": celsius, "available_spare": 99}
+    found = smart.smartctl_figures({"nvme_smart_health_information_log": log})
+    assert found == {"available_spare_percent": 99.0}
 
 
 def test_smart_by_whichever_program_there_is(

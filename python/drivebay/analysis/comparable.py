@@ -9,7 +9,7 @@ from typing import Any
 
 from drivebay.definitions.suites import Test
 
-LATER = {
+LATER: dict[str, Any] = {
     "bssplit": None,
     "fsync": None,
     "rate_iops": None,
@@ -18,6 +18,7 @@ LATER = {
     "rate_process": "linear",
     "spare_percent": None,
     "thinktime_blocks": 1,
+    "unknown": [],
     "thinktime_us": None,
     "together": False,
     "trim_percent": 0,

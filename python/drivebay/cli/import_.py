@@ -7,7 +7,7 @@ from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import short, show
+from drivebay.cli.output import say, short, show
 
 app = options.Verb(help="Import results of other tools.")
 
@@ -50,6 +50,7 @@ def fio(
     ] = "1",
 ) -> None:
     """Import fio's JSON output as a result folder."""
+    from drivebay import results
     from drivebay.cli import report
     from drivebay.common import units
     from drivebay.lab.fio_import.importer import import_fio
@@ -57,4 +58,7 @@ def fio(
     folder = import_fio(
         files, out, drive=drive, time_scale=units.parse_ratio(time_scale, option="--time-scale")
     )
+    for step in results.load(folder).steps:
+        for words in step.conditions().get("warnings", ()):
+            say(f"warning: {step.test.id}: {words}")
     show(f"result  {short(folder)}", f"report  {short(report.write(folder))}")

@@ -4,11 +4,15 @@ A document that passes can be walked recursively, printed and given to the syste
 most `DEPTH_MAX` deep, its whole numbers have 64 bits, its texts are valid Unicode without NUL.
 Whoever reads a file catches `ValueError` (of which `Malformed` is one) and says which file it was.
 
-Sources: TOML 1.0 (whole numbers of 64 bits); RFC 8259 (limits are the reader's to set).
+Sources: TOML 1.0 (whole numbers of 64 bits); RFC 8259 (limits are the reader's to set); RFC 4627
+section 3 (JSON's encoding is seen from the zeros in its first bytes).
+Leaves out: encodings of one byte (Latin-1 and others), which can only be guessed. Effect: their
+letters beyond ASCII become U+FFFD where a text is taken at all.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import errno
 import json
@@ -35,6 +39,13 @@ _STRING = re.compile(
     r"|'[^'\n]*'?"
     r"|#[^\n]*",
     re.DOTALL,
+)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16's, with which it begins
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _DOTTED = re.compile(r"[\w-]+(?:[ \t]*\.[ \t]*[\w-]+)*")
 
@@ -99,6 +110,46 @@ def opened_kept(path: Path) -> BufferedReader:
     return os.fdopen(number, "rb")
 
 
+def encoding(content: bytes) -> str:
+    """The encoding of text that some program wrote, by its mark (BOM), or by the zeros of UTF-16
+    between its first letters; UTF-8 where there are none.
+
+    >>> encoding(b"time,power_w"), encoding("{".encode("utf-16")), encoding(b"{\\0\\n\\0")
+    ('utf-8', 'utf-16', 'utf-16-le')
+    """
+    marked = next((name for mark, name in _MARKS if content.startswith(mark)), None)
+    zeros = "".join("0" if byte == 0 else "x" for byte in content[:4])
+    return marked or {"x0x0": "utf-16-le", "0x0x": "utf-16-be"}.get(zeros, "utf-8")
+
+
+def text(content: bytes, *, errors: str = "replace") -> str:
+    """Text that some program wrote: in any of these encodings, lines ended by LF alone, without
+    the zeros that pad a file.
+
+    Parameters
+    ----------
+    errors : what becomes of bytes that are no text, as in `bytes.decode`.
+
+    >>> text(b"\\xef\\xbb\\xbfa\\r\\nb\\xe4\\0\\0")
+    'a\\nb\ufffd'
+    """
+    found = content.decode(encoding(content), errors)
+    return found.strip("\0").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def printable(name: str) -> str:
+    """A name as results and messages can have it: bytes that are no UTF-8 and control characters
+    are written as in a string of Python.
+
+    >>> printable("disk 1"), printable("a\\nb\\udcff")
+    ('disk 1', 'a\\\\nb\\\\xff')
+    """
+    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(
+        one if one.isprintable() else one.encode("unicode_escape").decode() for one in shown
+    )
+
+
 def toml(content: bytes | str) -> dict[str, Any]:
     """A TOML document.
 
@@ -115,12 +166,12 @@ def toml(content: bytes | str) -> dict[str, Any]:
     drivebay.common.documents.Malformed: a key has more than 64 parts
     """
     try:
-        text = content if isinstance(content, str) else content.decode("utf-8")
+        written = content if isinstance(content, str) else text(content, errors="strict")
         # Before it is parsed: tomllib takes memory by the square of a key's parts.
-        for name in _DOTTED.finditer(_STRING.sub("s", text)):
+        for name in _DOTTED.finditer(_STRING.sub("s", written)):
             if name[0].count(".") >= DEPTH_MAX:
                 raise Malformed(f"a key has more than {DEPTH_MAX} parts")
-        table: dict[str, Any] = limited(tomllib.loads(text))
+        table: dict[str, Any] = limited(tomllib.loads(written))
         return table
     except RecursionError:
         raise _too_deep() from None
@@ -198,5 +249,5 @@ def _too_deep() -> Malformed:
 
 
 def _as_malformed(problem: ValueError) -> Malformed:
-    text = " ".join(str(problem).split())
-    return Malformed(text if len(text) <= 200 else f"{text[:200]}...")
+    words = " ".join(str(problem).split())
+    return Malformed(words if len(words) <= 200 else f"{words[:200]}...")

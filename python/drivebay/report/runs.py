@@ -152,7 +152,8 @@ def phase_name(run: Run, phase: PhaseFigures) -> str:
     if run.measured.test.kind == "sizes":
         return f"{units.binary_bytes(load.block_bytes)} {NAMES[load.read_percent][0]}"
     depths = {one.workload.queue_depth for one in phases}
-    return f"QD {load.queue_depth}" if len(depths) == len(phases) else spoken(phase.label)
+    apart = len(depths) == len(phases) and "queue_depth" not in load.unknown
+    return f"QD {load.queue_depth}" if apart else spoken(phase.label)
 
 
 def labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:

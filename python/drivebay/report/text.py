@@ -127,6 +127,8 @@ def kind(workload: Workload) -> str:
 
 def _order(workload: Workload) -> str:
     """The order of addresses, in as few words as tell it apart from the usual one."""
+    if "pattern" in workload.unknown:
+        return "(pattern not known)"
     more = {"permutation": " (each address once per pass)"}
     more["permutation-repeated"] = " (each address once per pass, passes in the same order)"
     shared = " (reads and writes in one stream)" if workload.streams == "shared" else ""
@@ -135,6 +137,8 @@ def _order(workload: Workload) -> str:
 
 
 def _depth(workload: Workload) -> str:
+    if "queue_depth" in workload.unknown:
+        return f"queue depth not known (on average about {workload.queue_depth})"
     depth = f"queue depth {workload.queue_depth}"
     return depth if workload.queues == 1 else f"{depth} in each of {workload.queues} queues"
 

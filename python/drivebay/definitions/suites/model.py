@@ -19,6 +19,7 @@ from drivebay.definitions.suites.parts import Content, Data, Rounds, Score, Stea
 SCHEMA_VERSION: Literal[1] = 1
 MIB = 2**20
 DURATION_S_MAX = 30 * 24 * 3600.0
+Unknown = Literal["pattern", "offsets", "queue_depth"]
 RATE_MIN = 1.0
 """Requests a second that a share of a measured rate comes to at least; fio's rates are whole."""
 
@@ -93,16 +94,24 @@ class Stable(Data):
     min_s: Annotated[int, Field(ge=1, le=86_400)]
 
 
+def _a_tuple(value: Any) -> Any:
+    """A list of a file as what the model holds; pydantic's strict mode, once a validator has run
+    before it, no longer knows that it came from JSON."""
+    return tuple(value) if isinstance(value, list) else value
+
+
 class Workload(Requests, _Span):
     """One closed-loop load on a span of the drive; see `Requests`.
 
     Addresses are aligned to the block, or to 1 MiB if that is less. `duration_s` is an upper bound
-    where `until_stable` is given.
+    where `until_stable` is given. `unknown` names fields of a load that another program ran which
+    are not known; they have a value in their place, of a `queue_depth` the mean that was measured.
     """
 
     duration_s: Seconds
     until_stable: Stable | None = None
     until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    unknown: Annotated[tuple[Unknown, ...], BeforeValidator(_a_tuple)] = ()
 
     @model_validator(mode="after")
     def _only_writes_end_by_amount(self) -> Workload:
@@ -253,12 +262,6 @@ class Trim(Data):
 
 TRIM_STAND_IN_S = 3.0
 """How long one half of a TRIM validation takes, about; guess: 9,216 reads of 0.2 ms, and pauses."""
-
-
-def _a_tuple(value: Any) -> Any:
-    """A list of a file as what the model holds; pydantic's strict mode, once a validator has run
-    before it, no longer knows that it came from JSON."""
-    return tuple(value) if isinstance(value, list) else value
 
 
 class Phase(Data):

@@ -7,8 +7,6 @@ known only roughly is told as a warning.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,24 +14,22 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from drivebay.common import documents, provenance
+from drivebay.common import provenance
+from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions import mistakes
 from drivebay.definitions.suites import Phase, Suite, Test
 from drivebay.lab.fio_import import logs as fio_logs
-from drivebay.lab.fio_import.jobs import Job, jobs_of, options_in_words, size_of, workload_of
+from drivebay.lab.fio_import.jobs import Job, jobs_of
+from drivebay.lab.fio_import.load import options_in_words, workload_of
+from drivebay.lab.fio_import.reading import AGAIN, last_document
 from drivebay.results import Folder, Manifest, StepEntry
 from drivebay.results.manifest import Tool
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
-from drivebay.targets.fio.figures import Part, Unreadable
+from drivebay.targets.fio.figures import Part, Unreadable, number_of
 
-AGAIN = "write it again with: fio --output-format=json+ --output=FILE JOB.fio"
-_DOCUMENT = re.compile(r"^\{", re.MULTILINE)
-"""Where a document of fio may begin: a brace in a warning is none."""
-DIGITS_MAX = 1000
-INT_BITS = 4 * DIGITS_MAX
-"""Of numbers that are not read; those that are read have limits of their own, and names."""
-WITHOUT_LOGS = "no logs were found: nothing is known of single seconds"
+UNKNOWN = {"pattern": "pattern", "queue_depth": "queue depth"}
+"""What a test's title says is not known, by `Workload.unknown`."""
 
 
 def import_fio(
@@ -51,26 +47,31 @@ def import_fio(
     Raises
     ------
     UserError
-        If a file holds no fio JSON, is cut off, or has no job that moved data; or `out` is taken.
+        If a file holds no fio JSON, is damaged or cut off, has a figure that is none, or no job
+        that moved data; or `out` is taken.
     EnvironmentProblem
         If `out` cannot be written.
     """
     if not files:
         raise UserError("no files given", "drivebay import fio FILE... --out DIR")
+    if printable(str(out)) != str(out):
+        raise UserError(f"{printable(str(out))}: its name is not UTF-8", "give another --out")
     made = []
     taken: set[str] = set()
     for path in files:
-        document = _document(path)
+        document, where = last_document(path), printable(str(path))
         try:
             jobs = jobs_of(Part(document), time_scale=time_scale)
             if not jobs:
-                raise UserError(f"{path}: no job of it moved any data", AGAIN)
+                raise UserError(f"{where}: no job of it moved any data", AGAIN)
             made.append((_one(path, document, jobs, taken), document, jobs, path))
         except Unreadable as problem:
-            raise UserError(f"{path} cannot be imported: {problem}", AGAIN) from None
+            raise UserError(
+                f"{where} cannot be imported: {printable(str(problem))}", AGAIN
+            ) from None
         except ValidationError as problem:
             error = mistakes.first(problem)
-            field = f"{path} cannot be imported: {mistakes.dotted(error['loc'])}"
+            field = f"{where} cannot be imported: {mistakes.dotted(error['loc'])}"
             raise mistakes.told(error, field, of="a load", hint=AGAIN) from None
     suite = Suite(
         name="fio-import",
@@ -86,7 +87,10 @@ def import_fio(
         quick=False,
         seed=0,
         target=_target(made[0][1], [job for _, _, jobs, _ in made for job in jobs], drive),
-        host={"imported_from": [str(path.name) for *_, path in made], "time_scale": time_scale},
+        host={
+            "imported_from": [printable(path.name) for *_, path in made],
+            "time_scale": time_scale,
+        },
         steps=tuple(StepEntry(id=test.id, title=test.title, seed=0) for test in suite.tests),
     )
     with Folder.create(out, manifest) as folder:
@@ -96,78 +100,40 @@ def import_fio(
     return out
 
 
-def _document(path: Path) -> dict[str, Any]:
-    """The last JSON document in the file that fio wrote."""
-    try:
-        content = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
-    except OSError as problem:
-        raise UserError(f"{path} cannot be read: {problem.strerror}", AGAIN) from None
-    except ValueError as problem:
-        raise UserError(f"{path} is no JSON of fio: {problem}", AGAIN) from None
-    text = content.decode("utf-8", errors="replace")
-    cut_off = '"fio version"' in text
-    what = "is cut off: its JSON does not end" if cut_off else "holds no JSON of fio"
-    decoder, at = json.JSONDecoder(parse_int=_whole), 0
-    found: dict[str, Any] | None = None
-    while (begin := _DOCUMENT.search(text, at)) is not None:
-        at = begin.end()
-        try:
-            value, at = decoder.raw_decode(text, begin.start())
-            if isinstance(value, dict) and "fio version" in value:
-                found = documents.limited(value, int_bits=INT_BITS)
-        except (documents.Malformed, UnicodeError) as problem:
-            what = f"cannot be imported: {problem}"
-        except RecursionError:
-            what = "cannot be imported: it is nested too deep"
-        except ValueError:
-            continue
-    if found is None:
-        raise UserError(f"{path} {what}", AGAIN)
-    return found
-
-
-def _whole(digits: str) -> int | float:
-    """A whole number; one that Python would not convert is infinite, and is told by its field."""
-    return int(digits) if len(digits) <= DIGITS_MAX else math.inf
-
-
 def _one(
     path: Path, document: dict[str, Any], jobs: list[Job], taken: set[str]
 ) -> tuple[Test, list[PhaseResult]]:
     """The file as a test, and its phases."""
     labels: set[str] = set()
-    phases = []
-    thread = 1
-    for job in jobs:
-        label = _fresh(_slug(job.name), labels)
-        phases.append(_phase(job, label, thread, path))
-        thread += max(1, job.threads)
+    phases = [_phase(job, _fresh(_slug(job.name), labels), path) for job in jobs]
     warnings = sorted({warning for job in jobs for warning in job.warnings})
     together = {job.group for job in jobs}
     if len(together) < len(jobs):
         warnings.append("some of the jobs ran at the same time (without stonewall)")
     first = phases[0]
     first.conditions.update({"warnings": warnings})
-    first.artefacts[path.name] = path.read_bytes()
-    version = Part(document).text("fio version")
+    name, stem = printable(path.name), printable(path.stem)
+    first.artefacts[name] = path.read_bytes()
+    unknown = {one for phase in phases for one in phase.workload.unknown}
+    missing = " and ".join(said for one, said in UNKNOWN.items() if one in unknown)
     test = Test(
-        id=_fresh(_slug(path.stem), taken),
-        title=path.stem[:100],
+        id=_fresh(_slug(stem), taken),
+        title=f"{stem[:70]} ({missing} not known)" if missing else stem[:100],
         page="imported",
         kind="loads",
         method="Imported; the options were: "
         + "; ".join(f"{job.name}: {options_in_words(job.options)}" for job in jobs),
-        source=f"{path.name}, written by {version}",
+        source=f"{name}, written by {printable(Part(document).text('fio version'))}",
         phases=tuple(Phase(label=one.label, workload=one.workload) for one in phases),
     )
     return test, phases
 
 
-def _phase(job: Job, label: str, thread: int, path: Path) -> PhaseResult:
+def _phase(job: Job, label: str, path: Path) -> PhaseResult:
     workload = workload_of(job)
-    seconds = fio_logs.series(job, thread, path.parent)
-    if seconds is None:
-        job.warnings.add(WITHOUT_LOGS)
+    seconds = fio_logs.series(job, path.parent)
+    if isinstance(seconds, str):
+        job.warnings.add(f"{seconds}: nothing is known of single seconds")
     read, write = job.sides["read"], job.sides["write"]
     mean = job.latency_ns_mean
     return PhaseResult(
@@ -178,7 +144,7 @@ def _phase(job: Job, label: str, thread: int, path: Path) -> PhaseResult:
         writes=write.ios,
         read_bytes=read.bytes,
         write_bytes=write.bytes,
-        series=SERIES_SCHEMA.empty_table() if seconds is None else seconds,
+        series=SERIES_SCHEMA.empty_table() if isinstance(seconds, str) else seconds,
         histogram=job.histogram(),
         metrics={} if mean is None else {"latency_ns_mean": mean},
     )
@@ -188,13 +154,15 @@ def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dic
     """The manifest's block: what was under test, as far as fio says."""
     options = jobs[0].options
     path = options.get("filename") or options.get("directory") or jobs[0].name
+    base = number_of(options.get("kb_base", "")) or 1024
     time = document.get("time")
-    sizes = [size_of(job.options.get("size", "")) or 0 for job in jobs]
+    sizes = [number_of(job.options.get("size", ""), kb_base=base) or 0 for job in jobs]
+    name = drive or Path(path).name or path
     return {
         "kind": "block" if path.startswith("/dev/") else "file",
-        "name": drive or Path(path).name,
+        "name": name,
         "drive": path,
-        "model": drive or Path(path).name,
+        "model": name,
         "capacity_bytes": max(sizes),
         "imported": {
             "program": document["fio version"],
@@ -209,7 +177,7 @@ def _slug(name: str) -> str:
     >>> _slug("4k_randread QD1")
     '4k-randread-qd1'
     """
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:50] or "job"
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:50].strip("-") or "job"
 
 
 def _fresh(name: str, taken: set[str]) -> str:

@@ -1,21 +1,27 @@
-"""What fio says of a job in its JSON, as a load and its counts; the reading half of the import.
+"""What fio says of a job in its JSON: the counts, and of which threads they are.
 
-Sources: fio's HOWTO and output of 3.25 to 3.41 (tests/data/fio, and the installed one). fio's
-`runtime` of a direction is wall time; `job_runtime` adds up threads that are reported as one.
+Sources: fio's HOWTO, stat.c up to 3.42 and output from 3.25 on (tests/data/fio, and the installed
+one). fio's `runtime` of a direction is wall time; `job_runtime` (from 3.8) adds up threads that are
+reported as one. Before 2.21 `io_bytes` counted KiB, before 2.99 latencies were microseconds and
+bins were numbered; before 3.39 options without a value, such as `group_reporting`, were left out.
 Histograms: `bins` of json+ where they are there, of the whole latency or else of its completion
 part; from plain JSON the percentiles that fio lists, each group of I/Os at its upper end.
+
+So options do not tell whether threads are reported together, nor whose options are shown: jobs of
+one group have those of the first. Counts do: threads of equal length run `job_runtime / runtime` at
+a time, and I/Os outstanding on average are their latencies' sum over the time (Little's law).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from drivebay.definitions.suites import Workload
-from drivebay.definitions.suites.loads import BLOCK_BYTES_MAX, QUEUE_DEPTH_MAX
+from drivebay.common.documents import printable
 from drivebay.results.records import HISTOGRAM_SCHEMA
 from drivebay.targets.fio.figures import (
     JOBS_MAX,
@@ -27,11 +33,19 @@ from drivebay.targets.fio.figures import (
 from drivebay.targets.fio.parse import bin_bounds
 
 DIRECTIONS = ("read", "write")
-SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
-"""Engines that have one request at a time whatever iodepth says; fio's default is psync."""
-_SIZE = re.compile(r"(\d{1,18})\s*([kmgtp]?)(i?)b?", re.IGNORECASE)
-SECTOR = 512
+LATENCIES = ("lat", "clat")
+FACTOR_MAX = 100
+"""By how much bytes may differ from rate times time, which fio rounds; below a unit's factor."""
+LATER_SHARE, LATER_MS = 0.1, 20
+"""By how much threads may end later than the first: of the time, and each; guess."""
+UNEQUAL = 0.9
+"""Threads that ran less than this share of the time on average did not run equally long; guess."""
+ALL_CLIENTS = "All clients"
+LEVELS = ("2", "4", "8", "16", "32", ">=64")
+"""fio's `iodepth_level` above one I/O at a time."""
+LATENCY_NS_MAX = 2**62
 Options = Mapping[str, str]
+Key = tuple[str, int, tuple[tuple[str, str], ...]]
 
 
 @dataclass
@@ -42,7 +56,6 @@ class Side:
     bytes: int = 0
     runtime_ms: int = 0
     latency_ns_sum: float = 0.0
-    latency_ns_max: int = 0
     bins: dict[int, int] = field(default_factory=dict)
 
 
@@ -51,26 +64,42 @@ class Job:
     """A job and its clones (numjobs): the options in force, both directions, what is uncertain.
 
     `where` is the place of the options in fio's JSON. `sides` have fio's own times; what is asked
-    of the job is on the clock of the drive that it ran on, `time_scale` times fio's.
+    of the job is on the clock of the drive that it ran on, `time_scale` times fio's. `options_hold`
+    unless fio does not say them, or they are not those of all threads. `first_thread` is its number
+    in fio, from 1. `one_at_a_time`: no thread had two I/Os outstanding; None where it is not said.
     """
 
     name: str
-    group: int
     options: Options
-    where: str
+    where: str = ""
+    version: tuple[int, int] = (0, 0)
     time_scale: float = 1.0
+    group: int = 0
+    first_thread: int = 1
     threads: int = 0
+    job_runtime_ms: float = 0.0
+    options_hold: bool = True
+    one_at_a_time: bool | None = None
     sides: dict[str, Side] = field(default_factory=lambda: {one: Side() for one in DIRECTIONS})
     warnings: set[str] = field(default_factory=set)
 
-    def setting(self, key: str, default: int, *, most: int) -> int:
-        """The whole number up to `most` that an option is."""
-        return Part(self.options, self.where).setting(key, default, most=most)
+    def setting(self, key: str, default: int | None, *, most: int) -> int | None:
+        """The whole number up to `most` that an option is; None where fio computes it: of a share
+        in per cent, or an expression."""
+        text = self.options.get(key, "").strip()
+        if not text or text.startswith("(") or text.endswith("%"):
+            return None if text else default
+        return Part(self.options, self.where).setting(key, 0, most=most)
+
+    @property
+    def runtime_ms(self) -> int:
+        """How long it ran on fio's clock."""
+        return max(side.runtime_ms for side in self.sides.values())
 
     @property
     def duration_s(self) -> float:
         """How long it ran, in seconds."""
-        return self.time_scale * max(side.runtime_ms for side in self.sides.values()) / 1000
+        return self.time_scale * self.runtime_ms / 1000
 
     @property
     def ios(self) -> int:
@@ -83,6 +112,12 @@ class Job:
         total = sum(side.latency_ns_sum for side in self.sides.values())
         return self.time_scale * total / self.ios if self.ios and total > 0 else None
 
+    @property
+    def outstanding(self) -> float | None:
+        """I/Os outstanding on average, in all threads together, by Little's law."""
+        total = sum(side.latency_ns_sum for side in self.sides.values())
+        return total / self.runtime_ms / 1e6 if self.runtime_ms and total > 0 else None
+
     def histogram(self) -> pa.Table:
         """Counts per direction and bin, in rising order."""
         rows = []
@@ -90,6 +125,8 @@ class Job:
             bounds: dict[tuple[int, int], int] = {}
             for value, count in side.bins.items():
                 edges = bin_bounds(round(value * self.time_scale))
+                if edges[1] > LATENCY_NS_MAX:
+                    raise Unreadable(f"job {self.name}: a latency of {edges[0]:.3g} ns")
                 bounds[edges] = bounds.get(edges, 0) + count
             rows += [(direction, *edges, count) for edges, count in sorted(bounds.items())]
         named = [dict(zip(HISTOGRAM_SCHEMA.names, row, strict=True)) for row in rows]
@@ -102,45 +139,121 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
     Raises
     ------
     Unreadable
-        If a figure is missing or impossible, or a job failed.
+        If a figure is missing or impossible, a job failed, or directions are not told apart.
     """
-    shared = document.of("global options", {}).texts()
-    found: dict[tuple[str, int], Job] = {}
-    entries = document.each("jobs") or [
-        one for one in document.each("client_stats") if one.text("jobname") != "All clients"
-    ]
+    found = re.search(r"(\d{1,4})\.(\d{1,4})", document.text("fio version", ""))
+    version = (int(found[1]), int(found[2])) if found else (0, 0)
+    shared = _options(document, "global options")
+    jobs: dict[Key, Job] = {}
+    alike: dict[tuple[Key, str], list[Part]] = defaultdict(list)
+    of_clients = not document.each("jobs")
+    entries = document.each("client_stats" if of_clients else "jobs")
     for entry in entries:
-        name = entry.text("jobname")
-        said = entry.of("job options", {})
-        options = {**shared, **said.texts()}
+        name, host = printable(entry.text("jobname", "job")), entry.text("hostname", "")
+        if of_clients and name == ALL_CLIENTS and len(entries) > 1:
+            continue
         if error := entry.count("error", 0):
             raise Unreadable(f"job {name} failed in fio with error {error}")
-        key = (name, entry.count("groupid", 0))
-        job = found.setdefault(key, Job(*key, options, said.where, time_scale))
-        grouped = options.get("group_reporting", "0") not in ("0", "")
-        own = Part(options, said.where).setting("numjobs", 1, most=JOBS_MAX)
-        job.threads += own if grouped else 1
-        for direction in DIRECTIONS:
-            _add(job, job.sides[direction], entry.of(direction, {}))
-    return [job for job in found.values() if job.ios and job.duration_s > 0]
+        own = _options(entry, "job options")
+        options = {**shared, **own}
+        key = (name, entry.count("groupid", 0), tuple(sorted(options.items())))
+        place = f"{entry.where}.job options"
+        job = jobs.setdefault(key, Job(name, options, place, version, time_scale, key[1]))
+        # A section without options of its own shows none; a client's may be left out.
+        job.options_hold &= bool(own) or (not of_clients and "rw" in shared)
+        alike[key, host].append(entry)
+    threads = 1
+    for (key, _), some in alike.items():
+        job = jobs[key]
+        job.first_thread = job.first_thread if job.threads else threads
+        for entry in some:
+            _add(job, entry)
+        threads += _count_threads(job, some)
+    clients = len({host for _, host in alike})
+    ran = [job for job in jobs.values() if job.ios and job.duration_s > 0]
+    for job in ran:
+        if clients > 1:
+            job.warnings.add(f"{clients} clients of fio are counted together")
+        job.warnings |= {
+            f"job {one.name} moved no data and is left out"
+            for one in jobs.values()
+            if not (one.ios and one.duration_s > 0)
+        }
+    return ran
 
 
-def _add(job: Job, side: Side, said: Part) -> None:
-    ios = said.count("total_ios", 0)
+def _options(of: Part, key: str) -> dict[str, str]:
+    """fio's options by their names; those without a value are empty."""
+    return {name: printable(value) for name, value in of.of(key, {}).texts().items()}
+
+
+def _count_threads(job: Job, entries: list[Part]) -> int:
+    """Counts the threads of these entries into the job, by what fio says and by how long all of
+    them ran together; returns their number."""
+    said = job.setting("numjobs", 1, most=JOBS_MAX) or 1
+    said = len(entries) if len(entries) > 1 else said
+    ran = sum(entry.count("job_runtime", 0) for entry in entries)
+    longest = max(entry.of(one, {}).count("runtime", 0) for entry in entries for one in DIRECTIONS)
+    count = said
+    # Reading back (verify) comes after the writes, and adds to the time of a thread.
+    if ran and longest and "verify" not in job.options:
+        if ran > said * (longest * (1 + LATER_SHARE / said) + LATER_MS):
+            count = min(JOBS_MAX, max(said + 1, round(ran / longest)))
+            if job.options_hold:
+                job.warnings.add(
+                    f"fio reports {count} threads as one, of which {said} have the options it shows"
+                )
+            job.options_hold = False
+        elif said > 1 and ran < UNEQUAL * said * longest:
+            job.warnings.add("its threads did not run equally long: rates are over the longest")
+    job.threads += count
+    return count
+
+
+def _add(job: Job, entry: Part) -> None:
+    """Adds an entry's counts to the job's."""
+    if entry.of("mixed", {}).value and not entry.of("read", {}).value:
+        raise Unreadable(
+            f"{entry.where}.mixed: reads and writes are counted as one; run it again without "
+            "unified_rw_reporting"
+        )
+    if entry.of("trim", {}).count("total_ios", 0):
+        raise Unreadable(f"{entry.where}.trim: trims are not imported")
+    levels = entry.of("iodepth_level", {})
+    if levels.value:
+        single = not any(levels.number(level, 0) for level in LEVELS)
+        job.one_at_a_time = single and job.one_at_a_time is not False
+    for direction in DIRECTIONS:
+        _add_side(job, job.sides[direction], entry.of(direction, {}))
+
+
+def _add_side(job: Job, side: Side, said: Part) -> None:
+    ios, runtime_ms = said.count("total_ios", 0), said.count("runtime", 0, most=RUNTIME_MS_MAX)
+    if not said.of("total_ios", 0).value and (rate := said.number("iops", 0)):
+        # As before 2.1.14.
+        job.warnings.add("fio does not say the count of I/Os: it is the rate times the time")
+        ios = round(rate * runtime_ms / 1000)
     if not ios:
         return
-    total, done = said.of("lat_ns", {}), said.of("clat_ns", {})
+    moved = said.count("io_bytes")
+    said.count("runtime")
+    in_us = not any(said.of(f"{one}_ns", {}).value for one in LATENCIES)
+    in_us &= any(said.of(one, {}).value for one in LATENCIES)
+    unit = 1024 if in_us and not said.number("io_kbytes", 0) else 1
+    moved *= unit
+    _agrees_with_rate(said, moved, runtime_ms)
     side.ios += ios
-    side.bytes += said.count("io_bytes")
-    side.runtime_ms = max(side.runtime_ms, said.count("runtime", most=RUNTIME_MS_MAX))
+    side.bytes += moved
+    side.runtime_ms = max(side.runtime_ms, runtime_ms)
+    scale, of = (1000, "") if in_us else (1, "_ns")
+    total, done = (said.of(f"{one}{of}", {}) for one in LATENCIES)
     known = total if total.number("mean", 0) > 0 else done
-    side.latency_ns_sum += known.number("mean", 0) * ios
-    side.latency_ns_max = max(side.latency_ns_max, known.count("max", 0))
+    side.latency_ns_sum += scale * known.number("mean", 0) * ios
     of_all = any(total.of(key, {}).value for key in ("bins", "percentile"))
     if not of_all and any(done.of(key, {}).value for key in ("bins", "percentile")):
         job.warnings.add("latency percentiles are of the completion part alone (fio's clat)")
     source = total if of_all else done
-    bins = {int(value): count for value, count in source.counts("bins")}
+    bins = {} if in_us else {int(value): count for value, count in source.counts("bins")}
     if not bins and (listed := sorted(source.counts("percentile", 100))):
         bins = _from_percentiles(listed, ios, source.count("max", 0))
         job.warnings.add(
@@ -148,9 +261,19 @@ def _add(job: Job, side: Side, said: Part) -> None:
         )
     for value, count in bins.items():
         if count > 0:
-            side.bins[value] = side.bins.get(value, 0) + count
+            side.bins[value * scale] = side.bins.get(value * scale, 0) + count
     if not all(map(is_possible, (side.ios, side.bytes, sum(side.bins.values())))):
         raise Unreadable(f"{said.where}: its figures are too large together with others of the job")
+
+
+def _agrees_with_rate(said: Part, moved: int, runtime_ms: int) -> None:
+    """Refuses bytes that are 1,024 times too many or too few for the rate that fio says."""
+    by_rate = said.number("bw", 0) * 1.024 * runtime_ms
+    if by_rate > runtime_ms and not by_rate / FACTOR_MAX < moved < by_rate * FACTOR_MAX:
+        raise Unreadable(
+            f"{said.where}: io_bytes and bw differ by a factor of {moved / by_rate:.3g}, and in "
+            "which unit they are is not known"
+        )
 
 
 def _from_percentiles(
@@ -172,72 +295,3 @@ def _from_percentiles(
         last = max([highest, *bins])
         bins[last] = bins.get(last, 0) + ios - below
     return bins
-
-
-def size_of(text: str) -> int | None:
-    """A size as fio writes it, in bytes (kb_base=1024); None for a share or nothing that is one.
-
-    >>> size_of("4k"), size_of("1GiB"), size_of("100%")
-    (4096, 1073741824, None)
-    """
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        return None
-    return int(match[1]) << 10 * "_kmgtp".index(match[2].lower() or "_")
-
-
-def workload_of(job: Job) -> Workload:
-    """The load that the options describe; of mixed sizes the measured mean, to 512 bytes.
-
-    Raises
-    ------
-    Unreadable
-        If an option is impossible, or the load is none that reads or writes.
-    ValidationError
-        If it is none that a suite can have.
-    """
-    options = job.options
-    kind = options.get("rw", options.get("readwrite", "read")).partition(":")[0]
-    read, write = job.sides["read"], job.sides["write"]
-    if kind.startswith("trim"):
-        raise Unreadable(f"job {job.name}: '{kind}' is not imported")
-    mean = (read.bytes + write.bytes) / job.ios
-    block = max(SECTOR, min(BLOCK_BYTES_MAX, round(mean / SECTOR) * SECTOR))
-    is_random = kind.startswith("rand")
-    depth = job.setting("iodepth", 1, most=2**32)
-    if options.get("ioengine", "psync") in SYNCHRONOUS:
-        depth = 1
-    offsets = "permutation"
-    skew = options.get("random_distribution", "random")
-    if not is_random or skew != "random" or options.get("norandommap", "0") not in ("0", ""):
-        offsets = "uniform"
-    if is_random and skew.startswith(("zipf:", "zoned:")):
-        offsets = skew
-    read_percent = _read_percent(kind, job)
-    fsync = job.setting("fsync", 0, most=2**32 - 1)
-    return Workload(
-        pattern="random" if is_random else "sequential",
-        offsets=offsets,
-        read_percent=read_percent,
-        fsync=fsync or None if write.ios and read_percent < 100 else None,
-        block_bytes=block,
-        queue_depth=min(QUEUE_DEPTH_MAX, max(1, depth * max(1, job.threads))),
-        duration_s=job.duration_s,
-    )
-
-
-def _read_percent(kind: str, job: Job) -> int:
-    if kind in ("read", "randread"):
-        return 100
-    if kind in ("write", "randwrite"):
-        return 0
-    if "rwmixread" in job.options:
-        return job.setting("rwmixread", 50, most=100)
-    if "rwmixwrite" in job.options:
-        return 100 - job.setting("rwmixwrite", 50, most=100)
-    return round(100 * job.sides["read"].ios / max(1, job.ios))
-
-
-def options_in_words(options: Options, skip: Sequence[str] = ()) -> str:
-    """Options as in a job file, on one line."""
-    return " ".join(f"{key}={value}" for key, value in options.items() if key not in skip)

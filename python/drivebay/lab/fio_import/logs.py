@@ -1,16 +1,20 @@
 """fio's logs beside its JSON (write_iops_log, write_lat_log), as one row for each second.
 
-Sources: fio's HOWTO, "Log File Formats": time in ms, value, direction, block size, and more columns
-from version to version; averaged with log_avg_msec, whose last window fio drops. What a log does
-not cover gets what is left of the JSON's exact counts, so that a job's seconds add up to its
-totals.
+Sources: fio's HOWTO, "Log File Formats", iolog.c and stat.c: time in ms, value, direction, block
+size, and more columns from version to version; averaged with log_avg_msec, each direction in
+windows of its own. Of I/Os fio drops the last window. What a log does not cover gets what is left
+of the JSON's exact counts, so that a job's seconds add up to its totals. A window of latencies
+counts by the I/Os that completed in it. With log_window_value (before 3.37: log_max_value) a window
+has its highest latency, or both; with log_unix_epoch times count from 1970, and begin here with the
+first window.
 Logs of another run, which lie there under the same name, are told by their counts, and not used.
 Leaves out: logs of every single I/O (no log_avg_msec), and logs of windows longer than a second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,37 +27,74 @@ from drivebay.results.records import SERIES_SCHEMA
 from drivebay.targets.fio.figures import RUNTIME_MS_MAX, is_possible
 
 WINDOW_MS_MAX = 1000
+MEANS_WITHIN = 0.02
+"""By how much the logs' mean latency may differ from the JSON's without a word."""
 LEAST, MOST = 0.8, 1.05
 """A log's I/Os over those that the JSON counts in the same time; guess: a run is even so far."""
+MAXIMA = {"1": "max", "max": "max", "maximum": "max", "both": "both"}
+"""What windows of latencies have, by log_window_value; else their means."""
 Floats = npt.NDArray[np.float64]
 
 
-def series(job: Job, first_thread: int, beside: Path) -> pa.Table | None:
-    """The job's seconds from its logs; None where there are none that can be used.
+class Windows:
+    """The windows of one direction in one thread's log: their ends in ms, first a 0, and a value
+    and a maximum of each (of the first, nothing)."""
 
-    Parameters
-    ----------
-    first_thread : number of the job's first thread, from 1, as fio numbers its logs.
-    beside : the folder of the JSON.
-    """
-    window_ms = job.time_scale * job.setting("log_avg_msec", 0, most=RUNTIME_MS_MAX)
-    if not 0 < window_ms <= WINDOW_MS_MAX:
-        return None
-    paths = _paths(job, "iops", first_thread, beside)
-    if not paths or job.duration_s < 1:
-        return None
-    n = max(1, int(np.ceil(job.duration_s)))
-    counts = {one: np.zeros(n) for one in DIRECTIONS}
-    covered = {one: np.zeros(n) for one in DIRECTIONS}
-    for path in paths:
-        _spread(path, job.time_scale, counts, covered)
-    for direction, side in job.sides.items():
-        seconds = covered[direction] / len(paths)
-        expected = side.ios * min(1.0, float(seconds.sum()) / job.duration_s)
-        if not expected * LEAST <= counts[direction].sum() <= side.ios * MOST + 1:
-            return None
-        _make_whole(counts[direction], seconds, side.ios, job.duration_s)
-    latency = _latency(_paths(job, "lat", first_thread, beside), n, job.time_scale)
+    def __init__(self) -> None:
+        self.ends = [0.0]
+        self.values = [0.0]
+        self.highest = [0.0]
+
+    def add(self, end: float, value: float, highest: float) -> None:
+        """Takes a window in, from the end of the one before."""
+        self.ends.append(end)
+        self.values.append(value)
+        self.highest.append(highest)
+
+    def with_idle_time(self, window_ms: float) -> Windows:
+        """The same where time without a window was without I/Os, and no window was late."""
+        found = Windows()
+        for end, value, highest in list(zip(self.ends, self.values, self.highest, strict=True))[1:]:
+            if end - found.ends[-1] > 1.5 * window_ms:
+                found.add(end - window_ms, 0.0, 0.0)
+            found.add(end, value, highest)
+        return found
+
+    def total(self) -> Floats:
+        """Of a rate a second: how much it is until each end."""
+        lengths = np.diff(self.ends, prepend=0.0)
+        return np.cumsum(np.array(self.values) * lengths / 1000)
+
+
+Course = dict[str, Windows]
+
+
+def series(job: Job, beside: Path) -> pa.Table | str:
+    """The job's seconds from its logs in this folder, that of the JSON; or why there are none."""
+    window_ms = job.setting("log_avg_msec", 0, most=RUNTIME_MS_MAX) or 0
+    if not _paths(job, "iops", beside):
+        return "no logs were found"
+    if not window_ms:
+        return "the logs have every single I/O (no log_avg_msec), which is not read"
+    if window_ms * job.time_scale > WINDOW_MS_MAX:
+        return "the logs have windows longer than a second"
+    if job.duration_s < 1:
+        return "the job ran for less than a second"
+    rates, latencies = (_courses(job, kind, beside, window_ms) for kind in ("iops", "lat"))
+    if not rates:
+        return "the logs beside it are empty"
+    edges = np.arange(math.ceil(job.duration_s) + 1) * 1000 / job.time_scale
+    counts = _counts(job, rates, edges)
+    if counts is None:
+        rates = [
+            {way: windows.with_idle_time(window_ms) for way, windows in course.items()}
+            for course in rates
+        ]
+        counts = _counts(job, rates, edges)
+    if counts is None:
+        return "the logs beside it are of another run, as they count other I/Os"
+    n = len(edges) - 1
+    mean, highest = _latency(job, rates, latencies, edges)
     ios = {one: np.diff(np.rint(np.cumsum(counts[one])), prepend=0) for one in DIRECTIONS}
     size = {one: side.bytes / max(1, side.ios) for one, side in job.sides.items()}
     columns = {
@@ -62,56 +103,79 @@ def series(job: Job, first_thread: int, beside: Path) -> pa.Table | None:
         "writes": ios["write"].astype(np.int64),
         "read_bytes": np.rint(ios["read"] * size["read"]).astype(np.int64),
         "write_bytes": np.rint(ios["write"] * size["write"]).astype(np.int64),
-        "latency_ns_mean": pa.array(latency, pa.float64(), mask=np.isnan(latency)),
+        "latency_ns_mean": pa.array(mean, pa.float64(), mask=np.isnan(mean)),
+        "latency_ns_max": pa.array(highest.astype(np.int64), pa.int64(), mask=highest == 0),
     }
     rows = {one.name: columns.get(one.name, pa.nulls(n, one.type)) for one in SERIES_SCHEMA}
     return pa.table(rows, schema=SERIES_SCHEMA)
 
 
-def _paths(job: Job, kind: str, first: int, beside: Path) -> list[Path]:
+def _counts(job: Job, rates: Sequence[Course], edges: Floats) -> dict[str, Floats] | None:
+    """I/Os of each second and direction; None if they are not those that the JSON counts."""
+    counts = {}
+    for direction, side in job.sides.items():
+        found, covered = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
+        for windows in (course[direction] for course in rates):
+            found += np.diff(np.interp(edges, windows.ends, windows.total()))
+            covered += np.diff(np.minimum(edges, windows.ends[-1])) / 1000 * job.time_scale
+        covered /= len(rates)
+        expected = side.ios * min(1.0, float(covered.sum()) / job.duration_s)
+        if not expected * LEAST <= found.sum() <= side.ios * MOST + 1:
+            return None
+        _make_whole(found, covered, side.ios, job.duration_s)
+        counts[direction] = found
+    return counts
+
+
+def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
     """The logs of all of the job's threads, or none if one is missing."""
-    prefix = job.options.get(f"write_{kind}_log")
-    if prefix is None:
-        return []
-    if job.options.get("per_job_logs", "1") == "0":
-        names = [f"{prefix or job.name}_{kind}.log"]
+    prefix = job.options.get(f"write_{kind}_log") or job.name
+    if job.options.get("per_job_logs") == "0":
+        names = [f"{prefix}_{kind}.log"]
     else:
-        numbers = range(first, first + max(1, job.threads))
-        names = [f"{prefix or job.name}_{kind}.{number}.log" for number in numbers]
+        numbers = range(job.first_thread, job.first_thread + job.threads)
+        names = [f"{prefix}_{kind}.{number}.log" for number in numbers]
     paths = [beside / Path(name).name for name in names]
     return paths if all(path.is_file() for path in paths) else []
 
 
-def _rows(path: Path, time_scale: float) -> list[tuple[int, float, int]]:
-    """Time on the drive's clock in ms, value and direction of each line that is one."""
+def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course]:
+    """The windows of each thread."""
+    says = job.options.get("log_window_value", job.options.get("log_max_value", ""))
+    with_both = kind == "lat" and MAXIMA.get(says) == "both"
+    logs = [_rows(path, with_both) for path in _paths(job, kind, beside)]
+    first = min((row[0] for rows in logs for row in rows), default=0.0)
+    zero = first - window_ms if first > job.runtime_ms + 2 * window_ms else 0.0
+    courses = []
+    for rows in logs:
+        course: Course = {}
+        for end, value, highest, direction in rows:
+            if (
+                not course or end - zero < course[direction].ends[-1]
+            ):  # the next thread's, in one file
+                course = {one: Windows() for one in DIRECTIONS}
+                courses.append(course)
+            course[direction].add(end - zero, value, highest)
+    return courses
+
+
+def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
+    """End in ms, value, highest value and direction of each line that is a window: what is cut off,
+    or filled up with zeros, is none."""
     rows = []
-    with path.open(newline="", errors="replace") as file:
-        for line in documents.csv_rows(file):
-            try:
-                time_ms, value, direction = int(line[0]), float(line[1]), int(line[2])
-            except (ValueError, IndexError):  # cut off, or no log
-                continue
-            if is_possible(time_ms, RUNTIME_MS_MAX) and is_possible(value):
-                rows.append((round(time_scale * time_ms), value, direction))
-    return rows
-
-
-def _spread(
-    path: Path, time_scale: float, counts: Mapping[str, Floats], covered: Mapping[str, Floats]
-) -> None:
-    """Adds each window's I/Os to the seconds that it lies in."""
-    before = dict.fromkeys(range(len(DIRECTIONS)), 0)
-    for time_ms, rate, direction in _rows(path, time_scale):
-        if direction not in before:
+    try:
+        text = documents.text(documents.read(path, bytes_max=documents.KEPT_BYTES_MAX))
+    except (OSError, ValueError):
+        return []
+    for cells in documents.csv_rows(text.split("\n")):
+        try:
+            end, value, *more = (int(cell) for cell in cells[: 4 if with_both else 3])
+            highest, direction = more if with_both else (value, more[0])
+        except (ValueError, IndexError):
             continue
-        name, begin = DIRECTIONS[direction], before[direction]
-        before[direction] = time_ms
-        for second in range(begin // 1000, -(-time_ms // 1000)):
-            if second >= len(counts[name]):
-                break
-            share = (min(time_ms, 1000 * second + 1000) - max(begin, 1000 * second)) / 1000
-            counts[name][second] += rate / time_scale * share
-            covered[name][second] += share
+        if end and direction in (0, 1) and all(map(is_possible, (end, value, highest))):
+            rows.append((float(end), float(value), float(highest), DIRECTIONS[direction]))
+    return rows
 
 
 def _make_whole(counts: Floats, covered: Floats, total: int, duration_s: float) -> None:
@@ -125,13 +189,47 @@ def _make_whole(counts: Floats, covered: Floats, total: int, duration_s: float) 
         counts *= total / counts.sum()
 
 
-def _latency(paths: list[Path], n: int, time_scale: float) -> Floats:
-    """Mean of the windows that end in each second, NaN where there is none."""
-    total, number = np.zeros(n), np.zeros(n)
-    for path in paths:
-        for time_ms, value, _ in _rows(path, time_scale):
-            second = max(0, time_ms - 1) // 1000
-            if second < n:
-                total[second] += value * time_scale
-                number[second] += 1
-    return np.where(number > 0, total / np.maximum(number, 1), np.nan)
+def _latency(
+    job: Job, rates: Sequence[Course], latencies: Sequence[Course], edges: Floats
+) -> tuple[Floats, Floats]:
+    """Mean and highest latency of each second in ns of the drive's clock; NaN and 0 where they are
+    not known. Between a window's ends its I/Os have its mean."""
+    n = len(edges) - 1
+    sums, ios, highest = np.zeros(n), np.zeros(n), np.zeros(n)
+    if len(rates) != len(latencies):
+        return np.full(n, np.nan), highest
+    for rate, latency in zip(rates, latencies, strict=True):
+        for direction in DIRECTIONS:
+            windows, counted = latency[direction], rate[direction]
+            last_ms = max(job.runtime_ms, windows.ends[-1])
+            # The last window of I/Os is missing: they went on as before.
+            left = counted.values[-1] * max(0.0, last_ms - counted.ends[-1]) / 1000
+            total = counted.total()
+            times, until = [*counted.ends, last_ms], [*total, total[-1] + left]
+            at_ends, at_edges = (np.interp(one, times, until) for one in (windows.ends, edges))
+            moved = np.diff(at_ends, prepend=0.0)
+            spent = np.cumsum(np.array(windows.values) * moved)
+            sums += np.diff(np.interp(at_edges, at_ends, spent))
+            ios += np.diff(np.minimum(at_edges, at_ends[-1]))
+            for end, value in zip(windows.ends, windows.highest, strict=True):
+                second = int(np.searchsorted(edges, end)) - 1
+                if 0 <= second < n:
+                    highest[second] = max(highest[second], value)
+    says = MAXIMA.get(job.options.get("log_window_value", job.options.get("log_max_value", "")))
+    mean = np.where(ios > 0, sums / np.maximum(ios, 1e-9), np.nan) * job.time_scale
+    highest *= job.time_scale
+    if says == "max":
+        job.warnings.add("the logs have the highest latency of each window and no mean")
+        return np.full(n, np.nan), highest
+    _compare(job, float(sums.sum() / max(ios.sum(), 1e-9)) * job.time_scale)
+    return mean, highest if says == "both" else np.zeros(n)
+
+
+def _compare(job: Job, mean: float) -> None:
+    """Says so where the logs' mean latency is not the JSON's."""
+    expected = job.latency_ns_mean
+    if expected is not None and mean and abs(mean - expected) > MEANS_WITHIN * expected:
+        job.warnings.add(
+            f"the mean latency of the logs is {mean / 1e3:,.1f} us, that of the JSON "
+            f"{expected / 1e3:,.1f} us"
+        )

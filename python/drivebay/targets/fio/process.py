@@ -151,7 +151,8 @@ def _once(
             [fio, *arguments],
             input=job,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: target},
             cwd="/",
             timeout=60,
@@ -179,7 +180,6 @@ class Fio:
             stderr=self.stderr,
             env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: self.target},
             cwd="/",
-            text=True,
             start_new_session=True,
         )
         self.answers: queue.SimpleQueue[tuple[float, Document | None]] = queue.SimpleQueue()
@@ -187,13 +187,13 @@ class Fio:
         self.stopped = False
         assert self.process.stdin is not None and self.process.stdout is not None
         with contextlib.suppress(BrokenPipeError), self.process.stdin as stdin:
-            stdin.write(job)  # a pipe breaks if fio has ended; then stderr says why
+            stdin.write(job.encode())  # a pipe breaks if fio has ended; then stderr says why
         self._reader = threading.Thread(
             target=self._read, args=(self.process.stdout,), daemon=True, name="fio-output"
         )
         self._reader.start()
 
-    def _read(self, stdout: IO[str]) -> None:
+    def _read(self, stdout: IO[bytes]) -> None:
         with (
             gzip.GzipFile("", "wb", KEPT_LEVEL, self.stdout, mtime=0) as packed,
             io.BufferedWriter(packed, KEPT_BUFFER_BYTES) as kept,
@@ -201,8 +201,8 @@ class Fio:
 
             def lines() -> Iterator[str]:
                 for line in stdout:
-                    kept.write(line.encode())
-                    yield line
+                    kept.write(line)
+                    yield line.decode(errors="replace")
 
             for document in documents(lines()):
                 self.answers.put((time.monotonic(), document))

@@ -2,8 +2,8 @@
 
 The file has a header. Its time is in the column "time" or "timestamp": seconds or milliseconds
 since 1970, or ISO 8601 (local time where no zone is given). Its power is in "power_w" or
-"power_mw", or the product of "voltage_v" and "current_a". Other columns do not matter. Only what
-was added since the last look is read.
+"power_mw", or the product of "voltage_v" and "current_a". Other columns do not matter. It is UTF-8,
+or UTF-16. Only what was added since the last look is read.
 
 Leaves out: any difference between the meter's clock and this host's. Effect: such a difference
 moves the power against the load by as much.
@@ -11,6 +11,7 @@ moves the power against the load by as much.
 
 from __future__ import annotations
 
+import codecs
 import math
 from datetime import datetime
 from pathlib import Path
@@ -42,20 +43,23 @@ class Meter:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._offset = 0
+        self._rest = ""
         self._times: list[float] = []
         self._watts: list[float] = []
         self._header: list[str] = []
         self.lines_refused = 0
         try:
             with path.open("rb") as file:
-                first = file.readline(documents.LINE_BYTES_MAX)
-                self._offset = file.tell()
+                encoding = documents.encoding(file.read(4))
+            self._letter_bytes = {"utf-16": 2, "utf-32": 4}.get(encoding[:6], 1)
+            self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
+            first, *self._ahead = self._lines() or [self._rest]
         except OSError as problem:
             raise EnvironmentProblem(
                 f"--power: {path} cannot be read: {problem.strerror}",
                 "have the meter write it before the review begins",
             ) from None
-        words = next(documents.csv_rows([first.decode(errors="replace")]), [])
+        words = next(documents.csv_rows([first]), [])
         self._header = [word.strip().lower() for word in words]
         known = set(self._header)
         self._time = next((name for name in ("time", "timestamp") if name in known), "")
@@ -68,14 +72,10 @@ class Meter:
     def read_on(self) -> None:
         """Take in what was added; a last line without its end is left for the next time."""
         try:
-            with self._path.open("rb") as file:
-                file.seek(self._offset)
-                added = file.read(documents.KEPT_BYTES_MAX)
+            lines = self._ahead + self._lines()
         except OSError:
             return
-        whole = added[: added.rfind(b"\n") + 1]
-        self._offset += len(whole)
-        lines = whole.decode(errors="replace").splitlines()
+        self._ahead = []
         for cells in documents.csv_rows(line for line in lines if line):
             row = dict(zip(self._header, cells, strict=False))
             try:
@@ -88,6 +88,17 @@ class Meter:
                 continue
             self._times.append(at)
             self._watts.append(watts)
+
+    def _lines(self) -> list[str]:
+        """Whole lines that were added; zeros at the end are room that was not written yet."""
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            added = file.read(documents.KEPT_BYTES_MAX)
+        written = len(added.rstrip(b"\0"))
+        added = added[: -(-written // self._letter_bytes) * self._letter_bytes]
+        self._offset += len(added)
+        *lines, self._rest = (self._rest + self._decoder.decode(added)).split("\n")
+        return [line.strip("\0\r") for line in lines]
 
     @property
     def latest(self) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import fcntl
+import math
 import os
 import re
 import struct
@@ -33,6 +34,9 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 SMART_LOG_BYTES = 512
 _ADMIN_COMMAND = 0xC0484E41  # _IOWR('N', 0x41, struct nvme_passthru_cmd of 72 bytes)
 _GET_LOG_PAGE = 0x02
+CELSIUS_MIN, CELSIUS_MAX = -100.0, 200.0
+"""What a drive reports beyond is no temperature: 0 K (NVMe: not reported), -128 (ATA: not valid),
+255 (SCSI: not available); guess: no drive works there."""
 POLICIES_MAX = 16
 """CPU frequencies read per second at most; guess: each may have to wake a core."""
 
@@ -75,9 +79,29 @@ class Attribute:
         os.close(self._fd)
 
 
-def _of_file(source: str, name: str, path: Path, scale: float) -> Sensor:
+def is_temperature(celsius: float) -> bool:
+    """Whether a drive says how warm it is, and not that it does not say.
+
+    >>> is_temperature(34), is_temperature(0 - 273.15), is_temperature(255)
+    (True, False, False)
+    """
+    return CELSIUS_MIN < celsius < CELSIUS_MAX
+
+
+def _of_file(
+    source: str,
+    name: str,
+    path: Path,
+    scale: float,
+    is_known: Callable[[float], bool] = math.isfinite,
+) -> Sensor:
     attribute = Attribute(path)
-    return Sensor(source, lambda: {name: attribute.number() * scale}, attribute.close)
+
+    def now() -> dict[str, float]:
+        value = attribute.number() * scale
+        return {name: value} if is_known(value) else {}
+
+    return Sensor(source, now, attribute.close)
 
 
 def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], list[Absent]]:
@@ -93,7 +117,8 @@ def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], 
         absent.append(Absent("drive temperature", f"no hwmon sensor belongs to {name}{hint}"))
     else:
         source = f"drive temperature ({temperature})"
-        sensors.append(_of_file(source, "drive.temperature_c", temperature, 1e-3))
+        name_of = "drive.temperature_c"
+        sensors.append(_of_file(source, name_of, temperature, 1e-3, is_temperature))
     if not name.startswith("nvme"):
         absent.append(Absent("drive throttling", f"{name} is no NVMe drive, which alone count it"))
         return sensors, absent
@@ -139,13 +164,14 @@ def nvme_smart_log(fd: int) -> bytes:
 def decode_smart_log(page: bytes) -> dict[str, float]:
     """Temperature and throttling in a SMART log page.
 
-    Times are seconds, transitions counts, since the drive was made; 0 where it does not count.
+    Times are seconds, transitions counts, since the drive was made; 0 where it does not count. A
+    temperature that it does not report is left out.
     """
-    kelvin = int.from_bytes(page[1:3], "little")
+    celsius = int.from_bytes(page[1:3], "little") - 273.0
+    warmth = {"drive.composite_temperature_c": celsius} if is_temperature(celsius) else {}
     warning, critical = struct.unpack_from("<II", page, 192)
     light, heavy, light_s, heavy_s = struct.unpack_from("<IIII", page, 216)
-    return {
-        "drive.composite_temperature_c": kelvin - 273.0,
+    return warmth | {
         "drive.warning_temperature_min": float(warning),
         "drive.critical_temperature_min": float(critical),
         "drive.throttle_light_count": float(light),

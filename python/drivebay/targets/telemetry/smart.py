@@ -2,7 +2,9 @@
 
 Sources: nvme-smart-log(1) and smartctl(8), both as JSON; the names of nvme-cli's fields are those
 of 1.x and 2.x (`data_units_written`, in 1000 units of 512 bytes; counts of 128 bits are strings in
-2.3), smartctl's those of its JSON format 1.
+2.3), smartctl's those of its JSON format 1. What a drive gives in place of a figure that it does
+not report: NVM Express Base Specification 2.0 figure 207, SPC-4 (temperature log page), ACS-4 (SCT
+status).
 
 Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers number them freely.
 """
@@ -10,18 +12,37 @@ Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers num
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from drivebay.common import documents
 from drivebay.targets.safety import erase
+from drivebay.targets.telemetry import sensors
 
 if TYPE_CHECKING:  # SMART is read without the core, too
     from drivebay._core import Health
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
+NOT_REPORTED_IF_ZERO = ("data_units_read", "data_units_written")
+"""Of NVMe: 0 is no count, but says that the drive does not count."""
+REPORTED_MAX = {"available_spare_percent": 100.0, "power_on_h": 2.0**24}
+"""What is more is no spare in per cent and no time (smartctl takes it for none, too)."""
+COUNT_MAX = 2.0**127
+"""A count of all ones is none."""
+_PLACES = (
+    (("temperature", "current"), "temperature_c", 1.0),
+    (("power_on_time", "hours"), "power_on_h", 1.0),
+    (("power_cycle_count",), "power_cycles", 1.0),
+    (("endurance_used", "current_percent"), "percentage_used", 1.0),
+    (("scsi_percentage_used_endurance_indicator",), "percentage_used", 1.0),
+    (("scsi_error_counter_log", "read", "gigabytes_processed"), "read_bytes", 1e9),
+    (("scsi_error_counter_log", "write", "gigabytes_processed"), "written_bytes", 1e9),
+)
+"""Where smartctl has figures of SATA and SAS drives, our names, and ours in one of its units."""
 _NVME_FIELDS = {
     "percent_used": "percentage_used",
     "percentage_used": "percentage_used",
@@ -91,7 +112,7 @@ def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | st
             check=False,
             env={**os.environ, "LC_ALL": "C"},
         )
-        table = documents.from_json(done.stdout, int_bits=128)
+        table = documents.from_json(documents.text(done.stdout), int_bits=128)
     except (OSError, subprocess.SubprocessError) as problem:
         return str(problem)
     except ValueError:
@@ -100,19 +121,31 @@ def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | st
     return (done.stdout, table) if isinstance(table, dict) else "no JSON object"
 
 
-def nvme_figures(table: dict[str, Any]) -> dict[str, float]:
-    """nvme-cli's JSON in our names; {} if it has no SMART log."""
+def nvme_figures(table: Mapping[str, Any]) -> dict[str, float]:
+    """nvme-cli's JSON in our names; {} if it has no SMART log. What the drive does not report is
+    left out."""
     found = {
         ours: value
         for theirs, ours in _NVME_FIELDS.items()
         if (value := _number(table.get(theirs))) is not None
+        and (value or ours not in NOT_REPORTED_IF_ZERO)
     }
-    if isinstance(table.get("temperature"), int | float) and found:
-        found["temperature_c"] = float(table["temperature"]) - 273
+    if found and (kelvin := _number(table.get("temperature"))) is not None:
+        found["temperature_c"] = kelvin - 273
     for way in ("read", "written"):
         if (units := found.pop(f"data_units_{way}", None)) is not None:
             found[f"{way}_bytes"] = units * DATA_UNIT_BYTES
-    return found
+    return _reported(found)
+
+
+def _reported(found: dict[str, float]) -> dict[str, float]:
+    """Without what stands for "not reported"."""
+    return {
+        name: value
+        for name, value in found.items()
+        if value <= REPORTED_MAX.get(name, COUNT_MAX)
+        and (name != "temperature_c" or sensors.is_temperature(value))
+    }
 
 
 def _number(value: Any) -> float | None:
@@ -122,34 +155,33 @@ def _number(value: Any) -> float | None:
     (3.0, True, None)
     """
     if isinstance(value, str):
-        return float(value) if value.isascii() and value.isdigit() else None
-    return float(value) if isinstance(value, int | float) else None
+        return float(value) if re.fullmatch(r"\d{1,40}(\.\d{1,9})?", value, re.ASCII) else None
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
-def smartctl_figures(table: dict[str, Any]) -> dict[str, float]:
-    """smartctl's JSON in our names; {} if the drive told nothing."""
+def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
+    """smartctl's JSON in our names; {} if the drive told nothing. What it does not report is left
+    out."""
     nvme = table.get("nvme_smart_health_information_log")
     if isinstance(nvme, dict):
-        celsius = nvme.get("temperature")
+        celsius = _number(nvme.get("temperature"))
         rest = nvme_figures({key: value for key, value in nvme.items() if key != "temperature"})
-        return rest | ({"temperature_c": float(celsius)} if celsius is not None else {})
+        return rest if celsius is None else _reported(rest | {"temperature_c": celsius})
     found: dict[str, float] = {}
-    rows = table.get("ata_smart_attributes", {}).get("table", [])
+    rows = _inner(table, "ata_smart_attributes", "table")
     for row in rows if isinstance(rows, list) else []:
-        name = str(row.get("name", "")).lower()
-        if isinstance(value := row.get("raw", {}).get("value"), int):
-            found[f"attribute_{row.get('id')}_{name}"] = float(value)
-    for keys, name in (
-        (("temperature", "current"), "temperature_c"),
-        (("power_on_time", "hours"), "power_on_h"),
-        (("power_cycle_count",), "power_cycles"),
-    ):
-        inner: Any = table
-        for key in keys:
-            inner = inner.get(key) if isinstance(inner, dict) else None
-        if isinstance(inner, int | float) and found:
-            found[name] = float(inner)
-    return found
+        if isinstance(value := _inner(row, "raw", "value"), int):
+            found[f"attribute_{row.get('id')}_{str(row.get('name', '')).lower()}"] = float(value)
+    for keys, name, unit in _PLACES:
+        if (number := _number(_inner(table, *keys))) is not None:
+            found[name] = number * unit
+    return _reported(found)
+
+
+def _inner(table: Any, *keys: str) -> Any:
+    for key in keys:
+        table = table.get(key) if isinstance(table, dict) else None
+    return table
 
 
 def virtual_figures(health: Health) -> dict[str, float]:
@@ -181,10 +213,11 @@ def virtual_figures(health: Health) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if value is not None}
 
 
-def _complaint_of(table: dict[str, Any]) -> str:
-    messages = table.get("smartctl", {}).get("messages", [])
-    words = [str(message.get("string")) for message in messages if isinstance(message, dict)]
-    return words[0] if words else str(table.get("error", "the drive tells no SMART data"))
+def _complaint_of(table: Mapping[str, Any]) -> str:
+    messages = _inner(table, "smartctl", "messages")
+    words = [_inner(one, "string") for one in (messages if isinstance(messages, list) else [])]
+    first = next(filter(None, words), table.get("error") or "the drive tells no SMART data")
+    return documents.printable(str(first))
 
 
 def compared(before: Smart | str, after: Smart | str) -> dict[str, Any]:

@@ -1,0 +1,135 @@
+"""The load that fio's options describe, as far as they are known and the counts agree.
+
+Sources: fio's HOWTO and options.c. What options say of a mix or a depth is taken where the counts
+do not contradict it; what is not known is named in `Workload.unknown`, with what was measured, or
+the plainest, in its place.
+"""
+
+from __future__ import annotations
+
+from pydantic import TypeAdapter, ValidationError
+
+from drivebay.definitions.suites import Workload
+from drivebay.definitions.suites.loads import QUEUE_DEPTH_MAX, Offsets
+from drivebay.definitions.suites.model import Unknown
+from drivebay.lab.fio_import.jobs import Job, Options
+
+SYNCHRONOUS = frozenset({"psync", "sync", "vsync", "pvsync", "pvsync2", "mmap", "posix"})
+"""Engines that have one request at a time whatever iodepth says; fio's default is psync."""
+SECTOR = 512
+MIX_WITHIN = 2.0
+"""Per cent of the I/Os by which a measured mix may differ from the one asked for; guess."""
+DEEPER = 1.25
+"""More I/Os outstanding than this times what the options allow: they are not those of all threads;
+guess, as a latency may reach beyond the end."""
+FLAGS_SINCE = (3, 39)
+"""From this fio on its JSON has options without a value (commit 4a1f2a5b)."""
+HELD_BACK = ("rate", "rate_iops", "rate_min", "thinktime", "latency_target")
+_OFFSETS: TypeAdapter[str] = TypeAdapter(Offsets)
+
+
+def workload_of(job: Job) -> Workload:
+    """The load that was run; of mixed sizes the measured mean, to 512 bytes.
+
+    Raises
+    ------
+    Unreadable
+        If an option is impossible.
+    ValidationError
+        If it is none that a suite can have.
+    """
+    kind = job.options.get("rw", "read").partition(":")[0]
+    writes, measured = job.sides["write"].ios, 100 * job.sides["read"].ios / job.ios
+    asked = _reads_asked(job, kind)
+    agrees = asked is not None and abs(asked - measured) <= MIX_WITHIN
+    if job.options_hold and asked is not None and not agrees:
+        job.warnings.add(f"{measured:.1f} % of the I/Os are reads, by the options {asked:g} %")
+        # What reads back (verify) does so in the order of its writes.
+        job.options_hold = asked not in (0, 100) or "verify" in job.options
+    mix = round(asked if asked is not None and agrees else measured)
+    depth, known = _depth(job)
+    unknown: list[Unknown] = [] if job.options_hold else ["pattern"]
+    unknown += [] if known else ["queue_depth"]
+    is_random = not job.options_hold or kind.startswith("rand")
+    offsets = _offsets(job) if is_random and job.options_hold else "uniform"
+    if offsets is None:
+        unknown.append("offsets")
+    if "pattern" in unknown:
+        job.warnings.add("fio does not tell whether offsets were random or sequential")
+    mean = (job.sides["read"].bytes + job.sides["write"].bytes) / job.ios
+    every = job.setting("fsync", 0, most=2**32 - 1)
+    return Workload(
+        pattern="random" if is_random else "sequential",
+        offsets=offsets or "uniform",
+        read_percent=mix,
+        fsync=every or None if writes and mix < 100 else None,
+        block_bytes=round(mean / SECTOR) * SECTOR,
+        queue_depth=depth,
+        duration_s=job.duration_s,
+        unknown=tuple(unknown),
+    )
+
+
+def _reads_asked(job: Job, kind: str) -> int | None:
+    """The share of reads in per cent that is asked for; None where it is not said as a number."""
+    if kind.removeprefix("rand") in ("read", "write"):
+        return 100 if kind.endswith("read") else 0
+    if "rwmixread" in job.options or "rwmixwrite" not in job.options:
+        return job.setting("rwmixread", 50, most=100)
+    other = job.setting("rwmixwrite", 50, most=100)
+    return None if other is None else 100 - other
+
+
+def _depth(job: Job) -> tuple[int, bool]:
+    """The queue depth of all threads together, and whether it is known; else the mean."""
+    said = job.setting("iodepth", 1, most=2**32)
+    each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else said or 1
+    held_back = any(name in job.options for name in HELD_BACK)
+    if job.one_at_a_time and not held_back:
+        if job.options_hold and each > 1:
+            job.warnings.add(f"each thread had one I/O at a time, not the {each:,} of iodepth")
+        return min(QUEUE_DEPTH_MAX, job.threads), job.threads <= QUEUE_DEPTH_MAX
+    total, mean = each * job.threads, job.outstanding
+    if mean is not None and mean > DEEPER * total + 1:
+        job.options_hold = False
+    measured = "" if mean is None else f"; on average {mean:.3g} I/Os were outstanding"
+    if not job.options_hold:
+        job.warnings.add(f"fio does not tell the queue depth{measured}")
+    elif total > QUEUE_DEPTH_MAX:
+        job.warnings.add(f"a queue depth of {total:,} is beyond {QUEUE_DEPTH_MAX:,}{measured}")
+    else:
+        if mean is not None and 2 * mean < total and not held_back:
+            job.warnings.add(f"queue depth {total:,} was not reached{measured}")
+        return total, True
+    return min(QUEUE_DEPTH_MAX, max(1, round(mean or job.threads))), False
+
+
+def _offsets(job: Job) -> str | None:
+    """The order of random offsets; None where it is not known."""
+    options = job.options
+    skew = options.get("random_distribution", "random").partition(",")[0]
+    if skew != "random":
+        kind, _, rest = skew.partition(":")
+        try:
+            # What follows Zipf's exponent is where the popular blocks lie.
+            return _OFFSETS.validate_python(
+                f"zipf:{rest.partition(':')[0]}" if kind == "zipf" else skew
+            )
+        except ValidationError:
+            job.warnings.add(f"offsets were skewed, which is not kept: random_distribution={skew}")
+            return None
+    if "norandommap" in options:
+        return "permutation" if options["norandommap"] == "0" else "uniform"
+    if job.version < FLAGS_SINCE:
+        job.warnings.add(
+            "whether each address came once per pass is not known: fio before 3.39 does not tell "
+            "norandommap"
+        )
+        return None
+    lfsr = options.get("random_generator") == "lfsr"
+    return "permutation-repeated" if lfsr else "permutation"
+
+
+def options_in_words(options: Options) -> str:
+    """Options as in a job file, on one line."""
+    return " ".join(f"{key}={value}" if value else key for key, value in options.items())

@@ -1,0 +1,491 @@
+"""fio's JSON and logs as others write them: read right, or refused with the reason that is seen.
+
+The kinds are those of public reports (fio's issues 152, 272 and 421, fio-plot's 155) and of fio's
+own source; the figures are invented. Options are not complete (before 3.39 those without a value
+are left out), not numeric, and not true of a group; counts know better.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivebay import results
+from drivebay.cli.entry import run
+from drivebay.common.errors import UserError
+from drivebay.definitions.suites import Workload
+from drivebay.lab.fio_import.importer import import_fio
+from drivebay.report.text import load
+
+MEAN_NS = 100_000
+LEVELS = ("1", "2", "4", "8", "16", "32", ">=64")
+
+
+def side(ios: int, runtime_ms: int, mean_ns: float, **more: Any) -> dict[str, Any]:
+    """One direction: 4 KiB I/Os."""
+    moved = ios * 4096
+    return {
+        "io_bytes": moved,
+        "io_kbytes": moved >> 10,
+        "bw": moved * 1000 // runtime_ms >> 10 if ios else 0,
+        "runtime": runtime_ms if ios else 0,
+        "total_ios": ios,
+        "lat_ns": {"mean": mean_ns if ios else 0.0, "max": 3_000_000, "N": ios},
+        "clat_ns": {"mean": 0.0, "bins": {str(MEAN_NS): ios}},
+        **more,
+    }
+
+
+def entry(
+    *,
+    reads: int = 0,
+    writes: int = 0,
+    runtime_ms: int = 4000,
+    threads: float = 1,
+    outstanding: float | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A job's entry of threads together, with so many I/Os outstanding on average."""
+    mean = MEAN_NS if outstanding is None else outstanding * runtime_ms * 1e6 / (reads + writes)
+    return {
+        "jobname": "a",
+        "groupid": 0,
+        "error": 0,
+        "job options": {},
+        "read": side(reads, runtime_ms, mean),
+        "write": side(writes, runtime_ms, mean),
+        "job_runtime": round(threads * runtime_ms),
+        "iodepth_level": dict.fromkeys(LEVELS, 14.0),
+        **more,
+    }
+
+
+def document(*entries: dict[str, Any], version: str = "fio-3.33", **more: Any) -> dict[str, Any]:
+    return {"fio version": version, "jobs": list(entries), **more}
+
+
+def imported(tmp_path: Path, content: bytes | dict[str, Any], name: str = "a.json") -> results.Step:
+    """The step that a file becomes; as a byte string, or as fio prints a document."""
+    raw = content if isinstance(content, bytes) else json.dumps(content, indent=2).encode()
+    (tmp_path / name).write_bytes(raw)
+    out = tmp_path / "imported"
+    shutil.rmtree(out, ignore_errors=True)
+    (step,) = results.load(import_fio([tmp_path / name], out)).steps
+    return step
+
+
+def one(tmp_path: Path, content: bytes | dict[str, Any]) -> tuple[Workload, str]:
+    """The load of the only phase, and all warnings in one text."""
+    step = imported(tmp_path, content)
+    (phase,) = step.phases()
+    return phase.workload, "; ".join(step.conditions()["warnings"])
+
+
+def options(**given: str) -> dict[str, Any]:
+    return {"job options": {"rw": "randread", "ioengine": "libaio", "iodepth": "4", **given}}
+
+
+# --- Options --------------------------------------------------------------------------------------
+
+
+def test_threads_reported_as_one_are_counted_without_the_flag(tmp_path: Path) -> None:
+    clones = entry(reads=90_000, threads=2.998, outstanding=11.8, **options(numjobs="3"))
+    found, warnings = one(tmp_path, document(clones))
+    assert (found.queue_depth, found.pattern, found.read_percent) == (12, "random", 100)
+    assert "queue_depth" not in found.unknown and "queue depth" not in warnings
+    flagged = entry(
+        reads=90_000, threads=3, outstanding=11.8, **options(numjobs="3", group_reporting="")
+    )
+    assert one(tmp_path, document(flagged, version="fio-3.40"))[0].queue_depth == 12
+    # Each by itself: three entries of one thread.
+    apart = [entry(reads=30_000, outstanding=3.9, **options(numjobs="3")) for _ in range(3)]
+    assert one(tmp_path, document(*apart))[0].queue_depth == 12
+
+
+def test_a_group_of_several_jobs_has_not_the_options_of_the_first(tmp_path: Path) -> None:
+    both = entry(reads=60_000, writes=20_000, threads=2, outstanding=20, **options())
+    step = imported(tmp_path, document(both))
+    (phase,) = step.phases()
+    assert phase.workload.read_percent == 75 and phase.workload.queue_depth == 20
+    assert {"pattern", "queue_depth"} <= set(phase.workload.unknown)
+    assert "fio reports 2 threads as one" in "; ".join(step.conditions()["warnings"])
+    title = json.loads((tmp_path / "imported/manifest.json").read_text())["steps"][0]["title"]
+    assert title == "a (pattern and queue depth not known)"
+    words = load(phase.workload)
+    assert "random" not in words and "pattern not known" in words
+    assert "queue depth not known (on average about 20)" in words
+
+
+def test_a_short_job_in_a_group_is_told_by_what_was_outstanding(tmp_path: Path) -> None:
+    found, _ = one(
+        tmp_path, document(entry(reads=80_000, threads=1.05, outstanding=9.0, **options()))
+    )
+    assert {"pattern", "queue_depth"} <= set(found.unknown) and found.queue_depth == 9
+
+
+def test_sections_of_one_name_keep_their_own_options(tmp_path: Path) -> None:
+    step = imported(
+        tmp_path,
+        document(
+            entry(reads=9000, outstanding=3.8, **options()),
+            entry(writes=9000, outstanding=7.8, **options(rw="write", iodepth="8")),
+        ),
+    )
+    loads = [phase.workload for phase in step.phases()]
+    assert [(one.pattern, one.read_percent, one.queue_depth) for one in loads] == [
+        ("random", 100, 4),
+        ("sequential", 0, 8),
+    ]
+
+
+def test_clients_whose_options_are_left_out_are_not_sequential_readers(tmp_path: Path) -> None:
+    client = entry(reads=70_000, writes=30_000, threads=2, outstanding=8, hostname="h1")
+    del client["job options"]
+    everyone = {**client, "jobname": "All clients", "hostname": None}
+    stats = [client, {**client, "hostname": "h2"}, everyone]
+    found, warnings = one(tmp_path, {"fio version": "fio-3.33", "client_stats": stats})
+    assert found.read_percent == 70 and set(found.unknown) >= {"pattern", "queue_depth"}
+    assert found.queue_depth == 16 and "2 clients of fio" in warnings
+    single: dict[str, Any] = {"iodepth_level": {**dict.fromkeys(LEVELS, 0.0), "1": 100.0}}
+    alone = [{**client, **single}, everyone]
+    found, _ = one(tmp_path, {"fio version": "fio-3.33", "client_stats": alone})
+    assert "queue_depth" not in found.unknown and found.queue_depth == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "expected"),
+    [
+        ({"rw": "randwrite", "fsync": "1k"}, "fsync", 1024),
+        ({"iodepth": "0x8"}, "queue_depth", 8),
+        ({"iodepth": "(2*4)"}, "queue_depth", 8),
+        ({"random_distribution": "zipf:1.2:0.5"}, "offsets", "zipf:1.2"),
+        ({"random_distribution": "zoned:60/10:40/90"}, "offsets", "zoned:60/10:40/90"),
+        ({"random_distribution": "pareto:0.2"}, "offsets", "uniform"),
+        ({"norandommap": "0"}, "offsets", "permutation"),
+        ({"norandommap": "", "ramp_time": "1s", "log_avg_msec": "1s"}, "offsets", "uniform"),
+    ],
+)
+def test_values_that_fio_accepts_are_imported(
+    given: dict[str, str], field: str, expected: object, tmp_path: Path
+) -> None:
+    way = "writes" if given.get("rw") == "randwrite" else "reads"
+    deep = 7.8 if "iodepth" in given else 3.9
+    found, _ = one(tmp_path, document(entry(outstanding=deep, **{way: 9000}, **options(**given))))
+    assert getattr(found, field) == expected
+    assert ("queue_depth" in found.unknown) == (given.get("iodepth") == "(2*4)")
+
+
+@pytest.mark.parametrize(
+    ("asked", "reads", "writes", "expected"),
+    [
+        ({"rwmixread": "70%"}, 699, 301, 70),
+        ({"rwmixread": "0.0"}, 0, 1000, 0),
+        ({"rwmixwrite": "20"}, 795, 205, 80),
+        ({"rwmixread": "70"}, 500, 500, 50),
+        ({}, 503, 497, 50),
+    ],
+)
+def test_a_mix_is_what_was_asked_for_where_the_counts_agree(
+    asked: dict[str, str], reads: int, writes: int, expected: int, tmp_path: Path
+) -> None:
+    mixed = entry(reads=reads, writes=writes, outstanding=3.9, **options(rw="randrw", **asked))
+    found, warnings = one(tmp_path, document(mixed))
+    assert found.read_percent == expected
+    assert ("by the options" in warnings) == (asked == {"rwmixread": "70"} and reads == 500)
+
+
+def test_a_depth_beyond_the_largest_is_not_cut_in_silence(tmp_path: Path) -> None:
+    found, warnings = one(
+        tmp_path, document(entry(reads=9000, outstanding=700.4, **options(iodepth="2k")))
+    )
+    assert found.queue_depth == 700 and "queue_depth" in found.unknown
+    assert "a queue depth of 2,048 is beyond 1,024" in warnings
+
+
+def test_flags_are_known_from_the_version_on_that_prints_them(tmp_path: Path) -> None:
+    plain = entry(reads=9000, outstanding=3.9, **options())
+    old, warnings = one(tmp_path, document(plain, version="fio-3.38"))
+    assert "offsets" in old.unknown and old.offsets == "uniform" and "norandommap" in warnings
+    new, warnings = one(tmp_path, document(plain, version="fio-3.39"))
+    assert new.offsets == "permutation" and not new.unknown and "norandommap" not in warnings
+
+
+def test_a_job_without_data_is_named_and_trims_are_refused(tmp_path: Path) -> None:
+    step = imported(
+        tmp_path, document(entry(jobname="idle"), entry(reads=9000, outstanding=3.9, **options()))
+    )
+    assert "job idle moved no data and is left out" in step.conditions()["warnings"]
+    with pytest.raises(UserError, match="trims are not imported"):
+        imported(tmp_path, document(entry(reads=9, trim={"total_ios": 5})))
+
+
+# --- Units and counts -----------------------------------------------------------------------------
+
+
+def old_side(kib: int, ios: int | None) -> dict[str, Any]:
+    """One direction as fio 2.2 has it: KiB and microseconds."""
+    said: dict[str, Any] = {"io_bytes": kib, "bw": kib, "iops": 8192.0, "runtime": 1000}
+    latency = {"min": 60, "max": 4000, "mean": 117.0, "percentile": {"50.0": 110, "99.0": 300}}
+    said |= {"clat": latency, "lat": {"min": 63, "max": 4003, "mean": 120.0}}
+    return said if ios is None else {**said, "total_ios": ios}
+
+
+@pytest.mark.parametrize("ios", [8192, None])
+def test_fio_2_counts_in_kib_and_microseconds(ios: int | None, tmp_path: Path) -> None:
+    old = {"jobname": "seq", "read": old_side(2**20, ios), **options(rw="read")}
+    step = imported(tmp_path, document(old, version="fio-2.2.10"))
+    (phase,) = step.phases()
+    assert (phase.read_bytes, phase.reads, phase.workload.block_bytes) == (2**30, 8192, 131072)
+    assert phase.metrics["latency_ns_mean"] == pytest.approx(120_000)
+    said = "does not say the count of I/Os" in "; ".join(step.conditions()["warnings"])
+    assert said == (ios is None)
+
+
+def test_bytes_that_are_1024_times_the_rate_are_refused(tmp_path: Path) -> None:
+    wrong = entry(reads=9000, outstanding=3.9, **options())
+    wrong["read"]["bw"] *= 1024
+    with pytest.raises(UserError, match=r"jobs\[0\]\.read: io_bytes and bw differ by a factor"):
+        imported(tmp_path, document(wrong))
+
+
+def test_directions_counted_as_one_are_named(tmp_path: Path) -> None:
+    unified = entry(**options(rw="randrw"))
+    unified["mixed"] = unified.pop("read")
+    del unified["write"]
+    with pytest.raises(UserError, match="unified_rw_reporting"):
+        imported(tmp_path, document(unified))
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("read", "io_bytes"), -5),
+        (("read", "runtime"), "3001"),
+        (("read", "total_ios"), 1e300),
+        (("read", "lat_ns"), [1]),
+        (("job_runtime",), True),
+        (("jobname",), 5),
+        (("iodepth_level",), {"2": "x"}),
+        (("read", "clat_ns"), {"bins": {"9" * 40: 1}}),
+    ],
+)
+def test_a_figure_that_is_none_is_one_error_with_its_place(
+    place: tuple[str, ...], value: object, tmp_path: Path
+) -> None:
+    wrong: Any = entry(reads=9000, outstanding=3.9, **options())
+    within = wrong
+    for key in place[:-1]:
+        within = within[key]
+    within[place[-1]] = value
+    with pytest.raises(UserError) as caught:
+        imported(tmp_path, document(wrong))
+    assert f"a.json cannot be imported: jobs[0].{'.'.join(place)}" in caught.value.message
+    assert "\n" not in caught.value.message + caught.value.hint
+
+
+def test_a_load_that_drivebay_lacks_is_one_error_with_the_field(tmp_path: Path) -> None:
+    long = entry(reads=9000, runtime_ms=31 * 86_400_000, **options())
+    with pytest.raises(UserError, match=r"a\.json cannot be imported: duration_s: 2"):
+        imported(tmp_path, document(long))
+
+
+# --- The file -------------------------------------------------------------------------------------
+
+
+def whole() -> dict[str, Any]:
+    return document(entry(reads=9000, outstanding=3.9, **options()))
+
+
+def printed(found: dict[str, Any]) -> str:
+    return json.dumps(found, indent=2, ensure_ascii=False)
+
+
+def test_a_file_in_any_encoding_with_any_name_is_read(tmp_path: Path) -> None:
+    text = printed(whole())
+    for raw in (
+        text.encode("utf-8-sig"),
+        text.encode("utf-16"),
+        text.encode("utf-16-le"),
+        text.replace("\n", "\r\n").encode() + b"\0" * 512,
+        b"fio: ger\xe4t\n" + text.encode(),
+        b"Jobs: 1 (f=1): [r(1)]\r" + text.encode(),
+    ):
+        assert one(tmp_path, raw)[0].queue_depth == 4
+    names = ("k\u00fchl \u6e2c\u5b9a.json", f"{'a' * 49}-b.json", "---.json", "a\nb.json")
+    for name in (*names, os.fsdecode(b"x\xff.json")):
+        assert imported(tmp_path, text.encode(), name).phases()
+    latin = text.replace('"jobname": "a"', '"jobname": "k\u00fchl"').encode("latin-1")
+    assert imported(tmp_path, latin).phases()
+    long = printed(document({**whole()["jobs"][0], "jobname": "b" * 49 + "_c" * 40}))
+    assert imported(tmp_path, long.encode()).phases()
+
+
+def test_the_command_says_warnings_and_refuses_a_folder_without_a_name_in_utf8(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(os.fsdecode(bytes(tmp_path) + b"/x\xff.json"))
+    path.write_text(printed(whole()))
+    assert run(["import", "fio", str(path), "--out", str(tmp_path / "o")]) == 0
+    out, err = capsys.readouterr()
+    assert "report" in out and "warning: x-xff: no logs were found" in err
+    named = os.fsdecode(bytes(tmp_path) + b"/r\xff")
+    assert run(["import", "fio", str(path), "--out", named]) == 2
+    assert "its name is not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text + "\n" + text[:900], "is cut off: its JSON does not end"),
+        (lambda text: text[:-2], "is cut off: its JSON does not end"),
+        (lambda text: text[:700].rpartition('"')[0] + '"ru', "is cut off"),
+        (lambda text: text.replace('"groupid": 0,', '"groupid": 0'), "is damaged: Expecting ',' "),
+        (lambda text: text.replace('"error": 0', '"error": nan'), "is damaged: Expecting value"),
+    ],
+)
+def test_the_reason_is_what_was_seen(change: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        imported(tmp_path, change(printed(whole())).encode())
+    assert words in caught.value.message
+
+
+def test_of_several_documents_the_last_whole_one_counts(tmp_path: Path) -> None:
+    first, last = whole(), document(entry(reads=18_000, outstanding=3.9, **options()))
+    text = printed(first) + "\n" + printed(first)[:800] + "\n" + printed(last)
+    (phase,) = imported(tmp_path, text.encode()).phases()
+    assert phase.reads == 18_000
+
+
+# --- Logs -----------------------------------------------------------------------------------------
+
+
+def logged(
+    tmp_path: Path,
+    iops: str,
+    lat: str,
+    *,
+    mean_ns: float = 92_000,
+    reads: int = 4000,
+    writes: int = 400,
+    threads: int = 1,
+    given: dict[str, str] | None = None,
+) -> tuple[dict[str, list[Any]], str]:
+    """The seconds of a job of 2 s, and all warnings."""
+    more = options(rw="randrw", rwmixread="91", rate_iops="x", log_avg_msec="500", **(given or {}))
+    job = entry(reads=reads, writes=writes, runtime_ms=2000, threads=threads, **more)
+    for way in ("read", "write"):
+        job[way]["lat_ns"]["mean"] = mean_ns
+    number = "" if given and "per_job_logs" in given else ".1"
+    (tmp_path / f"a_iops{number}.log").write_text(iops)
+    (tmp_path / f"a_lat{number}.log").write_text(lat)
+    step = imported(tmp_path, document(job))
+    return step.series().to_pydict(), "; ".join(step.conditions()["warnings"])
+
+
+def windows(*values: tuple[int, int, int], start: int = 0) -> str:
+    """Lines of time, value and direction."""
+    return "".join(f"{start + time}, {value}, {way}, 0, 0\n" for time, value, way in values)
+
+
+IOPS = windows(
+    *((end, rate, way) for end in (500, 1000, 1500) for rate, way in ((2000, 0), (200, 1)))
+)
+LAT = windows(
+    *((500, 80_000, 0), (500, 212_000, 1), (1000, 80_000, 0), (1000, 212_000, 1)),
+    *((1500, 80_000, 0), (1500, 212_000, 1), (2000, 80_000, 0), (2000, 212_000, 1)),
+)
+
+
+def test_windows_count_by_their_ios_and_zeros_are_none(tmp_path: Path) -> None:
+    for filler in ("", "0, 0, 0, 0\n" * 5, "\0" * 100, "1500, 1"):
+        seconds, warnings = logged(tmp_path, IOPS + filler, LAT + filler)
+        assert seconds["latency_ns_mean"] == pytest.approx([92_000, 92_000], rel=1e-6)
+        assert (sum(seconds["reads"]), sum(seconds["writes"])) == (4000, 400)
+        assert "mean latency of the logs" not in warnings
+
+
+def test_means_that_differ_from_the_json_are_said(tmp_path: Path) -> None:
+    _, warnings = logged(tmp_path, IOPS, LAT, mean_ns=95_000)
+    assert "the mean latency of the logs is 92.0 us, that of the JSON 95.0 us" in warnings
+
+
+@pytest.mark.parametrize("option", ["log_max_value", "log_window_value"])
+def test_maxima_are_no_means(option: str, tmp_path: Path) -> None:
+    said = "1" if option == "log_max_value" else "max"
+    seconds, warnings = logged(tmp_path, IOPS, LAT, given={option: said})
+    assert seconds["latency_ns_mean"] == [None, None]
+    assert seconds["latency_ns_max"] == [212_000, 212_000] and "highest latency" in warnings
+    both = "".join(
+        f"{end}, {mean}, 900000, {way}, 0, 0\n"
+        for end in (500, 1000, 1500, 2000)
+        for mean, way in ((80_000, 0), (212_000, 1))
+    )
+    seconds, _ = logged(tmp_path, IOPS, both, given={"log_window_value": "both"})
+    assert seconds["latency_ns_mean"] == pytest.approx([92_000, 92_000])
+    assert seconds["latency_ns_max"] == [900_000, 900_000]
+
+
+def test_windows_may_be_late_and_idle_ones_are_missing(tmp_path: Path) -> None:
+    late = windows((900, 2000, 0), (900, 200, 1), (1400, 2000, 0), (1400, 200, 1))
+    seconds, _ = logged(tmp_path, late, LAT)
+    assert seconds["reads"] == pytest.approx([2000, 2000], abs=2)
+    # Nothing was done for a second: fio writes no windows, and counts half of the I/Os.
+    idle = windows((500, 2000, 0), (500, 200, 1), (2000, 2000, 0), (2000, 200, 1))
+    seconds, _ = logged(tmp_path, idle, idle.replace("200", "90000"), reads=2000, writes=200)
+    assert seconds["reads"] == pytest.approx([1000, 1000], abs=2)
+    assert seconds["writes"] == [100, 100]
+
+
+def test_times_since_1970_are_a_course(tmp_path: Path) -> None:
+    start = 1_795_777_141_726
+    rows = [line.split(", ", 1) for line in (IOPS + LAT).splitlines()]
+    late = [f"{int(time) + start}, {rest}\n" for time, rest in rows]
+    count = len(IOPS.splitlines())
+    iops, lat = "".join(late[:count]), "".join(late[count:])
+    seconds, _ = logged(tmp_path, iops, lat, given={"log_unix_epoch": "1"})
+    assert seconds["latency_ns_mean"] == pytest.approx([92_000, 92_000])
+    assert seconds["reads"] == pytest.approx([2000, 2000], abs=2)
+
+
+def test_one_log_of_all_threads_holds_one_course_after_the_other(tmp_path: Path) -> None:
+    seconds, _ = logged(
+        tmp_path,
+        IOPS * 2,
+        LAT * 2,
+        reads=8000,
+        writes=800,
+        threads=2,
+        given={"per_job_logs": "0", "numjobs": "2"},
+    )
+    assert (sum(seconds["reads"]), sum(seconds["writes"])) == (8000, 800)
+    assert seconds["latency_ns_mean"] == pytest.approx([92_000, 92_000])
+
+
+@pytest.mark.parametrize(
+    ("iops", "given", "words"),
+    [
+        (IOPS.replace("2000,", "9000,"), {}, "the logs beside it are of another run"),
+        (IOPS, {"log_avg_msec": "0"}, "the logs have every single I/O"),
+        (IOPS, {"log_avg_msec": "5000"}, "windows longer than a second"),
+    ],
+)
+def test_why_logs_are_not_used(
+    iops: str, given: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    job = entry(reads=4000, writes=400, runtime_ms=2000, outstanding=3.9)
+    job |= options(**{"rw": "randrw", "rwmixread": "91", "log_avg_msec": "500", **given})
+    (tmp_path / "a_iops.1.log").write_text(iops)
+    step = imported(tmp_path, document(job))
+    assert words in "; ".join(step.conditions()["warnings"]) and step.series().num_rows == 0
+
+
+def test_a_job_before_it_that_moved_nothing_keeps_its_logs_number(tmp_path: Path) -> None:
+    job = entry(reads=4000, writes=400, runtime_ms=2000, outstanding=3.9, jobname="b")
+    job |= options(rw="randrw", rwmixread="91", log_avg_msec="500", write_iops_log="/x/lg")
+    (tmp_path / "lg_iops.2.log").write_text(IOPS)
+    assert imported(tmp_path, document(entry(), job)).series("b").num_rows == 2
