@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from drivebay.common import provenance
+from drivebay.common import documents, provenance
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions import mistakes
@@ -54,7 +54,7 @@ def import_fio(
     """
     if not files:
         raise UserError("no files given", "drivebay import fio FILE... --out DIR")
-    if printable(str(out)) != str(out):
+    if not documents.is_utf8(str(out.absolute())):
         raise UserError(f"{printable(str(out))}: its name is not UTF-8", "give another --out")
     made = []
     taken: set[str] = set()
