@@ -157,7 +157,7 @@ def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dic
     base = number_of(options.get("kb_base", "")) or 1024
     time = document.get("time")
     sizes = [number_of(job.options.get("size", ""), kb_base=base) or 0 for job in jobs]
-    name = drive or Path(path).name or path
+    name = printable(drive or Path(path).name or path)
     return {
         "kind": "block" if path.startswith("/dev/") else "file",
         "name": name,
