@@ -199,6 +199,17 @@ def test_a_mix_is_what_was_asked_for_where_the_counts_agree(
     assert ("by the options" in warnings) == (asked == {"rwmixread": "70"} and reads == 500)
 
 
+def test_what_is_read_back_is_read_after_it_was_written(tmp_path: Path) -> None:
+    job = entry(writes=8000, reads=8000, threads=2, **options(rw="randwrite", verify="crc32c"))
+    for way in ("read", "write"):
+        job[way]["lat_ns"]["mean"] = 2e6  # of four outstanding I/Os at 2,000 a second
+    step = imported(tmp_path, document(job))
+    (phase,) = step.phases()
+    assert phase.duration_s == 8.0 and phase.workload.queue_depth == 4
+    assert phase.workload.pattern == "random" and "queue_depth" not in phase.workload.unknown
+    assert "50.0 % of the I/Os are reads" in "; ".join(step.conditions()["warnings"])
+
+
 def test_a_depth_beyond_the_largest_is_not_cut_in_silence(tmp_path: Path) -> None:
     found, warnings = one(
         tmp_path, document(entry(reads=9000, outstanding=700.4, **options(iodepth="2k")))
@@ -343,6 +354,7 @@ def test_the_command_says_warnings_and_refuses_a_folder_without_a_name_in_utf8(
     [
         (lambda text: text + "\n" + text[:900], "is cut off: its JSON does not end"),
         (lambda text: text[:-2], "is cut off: its JSON does not end"),
+        (lambda text: text + "\n{\n", "is cut off: its JSON does not end"),
         (lambda text: text[:700].rpartition('"')[0] + '"ru', "is cut off"),
         (lambda text: text.replace('"groupid": 0,', '"groupid": 0'), "is damaged: Expecting ',' "),
         (lambda text: text.replace('"error": 0', '"error": nan'), "is damaged: Expecting value"),
@@ -425,7 +437,9 @@ def test_maxima_are_no_means(option: str, tmp_path: Path) -> None:
         for end in (500, 1000, 1500, 2000)
         for mean, way in ((80_000, 0), (212_000, 1))
     )
-    seconds, _ = logged(tmp_path, IOPS, both, given={"log_window_value": "both"})
+    rates = [line.split(", ") for line in IOPS.splitlines()]  # all logs have the column then
+    iops = "".join(f"{', '.join([*row[:2], *row[1:]])}\n" for row in rates)
+    seconds, _ = logged(tmp_path, iops, both, given={"log_window_value": "both"})
     assert seconds["latency_ns_mean"] == pytest.approx([92_000, 92_000])
     assert seconds["latency_ns_max"] == [900_000, 900_000]
 

@@ -272,6 +272,8 @@ def test_what_a_drive_does_not_report_is_no_figure(given: dict[str, object], abs
 def test_a_temperature_that_is_none_is_left_out(celsius: int) -> None:
     said = {"temperature": {"current": celsius}}
     assert "temperature_c" not in smart.smartctl_figures(SMARTCTL_SAS | said)
+    zero = {"temperature": {"current": 0, "drive_trip": 0}}  # of a RAID controller
+    assert "temperature_c" not in smart.smartctl_figures(SMARTCTL_SAS | zero)
     log = {"temperature": celsius, "available_spare": 99}
     found = smart.smartctl_figures({"nvme_smart_health_information_log": log})
     assert found == {"available_spare_percent": 99.0}

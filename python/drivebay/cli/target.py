@@ -16,7 +16,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli.output import say
-from drivebay.common import programs, units
+from drivebay.common import documents, programs, units
 from drivebay.common.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -141,9 +141,8 @@ def must_be_testable(drive: str, command: str = "drivebay review") -> Path:
 def _refuse_unless_utf8(path: Path) -> None:
     """Results, and the programs that are run, name a file in UTF-8: itself and where it leads."""
     for place in (str(path), str(path.absolute()), os.path.realpath(path)):
-        shown = os.fsencode(place).decode("utf-8", "backslashreplace")
-        if shown != place:
-            raise UserError(f"{shown}: its name is not UTF-8", "rename it")
+        if not documents.is_utf8(place):
+            raise UserError(f"{documents.printable(place)}: its name is not UTF-8", "rename it")
 
 
 def _how_to_make(path: Path, command: str) -> str:

@@ -137,6 +137,15 @@ def text(content: bytes, *, errors: str = "replace") -> str:
     return found.strip("\0").replace("\r\n", "\n").replace("\r", "\n")
 
 
+def is_utf8(name: str) -> bool:
+    """Whether a name of a file is text; what results and other programs are given must be.
+
+    >>> is_utf8("k\u00fchl"), is_utf8("k\\udcfchl")
+    (True, False)
+    """
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
 def printable(name: str) -> str:
     """A name as results and messages can have it: bytes that are no UTF-8 and control characters
     are written as in a string of Python.

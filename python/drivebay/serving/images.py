@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem
 
 MAGICS = {b"QFI\xfb": "qcow2", b"KDMV": "vmdk", b"vhdxfile": "vhdx"}
@@ -46,7 +47,7 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
         byhand = f"qemu-img convert -O raw {path} disk.raw"
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, pass_fds=[file.fileno()]
+                command, capture_output=True, check=False, pass_fds=[file.fileno()]
             )
         except OSError:
             raise EnvironmentProblem(
@@ -54,7 +55,7 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
                 f"apt-get install qemu-utils; or where it is: {byhand}",
             ) from None
         if done.returncode != 0:
-            said = (done.stderr.strip().splitlines() or ["it does not say why"])[0]
+            said = (documents.text(done.stderr).strip().splitlines() or ["it does not say why"])[0]
             raise EnvironmentProblem(f"{path} cannot be read: {said:.300}", byhand)
         yield Path(copy)
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from drivebay.common import provenance
+from drivebay.common import documents, provenance
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 from drivebay.definitions import mistakes
@@ -54,7 +54,7 @@ def import_fio(
     """
     if not files:
         raise UserError("no files given", "drivebay import fio FILE... --out DIR")
-    if printable(str(out)) != str(out):
+    if not documents.is_utf8(str(out.absolute())):
         raise UserError(f"{printable(str(out))}: its name is not UTF-8", "give another --out")
     made = []
     taken: set[str] = set()
@@ -157,7 +157,7 @@ def _target(document: dict[str, Any], jobs: list[Job], drive: str | None) -> dic
     base = number_of(options.get("kb_base", "")) or 1024
     time = document.get("time")
     sizes = [number_of(job.options.get("size", ""), kb_base=base) or 0 for job in jobs]
-    name = drive or Path(path).name or path
+    name = printable(drive or Path(path).name or path)
     return {
         "kind": "block" if path.startswith("/dev/") else "file",
         "name": name,

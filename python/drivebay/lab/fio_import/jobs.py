@@ -36,6 +36,7 @@ DIRECTIONS = ("read", "write")
 LATENCIES = ("lat", "clat")
 FACTOR_MAX = 100
 """By how much bytes may differ from rate times time, which fio rounds; below a unit's factor."""
+NANOSECONDS_SINCE = (2, 99)
 LATER_SHARE, LATER_MS = 0.1, 20
 """By how much threads may end later than the first: of the time, and each; guess."""
 UNEQUAL = 0.9
@@ -93,8 +94,10 @@ class Job:
 
     @property
     def runtime_ms(self) -> int:
-        """How long it ran on fio's clock."""
-        return max(side.runtime_ms for side in self.sides.values())
+        """How long it ran on fio's clock; writes are read back (verify) after all of them."""
+        times = [side.runtime_ms for side in self.sides.values()]
+        writes = self.options.get("rw", "").partition(":")[0] in ("write", "randwrite")
+        return sum(times) if writes and "verify" in self.options else max(times)
 
     @property
     def duration_s(self) -> float:
@@ -237,8 +240,8 @@ def _add_side(job: Job, side: Side, said: Part) -> None:
         return
     moved = said.count("io_bytes")
     said.count("runtime")
-    in_us = not any(said.of(f"{one}_ns", {}).value for one in LATENCIES)
-    in_us &= any(said.of(one, {}).value for one in LATENCIES)
+    in_us = job.version < NANOSECONDS_SINCE
+    in_us &= not any(said.of(f"{one}_ns", {}).value for one in LATENCIES)
     unit = 1024 if in_us and not said.number("io_kbytes", 0) else 1
     moved *= unit
     _agrees_with_rate(said, moved, runtime_ms)

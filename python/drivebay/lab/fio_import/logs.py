@@ -142,8 +142,7 @@ def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
 def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course]:
     """The windows of each thread."""
     says = job.options.get("log_window_value", job.options.get("log_max_value", ""))
-    with_both = kind == "lat" and MAXIMA.get(says) == "both"
-    logs = [_rows(path, with_both) for path in _paths(job, kind, beside)]
+    logs = [_rows(path, MAXIMA.get(says) == "both") for path in _paths(job, kind, beside)]
     first = min((row[0] for rows in logs for row in rows), default=0.0)
     zero = first - window_ms if first > job.runtime_ms + 2 * window_ms else 0.0
     courses = []

@@ -20,7 +20,7 @@ INT_BITS = 4 * DIGITS_MAX
 """Of numbers that are not read; those that are read have limits of their own, and names."""
 _DOCUMENT = re.compile(r"^\{|\{\s*\"fio version\"", re.MULTILINE)
 """Where a document of fio may begin: a brace in a warning is none."""
-_OBJECT = re.compile(r"\{\s*\"")
+_OBJECT = re.compile(r"\{\s*(\"|\Z)")
 _LITERALS = ("true", "false", "null", "-")
 
 

@@ -240,12 +240,10 @@ def _said(name: str, *arguments: str) -> str:
     if path is None:
         return ""
     try:
-        done = subprocess.run(
-            [path, *arguments], capture_output=True, text=True, timeout=30, check=False
-        )
+        done = subprocess.run([path, *arguments], capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return documents.text(done.stdout) if done.returncode == 0 else ""
 
 
 # --- a half of a validation as a phase of a test --------------------------------------------------

@@ -175,6 +175,11 @@ def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
     for keys, name, unit in _PLACES:
         if (number := _number(_inner(table, *keys))) is not None:
             found[name] = number * unit
+    if (
+        not found.get("temperature_c")
+        and "scsi" in str(_inner(table, "device", "protocol")).lower()
+    ):
+        found.pop("temperature_c", None)  # as RAID controllers answer for their drives
     return _reported(found)
 
 
