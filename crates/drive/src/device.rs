@@ -70,7 +70,7 @@ pub struct Counters {
     pub page_reads: u64,
     /// Bytes read over the flash channels.
     pub read_bytes: u64,
-    /// Time that the flash core has worked, of two the busier one, nanoseconds.
+    /// Time that the flash core has worked, nanoseconds.
     pub core_busy_ns: u64,
     /// Energy up to the last heat step, nanojoule.
     pub energy_nj: u64,
@@ -197,7 +197,7 @@ impl Device {
             erases: work.erases,
             page_reads: work.page_reads,
             read_bytes: work.read_bytes,
-            core_busy_ns: self.controller.busiest_ns(),
+            core_busy_ns: work.core_ns,
             energy_nj: self.thermal.energy_nj(),
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
@@ -264,9 +264,6 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        if self.spec.reads_apart {
-            self.advance_to(until);
-        }
         if self.gc.works_when_idle() {
             // Temperature follows idle garbage collection, step by step.
             while self.thermal.next_step() < until {
@@ -348,7 +345,7 @@ impl Device {
         until: Nanos,
     ) -> Result<Option<Completion>, DeviceError> {
         self.queue.push(request);
-        if self.next_arrival_by(until) <= until { self.serve().map(Some) } else { Ok(None) }
+        if self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -416,19 +413,7 @@ impl Device {
         QueuedRequest { arrival, tag, io, submitted: at, stages }
     }
 
-    /// [`Device::next_arrival`], for a host that submits nothing before `until`: exact up to then. Where reads have a core of
-    /// their own, what waits for the other one waits for garbage collection too, of which only so much is done as time
-    /// goes on.
-    #[inline(always)]
-    pub fn next_arrival_by(&mut self, until: Nanos) -> Nanos {
-        if self.spec.reads_apart {
-            self.advance_to(until);
-        }
-        self.next_arrival()
-    }
-
-    /// When the next accepted request reaches its flash core, or not before that (see [`Device::next_arrival_by`]); the
-    /// end of time if there is none.
+    /// When the next accepted request reaches the flash core; the end of time if there is none.
     ///
     /// It may be served once the host knows that it submits nothing before this time.
     #[inline(always)]
@@ -455,9 +440,6 @@ impl Device {
         const NONE: &str = "a request was accepted and not yet served";
         if self.queue.has_turns() {
             if !self.queue.is_half_duplex() {
-                if self.spec.reads_apart {
-                    self.advance_to(NEVER);
-                }
                 let request = self.queue.let_in().expect(NONE);
                 return self.serve_admitted(request);
             }
@@ -563,26 +545,7 @@ impl Device {
         }
     }
 
-    /// Where reads have a core of their own: what garbage collection does behind writes by `until`, or by the next read if
-    /// that comes before, is asked of the dies. What waits for it is known not to come by then.
-    #[cold]
-    #[inline(never)]
-    fn advance_to(&mut self, until: Nanos) {
-        let until = self.queue.next_read().min(until);
-        if self.gc.has_steps() {
-            self.gc.catch_up(until, &mut self.flash, &mut self.controller);
-            if self.spec.admission.is_some() {
-                // What was copied since the last write was let in has taken places of the buffer.
-                self.queue.wait_for_room(self.flash.room_at().max(self.gc.writes_from()));
-            }
-        }
-        let [reads, others] = self.controller.cores_free_at();
-        let later = if self.gc.has_steps() { until.after(Nanos(1)) } else { Nanos::ZERO };
-        self.queue.note_cores([reads, others.max(later)]);
-    }
-
-    /// Serves a request where writes are admitted or reads have a core of their own; a write decides when the next may
-    /// come.
+    /// Serves a request where writes are admitted; a write decides when the next may come.
     #[cold]
     #[inline(never)]
     fn serve_admitted(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
@@ -598,9 +561,6 @@ impl Device {
             }
             self.queue.follow_write(at, room, paced, self.host_pages);
         }
-        if self.spec.reads_apart {
-            self.queue.note_cores(self.controller.cores_free_at());
-        }
         completion
     }
 
@@ -613,23 +573,19 @@ impl Device {
         self.controller.receive(first, arrived, self.compressor.stored(bytes), stages)
     }
 
-    /// A command's pass through its flash core, after what the drive did for itself while idle.
+    /// A command's pass through the flash core, after what the drive did for itself while idle.
     #[inline(always)]
     fn run_flash_core(
         &mut self,
         from: Nanos,
-        is_read: bool,
         cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
-        if !is_read && self.spec.reads_apart {
-            self.gc.catch_up(NEVER, &mut self.flash, &mut self.controller);
-        }
         if self.gc.may_have_idled(from, &self.controller) {
             self.work_until(from);
             self.gc.end_idle();
         }
-        let end = self.controller.run_flash_core(from, is_read, cost, stages);
+        let end = self.controller.run_flash_core(from, cost, stages);
         self.flash.dies_until(end);
         end
     }

@@ -82,8 +82,6 @@ pub struct Flash {
     merged: Nanos,
     parity: Option<Box<Parity>>,
     staggered_erase: Option<Box<StaggeredErase>>,
-    /// Reads may be asked for a time before what garbage collection has asked of the dies.
-    reads_apart: bool,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
     /// What happens to superblocks, while that is kept.
@@ -92,7 +90,7 @@ pub struct Flash {
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
     padded_pages, padding, merged, parity, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
-    reads_apart, protected, events);
+    protected, events);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -133,7 +131,6 @@ impl Flash {
             parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             staggered_erase: (spec.nand.staggered_erases)
                 .then(|| Box::new(StaggeredErase::new(g, spec.nand.erase_one_in))),
-            reads_apart: spec.reads_apart,
             protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,
             ftl,
@@ -216,13 +213,6 @@ impl Flash {
         }
     }
 
-    /// No channel will be asked for an earlier time than that of something due at `at`. With two cores that may be due
-    /// before what the other one has asked for.
-    #[inline(always)]
-    fn channels_floor(&self, at: Nanos) -> Nanos {
-        if self.reads_apart { self.dies_floor.min(self.now).min(at) } else { self.dies_floor }
-    }
-
     /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
     fn start_next(&mut self) {
         if self.deferred.erase_is_next() {
@@ -236,8 +226,7 @@ impl Flash {
     #[inline]
     fn program_next(&mut self) {
         let (stream, program) = self.deferred.pop();
-        let floor = self.channels_floor(program.at);
-        let end = self.nand.program(floor, program.at, program.page);
+        let end = self.nand.program(self.dies_floor, program.at, program.page);
         let mut pages = 0;
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
             let number = program.number - (earlier << self.geometry.order.plane_shift);
@@ -255,9 +244,8 @@ impl Flash {
     /// The next die in turn programs the parity of a stripe, in the row in which the stripe ends.
     #[cold]
     fn program_parity(&mut self, last: Program, number: u32) {
-        let floor = self.channels_floor(last.at);
         let g = &self.geometry;
-        self.nand.program(floor, last.at, g.on_die(last.page, number));
+        self.nand.program(self.dies_floor, last.at, g.on_die(last.page, number));
         self.padded_pages += 1 << (g.page_shift + g.plane_shift);
     }
 
@@ -589,9 +577,8 @@ impl Flash {
         }
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
-        let floor = if self.reads_apart { self.channels_floor(at) } else { at };
         let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
-        let mut done = self.nand.read_inside(floor, at, page, bytes).done;
+        let mut done = self.nand.read_inside(at, at, page, bytes).done;
         if self.errors.is_some() {
             done = self.decode_source(source, done);
         }

@@ -5,7 +5,6 @@ mod coalescing;
 mod commands;
 mod compression;
 mod events;
-mod flash_cores;
 mod formula;
 mod fuzz_profile;
 mod host_interface;

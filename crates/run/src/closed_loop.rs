@@ -200,7 +200,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         loop {
             let (_, at) = self.host.slots.first();
             let at = at.max(self.due);
-            if at < device.next_arrival_by(at) {
+            if at < device.next_arrival() {
                 return Ok(at);
             }
             let served = device.serve()?;
@@ -303,7 +303,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             let requested = if more { due } else { NEVER };
             let room = places.free_at();
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-            let turn = device.next_arrival_by(requested.min(taken));
+            let turn = device.next_arrival();
             if turn < NEVER && turn <= requested.min(taken) {
                 let served = device.serve()?;
                 let (slot, done) = self.count(served);

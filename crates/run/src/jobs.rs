@@ -112,7 +112,7 @@ fn run_together<const KEEPS: bool>(
         let (at, number) = due.min().expect("there is a job");
         let room = places.free_at();
         let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-        let turn = device.next_arrival_by(at.min(taken));
+        let turn = device.next_arrival();
         if turn < NEVER && turn <= at.min(taken) {
             let mut served = device.serve()?;
             places.give_back(served.done);

@@ -309,7 +309,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             let released = self.pacer.release().map(|since| self.start.after(since));
             if let Some(released) = released {
                 let now = released.max(free).max(self.now);
-                if now < device.next_arrival_by(now) {
+                if now < device.next_arrival() {
                     break (released, now);
                 }
             }

@@ -304,9 +304,7 @@ impl Engine {
 
     /// The model serves what reaches its flash core by `until`, or can no longer change.
     fn serve_until(&mut self, until: Nanos) {
-        loop {
-            self.device.next_arrival_by(until);
-            let Some(next) = self.device.next_command() else { return };
+        while let Some(next) = self.device.next_command() {
             if !next.settled && next.at > until {
                 return;
             }

@@ -24,7 +24,7 @@ impl Device {
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let from = self.controller.admit_read(from, bytes, stages);
-        let mut known = self.run_flash_core(from, true, cost, stages);
+        let mut known = self.run_flash_core(from, cost, stages);
         if self.flash.has_map_cache() {
             let ready = self.flash.translate(known, first, last, false);
             stages.add(Stage::Map, ready.since(known));
@@ -45,7 +45,7 @@ impl Device {
         } else {
             self.read_many(known, None, io, stages)
         };
-        self.controller.read_core().close_command();
+        self.controller.flash_core().close_command();
         ready
     }
 
@@ -147,7 +147,7 @@ impl Device {
         let bytes = self.compressor.stored(bytes);
         let read = self.flash.read(from, ppa, len, bytes);
         if read.decoded {
-            self.gc.refresh(from, &mut self.flash, &mut self.controller);
+            self.gc.refresh(&mut self.flash, &mut self.controller);
         }
         (read.done, read.parts)
     }

@@ -13,7 +13,7 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 23;
+pub const STATE_VERSION: u32 = 24;
 
 persist!(Device: host_interface, link, controller, queue, flash, in_place, gc, slc_cache, compressor, read_ahead, thermal,
     log, host_4k, host_pages, absorbed_pages; given: page_shift, spec);

@@ -68,7 +68,7 @@ impl Device {
     #[inline(always)]
     pub(super) fn write_pass(&mut self, from: Nanos, pages: u64, stages: &mut Stages) -> Nanos {
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
-        self.run_flash_core(from, false, cost, stages)
+        self.run_flash_core(from, cost, stages)
     }
 
     /// Finds places for `count` pages; returns when all are in the buffer.
@@ -205,7 +205,7 @@ impl Device {
 
     /// Flush: everything acknowledged so far goes to flash.
     pub(super) fn flush(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
-        let begin = self.run_flash_core(from, false, |costs| costs.write_command, stages);
+        let begin = self.run_flash_core(from, |costs| costs.write_command, stages);
         let mut safe = begin;
         if self.spec.flush_waits() {
             safe = self.flash.flush(begin);
@@ -218,7 +218,7 @@ impl Device {
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
     /// NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
-        let passed = self.run_flash_core(from, false, |costs| costs.write_command, stages);
+        let passed = self.run_flash_core(from, |costs| costs.write_command, stages);
         let done = self.unmap(passed, io, stages);
         self.controller.flash_core().close_command();
         done

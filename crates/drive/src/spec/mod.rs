@@ -73,8 +73,6 @@ pub struct Spec {
     pub half_duplex: Option<HalfDuplexSpec>,
     /// How writes are let in, if they wait where reads pass them.
     pub admission: Option<AdmissionSpec>,
-    /// Reads have a flash core of their own.
-    pub reads_apart: bool,
     /// Sizes of the flash and of what the host sees of it.
     pub geometry: Geometry,
     /// Times of flash operations and of the channels.
@@ -240,7 +238,6 @@ impl Spec {
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
             admission,
-            reads_apart: controller::reads_apart(&raw)?,
             pacing,
             background,
             plugin,

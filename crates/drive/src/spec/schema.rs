@@ -245,9 +245,6 @@ sections! {
         /// Writes that find no room wait where reads pass them; left out: commands wait for the flash core in the
         /// order in which they come.
         admission: Option<RawAdmission>,
-        /// Cores that serve what the host core passes on: one for everything, or a second that only reads go through;
-        /// one if left out. Not with a half-duplex data path.
-        flash_cores: Option<Whole> = 1..=2,
     }
 
     /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of commands.

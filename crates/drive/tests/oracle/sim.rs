@@ -52,9 +52,7 @@ struct Server {
 const INTERFACE: usize = 0;
 const HOST_CORE: usize = 1;
 const UP: usize = 2;
-/// That of reads, where they have one of their own.
-const READ_CORE: usize = 3;
-const CHANNELS: usize = 4;
+const CHANNELS: usize = 3;
 
 struct Request {
     io: Io,
@@ -325,7 +323,6 @@ impl Oracle {
                 self.admit();
             }
             (HOST_CORE, Job::Command(id)) => self.go_on(id),
-            (READ_CORE, Job::Command(id)) => self.read(id),
             (UP, Job::Part(id, ..)) => self.part_done(id),
             (_, Job::Part(..) | Job::Copy(..)) => {
                 self.set(self.now + self.spec.nand.decode.0, Event::Corrected(job));
@@ -344,9 +341,6 @@ impl Oracle {
             let (first, last) = self.packets.fetch_data(self.now, bytes);
             self.path_free = self.path_free.max(first) + transfer(bytes, rate);
             self.set(self.path_free.max(last), Event::DataIn(id));
-        } else if self.spec.reads_apart {
-            let len = self.core_time(id);
-            self.enter(READ_CORE, len, Job::Command(id));
         } else {
             self.core_queue.push_back(id);
             self.core_go_on();
@@ -652,20 +646,15 @@ impl Oracle {
         let Some(id) = self.core_queue.pop_front() else {
             return;
         };
-        let len = self.core_time(id);
-        self.task = Task::Command(id);
-        self.set(self.now + len, Event::Core);
-    }
-
-    /// What a command takes of a core.
-    fn core_time(&self, id: Id) -> u64 {
         let (page, count) = self.pages(id);
         let costs = self.spec.throttle[0].costs;
         let mapped = (page..page + count).filter(|&p| self.map.ppa_of(p).is_some()).count();
-        match self.requests[id].io.op {
+        let len = match self.requests[id].io.op {
             Op::Write => costs.write_command.0 + costs.write_page.0 * u64::from(count),
             _ => costs.read_command.0 + costs.read_page.0 * mapped as u64,
-        }
+        };
+        self.task = Task::Command(id);
+        self.set(self.now + len, Event::Core);
     }
 
     fn core(&mut self) {

@@ -260,7 +260,7 @@ pub fn closed_loop(
         free.push(Reverse(served.done));
     };
     for (tag, io) in ios.into_iter().enumerate() {
-        while free.peek().is_none_or(|&Reverse(at)| device.next_arrival_by(at) <= at) {
+        while free.peek().is_none_or(|&Reverse(at)| device.next_arrival() <= at) {
             serve(device, &mut free);
         }
         let Reverse(now) = free.pop().expect("the loop ends with a free slot");
