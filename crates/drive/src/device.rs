@@ -9,7 +9,7 @@
 //!
 //! The device is a composition: each part owns its state, and this file says in which order an I/O passes
 //! them. The stages of a completion add up to its latency exactly.
-//! Data content is known only as how far it can be compressed (`compression.rs`).
+//! Data content is not known.
 
 mod in_place;
 pub mod power_cut;
@@ -22,7 +22,6 @@ mod write;
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
 use crate::command_queue::{CommandQueue, QueuedRequest};
-use crate::compression::Compressor;
 use crate::controller::Controller;
 use crate::flash::Flash;
 use crate::ftl::Ftl;
@@ -98,7 +97,6 @@ pub struct Device {
     in_place: Option<Box<InPlace>>,
     gc: Gc,
     slc_cache: Option<Box<SlcCache>>,
-    compressor: Compressor,
     read_ahead: Option<Box<ReadAhead>>,
     thermal: Thermal,
     log: Log,
@@ -140,7 +138,6 @@ impl Device {
             in_place: spec.in_place.as_ref().map(|media| Box::new(InPlace::new(media))),
             gc: Gc::new(&spec),
             slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
-            compressor: Compressor::new(spec.compression),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             thermal: Thermal::new(&spec),
             log: Log::new(),
@@ -246,12 +243,6 @@ impl Device {
     #[inline(always)]
     fn touched(&self, io: Io) -> (Lpn, Lpn) {
         (self.page_of(io.lba), self.page_of(io.lba + u64::from(io.sectors) - 1))
-    }
-
-    /// From now on data can be compressed by `percent` (0 random, 100 zeros); nothing changes on a drive
-    /// that does not compress.
-    pub fn set_compressible(&mut self, percent: u32) {
-        self.compressor.set_compressible(percent);
     }
 
     /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
@@ -570,7 +561,7 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let (first, arrived) = self.link.move_down(self.now(), from, bytes);
         stages.add(Stage::Link, arrived.since(from));
-        self.controller.receive(first, arrived, self.compressor.stored(bytes), stages)
+        self.controller.receive(first, arrived, bytes, stages)
     }
 
     /// A command's pass through the flash core, after what the drive did for itself while idle.
@@ -610,9 +601,8 @@ impl Device {
 
     /// What has been done so far that takes energy.
     fn work(&self) -> Work {
-        let packed = self.compressor.packed_pages();
         let (bytes_up, bytes_down) = self.link.bytes();
-        let placed = self.host_pages - packed - self.absorbed_pages + self.gc.copied_pages();
+        let placed = self.host_pages - self.absorbed_pages + self.gc.copied_pages();
         let unit_shift = self.spec.geometry.unit_shift;
         let nand = self.flash.nand();
         let (page_reads, read_bytes) = match &self.in_place {

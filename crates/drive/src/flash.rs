@@ -20,7 +20,6 @@ use crate::io::DeviceError;
 use crate::map_access::MapAccess;
 use crate::map_cache::MapTraffic;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
-use crate::parity::Parity;
 use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
@@ -80,7 +79,6 @@ pub struct Flash {
     padding: u64,
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
-    parity: Option<Box<Parity>>,
     staggered_erase: Option<Box<StaggeredErase>>,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
@@ -89,7 +87,7 @@ pub struct Flash {
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
-    padded_pages, padding, merged, parity, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
+    padded_pages, padding, merged, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
     protected, events);
 
 impl Flash {
@@ -105,7 +103,7 @@ impl Flash {
         };
         // As many programs of a die as the buffers can hold, and some erases.
         let rows = spec.buffer_pages >> (g.die_shift + g.plane_shift);
-        // In any order, a die that erases may hold more of them than its share.
+        // Where places come free as programs end, a die that erases may hold more of them than its share.
         let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
         let pending = spec.streams() * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
@@ -128,7 +126,6 @@ impl Flash {
             padded_pages: 0,
             padding: 0,
             merged: Nanos::ZERO,
-            parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             staggered_erase: (spec.nand.staggered_erases)
                 .then(|| Box::new(StaggeredErase::new(g, spec.nand.erase_one_in))),
             protected: spec.power_loss_protection || spec.in_place.is_some(),
@@ -181,7 +178,7 @@ impl Flash {
         self.now = now;
     }
 
-    /// Padding, parity and the map's own data programmed so far, in 4 KiB.
+    /// Padding and the map's own data programmed so far, in 4 KiB.
     pub fn overhead_4k(&self) -> u64 {
         (self.padded_pages << self.geometry.unit_shift) + self.map.written_4k()
     }
@@ -233,20 +230,9 @@ impl Flash {
             pages += u32::from(self.buffers[stream].give_back(number, end));
         }
         self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);
-        if let Some(number) = self.parity.as_mut().and_then(|parity| parity.follow_program()) {
-            self.program_parity(program, number);
-        }
         if let Some(erases) = &mut self.staggered_erase {
             erases.follow_program(&mut self.nand, program.at);
         }
-    }
-
-    /// The next die in turn programs the parity of a stripe, in the row in which the stripe ends.
-    #[cold]
-    fn program_parity(&mut self, last: Program, number: u32) {
-        let g = &self.geometry;
-        self.nand.program(self.dies_floor, last.at, g.on_die(last.page, number));
-        self.padded_pages += 1 << (g.page_shift + g.plane_shift);
     }
 
     fn program_all(&mut self) {

@@ -3,7 +3,6 @@
 mod admission;
 mod coalescing;
 mod commands;
-mod compression;
 mod events;
 mod formula;
 mod fuzz_profile;

@@ -88,7 +88,7 @@ struct Kind {
     independent_planes: bool,
     /// Whether the drive has an SLC cache; then it is new or filled.
     slc_cache: bool,
-    /// Whether pages go through planes or word lines first, and erases may be staggered.
+    /// Whether pages may go through word lines first, and erases may be staggered.
     orders: bool,
     /// Whether programs restart that a host's read suspends.
     restarts: bool,
@@ -125,7 +125,7 @@ impl Case {
                 .with("controller.half_duplex.batch_wait_us", wait)
                 .with("controller.half_duplex.batch_commands", draw.between("batch", 1, 64) as i64);
         }
-        profile = parity(host(profile, &mut draw), &mut draw);
+        profile = host(profile, &mut draw);
         if kind.restarts {
             profile = profile.with("nand.resumed_program", "restarts");
         }
@@ -222,21 +222,9 @@ fn host(profile: Profile, draw: &mut Draw) -> Profile {
         .with("link.read_tags", draw.one_of("read_tags", [8, 32]) as i64)
 }
 
-/// Parity on every other drive, with space of its own for it.
-fn parity(profile: Profile, draw: &mut Draw) -> Profile {
-    let stripe = draw.one_of("parity_stripe", [0, 0, 16, 64]);
-    if stripe == 0 {
-        return profile;
-    }
-    let blocks = profile.spec().raw.nand.blocks_per_plane.value;
-    profile
-        .set("nand.blocks_per_plane", (blocks + blocks.div_ceil(stripe - 1)) as i64)
-        .with("nand.parity_stripe_pages", stripe as i64)
-}
-
-/// The other orders of pages; erases one die after another, on every third drive.
+/// The other order of pages, on every other drive; erases one die after another, on every third drive.
 fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
-    let orders = ["planes-first", "word-lines-first"];
+    let orders = ["dies-first", "word-lines-first"];
     let profile =
         profile.with("nand.page_order", orders[draw.between("page_order", 0, 1) as usize]);
     let profile = match draw.one_of("staggered_erase", [0, 0, 1]) {

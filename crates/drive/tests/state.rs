@@ -40,7 +40,6 @@ fn profiles() -> Vec<Profile> {
         wears.map_cache(8, 0, 2.0),
         base()
             .map_cache(4, 1, 2.0)
-            .with("host.ahci.interrupt_gap_us", 20.0)
             .set("gc.victim_policy", "d-choices")
             .with("gc.idle.after_ms", 1.0)
             .with("gc.idle.free_mb", 3.0),
@@ -66,8 +65,7 @@ fn profiles() -> Vec<Profile> {
             .set("slc_cache.fold_after_ms", 1.0),
         base()
             .with("gc.host_frontiers", "by-lifespan")
-            .with("nand.parity_stripe_pages", 16)
-            .with("nand.page_order", "planes-first")
+            .with("nand.page_order", "word-lines-first")
             .with("nand.erases", "staggered")
             .with("nand.read_planes", "independent")
             .set("nand.blocks_per_plane", 26)
@@ -77,10 +75,6 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("write_buffer.power_loss_protection", true)
             .with("write_buffer.release", "word-lines"),
-        base()
-            .with("write_buffer.power_loss_protection", true)
-            .with("write_buffer.release", "two-pass")
-            .set("write_buffer.size_kib", 2048),
     ]
 }
 
@@ -252,6 +246,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (24, vec![46748, 48746, 47081, 47385, 48710, 46781, 49596, 48428, 71468])
+        (25, vec![46728, 48726, 46797, 47365, 48690, 46761, 49576, 48408])
     );
 }

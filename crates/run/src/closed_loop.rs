@@ -54,8 +54,7 @@ impl HostQueue {
         let cut = if workload.queues > 1 { 0 } else { workload.largest_bytes() };
         let parts = cut.div_ceil(u64::from(spec.host.transfer_max) * SECTOR_BYTES).max(1);
         let commands = u64::from(depth) * parts;
-        let most = most.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
-        let outstanding = commands.min(u64::from(most)) as u32;
+        let outstanding = commands.min(u64::from(most.min(DEPTH_MAX as u32))) as u32;
         HostQueue {
             slots: QueueSlots::new(outstanding as usize, start),
             requested: vec![start; outstanding as usize],
@@ -124,7 +123,6 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         control: &'a Control,
         keep: Keep,
     ) -> ClosedLoop<'a, KEEPS> {
-        device.set_compressible(workload.compressible_percent);
         device.take_peak_power_w();
         let start = device.now();
         let watch = (keep.events > 0).then(|| Box::new(Watch::new(device, keep.events)));

@@ -133,7 +133,6 @@ pub fn replay(
             }
         });
         // Both ends go when this is over, which ends the other thread.
-        device.set_compressible(0);
         // Compiled apart, as in `run_keeping`.
         if options.events == 0 {
             return OpenLoop::<false>::new(device, pacer, control, 0)

@@ -144,7 +144,6 @@ impl Device {
         len: u32,
         bytes: u64,
     ) -> (Nanos, ReadParts) {
-        let bytes = self.compressor.stored(bytes);
         let read = self.flash.read(from, ppa, len, bytes);
         if read.decoded {
             self.gc.refresh(&mut self.flash, &mut self.controller);
@@ -152,16 +151,12 @@ impl Device {
         (read.done, read.parts)
     }
 
-    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well);
-    /// of pages that shrink, several may share an address.
+    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
     #[inline(always)]
     fn continues(&self, first: Option<Ppa>, next: Option<Ppa>, len: u32) -> bool {
         let page_shift = self.spec.geometry.page_shift;
         match (first, next) {
-            (Some(a), Some(b)) => {
-                let behind = b.0 == a.0 + len || (self.compressor.shrinks() && b.0 >= a.0);
-                behind && b.0 >> page_shift == a.0 >> page_shift
-            }
+            (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
             (None, None) => true,
             _ => false,
         }

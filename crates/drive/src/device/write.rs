@@ -83,9 +83,6 @@ impl Device {
     ) -> Result<Nanos, DeviceError> {
         self.flash.replace(first.0, count);
         self.host_pages += u64::from(count);
-        if self.compressor.shrinks() {
-            return self.store_packed(stream, from, first, count, stages);
-        }
         if self.spec.coalesces {
             return self.store_coalescing(stream, from, first, count, stages);
         }
@@ -107,25 +104,6 @@ impl Device {
             if self.flash.can_overwrite(lpn, clock) {
                 self.absorbed_pages += 1;
             } else {
-                clock = self.store_pages(stream, clock, lpn, 1, stages)?;
-            }
-        }
-        Ok(clock)
-    }
-
-    /// `store` for pages that shrink: some take an address, the others are packed with them.
-    fn store_packed(
-        &mut self,
-        stream: usize,
-        from: Nanos,
-        first: Lpn,
-        count: u32,
-        stages: &mut Stages,
-    ) -> Result<Nanos, DeviceError> {
-        let mut clock = from;
-        for lpn in (first.0..first.0 + count).map(Lpn) {
-            let ftl = self.flash.ftl_mut();
-            if !self.compressor.packs(|| ftl.pack(stream, lpn)) {
                 clock = self.store_pages(stream, clock, lpn, 1, stages)?;
             }
         }

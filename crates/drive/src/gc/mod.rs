@@ -305,8 +305,7 @@ impl Gc {
             if beside {
                 flash.ftl_mut().swap_idle_victim();
             }
-            let given_min = if beside { idle.given_min } else { 0 };
-            let cost = self.copy_in_idle_time(given_min, at, flash, controller);
+            let cost = self.copy_in_idle_time(at, flash, controller);
             if beside {
                 flash.ftl_mut().swap_idle_victim();
             }
@@ -315,18 +314,14 @@ impl Gc {
         }
     }
 
-    /// Copies the next flash page of a victim that gives enough, or gives it back; returns what it costs the core,
-    /// or none if there is no such victim.
+    /// Copies the victim's next flash page, or gives it back; returns what it costs the core, or none if there is no
+    /// victim.
     fn copy_in_idle_time(
         &mut self,
-        given_min: u64,
         at: Nanos,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Option<Nanos> {
-        if !flash.ftl_mut().victim_gives(given_min) {
-            return None;
-        }
         match flash.ftl_mut().next_source() {
             Some(source) => {
                 let cost = self.copy(source, at, Trigger::Idle, flash, controller);

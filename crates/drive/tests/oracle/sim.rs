@@ -157,7 +157,6 @@ pub struct Oracle {
     gc_since: u64,
     variation: Option<Variation>,
     /// Programs of data so far.
-    programs: u32,
     /// Where erases are staggered: programs left to spread them over and since the newest, erases, superblock.
     staggered: (u32, u32, usize, u32),
     superblocks_erased: u32,
@@ -223,7 +222,6 @@ impl Oracle {
             variation: n
                 .spread
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
-            programs: 0,
             staggered: (0, 0, 0, 0),
             superblocks_erased: 0,
             done: Vec::new(),
@@ -457,28 +455,11 @@ impl Oracle {
         let types = self.spec.nand.page_types as usize;
         match self.order.as_str() {
             "dies-first" => (page % dies, page / dies % planes, page / dies / planes % types),
-            "planes-first" => (page / planes % dies, page % planes, page / planes / dies % types),
             "word-lines-first" => {
                 (page / planes / types % dies, page % planes, page / planes % types)
             }
             other => panic!("{other}"),
         }
-    }
-
-    /// A flash page of the same plane and page type on another die.
-    fn neighbour(&self, page: u32, die: u32) -> u32 {
-        let shift = self.spec.geometry.page_shift;
-        let (_, plane, page_type) = self.lies(page << shift);
-        let row = self.spec.geometry.row_pages() as u32 * self.spec.nand.page_types;
-        let first = match self.order.as_str() {
-            "word-lines-first" => page / row * row,
-            _ => {
-                page / self.spec.geometry.row_pages() as u32 * self.spec.geometry.row_pages() as u32
-            }
-        };
-        (first..first + row)
-            .find(|&other| self.lies(other << shift) == (die as usize, plane, page_type))
-            .expect("each die has one")
     }
 
     /// From a page of a die's plane to that of the next plane, in numbers of pages.
@@ -543,7 +524,7 @@ impl Oracle {
     fn program_if_full(&mut self, stream: usize, ppa: u32, number: u64) {
         let g = &self.spec.geometry;
         let flash_page_pages = 1 << g.page_shift;
-        let (dies, planes) = (self.dies.len() as u32, 1u32 << g.plane_shift);
+        let planes = 1u32 << g.plane_shift;
         let page = ppa / flash_page_pages;
         if ppa % flash_page_pages != flash_page_pages - 1 || self.plane_of(ppa) as u32 != planes - 1
         {
@@ -568,14 +549,6 @@ impl Oracle {
         let times = |len: u64| (len, restarts.then_some(before + len));
         let (len, die) = (self.of_page(page, usual), self.die_of(ppa));
         self.with_die(die, |d, now, w| d.program(now, times(len), Some((stream, number)), w));
-        self.programs += 1;
-        if let Some(stripe) = self.spec.nand.parity_stripe
-            && self.programs.is_multiple_of(stripe - 1)
-        {
-            let die = self.programs / (stripe - 1) % dies;
-            let len = self.of_page(self.neighbour(page, die), usual);
-            self.with_die(die as usize, |d, now, w| d.program(now, times(len), None, w));
-        }
         self.erase_in_turn();
     }
 

@@ -68,7 +68,7 @@ impl Profile {
         self
     }
 
-    /// Sets a value that the profile may lack, at any depth: `with("thermal.air.gain", 2.0)`.
+    /// Sets a value that the profile may lack, at any depth: `with("gc.idle.free_mb", 2.0)`.
     pub fn with(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
         let (path, key) = name.rsplit_once('.').expect("section.key");
         let mut table = &mut self.0;
