@@ -1230,7 +1230,6 @@ class Workload:
         block_bytes_max: int | None = None,
         offsets: str = "uniform",
         streams: Literal["each", "shared"] = "each",
-        compressible_percent: int = 0,
         queues: int = 1,
         bssplit: list[tuple[int, int]] = ...,
         rate_iops: float | None = None,

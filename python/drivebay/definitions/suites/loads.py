@@ -270,7 +270,6 @@ class Requests(Data):
             rate_process=self.rate_process,
             thinktime_us=self.thinktime_us,
             thinktime_blocks=self.thinktime_blocks,
-            compressible_percent=self.content.compressible_percent,
             queue_depth=self.queue_depth,
             queues=self.queues,
             span_start_bytes=start,
