@@ -182,7 +182,7 @@ def json_node(draw: random.Random, path: Path) -> None:
             inner[draw.choice(("extra", "label", "value", "intervals"))] = draw.choice(VALUES)
         elif what == 2:
             deep: Any = 1
-            for _ in range(draw.choice((5, 70, 900))):
+            for _ in range(draw.choice((5, 70, 400))):
                 deep = [deep]
             inner[last] = deep
         elif what == 3 and isinstance(inner, list):
