@@ -32,21 +32,29 @@ CUT_ROOM = 1.25
 """A cut bar is so much longer than the next, to its break and beyond."""
 CUT_WORDS = f"cut: over {CUT} times as long as any bar without a gap"
 _VOID = {"meta", "input", "br"}
+_CONTROLS = dict.fromkeys(
+    {*range(32), *range(127, 160)} - {*map(ord, "\t\n\r")}, "\N{REPLACEMENT CHARACTER}"
+)
 
 
 def text(child: Child) -> Html:
     """Escapes a string, joins an iterable, leaves `Html` alone; None is nothing.
 
-    >>> text(["<b>", el("i", "x")])
-    '&lt;b&gt;<i>x</i>'
+    >>> text(["<b>", el("i", "x")]), text(chr(27))
+    ('&lt;b&gt;<i>x</i>', '\ufffd')
     """
     if child is None:
         return Html("")
     if isinstance(child, Html):
         return child
     if isinstance(child, str):
-        return Html(html.escape(child))
+        return Html(_escaped(child))
     return Html("".join(text(one) for one in child))
+
+
+def _escaped(words: str) -> str:
+    """For HTML, in which no control characters may stand (HTML Standard, 13.2.3.5)."""
+    return html.escape(words.translate(_CONTROLS))
 
 
 def el(tag: str, /, *children: Child, **attributes: str | bool | None) -> Html:
@@ -61,7 +69,7 @@ def el(tag: str, /, *children: Child, **attributes: str | bool | None) -> Html:
         if value is None or value is False:
             continue
         label = key.rstrip("_").replace("_", "-")
-        parts.append(label if value is True else f'{label}="{html.escape(str(value))}"')
+        parts.append(label if value is True else f'{label}="{_escaped(str(value))}"')
     head = "<" + " ".join(parts) + ">"
     return Html(head if tag in _VOID else f"{head}{text(children)}</{tag}>")
 
