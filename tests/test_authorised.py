@@ -71,10 +71,11 @@ def test_what_a_device_bore_is_saved_and_can_be_put_back(tmp_path: Path, kind: s
         assert line["serial"] == str(backing) and line["overwrite_signature"]
         assert not line["typed_yes"] and line["time"].endswith("+00:00")
         assert len(line["signatures"]) == len(before)
-        script = (folder / line["saved"] / "restore.txt").read_text()
+        place = folder / line["saved"]
+        script = (place / "restore.txt").read_text()
         for command in script.splitlines():
             if command.startswith("dd "):
-                subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+                subprocess.run(["sh", "-c", command], check=True, capture_output=True, cwd=place)
         subprocess.run(["partx", "--delete", device], capture_output=True)
         assert borne(device) == before
         run("blockdev", "--flushbufs", device)

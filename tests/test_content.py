@@ -1,26 +1,18 @@
-"""What is written: in a suite's file, through fio as bytes, and on drives that compress."""
+"""What is written: in a suite's file, and through fio as bytes."""
 
 from __future__ import annotations
 
-import contextlib
 import math
 import statistics
 import zlib
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from fakes import made_test
 from real_files import MIB, a_test, file, keep_the_disk_free, load, results
 
 from drivebay.common.errors import UserError
-from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
-from drivebay.definitions.modifications import changed
-from drivebay.definitions.suites import Content, Phase, Prepare
-from drivebay.targets.base import Progress
-from drivebay.targets.virtual.target import VirtualTarget
+from drivebay.definitions.suites import Content, Prepare
 
 __all__ = ["file", "keep_the_disk_free"]
 
@@ -143,44 +135,3 @@ def test_fio_fills_with_a_content_and_draws_sizes(file: Path) -> None:
     (_,) = results(file, a_test(("run", load(read_percent=100)), prepare=(fill,)))
     with file.open("rb") as written:
         assert not any(written.read(MIB))
-
-
-def small(**more: Any) -> VirtualTarget:
-    """The SM951 with a sixteenth of its flash; with `[compression]` where asked."""
-    profile = changed(
-        catalog.load("sm951-ahci-512"),
-        ["nand.blocks_per_plane=64", "drive.capacity_sectors=56000000", "gc.idle.free_mb=1000"],
-    )
-    if more:
-        section = {key: {"value": value, "source": "this test"} for key, value in more.items()}
-        profile = replace(profile, raw={**profile.raw, "compression": section})
-    return VirtualTarget(profile)
-
-
-def run(target: VirtualTarget, content: int) -> tuple[dict[str, float], float]:
-    """Metrics and rate of sequential 128 KiB writes of this content, on a fresh drive."""
-    work = load(
-        pattern="sequential",
-        block_bytes=131_072,
-        span_bytes=64 * MIB,
-        content=Content(compressible_percent=content),
-        queue_depth=32,
-        duration_s=1,
-    )
-    test = made_test(Phase(label="run", workload=work))
-    with contextlib.closing(target):
-        (found,) = target.run_test(test, seed=1, progress=Progress())
-    return found.metrics, found.write_bytes / found.duration_s
-
-
-def test_a_virtual_drive_that_compresses_programs_less() -> None:
-    """Half of the data, half of the flash: write amplification is 0.5, and faster by the write
-    path, which carries the reduced data."""
-    plain, rate = run(small(), 50)
-    random, rate_random = run(small(unit_bytes=512), 0)
-    half, rate_half = run(small(unit_bytes=512), 50)
-    assert (plain, rate) == (random, rate_random), "random data is not reduced"
-    assert random["waf"] == pytest.approx(1.0, abs=0.01)
-    assert half["waf"] == pytest.approx(0.5, abs=0.01)
-    assert rate_half > 1.3 * rate_random
-    assert run(small(), 100) == (plain, rate), "content makes no difference without compression"

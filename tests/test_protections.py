@@ -574,6 +574,7 @@ def test_a_file_of_a_killed_review_that_somebody_else_has_used_since_is_refused(
     """By whoever goes on with the review, too: by either of its times."""
     file = sparse(tmp_path / "disk.img", GIB)
     permission = killed(file)
+    wait_until(lambda: (mark := marks.of_file(str(file))) is not None and mark.state == "killed")
     before = file.stat()
     put(file, b"precious")
     later = file.stat().st_mtime_ns + 3600 * 10**9
@@ -609,26 +610,109 @@ def test_a_file_whose_blocks_are_not_those_of_its_mark_is_refused(tmp_path: Path
     assert "did not write" in refused(file)
 
 
-def test_the_mark_of_a_file_follows_its_changes(tmp_path: Path) -> None:
-    """So that of a killed review the file is told from one that its owner wrote to."""
+def test_what_is_killed_with_its_witness_is_nobodys(tmp_path: Path) -> None:
+    """As after a power cut: nobody says how the target was left."""
     file = sparse(tmp_path / "disk.img", GIB)
-    record = Record(tmp_path / "result", resumes=True)
-    permission = OverwritePermission(record=record)
+    folder = tmp_path / "result"
+    program = KILLED.replace("os.kill(", "held._witness._process.kill(); os.kill(")
+    done = subprocess.run([sys.executable, "-c", program, str(file), str(folder)])
+    assert done.returncode == -9
+    mark = marks.of_file(str(file))
+    assert mark is not None and mark.state == "open"
+    with pytest.raises(UserError, match="did not write"):
+        gone_on_with(file, OverwritePermission(record=Record(folder, resumes=True)))
 
-    def is_own() -> bool:
-        with file.open("rb") as opened:
-            return marks.is_own(opened.fileno(), str(file), record.sessions)
 
-    with contextlib.closing(
-        ExclusiveHandle(target_device.find(str(file)), permission=permission)
-    ) as handle:
-        fd = handle.fd(to_write=True)
-        later = file.stat().st_mtime_ns + 3600 * 10**9
-        os.pwrite(fd, b"a phase", 0)
-        os.utime(fd, ns=(later, later))
-        assert not is_own()
-        wait_until(is_own)
-    assert is_own()
+def test_what_is_copied_into_a_killed_reviews_file_stops_its_own_resume(tmp_path: Path) -> None:
+    file, archive = sparse(tmp_path / "disk.img", GIB), sparse(tmp_path / "archive.tar", GIB)
+    put(archive, b"precious")
+    permission = killed(file)
+    wait_until(lambda: (mark := marks.of_file(str(file))) is not None and mark.state == "killed")
+    run("cp", "--sparse=always", str(archive), str(file))
+    with pytest.raises(UserError, match="did not write"):
+        gone_on_with(file, permission)
+
+
+def test_a_mark_beside_a_file_that_another_user_has_made_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder such as /tmp: who may only read the file can name its times and its digest."""
+    file = sparse(tmp_path / "disk.img", GIB)
+    put(file, b"precious")
+    beside = tmp_path / ".disk.img.drivebay"
+    with file.open("rb") as opened:
+        status, session = os.fstat(opened.fileno()), marks.new_session()
+        found = marks.digest(opened.fileno(), session)
+    times = (status.st_mtime_ns, status.st_ctime_ns)
+    beside.write_bytes(marks.Mark("done", session, found, status.st_ino, *times).encoded())
+    beside.chmod(0o644)
+    assert "did not write" in refused(file), "where there are attributes they alone count"
+    without_attributes(monkeypatch)
+    if os.geteuid() == 0:
+        os.chown(beside, 65534, 65534)
+        assert "did not write" in refused(file)
+        os.chown(beside, 0, 0)
+    beside.chmod(0o666)
+    assert "did not write" in refused(file)
+    os.link(beside, tmp_path / "another name")
+    beside.chmod(0o644)
+    assert "did not write" in refused(file)
+
+
+def test_a_file_beside_that_is_not_ours_stays_whatever_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk refuses the attribute: then there is no mark, and none beside either."""
+    file, beside = sparse(tmp_path / "disk.img", GIB), tmp_path / ".disk.img.drivebay"
+    review(file)
+    beside.write_text("my notes")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "setxattr", full)
+        review(file)
+    without_attributes(monkeypatch)
+    review(file, name="disk.img")
+    assert beside.read_text() == "my notes"
+
+
+@needs_root
+def test_a_folder_of_marks_that_is_not_ours_alone_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user's folder under sudo: a link in it would lead root's writes elsewhere."""
+    state, victim = tmp_path / "state", tmp_path / "victim"
+    victim.mkdir()
+    monkeypatch.setenv(marks.STATE_VARIABLE, str(state))
+    backing = sparse(tmp_path / "disk.img", GIB)
+    for make in ("link", "theirs"):
+        if make == "link":
+            state.symlink_to(victim)
+        else:
+            state.mkdir()
+            os.chown(state, 65534, 65534)
+        with loop(backing) as device, pytest.raises(EnvironmentProblem, match="cannot be kept"):
+            gone_on_with(Path(device), OverwritePermission(str(backing)))
+        assert list(victim.iterdir()) == []
+        state.unlink() if make == "link" else state.rmdir()
+
+
+@needs_root
+def test_a_device_that_is_written_between_two_steps_is_not_ours(tmp_path: Path) -> None:
+    backing = sparse(tmp_path / "disk.img", GIB)
+    with loop(backing) as device:
+        found, permission = target_device.find(device), OverwritePermission(str(backing))
+        handle = ExclusiveHandle(found, permission=permission)
+        with contextlib.closing(handle):
+            os.pwrite(handle.fd(to_write=True), b"a step", 0)
+            os.fsync(handle.fd(to_write=False))
+            run("dd", "if=/dev/urandom", f"of={device}", "bs=1M", "seek=500", "count=1",
+                "oflag=direct", "conv=notrunc")  # fmt: skip
+            with pytest.raises(UserError, match="written between two steps"):
+                handle.fd(to_write=True)
+        assert "holds data without a signature" in refused(device, name=str(backing))
 
 
 # --- files: between "is it blank?" and the first note ---------------------------------------------
@@ -827,13 +911,13 @@ def test_a_file_that_was_served_is_known_by_its_inode(
     beside = tmp_path / ".disk.img.drivebay.served"
     file.write_text("data")
     assert not marks.is_served(str(file))
-    marks.note_served(str(file))
+    marks.note_served(str(file), ended=False)
     assert marks.is_served(str(file)) and beside.exists() != attributes
     run("cp", "--archive", str(file), str(copy))
     if not attributes:
         run("cp", "--archive", str(beside), str(tmp_path / ".copy.img.drivebay.served"))
     assert not marks.is_served(str(copy))
-    marks.note_served(str(copy))
+    marks.note_served(str(copy), ended=False)
     assert marks.is_served(str(copy))
 
 
@@ -844,11 +928,11 @@ def test_a_mark_beside_a_served_file_takes_nobodys_place(
     file, beside = tmp_path / "disk.img", tmp_path / ".disk.img.drivebay.served"
     file.write_text("data")
     beside.write_text("precious")
-    marks.note_served(str(file))
+    marks.note_served(str(file), ended=False)
     assert beside.read_text() == "precious" and not marks.is_served(str(file))
     beside.unlink()
     beside.symlink_to(file)
-    marks.note_served(str(file))
+    marks.note_served(str(file), ended=False)
     assert file.read_text() == "data" and not marks.is_served(str(file))
 
 

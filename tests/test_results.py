@@ -18,7 +18,7 @@ from fakes import FakeTarget, small_suite
 
 from drivebay import results, review
 from drivebay.common import provenance
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.results import SCHEMA_VERSION, Folder, files, writing
 from drivebay.results.records import SERIES_SCHEMA
 
@@ -175,9 +175,9 @@ def corrupt(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        (lambda f: corrupt(f / "steps/random-read/series.parquet"), "series.parquet has changed"),
-        (lambda f: (f / "steps/random-read/step.json").unlink(), "step.json is missing"),
-        (lambda f: (f / "steps/random-read/step.json").write_bytes(b""), "step.json has changed"),
+        (lambda f: corrupt(f / "steps/random-read/series.parquet"), "series.parquet: has changed"),
+        (lambda f: (f / "steps/random-read/step.json").unlink(), "step.json: is missing"),
+        (lambda f: (f / "steps/random-read/step.json").write_bytes(b""), "step.json: has changed"),
         (lambda f: shutil.rmtree(f / "steps/random-read"), "is missing"),
         (lambda f: change(f, lambda m: m["steps"][1]["files"].clear()), "has no files"),
     ],
@@ -187,7 +187,7 @@ def test_a_damaged_step_is_named_and_run_again(
 ) -> None:
     whole = content(made)
     spoil(made)
-    with pytest.raises(UserError, match=expected) as caught:
+    with pytest.raises(EnvironmentProblem, match=expected) as caught:
         results.load(made)
     assert f"drivebay review --resume {made}" in caught.value.hint
     runs = FakeTarget()
@@ -213,7 +213,7 @@ def test_a_damaged_step_is_named_and_run_again(
         (lambda f: change(f, lambda m: m.update(colour=1)), "colour"),
         (lambda f: change(f, lambda m: m["steps"].pop()), "steps are not the suite's tests"),
         (lambda f: change(f, lambda m: m["steps"][0].update(state="?")), "steps.0.state"),
-        (lambda f: change(f, lambda m: m["target"].pop("drive")), "target.drive is missing"),
+        (lambda f: change(f, lambda m: m["target"].pop("drive")), "target.drive: Field required"),
         (lambda f: change(f, lambda m: m["suite"]["tests"][0].pop("phases")), "phases"),
     ],
 )
@@ -222,9 +222,10 @@ def test_a_damaged_or_foreign_manifest_is_named(
 ) -> None:
     spoil(made)
     for attempt in (results.load, lambda folder: Folder.reopen(folder)):
-        with pytest.raises(UserError, match=expected) as caught:
+        with pytest.raises(DrivebayError, match=expected) as caught:
             attempt(made)
-        assert caught.value.exit_code == 2 and caught.value.hint
+        assert caught.value.exit_code == (3 if "is damaged" in caught.value.message else 2)
+        assert caught.value.hint
         assert "\n" not in caught.value.message
 
 

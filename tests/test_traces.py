@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import lzma
 import os
 import re
 import signal
@@ -118,7 +119,7 @@ def test_what_was_left_out_is_said_on_stderr(
     assert json.loads(shown.out)["reads"] == 1
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
 def test_compressed_input(here: Path, pack: object) -> None:
     assert callable(pack)
     Path("packed").write_bytes(pack(MSR.encode()))
@@ -185,6 +186,53 @@ def test_parquet_of_other_programs_needs_four_columns(here: Path) -> None:
     Path("q.parquet").write_bytes(Path("q.parquet").read_bytes()[:-20])
     with pytest.raises(UserError, match="cannot be read as Parquet"):
         traces.info(Path("q.parquet"))
+
+
+def test_columns_of_parquet_and_csv_are_named(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = [0, 1500, 2500]
+    plain = {"ts": at, "lba": [8, 16, 8], "n": [8, 1, 8], "rw": ["R", "W", "WS"], "x": [[1]] * 3}
+    pq.write_table(pa.table(plain), "plain.parquet")
+    named = "time=ts:us,offset=lba:512,length=n:512,op=rw"
+    expected = (1, 2, 4096, 4608, 0.0025)
+
+    def found(name: str, columns: str) -> tuple[object, ...]:
+        figures = traces.info(Path(name), columns=columns).figures
+        keys = ("reads", "writes", "read_bytes", "written_bytes", "duration_s")
+        return tuple(figures[key] for key in keys)
+
+    assert found("plain.parquet", named) == expected
+    times = pa.array([value * 1000 for value in at], pa.timestamp("ns"))
+    typed = {"when": times, "offset": [4096.0, 8192.0, 4096.0], "n": plain["n"]}
+    is_write = pa.array([False, True, True])
+    pq.write_table(pa.table({**typed, "is_write": is_write}), "typed.parquet")
+    assert found("typed.parquet", "time=when,length=n:512,op=is_write:false") == expected
+    seconds = [value / 1e6 for value in at]
+    pq.write_table(pa.table({**plain, "ts": seconds}), "float.parquet")
+    assert found("float.parquet", named.replace(":us", ":s")) == expected
+    Path("t.tsv").write_text("rw\tn\tlba\tts\nR\t8\t8\t0\nW\t1\t16\t1500\nWS\t8\t8\t2500\n")
+    assert found("t.tsv", named) == expected
+    assert cli_run(["trace", "convert", "plain.parquet", "o.csv", "--columns", named]) == 0
+    assert Path("o.csv").read_text().splitlines()[2] == "1500000,write,8192,512,0,"
+    with pytest.raises(
+        UserError, match="no column is named lbn; this line has 'ts', 'rw', 'lba', 'n'"
+    ):
+        traces.info(Path("plain.parquet"), columns="time=ts,offset=lbn,op=rw")
+    with pytest.raises(UserError, match="when holds timestamps, which say their unit themselves"):
+        traces.info(Path("typed.parquet"), columns="time=when:us")
+    capsys.readouterr()
+
+
+def test_a_few_odd_lines_are_left_out_and_told(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("odd.csv").write_bytes(MSR.encode() * 500 + b"^C\xff\n" + MSR.encode() * 500)
+    assert cli_run(["trace", "info", "odd.csv", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["reads"] == 2000
+    note = "note: 1 line that cannot be read was left out; the first is line 1501: 1 columns in"
+    assert shown.err.startswith(note)
 
 
 def test_rates_beyond_reason_are_a_warning_that_names_the_unit(
@@ -279,7 +327,13 @@ MISTAKES = [
     (["info", "cut.csv"], r"cut\.csv, line 3: 6 columns"),
     (["info", "cut.gz"], r"cut\.gz: the compressed data are damaged or cut short after line"),
     (["info", "bomb.gz"], r"bomb\.gz: .* unpacks to more than 250 times its size"),
-    (["info", "old.iolog"], r"old\.iolog, line 1: iolog version 2 has no times"),
+    (
+        ["info", "bpftrace.txt"],
+        r"bpftrace\.txt, line 1: these are lines of bpftrace's biosnoop\.bt",
+    ),
+    (["info", "t.csv", "--columns", "x"], "--columns: 'x' is no FIELD=COLUMN"),
+    (["info", "t.csv", "--columns", "time=ts"], r"t\.csv, line 1: no column is named ts; this"),
+    (["info", "t.csv", "--columns", "time=1", "--format", "msr"], "--columns: what the columns of"),
     (["info", "t.csv", "--png", "."], r"--png: \. is a directory"),
     (["info", "t.csv", "--png", "no/p.png"], "--png: the folder no does not exist"),
     (["convert", "t.csv"], "missing argument 'OUT'"),
@@ -306,7 +360,9 @@ def test_a_mistake_is_one_error_and_one_hint_and_leaves_nothing(
     Path("cut.csv").write_text(first * 2 + first[:40])
     Path("cut.gz").write_bytes(gzip.compress(first.encode() * 3)[:-9])
     Path("bomb.gz").write_bytes(gzip.compress(first.encode() + b"\n" * (30 << 20)))
-    Path("old.iolog").write_text("fio version 2 iolog\nf add\nf open\nf read 0 4096\n")
+    Path("bpftrace.txt").write_text(
+        "TIME(ms)     DISK ID  COMM  PID    LAT(ms)\n611 259 0 a 1 10\n"
+    )
     before = sorted(os.listdir())
     assert cli_run(["trace", *arguments]) == 2
     error, _ = errors(capsys)

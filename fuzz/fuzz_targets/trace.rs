@@ -8,13 +8,14 @@
 
 use std::io::Cursor;
 
-use drivebay_trace::{Format, Order, Placement, Reader, Rule, Stats, Trace};
+use drivebay_trace::{Format, Given, Order, Placement, Reader, Rule, Stats, Trace};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, bytes)) = data.split_first() else { return };
     let format = Format::ALL.get(usize::from(choice)).map(|(format, _)| *format);
-    let Ok(reader) = Reader::new(Cursor::new(bytes.to_vec()), "fuzzed", format, None) else { return };
+    let given = Given { format, ..Given::default() };
+    let Ok(reader) = Reader::new(Cursor::new(bytes.to_vec()), "fuzzed", &given) else { return };
     let mut trace = Trace::new(reader, Order::Window);
     let mut stats = Stats::default();
     let placement = Placement::new(Rule::Fold, 64 << 20, 512, 0).expect("large enough");

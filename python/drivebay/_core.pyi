@@ -1054,11 +1054,13 @@ class TraceSource:
         sort: bool = False,
         time_unit: str | None = None,
         unpacked: str | PathLike[str] | None = None,
+        columns: str | None = None,
     ) -> TraceSource:
         """
         A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
         temporary file, needed only where a request comes more than 262,144 requests late. `time_unit`: of its
-        times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file.
+        times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file; `columns`: which
+        column of either holds what, as "time=ts:us,offset=lba:512".
         """
     def info(self, /) -> tuple[TraceInfo, TraceSummary]:
         """The trace's statistics, and what was read."""
@@ -1228,7 +1230,6 @@ class Workload:
         block_bytes_max: int | None = None,
         offsets: str = "uniform",
         streams: Literal["each", "shared"] = "each",
-        compressible_percent: int = 0,
         queues: int = 1,
         bssplit: list[tuple[int, int]] = ...,
         rate_iops: float | None = None,

@@ -25,7 +25,7 @@ CODES = (
     (
         "3",
         "The environment lacks something.",
-        "fio, a permission, disk space, memory; see `drivebay doctor`",
+        "fio, a permission, disk space, memory; see `drivebay doctor`. Or a result is damaged",
     ),
     ("130", "Interrupted by Ctrl-C or SIGTERM.", "what had finished is kept"),
 )

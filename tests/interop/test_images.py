@@ -287,6 +287,8 @@ def test_foreign_data_is_served_only_by_its_owners_word(tmp_path: Path) -> None:
     with served(tmp_path, *small, drive=SMALL) as drive:
         drive.end()
     loops.run("cp", "--archive", "--sparse=always", str(data), str(copy))
+    loops.run("cp", "--sparse=always", str(copy), str(data))
+    assert "holds data that" in refused(data), "another's image over it has its inode number"
     assert "holds data that" in refused(copy), "a copy is somebody's backup"
     blank = loops.sparse(tmp_path / "blank.img", profile.capacity_bytes)
     with served(tmp_path, "--capacity", "1G", "--data", str(blank), drive=SMALL) as drive:

@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::io::Cursor;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use drivebay_trace::{Format, Order, Reader, Stats, Trace};
+use drivebay_trace::{Format, Given, Order, Reader, Stats, Trace};
 use drivebay_units::Rng;
 
 const LINES: u64 = 1_000_000;
@@ -41,9 +41,9 @@ fn bench(c: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(LINES));
     group.bench_function("msr", |b| {
         let mut requests = Vec::with_capacity(1 << 16);
+        let given = Given { format: Some(Format::Msr), ..Given::default() };
         b.iter(|| {
-            let mut reader =
-                Reader::new(Cursor::new(text), "bench", Some(Format::Msr), None).expect("readable");
+            let mut reader = Reader::new(Cursor::new(text), "bench", &given).expect("readable");
             while reader.read(&mut requests, 1 << 16).expect("readable") {
                 black_box(&requests);
                 requests.clear();
@@ -55,7 +55,8 @@ fn bench(c: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(LINES));
     group.bench_function("msr", |b| {
         b.iter(|| {
-            let reader = Reader::new(Cursor::new(text), "bench", None, None).expect("readable");
+            let reader =
+                Reader::new(Cursor::new(text), "bench", &Given::default()).expect("readable");
             let mut trace = Trace::new(reader, Order::Window);
             let mut stats = Stats::default();
             while let Some(block) = trace.next_block(&mut || true).expect("readable") {

@@ -99,11 +99,6 @@ impl Admission {
         self.room.max(turn)
     }
 
-    /// There is no room for another write before `room`.
-    pub fn wait_for_room(&mut self, room: Nanos) {
-        self.room = self.room.max(room);
-    }
-
     /// A read came at `at`: where that releases writes, one that the pace holds may pass. Returns whether one may.
     pub fn follow_read(&mut self, at: Nanos) -> bool {
         let releases = self.spec.reads_release && at < self.turn;

@@ -2,8 +2,7 @@
 //!
 //! Those that come straight from the host core keep their order, and so do those whose data passes the
 //! write path first: two queues, merged by time. A half-duplex controller's arbiter chooses between them; where
-//! writes are admitted, they wait for that, and the others pass. Where reads have a flash core of their own, the request
-//! whose core is free first comes next. Left out: there, reads behind a flush or a trim wait for it.
+//! writes are admitted, they wait for that, and the others pass.
 
 use std::collections::VecDeque;
 
@@ -50,16 +49,11 @@ pub struct CommandQueue {
     arrivals: [Nanos; 2],
     arbiter: Option<Box<Arbiter>>,
     admission: Option<Box<Admission>>,
-    /// When the core of reads and that of all else are free, where they are two.
-    cores_free_at: [Nanos; 2],
-    reads_apart: bool,
-    /// Since when a flush or a trim has let the reads behind it go on, there.
-    passed_at: Nanos,
-    /// There is an arbiter or an admission, or reads have a core of their own.
+    /// There is an arbiter or an admission.
     has_turns: bool,
 }
 
-persist!(CommandQueue: queues, arbiter, admission, cores_free_at, passed_at; given: arrivals, reads_apart, has_turns);
+persist!(CommandQueue: queues, arbiter, admission; given: arrivals, has_turns);
 
 impl CommandQueue {
     pub fn new(spec: &Spec) -> CommandQueue {
@@ -68,10 +62,7 @@ impl CommandQueue {
             arrivals: [NEVER; 2],
             arbiter: spec.half_duplex.map(|half| Box::new(Arbiter::new(half))),
             admission: spec.admission.map(|spec| Box::new(Admission::new(spec))),
-            cores_free_at: [Nanos::ZERO; 2],
-            reads_apart: spec.reads_apart,
-            passed_at: Nanos::ZERO,
-            has_turns: spec.half_duplex.is_some() || spec.admission.is_some() || spec.reads_apart,
+            has_turns: spec.half_duplex.is_some() || spec.admission.is_some(),
         }
     }
 
@@ -134,47 +125,20 @@ impl CommandQueue {
         Some((request, begin))
     }
 
-    /// [`CommandQueue::pop`] where writes are admitted or reads have a core of their own: the request as it goes on to
-    /// its core. What a write waited until it was admitted is booked as a wait for room in the buffer.
+    /// [`CommandQueue::pop`] where writes are admitted: the request as it goes on to the flash core.
+    /// What a write waited until it was admitted is booked as a wait for room in the buffer.
     #[cold]
     pub fn let_in(&mut self) -> Option<QueuedRequest> {
-        let turn = self.next_arrival();
         let mut request = self.pop()?;
-        if request.io.op.is_write() {
-            if let Some(admission) = &self.admission {
-                let at = admission.open_at().max(request.arrival);
-                request.stages.add(Stage::Buffer, at.since(request.arrival));
-                request.arrival = at;
-            }
-        } else if self.reads_apart {
-            let at = self.passed_at.max(request.arrival);
-            request.stages.add(Stage::Firmware, at.since(request.arrival));
+        if request.io.op.is_write()
+            && let Some(admission) = &self.admission
+        {
+            let at = admission.open_at().max(request.arrival);
+            request.stages.add(Stage::Buffer, at.since(request.arrival));
             request.arrival = at;
-            if request.io.op != Op::Read {
-                self.passed_at = turn;
-            }
         }
         self.arrange();
         Some(request)
-    }
-
-    /// When the next read goes on, if nothing that waits for the other core is before it; else the end of time.
-    pub fn next_read(&self) -> Nanos {
-        match self.queues[DIRECT].front() {
-            Some(next) if next.io.op == Op::Read => self.arrivals[DIRECT],
-            _ => NEVER,
-        }
-    }
-
-    /// See [`Admission::wait_for_room`].
-    pub fn wait_for_room(&mut self, room: Nanos) {
-        self.admission.iter_mut().for_each(|admission| admission.wait_for_room(room));
-    }
-
-    /// When the cores of reads and of all else are free, where they are two.
-    pub fn note_cores(&mut self, free_at: [Nanos; 2]) {
-        self.cores_free_at = free_at;
-        self.arrange();
     }
 
     /// A write was let in: see [`Admission::let_in`].
@@ -228,20 +192,6 @@ impl CommandQueue {
         if let Some(admission) = &self.admission {
             let write = &mut self.arrivals[WITH_DATA];
             *write = admission.open_at().max(*write);
-        }
-        if self.reads_apart {
-            let [reads, others] = self.cores_free_at;
-            let is_read = |next: &QueuedRequest| next.io.op == Op::Read;
-            let straight = self.queues[DIRECT].front().is_some_and(is_read);
-            let behind = !straight && self.arrivals[WITH_DATA] <= self.arrivals[DIRECT];
-            let free_at = [if straight { reads } else { others }.max(self.passed_at), others];
-            for (arrival, free_at) in self.arrivals.iter_mut().zip(free_at) {
-                *arrival = free_at.max(*arrival);
-            }
-            if behind && self.arrivals[DIRECT] < NEVER {
-                let write = self.arrivals[WITH_DATA].after(Nanos(1));
-                self.arrivals[DIRECT] = write.max(self.arrivals[DIRECT]);
-            }
         }
     }
 

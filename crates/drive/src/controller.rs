@@ -23,11 +23,9 @@ pub struct Controller {
     /// From flash to the link, or the limit that heat sets.
     read_path: Fifo,
     flash_core: FlashCore,
-    /// That of reads alone, where they have one.
-    read_core: Option<Box<FlashCore>>,
 }
 
-persist!(Controller: host_core, write_path, read_path, flash_core, read_core; given: costs, nominal);
+persist!(Controller: host_core, write_path, read_path, flash_core; given: costs, nominal);
 
 impl Controller {
     pub fn new(spec: &Spec) -> Controller {
@@ -39,23 +37,18 @@ impl Controller {
             write_path: Fifo::default(),
             read_path: Fifo::default(),
             flash_core: FlashCore::new(),
-            read_core: spec.reads_apart.then(|| Box::new(FlashCore::new())),
         }
     }
 
     /// Forgets all commands; work so far stays counted, and nothing is done before `ready`.
     pub fn power_cut(&mut self, spec: &Spec, ready: Nanos) {
         let mut flash_core = std::mem::replace(&mut self.flash_core, FlashCore::new());
-        let mut read_core = self.read_core.take();
-        for core in read_core.iter_mut().map(|core| &mut **core).chain([&mut flash_core]) {
-            core.power_cut();
-            core.wait_until(ready);
-        }
-        *self = Controller { costs: self.costs, flash_core, read_core, ..Controller::new(spec) };
+        flash_core.power_cut();
+        flash_core.wait_until(ready);
+        *self = Controller { costs: self.costs, flash_core, ..Controller::new(spec) };
     }
 
     pub fn check(&self) -> Result<(), StateError> {
-        self.read_core.iter().try_for_each(|core| core.check())?;
         self.flash_core.check()
     }
 
@@ -74,37 +67,9 @@ impl Controller {
         &mut self.flash_core
     }
 
-    /// The core that serves reads.
-    #[inline(always)]
-    pub fn read_core(&mut self) -> &mut FlashCore {
-        self.read_core.as_deref_mut().unwrap_or(&mut self.flash_core)
-    }
-
-    /// Nanoseconds that the flash cores have worked so far, and until when they have work.
+    /// Nanoseconds that the flash core has worked so far, and until when it has work.
     pub fn work(&self) -> (u64, Nanos) {
-        let cores = self.read_core.as_deref().into_iter().chain([&self.flash_core]);
-        let works = cores.map(|core| (core.busy_ns(), core.free_at()));
-        works.fold((0, Nanos::ZERO), |(busy, free), core| (busy + core.0, free.max(core.1)))
-    }
-
-    /// Nanoseconds that the busier flash core has worked so far.
-    pub fn busiest_ns(&self) -> u64 {
-        let reads = self.read_core.as_ref().map_or(0, |core| core.busy_ns());
-        reads.max(self.flash_core.busy_ns())
-    }
-
-    /// When the core of reads and the other are free.
-    #[inline(always)]
-    pub fn cores_free_at(&self) -> [Nanos; 2] {
-        let reads = self.read_core.as_deref().unwrap_or(&self.flash_core);
-        [reads.free_at(), self.flash_core.free_at()]
-    }
-
-    /// When no flash core has a command any more.
-    #[inline(always)]
-    pub fn idle_from(&self) -> Nanos {
-        let [reads, others] = self.cores_free_at();
-        reads.max(others)
+        (self.flash_core.busy_ns(), self.flash_core.free_at())
     }
 
     /// When the host core can take another command.
@@ -122,18 +87,16 @@ impl Controller {
         end
     }
 
-    /// A command's pass through the flash core, or that of reads, which takes what `cost` makes of the costs.
+    /// A command's pass through the flash core, which takes what `cost` makes of the costs.
     #[inline(always)]
     pub fn run_flash_core(
         &mut self,
         from: Nanos,
-        is_read: bool,
         cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
         let (spent, nominal) = (cost(&self.costs), cost(&self.nominal));
-        let core = if is_read { self.read_core() } else { &mut self.flash_core };
-        let pass = core.run(from, spent);
+        let pass = self.flash_core.run(from, spent);
         stages.add(Stage::Firmware, pass.queued);
         stages.add(Stage::Gc, pass.gc);
         book_firmware(stages, spent, nominal);

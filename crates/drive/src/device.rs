@@ -9,7 +9,7 @@
 //!
 //! The device is a composition: each part owns its state, and this file says in which order an I/O passes
 //! them. The stages of a completion add up to its latency exactly.
-//! Data content is known only as how far it can be compressed (`compression.rs`).
+//! Data content is not known.
 
 mod in_place;
 pub mod power_cut;
@@ -22,7 +22,6 @@ mod write;
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
 use crate::command_queue::{CommandQueue, QueuedRequest};
-use crate::compression::Compressor;
 use crate::controller::Controller;
 use crate::flash::Flash;
 use crate::ftl::Ftl;
@@ -70,7 +69,7 @@ pub struct Counters {
     pub page_reads: u64,
     /// Bytes read over the flash channels.
     pub read_bytes: u64,
-    /// Time that the flash core has worked, of two the busier one, nanoseconds.
+    /// Time that the flash core has worked, nanoseconds.
     pub core_busy_ns: u64,
     /// Energy up to the last heat step, nanojoule.
     pub energy_nj: u64,
@@ -98,7 +97,6 @@ pub struct Device {
     in_place: Option<Box<InPlace>>,
     gc: Gc,
     slc_cache: Option<Box<SlcCache>>,
-    compressor: Compressor,
     read_ahead: Option<Box<ReadAhead>>,
     thermal: Thermal,
     log: Log,
@@ -140,7 +138,6 @@ impl Device {
             in_place: spec.in_place.as_ref().map(|media| Box::new(InPlace::new(media))),
             gc: Gc::new(&spec),
             slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
-            compressor: Compressor::new(spec.compression),
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             thermal: Thermal::new(&spec),
             log: Log::new(),
@@ -197,7 +194,7 @@ impl Device {
             erases: work.erases,
             page_reads: work.page_reads,
             read_bytes: work.read_bytes,
-            core_busy_ns: self.controller.busiest_ns(),
+            core_busy_ns: work.core_ns,
             energy_nj: self.thermal.energy_nj(),
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
@@ -248,12 +245,6 @@ impl Device {
         (self.page_of(io.lba), self.page_of(io.lba + u64::from(io.sectors) - 1))
     }
 
-    /// From now on data can be compressed by `percent` (0 random, 100 zeros); nothing changes on a drive
-    /// that does not compress.
-    pub fn set_compressible(&mut self, percent: u32) {
-        self.compressor.set_compressible(percent);
-    }
-
     /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
     pub fn set_ambient_c(&mut self, ambient_c: f64) {
         assert!((-40.0..=100.0).contains(&ambient_c), "as a profile's");
@@ -264,9 +255,6 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        if self.spec.reads_apart {
-            self.advance_to(until);
-        }
         if self.gc.works_when_idle() {
             // Temperature follows idle garbage collection, step by step.
             while self.thermal.next_step() < until {
@@ -348,7 +336,7 @@ impl Device {
         until: Nanos,
     ) -> Result<Option<Completion>, DeviceError> {
         self.queue.push(request);
-        if self.next_arrival_by(until) <= until { self.serve().map(Some) } else { Ok(None) }
+        if self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -416,19 +404,7 @@ impl Device {
         QueuedRequest { arrival, tag, io, submitted: at, stages }
     }
 
-    /// [`Device::next_arrival`], for a host that submits nothing before `until`: exact up to then. Where reads have a core of
-    /// their own, what waits for the other one waits for garbage collection too, of which only so much is done as time
-    /// goes on.
-    #[inline(always)]
-    pub fn next_arrival_by(&mut self, until: Nanos) -> Nanos {
-        if self.spec.reads_apart {
-            self.advance_to(until);
-        }
-        self.next_arrival()
-    }
-
-    /// When the next accepted request reaches its flash core, or not before that (see [`Device::next_arrival_by`]); the
-    /// end of time if there is none.
+    /// When the next accepted request reaches the flash core; the end of time if there is none.
     ///
     /// It may be served once the host knows that it submits nothing before this time.
     #[inline(always)]
@@ -455,9 +431,6 @@ impl Device {
         const NONE: &str = "a request was accepted and not yet served";
         if self.queue.has_turns() {
             if !self.queue.is_half_duplex() {
-                if self.spec.reads_apart {
-                    self.advance_to(NEVER);
-                }
                 let request = self.queue.let_in().expect(NONE);
                 return self.serve_admitted(request);
             }
@@ -563,26 +536,7 @@ impl Device {
         }
     }
 
-    /// Where reads have a core of their own: what garbage collection does behind writes by `until`, or by the next read if
-    /// that comes before, is asked of the dies. What waits for it is known not to come by then.
-    #[cold]
-    #[inline(never)]
-    fn advance_to(&mut self, until: Nanos) {
-        let until = self.queue.next_read().min(until);
-        if self.gc.has_steps() {
-            self.gc.catch_up(until, &mut self.flash, &mut self.controller);
-            if self.spec.admission.is_some() {
-                // What was copied since the last write was let in has taken places of the buffer.
-                self.queue.wait_for_room(self.flash.room_at().max(self.gc.writes_from()));
-            }
-        }
-        let [reads, others] = self.controller.cores_free_at();
-        let later = if self.gc.has_steps() { until.after(Nanos(1)) } else { Nanos::ZERO };
-        self.queue.note_cores([reads, others.max(later)]);
-    }
-
-    /// Serves a request where writes are admitted or reads have a core of their own; a write decides when the next may
-    /// come.
+    /// Serves a request where writes are admitted; a write decides when the next may come.
     #[cold]
     #[inline(never)]
     fn serve_admitted(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
@@ -598,9 +552,6 @@ impl Device {
             }
             self.queue.follow_write(at, room, paced, self.host_pages);
         }
-        if self.spec.reads_apart {
-            self.queue.note_cores(self.controller.cores_free_at());
-        }
         completion
     }
 
@@ -610,26 +561,22 @@ impl Device {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let (first, arrived) = self.link.move_down(self.now(), from, bytes);
         stages.add(Stage::Link, arrived.since(from));
-        self.controller.receive(first, arrived, self.compressor.stored(bytes), stages)
+        self.controller.receive(first, arrived, bytes, stages)
     }
 
-    /// A command's pass through its flash core, after what the drive did for itself while idle.
+    /// A command's pass through the flash core, after what the drive did for itself while idle.
     #[inline(always)]
     fn run_flash_core(
         &mut self,
         from: Nanos,
-        is_read: bool,
         cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
-        if !is_read && self.spec.reads_apart {
-            self.gc.catch_up(NEVER, &mut self.flash, &mut self.controller);
-        }
         if self.gc.may_have_idled(from, &self.controller) {
             self.work_until(from);
             self.gc.end_idle();
         }
-        let end = self.controller.run_flash_core(from, is_read, cost, stages);
+        let end = self.controller.run_flash_core(from, cost, stages);
         self.flash.dies_until(end);
         end
     }
@@ -654,9 +601,8 @@ impl Device {
 
     /// What has been done so far that takes energy.
     fn work(&self) -> Work {
-        let packed = self.compressor.packed_pages();
         let (bytes_up, bytes_down) = self.link.bytes();
-        let placed = self.host_pages - packed - self.absorbed_pages + self.gc.copied_pages();
+        let placed = self.host_pages - self.absorbed_pages + self.gc.copied_pages();
         let unit_shift = self.spec.geometry.unit_shift;
         let nand = self.flash.nand();
         let (page_reads, read_bytes) = match &self.in_place {

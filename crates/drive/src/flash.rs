@@ -20,7 +20,6 @@ use crate::io::DeviceError;
 use crate::map_access::MapAccess;
 use crate::map_cache::MapTraffic;
 use crate::nand::{DeferredQueue, Nand, Program, ReadTimes};
-use crate::parity::Parity;
 use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
@@ -80,10 +79,7 @@ pub struct Flash {
     padding: u64,
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
-    parity: Option<Box<Parity>>,
     staggered_erase: Option<Box<StaggeredErase>>,
-    /// Reads may be asked for a time before what garbage collection has asked of the dies.
-    reads_apart: bool,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
     /// What happens to superblocks, while that is kept.
@@ -91,8 +87,8 @@ pub struct Flash {
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
-    padded_pages, padding, merged, parity, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
-    reads_apart, protected, events);
+    padded_pages, padding, merged, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
+    protected, events);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -107,7 +103,7 @@ impl Flash {
         };
         // As many programs of a die as the buffers can hold, and some erases.
         let rows = spec.buffer_pages >> (g.die_shift + g.plane_shift);
-        // In any order, a die that erases may hold more of them than its share.
+        // Where places come free as programs end, a die that erases may hold more of them than its share.
         let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
         let pending = spec.streams() * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
@@ -130,10 +126,8 @@ impl Flash {
             padded_pages: 0,
             padding: 0,
             merged: Nanos::ZERO,
-            parity: spec.nand.parity_stripe.map(|pages| Box::new(Parity::new(pages))),
             staggered_erase: (spec.nand.staggered_erases)
                 .then(|| Box::new(StaggeredErase::new(g, spec.nand.erase_one_in))),
-            reads_apart: spec.reads_apart,
             protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,
             ftl,
@@ -184,7 +178,7 @@ impl Flash {
         self.now = now;
     }
 
-    /// Padding, parity and the map's own data programmed so far, in 4 KiB.
+    /// Padding and the map's own data programmed so far, in 4 KiB.
     pub fn overhead_4k(&self) -> u64 {
         (self.padded_pages << self.geometry.unit_shift) + self.map.written_4k()
     }
@@ -216,13 +210,6 @@ impl Flash {
         }
     }
 
-    /// No channel will be asked for an earlier time than that of something due at `at`. With two cores that may be due
-    /// before what the other one has asked for.
-    #[inline(always)]
-    fn channels_floor(&self, at: Nanos) -> Nanos {
-        if self.reads_apart { self.dies_floor.min(self.now).min(at) } else { self.dies_floor }
-    }
-
     /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
     fn start_next(&mut self) {
         if self.deferred.erase_is_next() {
@@ -236,29 +223,16 @@ impl Flash {
     #[inline]
     fn program_next(&mut self) {
         let (stream, program) = self.deferred.pop();
-        let floor = self.channels_floor(program.at);
-        let end = self.nand.program(floor, program.at, program.page);
+        let end = self.nand.program(self.dies_floor, program.at, program.page);
         let mut pages = 0;
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
             let number = program.number - (earlier << self.geometry.order.plane_shift);
             pages += u32::from(self.buffers[stream].give_back(number, end));
         }
         self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);
-        if let Some(number) = self.parity.as_mut().and_then(|parity| parity.follow_program()) {
-            self.program_parity(program, number);
-        }
         if let Some(erases) = &mut self.staggered_erase {
             erases.follow_program(&mut self.nand, program.at);
         }
-    }
-
-    /// The next die in turn programs the parity of a stripe, in the row in which the stripe ends.
-    #[cold]
-    fn program_parity(&mut self, last: Program, number: u32) {
-        let floor = self.channels_floor(last.at);
-        let g = &self.geometry;
-        self.nand.program(floor, last.at, g.on_die(last.page, number));
-        self.padded_pages += 1 << (g.page_shift + g.plane_shift);
     }
 
     fn program_all(&mut self) {
@@ -589,9 +563,8 @@ impl Flash {
         }
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
-        let floor = if self.reads_apart { self.channels_floor(at) } else { at };
         let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
-        let mut done = self.nand.read_inside(floor, at, page, bytes).done;
+        let mut done = self.nand.read_inside(at, at, page, bytes).done;
         if self.errors.is_some() {
             done = self.decode_source(source, done);
         }

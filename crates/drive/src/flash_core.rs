@@ -1,8 +1,7 @@
 //! The flash core: firmware that works for commands and for garbage collection, and how each waits for the other.
 //!
 //! Source of the split: SM951's controller has three ARM cores, one for the host and two for the flash
-//! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the flash cores together, or one
-//! for that of reads and one for that of all else; a command passes each in order. Garbage collection runs on the flash
+//! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the flash cores together; a command passes each in order. Garbage collection runs on the flash
 //! core, so commands wait behind it; how much of a wait is garbage collection's is remembered per command.
 
 use drivebay_units::Nanos;

@@ -5,7 +5,6 @@
 
 use drivebay_units::Nanos;
 
-use crate::interrupt_coalescing::Coalescing;
 use crate::link::Link;
 use crate::persist::{StateError, persist};
 use crate::spec::{HostSpec, Interface, QUEUES_MAX, SataFrames, Spec, transfer};
@@ -18,12 +17,9 @@ pub struct HostInterface {
     queues: [Fifo; QUEUES_MAX],
     /// The driver's way for data, of a host that limits its rate.
     data: Calendar,
-    coalescing: Option<Box<Coalescing>>,
-    /// The host neither limits the data rate nor lets completions share interrupts.
-    is_plain: bool,
 }
 
-persist!(HostInterface: queues, data, coalescing; given: host, interface, is_plain);
+persist!(HostInterface: queues, data; given: host, interface);
 
 impl HostInterface {
     pub fn new(spec: &Spec) -> HostInterface {
@@ -32,8 +28,6 @@ impl HostInterface {
             interface: spec.host_interface,
             queues: [Fifo::default(); QUEUES_MAX],
             data: Calendar::default(),
-            coalescing: spec.host.interrupt_gap.map(|gap| Box::new(Coalescing::new(gap))),
-            is_plain: spec.host.fs_per_byte == 0 && spec.host.interrupt_gap.is_none(),
         }
     }
 
@@ -65,18 +59,12 @@ impl HostInterface {
     /// has moved its data.
     #[inline(always)]
     pub fn interrupt(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Nanos {
-        if self.is_plain {
-            return posted.after(self.host.interrupt);
-        }
-        let told = self.coalescing.as_mut().map_or(posted, |shared| shared.interrupt(posted));
-        self.pass_slow_host(floor, told.after(self.host.interrupt), bytes)
+        let done = posted.after(self.host.interrupt);
+        if self.host.fs_per_byte == 0 { done } else { self.pass_slow_host(floor, done, bytes) }
     }
 
     #[cold]
     fn pass_slow_host(&mut self, floor: Nanos, done: Nanos, bytes: u64) -> Nanos {
-        if self.host.fs_per_byte == 0 {
-            return done;
-        }
         let len = transfer(bytes, self.host.fs_per_byte);
         let from = Nanos(done.0.saturating_sub(len.0)).max(floor);
         self.data.reserve(floor, from, len).max(done)

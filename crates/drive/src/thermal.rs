@@ -64,8 +64,8 @@ pub struct Thermal {
     network: Network,
     nand: usize,
     power: Option<Power>,
-    /// The stages' steps: (number of the stage, on, off, node); entry 0 is none.
-    turns: Vec<(usize, f64, f64, usize)>,
+    /// The stages' steps: (number of the stage, on, off); entry 0 is none.
+    turns: Vec<(usize, f64, f64)>,
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
     rated: Rated,
@@ -134,7 +134,7 @@ impl Thermal {
             network: Network::new(thermal, step_s),
             nand: thermal.nand,
             power: spec.power.clone(),
-            turns: spec.throttle.iter().map(|s| (s.number, s.on_c, s.off_c, s.node)).collect(),
+            turns: spec.throttle.iter().map(|s| (s.number, s.on_c, s.off_c)).collect(),
             temperature_c: [thermal.ambient_c; NODES_MAX],
             sensor,
             rated: spec.rated,
@@ -312,14 +312,14 @@ impl Thermal {
 
     /// Enters the next stage, or leaves this one.
     fn turn(&mut self) {
-        if let Some(&(number, on_c, _, node)) = self.turns.get(self.stage + 1)
-            && self.temperature_c[node] >= on_c
+        let felt_c = self.temperature_c[CONTROLLER];
+        if let Some(&(number, on_c, _)) = self.turns.get(self.stage + 1)
+            && felt_c >= on_c
         {
             self.log.stage_entries[number] += u64::from(number > self.stage());
             self.stage += 1;
         } else if self.stage > 0 {
-            let (_, _, off_c, node) = self.turns[self.stage];
-            self.stage -= usize::from(self.temperature_c[node] < off_c);
+            self.stage -= usize::from(felt_c < self.turns[self.stage].2);
         }
     }
 

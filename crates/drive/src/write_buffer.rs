@@ -2,7 +2,7 @@
 //!
 //! One ring per write stream. A flash page takes the next place in the ring when its first page
 //! arrive and gives it back when its program ends; places are taken in order, so a page waits for the
-//! one that is a full ring before it. Where places come free in any order (`release.rs`), it waits for as many programs
+//! one that is a full ring before it. Where places come free as programs end (`release.rs`), it waits for as many programs
 //! as make room.
 //! Data that is overwritten while it waits in the buffer is replaced there on drives that coalesce; on others each
 //! write takes a place of its own.
@@ -30,7 +30,7 @@ pub struct WriteBuffer {
     ready: Nanos,
     /// Pages that were told to be safe, and from when on; oldest first.
     promises: VecDeque<(Range<u64>, Nanos)>,
-    /// Places come free in any order.
+    /// Places come free as programs end.
     release: Option<Box<Release>>,
 }
 
@@ -167,9 +167,8 @@ impl WriteBuffer {
     pub fn taken_64(&self, at: Nanos, nand: &Nand) -> u32 {
         let first = self.next.saturating_sub(self.capacity);
         let mut pages = (first..self.next).filter(|&page| self.end_of(page, nand) > at);
-        let taken = if let Some(release) = &self.release {
-            // Those that are held between two passes count as well.
-            (pages.count() as u64).max(release.held(self.next))
+        let taken = if self.release.is_some() {
+            pages.count() as u64
         } else {
             // In order, those behind a page that is not yet programmed do not come free.
             pages.next().map_or(0, |page| self.next - page)

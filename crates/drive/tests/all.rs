@@ -3,9 +3,7 @@
 mod admission;
 mod coalescing;
 mod commands;
-mod compression;
 mod events;
-mod flash_cores;
 mod formula;
 mod fuzz_profile;
 mod host_interface;

@@ -1,6 +1,6 @@
 //! Host, interface and link against what can be computed by hand.
 
-use crate::support::{Profile, at_depth, closed_loop, one_by_one, page};
+use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
 
@@ -199,19 +199,6 @@ fn a_sata_read_at_depth_one_takes_the_sum_of_its_parts() {
     assert_eq!(read.done, Nanos(5800 + 6030 + link));
 }
 
-/// Completions that share interrupts come in groups, no more often than the host allows.
-#[test]
-fn coalesced_interrupts_keep_their_distance() {
-    let shared = Profile::sm951().with("host.ahci.interrupt_gap_us", 50.0);
-    let mut ends = Vec::new();
-    let reads = (0..2000).map(|lpn| page(Op::Read, lpn));
-    closed_loop(&mut shared.device(), 32, reads, |served| ends.push(served.done.0));
-    ends.sort_unstable();
-    let interrupts: Vec<u64> = ends.chunk_by(|a, b| a == b).map(|group| group[0]).collect();
-    assert!(interrupts.windows(2).all(|pair| pair[1] - pair[0] >= 50_000));
-    assert!(interrupts.len() < 400, "{} interrupts for 2,000 reads", interrupts.len());
-}
-
 /// A host that moves 1,628 MB/s caps the rate, both ways together, and adds nothing at depth one.
 #[test]
 fn a_slow_host_caps_the_rate() {
@@ -292,8 +279,6 @@ fn impossible_hosts_and_links_are_refused_by_name() {
     for (field, value) in [
         ("host.processors", 0),
         ("host.ahci.mb_per_s", 0),
-        ("host.ahci.outstanding_max", 0),
-        ("host.ahci.transfer_max_kib", 3),
         ("host.ahci.register_reads", 101),
         ("host.ahci.register_read_us", -1),
         ("host.ahci.register_write_us", -1),

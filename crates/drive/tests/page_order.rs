@@ -1,7 +1,7 @@
 //! In which order pages go to dies, planes and word lines; when places of the write buffer come free; staggered erases.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
-use drivebay_drive::{Events, Io, Op, Stage};
+use drivebay_drive::{Events, Io, Op};
 use drivebay_units::{Nanos, Rng};
 
 const DIES: usize = 4;
@@ -56,7 +56,6 @@ fn consecutive_pages_lie_where_the_order_says() {
         "a page on each die, then the next plane"
     );
     assert_eq!(by("dies-first"), [2, 2, 1, 1]);
-    assert_eq!(by("planes-first"), [2, 2, 2, 0], "both planes of a die, then the next die");
     assert_eq!(by("word-lines-first"), [6, 0, 0, 0], "two planes of three page types");
 }
 
@@ -84,41 +83,12 @@ fn groups(profile: &Profile) -> (usize, usize) {
     (*inner.iter().min().expect("some"), *inner.iter().max().expect("some"))
 }
 
-/// A program of two planes frees 8 x 4 KiB, a word line 24; dies of equal times that are filled one after another
-/// end one after another.
+/// A word line of two planes frees 24 x 4 KiB; dies of equal times that are filled one after another end one after another.
 #[test]
-fn places_come_free_by_programs_or_word_lines() {
+fn places_come_free_by_word_lines() {
     let profile = profile().with("nand.page_order", "word-lines-first");
-    let release = |word: &str| groups(&profile.clone().with("write_buffer.release", word));
-    let (least, most) = release("word-lines");
+    let (least, most) = groups(&profile.with("write_buffer.release", "word-lines"));
     assert!(least.is_multiple_of(24) && most.is_multiple_of(24), "{least} to {most}");
-    let (least, most) = release("any-order");
-    assert!(least.is_multiple_of(8) && most.is_multiple_of(8) && least < 24, "{least} to {most}");
-}
-
-/// 4 KiB writes that find a place at once after a long pause, while the first of them is being programmed.
-fn places_after_a_pause(release: &str) -> usize {
-    let slow = profile().set("nand.program_us", vec![100_000.0; TYPES]);
-    let mut device = slow.with("write_buffer.release", release).device();
-    let end = at_depth(&mut device, 64, (0..6144).map(|lpn| page(Op::Write, lpn)));
-    device.idle_until(end.after(Nanos::secs(10)));
-    let mut at_once = 0;
-    crate::support::closed_loop(
-        &mut device,
-        4096,
-        (0..1024).map(|lpn| page(Op::Write, lpn)),
-        |served| at_once += usize::from(served.stages.0[Stage::Buffer as usize] < 10_000_000),
-    );
-    at_once
-}
-
-/// Two passes keep a word line of three page types and two planes in the buffer for each die, 24 x 4 KiB.
-#[test]
-fn a_word_line_of_each_die_stays_in_the_buffer_between_two_passes() {
-    let [one_pass, two_pass] = ["word-lines", "two-pass"].map(places_after_a_pause);
-    let flash_page = 4; // in 4 KiB
-    assert_eq!(one_pass / flash_page, 128, "2 MiB are free");
-    assert_eq!((one_pass - two_pass) / flash_page, DIES * 2 * TYPES);
 }
 
 /// Random overwrites: how long each die erased, and how many superblocks were.
@@ -171,7 +141,7 @@ fn other_words_and_no_protection_are_refused() {
     let order = refused(profile().with("nand.page_order", "sideways")).expect("refused");
     assert!(order.contains("nand.page_order"), "{order}");
     let without = profile().without("write_buffer.power_loss_protection");
-    let release = refused(without.with("write_buffer.release", "any-order")).expect("refused");
+    let release = refused(without.with("write_buffer.release", "word-lines")).expect("refused");
     assert!(release.contains("write_buffer.release"), "{release}");
     let one_in = profile().with("nand.erase_one_in", 0.5);
     assert!(refused(one_in).expect("refused").contains("nand.erase_one_in"));
@@ -183,14 +153,12 @@ fn other_words_and_no_protection_are_refused() {
 #[test]
 fn the_smallest_buffer_allowed_is_enough() {
     for (order, release, channels, pages) in [
-        ("dies-first", "two-pass", 1, 96),
-        ("planes-first", "word-lines", 1, 96),
+        ("dies-first", "word-lines", 1, 96),
+        ("word-lines-first", "in-order", 1, 96),
         ("word-lines-first", "word-lines", 1, 96),
-        ("word-lines-first", "two-pass", 1, 96),
         ("word-lines-first", "word-lines", 2, 95),
-        ("word-lines-first", "two-pass", 2, 94),
-        ("dies-first", "two-pass", 4, 94),
-        ("word-lines-first", "two-pass", 4, 96),
+        ("dies-first", "word-lines", 4, 94),
+        ("word-lines-first", "word-lines", 4, 96),
     ] {
         let profile = profile()
             .set("nand.channels", channels)

@@ -66,22 +66,6 @@ fn two_dies(times: &[f64], planes: u32) -> Profile {
         .cool()
 }
 
-/// Of 16 programs one is parity's, and of 16 superblocks one; both are counted as written.
-#[test]
-fn parity_takes_its_share_of_programs_and_of_space() {
-    let plain = two_dies(CELLS[1].1, 2);
-    let stripes = plain.clone().with("nand.parity_stripe_pages", 16);
-    let share = sequential_write(&stripes) / sequential_write(&plain);
-    assert!((share - 15.0 / 16.0).abs() < 0.002, "{share}");
-    let usable = |profile: &Profile| profile.spec().geometry.usable_pages();
-    assert_eq!(usable(&stripes), usable(&plain) / 597 * (597 - 38));
-    let mut device = stripes.device();
-    at_depth(&mut device, 8, (0..600).map(|i| Io { op: Op::Write, lba: i * 256, sectors: 256 }));
-    let counters = device.counters();
-    let parity = counters.placed_pages - counters.host_pages;
-    assert!((1250..=1280).contains(&parity), "19,200 pages make 1,280, less the buffer: {parity}");
-}
-
 /// Dies x planes x page / mean program time; without cache programs the mean and the loading.
 #[test]
 fn sequential_writes_run_at_the_mean_program_time() {

@@ -191,7 +191,6 @@ const OPTIONAL: &[&str] = &[
     "host.nvme.serial_us",
     "host.nvme.register_reads",
     "host.nvme.register_read_us",
-    "host.nvme.outstanding_max",
     "host.nvme.mb_per_s",
     "host.slot.generation",
     "host.slot.lanes",
@@ -213,8 +212,6 @@ const OPTIONAL: &[&str] = &[
     "health.rated_cycles",
     "health.warning_c",
     "health.critical_c",
-    "thermal.air.speed_m_per_s",
-    "thermal.air.gain",
     "thermal.sensor.interval_ms",
     "thermal.sensor.lag_ms",
     "thermal.ambient_c",
@@ -246,9 +243,7 @@ proptest! {
             .set("nand.blocks_per_plane", 40)
             .set("nand.pages_per_block", 16)
             .set("nand.bad_superblocks", 0)
-            .set("drive.capacity_sectors", 262_144)
-            .with("thermal.air.speed_m_per_s", 1.0)
-            .with("thermal.air.gain", 1.0);
+            .set("drive.capacity_sectors", 262_144);
         if sata {
             profile = profile
                 .set("host_interface.protocol", "sata")

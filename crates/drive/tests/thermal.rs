@@ -118,25 +118,6 @@ fn a_network_settles_with_its_slowest_time_constant() {
     }
 }
 
-/// 1 m/s adds `gain` times still air's conductance; 4 m/s twice that.
-#[test]
-fn moving_air_divides_resistances_to_air() {
-    let air = |speed: f64| {
-        let profile = Profile::sm951()
-            .one_node()
-            .with("thermal.air.speed_m_per_s", speed)
-            .with("thermal.air.gain", 2.5);
-        let mut device = heater(profile, 5000.0);
-        device.idle_until(Nanos::secs(3600));
-        nodes(&device)[0]
-    };
-    assert_near(
-        &[air(0.0), air(1.0), air(4.0)],
-        &[75.0, 25.0 + 50.0 / 3.5, 25.0 + 50.0 / 6.0],
-        1e-6,
-    );
-}
-
 /// The sensor: whole degrees, read every 2 s, following with a time constant of 5 s.
 #[test]
 fn a_sensor_lags_and_rounds() {
@@ -159,42 +140,6 @@ fn a_sensor_lags_and_rounds() {
         assert!((got - (25.0 + 50.0 * rise)).abs() <= 1.1, "{got} at {seconds} s, {rise}");
     }
     assert_eq!(device.health().temperature_c, 75.0);
-}
-
-/// A stage follows the node that it names: the flash, which programs heat, throttles first.
-#[test]
-fn a_stage_follows_its_own_node() {
-    let mut profile = network().set("energy.program_4k_uj", 15.0);
-    profile = profile.without("thermal.throttle");
-    let stage = |sensor: &str, on: f64| {
-        let leaf = |value: toml::Value| {
-            toml::Table::from_iter([
-                ("value".to_owned(), value),
-                ("source".to_owned(), "test".into()),
-            ])
-        };
-        toml::Table::from_iter([
-            ("on_c".to_owned(), leaf(on.into()).into()),
-            ("off_c".to_owned(), leaf((on - 10.0).into()).into()),
-            ("clock_percent".to_owned(), leaf(50.0.into()).into()),
-            ("sensor".to_owned(), leaf(sensor.into()).into()),
-        ])
-    };
-    let heat = profile.0["thermal"].as_table_mut().expect("a section");
-    let stages = vec![stage("controller", 190.0).into(), stage("nand", 60.0).into()];
-    heat.insert("throttle".to_owned(), toml::Value::Array(stages.clone()));
-    // Stages are entered one after the other: the controller's never comes, so the flash's does not.
-    let mut never = profile.device();
-    let write = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
-    at_depth(&mut never, 32, (0..600_000).map(write));
-    assert_eq!(never.counters().throttle_stage, 0);
-    let heat = profile.0["thermal"].as_table_mut().expect("a section");
-    heat.insert("throttle".to_owned(), toml::Value::Array(stages[1..].to_vec()));
-    let mut throttled = profile.device();
-    at_depth(&mut throttled, 32, (0..600_000).map(write));
-    let health = throttled.health();
-    assert_eq!(health.throttling[0].0, 1, "entered once");
-    assert!(health.throttling[0].1 > Nanos::ZERO);
 }
 
 /// The clock falls from `on_c` to `full_c` in equal steps, each with the stage's own hysteresis.
@@ -301,10 +246,6 @@ fn impossible_networks_are_refused_by_name() {
     refused(network().with("thermal.capacity_j_per_k", 8.0), "thermal: this mixture");
     refused(Profile::sm951().without("thermal.network"), "thermal: this mixture");
     refused(network().with("thermal.network.nand_j_per_k", 0.0), "thermal.network.nand_j_per_k: 0");
-    refused(
-        network().with("thermal.air.speed_m_per_s", -1.0).with("thermal.air.gain", 1.0),
-        "thermal.air.speed_m_per_s: -1",
-    );
     let sensor = |node: &str, interval: i64| {
         network()
             .with("thermal.sensor.node", node)

@@ -78,24 +78,3 @@ fn dynamic_levelling_evens_out_chance() {
     let (chance, leveled) = (spread(false), spread(true));
     assert!(leveled <= chance && chance < 20, "{leveled} against {chance}");
 }
-
-/// One victim in `k` is the least worn superblock: with two, all of the flash wears nearly alike; the fewer they are, the
-/// less is copied for it, and one in a hundred costs some one in a hundred victims' pages.
-#[test]
-fn levelling_at_a_fixed_share_costs_its_share() {
-    let one_in = |share: i64| {
-        let shared = profile(true, 0).with("wear_leveling.static_one_in", share);
-        let device = worn(&shared, 60);
-        let (least, most) = erases(&device);
-        (amplification(&device), most - least)
-    };
-    let none = amplification(&worn(&profile(true, 0), 60));
-    let [(second, even), (tenth, _), (hundredth, wide)] = [2, 10, 100].map(one_in);
-    assert!(
-        none < hundredth && hundredth < tenth && tenth < second,
-        "{hundredth} {tenth} {second}"
-    );
-    assert!(even <= 3 && wide > 20, "{even} {wide}");
-    // Cold pages that are moved end up among hot ones, once, as above.
-    assert!(hundredth < 1.8 * none, "{hundredth} against {none}");
-}

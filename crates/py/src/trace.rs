@@ -1,11 +1,12 @@
 //! Traces at the border: sources, their statistics and conversion, and batches of columns.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use drivebay_trace::{
-    Format, Info, Profile, RequestSource, Shares, Summary, TextFormat, TimeUnit, TraceFile,
-    TraceSource,
+    ColumnMap, Format, Given, Info, Profile, RequestSource, Shares, Summary, TextFormat, TimeUnit,
+    TraceFile, TraceSource,
 };
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
@@ -22,17 +23,24 @@ pub(crate) struct PySource(pub(crate) TraceSource);
 impl PySource {
     /// A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
     /// temporary file, needed only where a request comes more than 262,144 requests late. `time_unit`: of its
-    /// times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file.
+    /// times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file; `columns`: which
+    /// column of either holds what, as "time=ts:us,offset=lba:512".
     #[staticmethod]
-    #[pyo3(signature = (path, format = None, sort = false, time_unit = None, unpacked = None))]
+    #[pyo3(signature = (
+        path, format = None, sort = false, time_unit = None, unpacked = None, columns = None
+    ))]
     fn file(
         path: PathBuf,
-        format: Option<&str>,
+        format: Option<OsString>,
         sort: bool,
         time_unit: Option<&str>,
         unpacked: Option<PathBuf>,
+        columns: Option<OsString>,
     ) -> PyResult<PySource> {
-        let format = format.map(Format::from_name).transpose().map_err(trace_error)?;
+        let format = format
+            .map(|name| Format::from_name(&name.to_string_lossy()))
+            .transpose()
+            .map_err(trace_error)?;
         let time_unit = match time_unit.map(|name| (name, TimeUnit::from_name(name))) {
             Some((name, None)) => {
                 let text = format!("--time-unit: '{name}' is unknown; must be s, ms, us or ns");
@@ -40,7 +48,12 @@ impl PySource {
             }
             given => given.and_then(|(_, unit)| unit),
         };
-        let file = TraceFile { path, format, time_unit, unpacked };
+        let columns = columns
+            .map(|text| ColumnMap::parse(&text.to_string_lossy()))
+            .transpose()
+            .map_err(user_error)?;
+        let given = Given { format, time_unit, columns };
+        let file = TraceFile { path, given, unpacked };
         Ok(PySource(TraceSource::File { file, sort }))
     }
 

@@ -54,8 +54,7 @@ impl HostQueue {
         let cut = if workload.queues > 1 { 0 } else { workload.largest_bytes() };
         let parts = cut.div_ceil(u64::from(spec.host.transfer_max) * SECTOR_BYTES).max(1);
         let commands = u64::from(depth) * parts;
-        let most = most.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
-        let outstanding = commands.min(u64::from(most)) as u32;
+        let outstanding = commands.min(u64::from(most.min(DEPTH_MAX as u32))) as u32;
         HostQueue {
             slots: QueueSlots::new(outstanding as usize, start),
             requested: vec![start; outstanding as usize],
@@ -124,7 +123,6 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         control: &'a Control,
         keep: Keep,
     ) -> ClosedLoop<'a, KEEPS> {
-        device.set_compressible(workload.compressible_percent);
         device.take_peak_power_w();
         let start = device.now();
         let watch = (keep.events > 0).then(|| Box::new(Watch::new(device, keep.events)));
@@ -200,7 +198,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         loop {
             let (_, at) = self.host.slots.first();
             let at = at.max(self.due);
-            if at < device.next_arrival_by(at) {
+            if at < device.next_arrival() {
                 return Ok(at);
             }
             let served = device.serve()?;
@@ -303,7 +301,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             let requested = if more { due } else { NEVER };
             let room = places.free_at();
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-            let turn = device.next_arrival_by(requested.min(taken));
+            let turn = device.next_arrival();
             if turn < NEVER && turn <= requested.min(taken) {
                 let served = device.serve()?;
                 let (slot, done) = self.count(served);

@@ -112,7 +112,7 @@ fn run_together<const KEEPS: bool>(
         let (at, number) = due.min().expect("there is a job");
         let room = places.free_at();
         let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-        let turn = device.next_arrival_by(at.min(taken));
+        let turn = device.next_arrival();
         if turn < NEVER && turn <= at.min(taken) {
             let mut served = device.serve()?;
             places.give_back(served.done);
@@ -200,13 +200,9 @@ fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
             let given = workload.largest_bytes().to_string();
             return refuse("block_bytes", given, format!("at most {most} in a job, one command"));
         }
-        if workload.compressible_percent != jobs[0].0.compressible_percent {
-            let given = workload.compressible_percent.to_string();
-            return refuse("compressible_percent", given, "the same in all jobs".to_owned());
-        }
     }
     let carried = spec.queue_depth_max.saturating_mul(queues_of(spec, jobs));
-    let room = carried.min(spec.host.outstanding_max).min(DEPTH_MAX as u32);
+    let room = carried.min(DEPTH_MAX as u32);
     if together > u64::from(room) {
         return refuse("queue_depth", together.to_string(), format!("at most {room} in all jobs"));
     }

@@ -133,7 +133,6 @@ pub fn replay(
             }
         });
         // Both ends go when this is over, which ends the other thread.
-        device.set_compressible(0);
         // Compiled apart, as in `run_keeping`.
         if options.events == 0 {
             return OpenLoop::<false>::new(device, pacer, control, 0)
@@ -309,7 +308,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             let released = self.pacer.release().map(|since| self.start.after(since));
             if let Some(released) = released {
                 let now = released.max(free).max(self.now);
-                if now < device.next_arrival_by(now) {
+                if now < device.next_arrival() {
                     break (released, now);
                 }
             }

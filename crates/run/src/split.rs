@@ -67,7 +67,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
             let free = free.max(self.due);
             let more = free < self.end && self.bytes_left > 0;
             let next_request = if more { free } else { NEVER };
-            let turn = device.next_arrival_by(next_request.min(hand_over));
+            let turn = device.next_arrival();
             if turn < NEVER && turn <= next_request.min(hand_over) {
                 let served = device.serve()?;
                 self.count_part(&mut split, served);

@@ -121,8 +121,6 @@ pub struct Workload {
     pub thinktime_us: Option<u64>,
     /// Requests between two pauses.
     pub thinktime_blocks: u32,
-    /// How much of the data can be compressed away: 0 is random data, 100 is zeros.
-    pub compressible_percent: u32,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
@@ -152,7 +150,6 @@ impl Default for Workload {
             rate_process: RateProcess::Linear,
             thinktime_us: None,
             thinktime_blocks: 1,
-            compressible_percent: 0,
             queue_depth: 32,
             queues: 1,
             span_start_bytes: 0,
@@ -248,10 +245,6 @@ impl Workload {
         }
         if self.thinktime_blocks == 0 {
             return refuse("thinktime_blocks", "0".to_owned(), "at least 1");
-        }
-        if self.compressible_percent > 100 {
-            let given = self.compressible_percent.to_string();
-            return refuse("compressible_percent", given, "0 to 100");
         }
         if !(1..=DEPTH_MAX as u32).contains(&self.queue_depth) {
             return refuse("queue_depth", self.queue_depth.to_string(), "1 to 1024");
@@ -360,7 +353,7 @@ impl Workload {
             return refuse("queues", queues.to_string(), allowed);
         }
         let together = u64::from(queues) * u64::from(self.queue_depth);
-        let room = u64::from(spec.host.outstanding_max).min(DEPTH_MAX as u64);
+        let room = DEPTH_MAX as u64;
         if queues > 1 && (together > room || self.queue_depth > spec.queue_depth_max) {
             let allowed = format!(
                 "at most {} a queue, and {room} in all {queues} together",
@@ -368,7 +361,7 @@ impl Workload {
             );
             return refuse("queue_depth", self.queue_depth.to_string(), allowed);
         }
-        let commands = u64::from(spec.queue_depth_max).min(u64::from(spec.host.outstanding_max));
+        let commands = u64::from(spec.queue_depth_max);
         let held_back = self.rate_iops.is_some() || self.thinktime_us.is_some();
         if held_back && u64::from(self.queue_depth) > commands {
             let allowed = format!(

@@ -117,7 +117,7 @@ impl Engine {
     ) -> Engine {
         let rng = Rng::new(seed).fork("serve");
         let spec = device.spec();
-        let on_drive_max = spec.queue_depth_max.min(spec.host.outstanding_max).max(1);
+        let on_drive_max = spec.queue_depth_max.max(1);
         Engine {
             name: "drive".to_owned(),
             is_write_protected: false,
@@ -304,9 +304,7 @@ impl Engine {
 
     /// The model serves what reaches its flash core by `until`, or can no longer change.
     fn serve_until(&mut self, until: Nanos) {
-        loop {
-            self.device.next_arrival_by(until);
-            let Some(next) = self.device.next_command() else { return };
+        while let Some(next) = self.device.next_command() {
             if !next.settled && next.at > until {
                 return;
             }
@@ -486,7 +484,7 @@ impl Engine {
         let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
         let bytes_max = match loss {
             PowerCutLoss::Unflushed => buffer.max(LOSABLE_MIN),
-            // The host's streams have a buffer each; pages share a flash page where data is compressed.
+            // Twice the buffers of the host's two streams.
             PowerCutLoss::All | PowerCutLoss::Random => 4 * buffer + UNSERVED_MAX,
         };
         self.store.keep_undo(loss, bytes_max);

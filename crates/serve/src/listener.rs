@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -133,12 +133,6 @@ impl Listener {
             path: None,
             open_session,
         })
-    }
-
-    /// Restricts a unix socket to its owner.
-    pub fn restrict_to_owner(&self) -> io::Result<()> {
-        let Some(path) = &self.path else { return Ok(()) };
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))
     }
 
     /// Where clients find it; the port is the real one when 0 was asked for.

@@ -1,6 +1,7 @@
 //! A server: drives, each with its store and event loop, and the listeners that they share.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
@@ -545,6 +546,10 @@ impl Server {
                 let names = Arc::clone(&names);
                 Box::new(move |s| Ok(Box::new(Control::new(s, Arc::clone(&names), drive))))
             })?;
+            if let Address::Unix(path) = address {
+                // Whoever can connect may cut the drives' power.
+                std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+            }
         }
         if let several @ [_, _, ..] = &mut server.drives[..] {
             let handles: Vec<Handle> = several.iter().map(|drive| drive.handle.clone()).collect();

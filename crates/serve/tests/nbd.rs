@@ -172,15 +172,15 @@ fn what_is_written_is_read_by_all_and_lies_in_the_file() {
     server.end();
 }
 
-/// Reads pass writes that wait for garbage collection on the other core: each command is answered once, with its data.
+/// Reads pass writes that wait until they are admitted: each command is answered once, with its data.
 #[test]
-fn a_drive_with_two_flash_cores_answers_each_command() {
-    let two = changed_spec(SECTORS as i64, false, |raw| {
+fn a_drive_that_admits_writes_answers_each_command() {
+    let admits = changed_spec(SECTORS as i64, false, |raw| {
         let leaf: toml::Table =
-            "flash_cores = { value = 2, source = 'test' }".parse().expect("TOML");
+            "admission.interval_us = { value = 50, source = 'test' }".parse().expect("TOML");
         raw["controller"].as_table_mut().expect("a section").extend(leaf);
     });
-    let server = TestServer::of(two, MemoryLimit::new(0, 1 << 30, 1 << 30), |_| {});
+    let server = TestServer::of(admits, MemoryLimit::new(0, 1 << 30, 1 << 30), |_| {});
     let mut client = server.client();
     let pages = SECTORS / 8;
     for page in 0..pages {

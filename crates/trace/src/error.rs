@@ -85,19 +85,22 @@ pub struct Problem {
     pub what: String,
     /// The hint shown to the user.
     pub hint: String,
+    /// It says something of the whole file, so the line cannot be left out.
+    pub of_file: bool,
 }
 
 impl Problem {
-    /// With a hint of its own.
+    /// Of the whole file, with a hint of its own.
     #[cold]
-    pub fn with_hint(what: impl Into<String>, hint: impl Into<String>) -> Problem {
-        Problem { what: what.into(), hint: hint.into() }
+    pub fn of_file(what: impl Into<String>, hint: impl Into<String>) -> Problem {
+        Problem { what: what.into(), hint: hint.into(), of_file: true }
     }
 
-    /// With the usual hint.
+    /// Of this line alone.
     #[cold]
     pub fn new(what: impl Into<String>) -> Problem {
-        Problem::with_hint(what, "mend or remove that line; is --format (or --from) the right one?")
+        let hint = "mend or remove that line; is --format (or --from) the right one?".to_string();
+        Problem { what: what.into(), hint, of_file: false }
     }
 }
 

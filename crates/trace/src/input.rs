@@ -1,154 +1,22 @@
-//! Bytes of a trace: gzip, bzip2 and zstd by their magic bytes, and lines with a bounded length.
+//! Text of a trace, whatever wrote it: lines of a bounded length, as UTF-8 or bytes near it. And records.
 //!
-//! Sources: RFC 1952 (gzip), RFC 8878 (zstd), the bzip2 format's "BZh" header.
-//! Files made of several members or frames one after the other are read to their end.
-//! Bounds: a line is at most [`LINE_BYTES_MAX`]; compressed data may unpack to at most
-//! [`UNPACK_RATIO_MAX`] times its size (after [`UNPACK_FREE_BYTES`]); a zstd window to 128 MiB.
+//! Lines end with LF, CR LF or CR, in any mixture. A run of NUL bytes ends a line as well, since what stands
+//! before and behind it does not belong together: a file system leaves such runs where a machine crashed
+//! while it wrote. UTF-16 is decoded, told by its mark or by the zeros of its first letters; a UTF-8 mark
+//! is skipped wherever a line begins, since people put files together. Bytes that are no UTF-8 stay as they
+//! are: they occur in names, which no format needs as text.
+//! Bounds: a line is at most [`LINE_BYTES_MAX`].
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::io::{self, Cursor, Read};
 
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use crate::unpack::{Bytes, read_full};
 
 /// Longest line of a text trace.
 pub const LINE_BYTES_MAX: usize = 64 * 1024;
-/// Compressed text traces unpack to 3-30 times their size; gzip's possible most is 1032.
-pub const UNPACK_RATIO_MAX: u64 = 250;
-/// Unpacked before the ratio counts.
-pub const UNPACK_FREE_BYTES: u64 = 16 << 20;
+/// The byte order mark of UTF-8.
+pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 const BUFFER_BYTES: usize = 256 * 1024;
-
-type Bytes = Box<dyn Read + Send>;
-
-/// Unpacks `raw` if it is compressed.
-pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
-    let mut start = [0; 4];
-    let len = read_full(&mut raw, &mut start)?;
-    let raw = Box::new(Cursor::new(start).take(len as u64).chain(raw));
-    let packed = Arc::new(AtomicU64::new(0));
-    let counted = Counted { inner: raw, bytes: Arc::clone(&packed) };
-    let counted = BufReader::with_capacity(BUFFER_BYTES, counted);
-    let unpacked: Bytes = match &start[..len] {
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
-        [b'B', b'Z', b'h', b'1'..=b'9'] => Box::new(bzip2::bufread::MultiBzDecoder::new(counted)),
-        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => {
-            Box::new(Zstd { packed: counted, decoder: FrameDecoder::new(), inside: false })
-        }
-        _ => return Ok(Box::new(counted)),
-    };
-    Ok(Box::new(Guard { inner: unpacked, packed, unpacked: 0 }))
-}
-
-/// Reads until `buffer` is full or the input ends.
-pub(crate) fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
-    let mut len = 0;
-    while len < buffer.len() {
-        match from.read(&mut buffer[len..]) {
-            Ok(0) => break,
-            Ok(more) => len += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
-}
-
-/// Counts what is taken from the file.
-struct Counted {
-    inner: Bytes,
-    bytes: Arc<AtomicU64>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = self.inner.read(buffer)?;
-        self.bytes.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(len)
-    }
-}
-
-/// Refuses a decompression bomb.
-struct Guard {
-    inner: Bytes,
-    packed: Arc<AtomicU64>,
-    unpacked: u64,
-}
-
-impl Read for Guard {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = self.inner.read(buffer)?;
-        self.unpacked += len as u64;
-        let packed = self.packed.load(Ordering::Relaxed);
-        if self.unpacked > packed.saturating_mul(UNPACK_RATIO_MAX).max(UNPACK_FREE_BYTES) {
-            return Err(damaged(format!(
-                "it unpacks to more than {UNPACK_RATIO_MAX} times its size, as no trace does"
-            )));
-        }
-        Ok(len)
-    }
-}
-
-fn damaged(what: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.into())
-}
-
-/// Zstd frames one after the other, skippable ones skipped, checksums checked.
-struct Zstd {
-    packed: BufReader<Counted>,
-    decoder: FrameDecoder,
-    inside: bool,
-}
-
-impl Read for Zstd {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            if self.inside {
-                while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                    let one = BlockDecodingStrategy::UptoBlocks(1);
-                    self.decoder
-                        .decode_blocks(&mut self.packed, one)
-                        .map_err(|error| damaged(error.to_string()))?;
-                }
-                let len = self.decoder.read(buffer)?;
-                if len > 0 {
-                    return Ok(len);
-                }
-                let stored = self.decoder.get_checksum_from_data();
-                if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-                    return Err(damaged("a zstd checksum does not match"));
-                }
-                self.inside = false;
-            } else if self.packed.fill_buf()?.is_empty() {
-                return Ok(0);
-            } else {
-                self.begin_frame()?;
-            }
-        }
-    }
-}
-
-impl Zstd {
-    fn begin_frame(&mut self) -> io::Result<()> {
-        use FrameDecoderError::ReadFrameHeaderError as Header;
-        match self.decoder.init(&mut self.packed) {
-            Ok(()) => self.inside = true,
-            Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
-                let length = u64::from(length);
-                if io::copy(&mut (&mut self.packed).take(length), &mut io::sink())? < length {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-            }
-            Err(error) => return Err(damaged(error.to_string())),
-        }
-        Ok(())
-    }
-}
 
 /// What [`Lines::next`] can run into besides the end.
 #[derive(Debug)]
@@ -159,7 +27,7 @@ pub(crate) enum LineError {
     Io(io::Error),
 }
 
-/// Lines of a file: ended by LF, CR LF or CR, in any mixture.
+/// Lines of a file, or its records.
 pub(crate) struct Lines {
     from: Bytes,
     buffer: Box<[u8]>,
@@ -168,9 +36,15 @@ pub(crate) struct Lines {
     ended: bool,
     /// The line before ended with CR: an LF right after it belongs to that end.
     after_cr: bool,
+    /// Line ends passed.
+    ends: u64,
     number: u64,
     /// The last line given had no end: the file may have been cut there.
     pub cut: bool,
+    /// Runs of NUL bytes between lines.
+    pub holes: u64,
+    /// The last thing passed was such a run; at the end of a file it is no hole.
+    after_hole: bool,
 }
 
 impl Lines {
@@ -182,12 +56,15 @@ impl Lines {
             end: 0,
             ended: false,
             after_cr: false,
+            ends: 0,
             number: 0,
             cut: false,
+            holes: 0,
+            after_hole: false,
         }
     }
 
-    /// Number of the line given last, from 1.
+    /// Number of the line or record given last, from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
@@ -200,33 +77,56 @@ impl Lines {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// Leaves out the first bytes.
-    pub(crate) fn skip(&mut self, bytes: usize) {
-        self.start = (self.start + bytes).min(self.end);
+    /// From here on as UTF-8, if it is UTF-16; call after [`Lines::peek`].
+    pub(crate) fn decode(&mut self) -> io::Result<()> {
+        let big_endian = match self.buffer[self.start..self.end] {
+            [0xff, 0xfe, ..] => false,
+            [0xfe, 0xff, ..] => true,
+            [1..0x80, 0, 1..0x80, 0, ..] => false,
+            [0, 1..0x80, 0, 1..0x80, ..] => true,
+            _ => return Ok(()),
+        };
+        let held = Cursor::new(self.buffer[self.start..self.end].to_vec());
+        let rest = std::mem::replace(&mut self.from, Box::new(io::empty()));
+        self.from = Box::new(Utf16 {
+            from: Box::new(held.chain(rest)),
+            big_endian,
+            half: None,
+            text: String::new(),
+            given: 0,
+        });
+        (self.start, self.end) = (0, 0);
+        self.peek().map(|_| ())
     }
 
     /// The next line without its end.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         let mut searched = self.start;
         loop {
-            if let Some(at) = memchr::memchr2(b'\n', b'\r', &self.buffer[searched..self.end]) {
+            let unseen = &self.buffer[searched..self.end];
+            if let Some(at) = memchr::memchr3(b'\n', b'\r', 0, unseen) {
                 let end = searched + at;
                 let start = std::mem::replace(&mut self.start, end + 1);
-                let is_cr = self.buffer[end] == b'\r';
-                if self.after_cr && !is_cr && start == end {
-                    self.after_cr = false;
-                    searched = self.start;
-                    continue;
+                match self.buffer[end] {
+                    b'\n' if self.after_cr && start == end => {
+                        self.after_cr = false;
+                        searched = self.start;
+                        continue;
+                    }
+                    0 => {
+                        self.pass_zeros();
+                        self.number = self.ends + 1;
+                    }
+                    byte => {
+                        self.after_cr = byte == b'\r';
+                        self.ends += 1;
+                        self.number = self.ends;
+                    }
                 }
-                self.after_cr = is_cr;
-                self.number += 1;
-                if end - start > LINE_BYTES_MAX {
-                    return Err(LineError::TooLong);
-                }
-                return Ok(Some(&self.buffer[start..end]));
+                return self.line(start, end);
             }
             if self.end - self.start > LINE_BYTES_MAX {
-                self.number += 1;
+                self.number = self.ends + 1;
                 return Err(LineError::TooLong);
             }
             if self.ended {
@@ -235,9 +135,9 @@ impl Lines {
                 if rest.is_empty() {
                     return Ok(None);
                 }
-                self.number += 1;
+                self.number = self.ends + 1;
                 self.cut = true;
-                return Ok(Some(&self.buffer[rest]));
+                return self.line(rest.start, rest.end);
             }
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -250,6 +150,27 @@ impl Lines {
                 Err(error) => return Err(LineError::Io(error)),
             }
         }
+    }
+
+    #[inline]
+    fn line(&mut self, start: usize, end: usize) -> Result<Option<&[u8]>, LineError> {
+        if end - start > LINE_BYTES_MAX {
+            return Err(LineError::TooLong);
+        }
+        let line = &self.buffer[start..end];
+        if !line.is_empty() && self.after_hole {
+            self.holes += 1;
+            self.after_hole = false;
+        }
+        Ok(Some(line.strip_prefix(MARK).unwrap_or(line)))
+    }
+
+    /// Passes a run of NUL bytes, as far as the buffer holds it. Once per run: a sparse file is mostly such.
+    #[cold]
+    fn pass_zeros(&mut self) {
+        let rest = &self.buffer[self.start..self.end];
+        self.start += rest.iter().position(|byte| *byte != 0).unwrap_or(rest.len());
+        self.after_hole = true;
     }
 
     /// The next record of `N` bytes; fewer only at the end of the file.
@@ -269,6 +190,43 @@ impl Lines {
         }
         self.number += u64::from(len > 0);
         Ok((record, len))
+    }
+}
+
+/// UTF-16 as UTF-8; what is no character becomes U+FFFD.
+struct Utf16 {
+    from: Bytes,
+    big_endian: bool,
+    /// The first half of a pair whose second was not read yet.
+    half: Option<u16>,
+    text: String,
+    given: usize,
+}
+
+impl Read for Utf16 {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.given == self.text.len() {
+            let mut raw = [0; 8192];
+            let len = read_full(&mut self.from, &mut raw)?;
+            if len == 0 && self.half.is_none() {
+                return Ok(0);
+            }
+            let unit = |pair: &[u8]| {
+                let pair = [pair[0], *pair.get(1).unwrap_or(&0)];
+                if self.big_endian { u16::from_be_bytes(pair) } else { u16::from_le_bytes(pair) }
+            };
+            let mut units: Vec<u16> = self.half.into_iter().collect();
+            units.extend(raw[..len].chunks(2).map(unit));
+            self.half =
+                if len > 0 { units.pop_if(|last| (0xd800..0xdc00).contains(last)) } else { None };
+            let characters = char::decode_utf16(units);
+            self.text = characters.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+            self.given = 0;
+        }
+        let len = buffer.len().min(self.text.len() - self.given);
+        buffer[..len].copy_from_slice(&self.text.as_bytes()[self.given..self.given + len]);
+        self.given += len;
+        Ok(len)
     }
 }
 

@@ -17,7 +17,7 @@ use crate::stats::{Info, Stats};
 use crate::write::{TextFormat, Writer};
 
 /// Format and size of a trace that was read to its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Name of the format, given or detected; "synthesized" for what was.
     pub format: &'static str,
@@ -44,7 +44,7 @@ impl Summary {
         let (requests, length_s) = (self.requests, self.length.as_secs_f64());
         let fast =
             requests >= JUDGED_MIN && self.length.0 < requests.saturating_mul(INTERVAL_NS_MIN);
-        if fast || length_s > LENGTH_S_MAX {
+        if (fast || length_s > LENGTH_S_MAX) && self.skipped.no_time == 0 {
             notes.push(format!(
                 "warning: {requests} requests in {length_s:.6} s by the trace's times: if these are of \
                  another unit, say so with --time-unit s, ms, us or ns"

@@ -5,20 +5,30 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use crate::error::{TraceError, shown};
-use crate::formats::{Format, Input, Parse, Skipped, detect, read_error};
-use crate::input::{Lines, unpack};
+use crate::formats::{Format, Given, Input, Parse, Skipped, detect, detect_binary, read_error};
+use crate::input::{Lines, MARK};
 use crate::request::{Request, TimeUnit};
+use crate::unpack::unpack;
+
+/// Files that hold traces, but not as one that is read: the bytes that tell them with their place, what they
+/// are, and what makes text of them.
+const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
+    (0, b"PAR1", "Parquet, and was not unpacked", "drivebay trace convert FILE.parquet FILE.csv"),
+    (1, b"tae", "blktrace's recording of one processor", "blkparse -i NAME > NAME.txt"),
+    (0, b"PERFILE2", "perf's recording", "perf script -i FILE > FILE.txt"),
+    (3, b"tracing", "trace-cmd's recording", "trace-cmd report -i FILE > FILE.txt"),
+    (257, b"ustar", "an archive of files", "tar -xf FILE, and name one of them"),
+    (0, b"PK\x03\x04", "an archive of files", "unzip FILE, and name one of them"),
+];
 
 /// A recorded trace as the user names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
     /// Where it is.
     pub path: PathBuf,
-    /// Detected if not given.
-    pub format: Option<Format>,
-    /// The unit of its times; that of the format if not given.
-    pub time_unit: Option<TimeUnit>,
-    /// Of a Parquet file: where its columns are as this program's CSV.
+    /// What the user says of it.
+    pub given: Given,
+    /// Of a Parquet file: where its columns are as CSV, under their own names.
     pub unpacked: Option<PathBuf>,
 }
 
@@ -48,10 +58,9 @@ impl Reader {
     /// If the file cannot be opened, is empty, or is of no known format.
     pub fn open(trace: &TraceFile) -> Result<Reader, TraceError> {
         let name = trace.path.display().to_string();
-        let (path, format) = match &trace.unpacked {
-            Some(csv) => (csv, Some(Format::Parquet)),
-            None => (&trace.path, trace.format),
-        };
+        let mut given = trace.given.clone();
+        let path = trace.unpacked.as_ref().inspect(|_| given.format = Some(Format::Parquet));
+        let path = path.unwrap_or(&trace.path);
         let cannot = |error| TraceError::Io {
             file: name.clone(),
             what: "cannot be opened",
@@ -66,7 +75,7 @@ impl Reader {
                 hint: "name one of the files in it".to_string(),
             });
         }
-        Reader::new(file, &name, format, trace.time_unit)
+        Reader::new(file, &name, &given)
     }
 
     /// Reads from anything; `name` stands for it in errors.
@@ -76,8 +85,7 @@ impl Reader {
     pub fn new(
         from: impl Read + Send + 'static,
         name: &str,
-        format: Option<Format>,
-        time_unit: Option<TimeUnit>,
+        given: &Given,
     ) -> Result<Reader, TraceError> {
         let failed = |error| read_error(name, 0, error);
         let mut lines = Lines::new(unpack(Box::new(from)).map_err(failed)?);
@@ -89,46 +97,54 @@ impl Reader {
             let hint = "was the recording or the copy cut short?";
             return refuse("is empty".to_string(), hint.to_string());
         }
-        if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
-            let hint = "iconv -f UTF-16 -t UTF-8 FILE > FILE.utf8".to_string();
-            return refuse("is UTF-16; must be UTF-8 or ASCII".to_string(), hint);
+        let is_there =
+            |place: usize, bytes| sample.get(place..).is_some_and(|at| at.starts_with(bytes));
+        let foreign = FOREIGN.iter().find(|(place, bytes, ..)| is_there(*place, bytes));
+        if let Some((_, _, what, hint)) = foreign {
+            return refuse(format!("is {what}"), hint.to_string());
         }
-        if sample.starts_with(b"PAR1") {
-            let hint = "drivebay trace convert FILE.parquet FILE.csv";
-            return refuse("is Parquet, and was not unpacked".to_string(), hint.to_string());
+        let columns = given.columns.as_ref().map(|_| Format::Csv);
+        let format = given.format.or(columns).or_else(|| detect_binary(sample));
+        if !format.is_some_and(Format::is_binary) {
+            lines.decode().map_err(failed)?;
         }
-        let mark = if sample.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
-        let Some(format) = format.or_else(|| detect(&sample[mark..])) else {
-            let first = sample[mark..].split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let sample = lines.peek().map_err(failed)?;
+        let Some(format) = format.or_else(|| detect(sample)) else {
+            let sample = sample.strip_prefix(MARK).unwrap_or(sample);
+            let first = sample.split(|byte| *byte == b'\n').next().unwrap_or_default();
             return refuse(
                 format!("is of no known format; it begins with {}", shown(first)),
-                format!("if you know it, say so with --format (or --from): {}", Format::list()),
+                format!(
+                    "if you know it, say so with --format (or --from): {}; of a table, say which columns it has: \
+                     --columns time=NAME:us,offset=NAME,length=NAME,op=NAME",
+                    Format::list()
+                ),
             );
         };
-        if let Some(unit) = time_unit
+        if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {
+            return refuse(
+                format!("--columns: what the columns of {} hold is known", format.name()),
+                "leave it out, or --format csv".to_string(),
+            );
+        }
+        if let Some(unit) = given.time_unit
             && !format.takes_time_unit()
+            && columns.is_none()
         {
-            let unit =
-                TimeUnit::ALL.iter().find(|(known, _)| *known == unit).map(|(_, name)| *name);
+            let unit = TimeUnit::ALL.iter().find(|(known, _)| *known == unit);
             return refuse(
                 format!(
                     "--time-unit {}: {} files say themselves in which unit their times are",
-                    unit.unwrap_or_default(),
+                    unit.map(|(_, name)| *name).unwrap_or_default(),
                     format.name()
                 ),
                 "leave it out; is --format (or --from) the right one?".to_string(),
             );
         }
-        lines.skip(mark);
         Ok(Reader {
-            input: Input {
-                file: name.to_string(),
-                lines,
-                skipped: Skipped::default(),
-                ended: false,
-            },
+            input: Input::new(name, lines),
             format,
-            parser: format.parser(time_unit),
+            parser: format.parser(given),
             requests: 0,
         })
     }
@@ -148,12 +164,12 @@ impl Reader {
     /// What was skipped so far.
     #[must_use]
     pub fn skipped(&self) -> Skipped {
-        self.input.skipped
+        Skipped { holes: self.input.lines.holes, ..self.input.skipped.clone() }
     }
 
     /// Appends requests until `into` holds `len_max`, the input ends, or some ten milliseconds have
-    /// passed; false when there is no more. Memory grows by at most two requests beyond `len_max`,
-    /// but for those still open when the recording ends (65,536).
+    /// passed; false when there is no more. Memory grows by at most 65,536 requests beyond `len_max`: those
+    /// still open when the recording ends, or that a line stands for.
     ///
     /// # Errors
     /// If a line cannot be read, the file is damaged, or it ends without a single request.
@@ -173,7 +189,7 @@ impl Reader {
                         "record issues and completions: blktrace -a issue -a complete"
                     }
                     Format::Ftrace => "record the events block_rq_issue and block_rq_complete",
-                    _ => "was the recording or the copy cut short? is it another format?",
+                    _ => "is it another format? they are listed by: drivebay trace info --help",
                 }
                 .to_string(),
             });

@@ -3,14 +3,12 @@
 
 use std::io::Cursor;
 
-use crate::support::{drain, ordered, raw, reader, request};
+use crate::support::{Row, drain, ordered, raw, reader, request};
 use drivebay_trace::Op::{Flush, Read, Trim, Write};
-use drivebay_trace::{Op, Order, Reader, Request, TimeUnit, Trace, TraceError};
-
-type Row = (u64, Op, u64, u64, u32, Option<u64>);
+use drivebay_trace::{ColumnMap, Given, Order, Reader, Request, TimeUnit, Trace, TraceError};
 
 /// Read by detection and by name, in order of time from 0.
-fn holds(format: &str, text: &str, rows: &[Row]) {
+pub fn holds(format: &str, text: &str, rows: &[Row]) {
     let expected: Vec<_> = rows.iter().map(|row| request(*row)).collect();
     let detected = reader(text.as_bytes(), None).expect("detected").format().name();
     assert_eq!(detected, format);
@@ -27,7 +25,14 @@ fn holds(format: &str, text: &str, rows: &[Row]) {
     }
 }
 
-fn refused(bytes: &[u8], format: Option<&str>) -> String {
+/// What is said of a file that is read.
+pub fn notes(bytes: &[u8]) -> Vec<String> {
+    let mut reader = reader(bytes, None).expect("detected");
+    while reader.read(&mut Vec::new(), usize::MAX).expect("readable") {}
+    reader.skipped().notes()
+}
+
+pub fn refused(bytes: &[u8], format: Option<&str>) -> String {
     ordered(bytes, format).expect_err("refused").to_string()
 }
 
@@ -117,7 +122,8 @@ fn vscsi_text_in_microseconds_asks_for_the_unit() {
 }
 
 fn in_unit(bytes: &[u8], unit: TimeUnit) -> Result<Vec<Request>, TraceError> {
-    let reader = Reader::new(Cursor::new(bytes.to_vec()), "t", None, Some(unit))?;
+    let given = Given { time_unit: Some(unit), ..Given::default() };
+    let reader = Reader::new(Cursor::new(bytes.to_vec()), "t", &given)?;
     drain(Trace::new(reader, Order::Window))
 }
 
@@ -135,6 +141,131 @@ fn the_unit_of_times_is_the_users_where_the_format_does_not_fix_it() {
     let own = b"at_ns,op,offset_bytes,bytes,device,response_ns\n0,read,4096,4096,1,50000\n";
     let error = in_unit(own, TimeUnit::Ms).expect_err("the column's name says it").to_string();
     assert!(error.starts_with("t: --time-unit ms: csv files say themselves"), "{error}");
+}
+
+/// Small numbers of microseconds fit 32 bits of seconds, but not a disk that is traced.
+#[test]
+fn vscsi_text_whose_seconds_would_be_too_long_asks_for_the_unit() {
+    let lines = |step: u64| -> String {
+        (0..100).map(|i| format!("1,{},28,4096,{}\n", 1_000_000 + i * step, i * 8)).collect()
+    };
+    let error = refused(lines(100_000).as_bytes(), None);
+    assert!(
+        error.starts_with("t, line 4: times of 4 requests reach over 300000 seconds"),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("hint: say in which unit the times are: --time-unit us (or s)"),
+        "{error}"
+    );
+    let error = refused(lines(150).as_bytes(), None);
+    assert!(error.starts_with("t, line 100: times of 100 requests reach over 14850 s"), "{error}");
+    assert_eq!(in_unit(lines(150).as_bytes(), TimeUnit::S).expect("said so").len(), 100);
+    assert_eq!(ordered(lines(9).as_bytes(), None).expect("seconds").len(), 100);
+}
+
+/// The README of IOTTA 26930: seconds since the first request of all volumes.
+#[test]
+fn k5cloud() {
+    let text = "1063,0.000102,R,4096,8192\n1063,0.500102,W,51200,512\n";
+    let rows = [(0, Read, 4096, 8192, 1063, None), (500_000_000, Write, 51200, 512, 1063, None)];
+    holds("k5cloud", text, &rows);
+}
+
+/// By their names, in any order; ids are sectors, as in oracleGeneral.
+#[test]
+fn libcachesim_with_a_header() {
+    let rows =
+        [(0, Write, 800 * 512, 4096, 0, None), (1_000_000_000, Read, 16 * 512, 512, 0, None)];
+    holds("libcachesim", "clock_time,obj_id,obj_size,op\n7,800,4096,write\n8,16,512,get\n", &rows);
+    holds("libcachesim", "op,obj_size,obj_id,time\n2a,4096,800,7\n28,512,16,8\n", &rows);
+    holds("libcachesim", "\"time\";\"lbn\";\"size\";\"op\"\n7;800;4096;3\n8;16;512;1\n", &rows);
+    let no_op = "# time,object,size,next_access_vtime\n7,800,4096,-1\n8,16,512,-1\n";
+    holds(
+        "libcachesim",
+        no_op,
+        &rows.map(|(at, _, place, len, disk, _)| (at, Read, place, len, disk, None)),
+    );
+    let note = "2 requests count as reads: this file does not say what they are";
+    assert_eq!(notes(no_op.as_bytes()), [note]);
+    let names = b"time,obj_id,obj_size\n1,user:17,512\n";
+    assert!(
+        refused(names, Some("libcachesim")).starts_with("t, line 2: obj_id is 'user:17'; must be")
+    );
+}
+
+/// Chunks lie 16 MiB apart, in order of appearance.
+#[test]
+fn meta() {
+    let header = "op_time,block_id,block_id_size,io_size,io_offset,user_name,user_namespace,op_name,op_count,\
+                  host_name,rs_shard_id\n";
+    let text = "1000,9,40,4096,8192,u,n,getChunkData.Permanent,1,h,0\n\
+                1001,9,40,512,0,u,n,putChunk.NotInitialized,2,h,3\n\
+                1002.5,9,40,4096,0,u,n,getChunkData.NotInitialized,1,h,0\n";
+    let other_chunk = 16 << 20;
+    let rows = [
+        (0, Read, 8192, 4096, 0, None),
+        (1_000_000_000, Write, other_chunk, 512, 0, None),
+        (1_000_000_000, Write, other_chunk, 512, 0, None),
+        (2_500_000_000, Read, 0, 4096, 0, None),
+    ];
+    holds("meta", &format!("{header}{text}"), &rows);
+    holds("meta", text, &rows);
+    let turned = "op,rs_shard_id,io_offset,io_size,block_id,op_time\ngetChunkData.Permanent,0,8192,4096,9,5\n";
+    holds("meta", turned, &rows[..1]);
+}
+
+fn mapped(text: &str, columns: &str) -> Result<Vec<Request>, String> {
+    let given = Given { columns: Some(ColumnMap::parse(columns)?), ..Given::default() };
+    let reader = Reader::new(Cursor::new(text.as_bytes().to_vec()), "t", &given);
+    reader.and_then(|reader| drain(Trace::new(reader, Order::Window))).map_err(|e| e.to_string())
+}
+
+#[test]
+fn columns_that_the_user_names() {
+    let rows = [
+        (0, Read, 4096, 8192, 3, Some(50_000)),
+        (1_500, Write, 512, 512, 3, None),
+        (1_500, Flush, 0, 0, 3, None),
+    ];
+    let expected = rows.map(request);
+    let columns = "time=ts:us,offset=lba:512,length=len:512,op=rw,device=disk,response=lat:ms";
+    let text = "lba,ts,rw,len,disk,lat\n8,10,WS,16,3,0.05\n1,11.5,W,1,3,\n0,11.5,FF,0,3,\n";
+    let text = text.replace("10,WS", "10,RS");
+    assert_eq!(mapped(&text, columns).expect("readable"), expected);
+    assert_eq!(mapped(&text.replace(',', "\t"), columns).expect("readable"), expected);
+    // Numbers where there is no header; a column of drivebay's own keeps its name.
+    let bare = "8,10,R,16\n1,11.5,W,1\n";
+    let numbers = "time=2:us,offset=1:512,length=4:512,op=3";
+    assert_eq!(mapped(bare, numbers).expect("readable").len(), 2);
+    assert_eq!(mapped(&bare.replace(',', ";"), numbers).expect("readable").len(), 2);
+    let own = "ts,lba,bytes,op\n5,8,512,read\n";
+    assert_eq!(mapped(own, "time=ts,offset=lba:512").expect("readable")[0].offset_bytes, 4096);
+    let flag = "ts,offset,bytes,is_write\n5,0,512,false\n5,0,512,true\n";
+    let ops = mapped(flag, "time=ts,op=is_write:false").expect("readable");
+    assert_eq!((ops[0].op, ops[1].op), (Read, Write));
+    for (columns, what) in [
+        ("time", "--columns: 'time' is no FIELD=COLUMN\nhint: --columns time="),
+        ("when=ts", "--columns: 'when' is no field; must be one of time, offset, length, op,"),
+        ("time=ts:h", "--columns: 'h' is no unit of time; must be s, ms, us, ns or a number"),
+        ("offset=lba:0", "--columns: '0' is no unit of offset; must be a number of bytes"),
+        ("offset=", "--columns: 'offset=' names no column"),
+        ("device=d:1", "--columns: 'device=d:1': a device has no unit"),
+        (
+            "time=at,offset=lba",
+            "t, line 1: no column is named at; this line has 'ts', 'lba', 'bytes', 'op'",
+        ),
+        (
+            "time=bytes,offset=lba,op=ts",
+            "t, line 2: the kind of request is '5'\nhint: say which word",
+        ),
+    ] {
+        let error = mapped(own, columns).expect_err("refused");
+        assert!(error.starts_with(what), "{columns}: {error}");
+    }
+    let fraction =
+        mapped("time,offset,length,op\n0.5,0,512,r\n", "time=time").expect_err("of what?");
+    assert!(fraction.starts_with("t, line 2: time is '0.5', which is no whole number\nhint: say"));
 }
 
 /// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made of the same trace as its CSV.
@@ -225,87 +356,29 @@ fn mqsim_and_disksim() {
 }
 
 #[test]
-fn blkparse() {
-    let text = "  8,0    3        1     0.000000000   697  Q   W 223490 + 8 [kjournald]
-  8,0    3        2     0.000001000   697  G   W 223490 + 8 [kjournald]
-  8,0    3        3     0.000010000   697  D   W 223490 + 8 [kjournald]
-  8,0    3        4     0.000030000   697  D  RS 64 + 16 [fio job]
-  8,0    1        5     0.000110000     0  C   W 223490 + 8 [0]
-  8,0    1        6     0.000115000     0  C  RS 64 + 16 [0]
-  8,0    1        7     0.000120000   697  D   D 0 + 2048 [fstrim]
-  8,0    1        8     0.000130000   697  D  FN [kworker/0:1H]
-  8,0    1        9     0.000140000     0  m   N cfq697S slice expired
-  8,0    1       10     0.000150000     0  C   D 0 + 2048 [0]
-  8,16   1       11     0.000160000     0  D   N 0 (12 00 00) [smartctl]
-CPU0 (8,0):
- Reads Queued:           0,        0KiB\t Writes Queued:           1,        4KiB
-Total (8,0):
-Throughput (R/W): 0KiB/s / 4KiB/s
-Events (8,0): 9 entries
-Skips: 0 forward (0 -   0.0%)
+fn biosnoop_with_the_pattern() {
+    let text = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  P LAT(ms)
+11.269319   kworker/u16:4  2784813 vda       W 113638304  8192   R    5.49
+11.270254   kworker/u16:4  2784813 vda       W 114100936  425984 ?    6.68
 ";
-    let device = 8 << 20;
-    holds(
-        "blkparse",
-        text,
-        &[
-            (0, Write, 223_490 * 512, 4096, device, Some(100_000)),
-            (20_000, Read, 64 * 512, 8192, device, Some(85_000)),
-            (110_000, Trim, 0, 1 << 20, device, Some(30_000)),
-        ],
-    );
-    let flush = "8,0 1 1 1.0 7 D FF 0 + 0 [x]\n8,0 1 2 1.5 0 C FF 0 [0]\n";
-    holds("blkparse", flush, &[(0, Flush, 0, 0, device, Some(500_000_000))]);
-}
-
-#[test]
-fn ftrace() {
-    let text = "# tracer: nop
-#
-           fio-1234    [001] d..1.  1234.000010: block_rq_issue: 259,0 R 4096 () 2048 + 8 none,0,0 [fio]
-           fio-1234    [001] .....  1234.000012: block_unplug: [fio] 1
- kworker/0:1H-99    [000] d..1.  1234.000020: block_rq_issue: 259,0 FF 0 () 18446744073709551615 + 0 none,0,0 [kworker/0:1H]
-CPU:1 [LOST 12 EVENTS]
-        <idle>-0       [001] d.h..  1234.000110: block_rq_complete: 259,0 R () 2048 + 8 none,0,0 [0]
-        <idle>-0       [001] d.h..  1234.000120: block_rq_complete: 259,0 FF () 18446744073709551615 + 0 none,0,0 [0]
-        <idle>-0       [001] d.h..  1234.000130: block_rq_complete: 259,0 W () 77 + 8 none,0,0 [0]
-           my app-5    [001]  1234.000200: block_rq_issue:       259,0 WFS 512 () 1 + 1 [my app]
-";
-    let device = 259 << 20;
     let rows = [
-        (0, Read, 2048 * 512, 4096, device, Some(100_000)),
-        (10_000, Flush, 0, 0, device, Some(100_000)),
-        (190_000, Write, 512, 512, device, None),
+        (0, Write, 114_100_936 * 512, 425_984, 0, Some(6_680_000)),
+        (255_000, Write, 113_638_304 * 512, 8192, 0, Some(5_490_000)),
     ];
-    // trace-cmd pads the event's name with blanks.
-    holds("ftrace", text, &rows);
-    let mut reader = reader(text.as_bytes(), None).expect("detected");
-    while reader.read(&mut Vec::new(), 100).expect("readable") {}
-    assert_eq!((reader.skipped().lost, reader.skipped().unmatched), (12, 1));
+    holds("biosnoop", text, &rows);
 }
 
+/// It has the columns that a replay does not need.
 #[test]
-fn requests_alike_are_matched_oldest_first() {
-    let line = |ms: u32, action: &str| format!("8,0 0 1 0.00{ms} 1 {action} R 8 + 8 [x]\n");
-    let text = [line(1, "D"), line(2, "D"), line(5, "C"), line(7, "C"), line(8, "C")].concat();
-    let responses: Vec<_> = raw(text.as_bytes(), None)
-        .expect("readable")
-        .iter()
-        .map(|r| r.response.map(|t| t.0))
-        .collect();
-    assert_eq!(responses, [Some(4_000_000), Some(5_000_000)]);
-}
-
-#[test]
-fn an_issue_that_never_completes_does_not_hold_the_rest_back() {
-    use std::fmt::Write as _;
-    let mut text = String::from("8,0 0 1 0.0 1 D R 8 + 8 [x]\n");
-    for i in 0..100_000 {
-        writeln!(text, "8,0 0 1 {i}.1 1 D W {} + 8 [x]", 100 + i * 8).expect("in memory");
-    }
-    let requests = ordered(text.as_bytes(), Some("blkparse")).expect("readable");
-    assert_eq!(requests.len(), 100_001);
-    assert!(requests.iter().all(|request| request.response.is_none()));
+fn bpftraces_biosnoop_is_refused_with_the_reason() {
+    let text = b"Attaching 4 probes...
+TIME(ms)     DISK ID        COMM             PID    LAT(ms)
+             MAJOR MINOR
+611          259   0        bash             4179        10
+";
+    let error = refused(text, None);
+    assert!(error.starts_with("t, line 2: these are lines of bpftrace's biosnoop.bt"), "{error}");
+    assert!(error.contains("neither its kind nor its place nor its size\nhint: record with bcc's"));
 }
 
 #[test]
@@ -365,8 +438,36 @@ fn iolog() {
             (599_000, Trim, 0, 65536, 1, None),
         ],
     );
-    let old = b"fio version 2 iolog\n/dev/x add\n/dev/x open\n/dev/x read 0 4096\n";
-    assert!(refused(old, None).starts_with("t, line 1: iolog version 2 has no times"));
+}
+
+/// Version 2 has no times but those that its waits say.
+#[test]
+fn iolog_of_version_2() {
+    let text = "fio version 2 iolog
+/dev/x add
+/dev/y add
+/dev/x open
+/dev/x read 0 4096
+/dev/y write 8192 512
+/dev/x wait 250 0
+/dev/x sync 0 0
+/dev/x wait 50 0
+/dev/x trim 0 65536
+/dev/x close
+";
+    let rows = [
+        (0, Read, 0, 4096, 0, None),
+        (0, Write, 8192, 512, 1, None),
+        (250_000, Flush, 0, 0, 0, None),
+        (300_000, Trim, 0, 65536, 0, None),
+    ];
+    holds("iolog", text, &rows);
+    let note = "4 requests have no times: this format gives their order, and pauses between them";
+    assert_eq!(notes(text.as_bytes()), [note]);
+    let other = b"fio version 4 iolog\n1 x read 0 4096\n";
+    assert!(refused(other, None).starts_with("t, line 1: iolog version '4'; must be 2 or 3"));
+    let bare = b"1 x read 0 4096\n";
+    assert!(refused(bare, Some("iolog")).contains("stands before the line: fio version 3 iolog"));
 }
 
 #[test]
@@ -402,7 +503,7 @@ const DIRT: &[(&str, &str, &str)] = &[
     ("msr", "999999999999999999,h,0,Read,0,512,1", "Timestamp is too large"),
     ("msr", "1,h,0,Read,0,512,99999999999999999", "the response time is longer"),
     ("msr", "1,h,4294967296,Read,0,512,1", "DiskNumber is too large"),
-    ("msr", "\x00\x01\x02", "1 columns in '???'"),
+    ("msr", "\x01\x02\x03", "1 columns in '???'"),
     ("systor", "1.5,0.1,X,0,0,512", "the kind of request is 'X'"),
     ("systor", "1.5.5,0.1,R,0,0,512", "Timestamp is '1.5.5'"),
     ("systor", "1.5,-0.1,R,0,0,512", "Response is negative"),
@@ -437,6 +538,10 @@ const DIRT: &[(&str, &str, &str)] = &[
     ("iolog", "1 x read 0", "'1 x read 0' is no action"),
     ("iolog", "x read 0 4096", "timestamp is 'x'"),
     ("iolog", "1 x read -1 4096", "offset is negative"),
+    ("k5cloud", "1,0.5,X,0,512", "the kind of request is 'X'; must be R or W"),
+    ("libcachesim", "1,8", "2 columns in '1,8'; must be 3 or more"),
+    ("meta", "5,9,40,512,0,u,n,getPhoto,1,h,0", "the kind of request is 'getPhoto'"),
+    ("meta", "5,9,40,512,0,u,n,putChunk,99999,h,0", "op_count is 99999; must be 10000 or less"),
     ("csv", "1,erase,0,512,0,", "the kind of request is 'erase'"),
     ("csv", "1,read,0,512,0", "5 columns"),
 ];
@@ -457,6 +562,9 @@ fn clean(format: &str) -> &'static str {
         "etw" => "DiskRead, 5, System ( 4), 1, 0x1, 0x0, 0x200, 1, 0, 0x0\n",
         "iolog" => "fio version 3 iolog\n1 x read 0 512\n",
         "csv" => "1,read,0,512,0,\n",
+        "k5cloud" => "1,0.5,R,0,512\n",
+        "libcachesim" => "time,obj_id,obj_size\n1,8,512\n",
+        "meta" => "5,9,40,512,0,u,n,getChunkData.Temp,1,h,0\n",
         other => panic!("{other} has no clean line here"),
     }
 }
@@ -511,8 +619,11 @@ fn files_that_hold_nothing() {
         (b"\n\n\n", "t: is of no known format; it begins with ''\nhint: "),
         (b"hello, world\n", "t: is of no known format; it begins with 'hello, world'\nhint: "),
         (b"\x00\x01\xff\xfe binary \x00", "t: is of no known format; it begins with '"),
-        (b"\xff\xfe1\x00,\x00", "t: is UTF-16; must be UTF-8 or ASCII\nhint: iconv"),
+        (b"\xff\xfe1\x00,\x00", "t: is of no known format; it begins with '1,'\nhint: "),
         (b"Timestamp,Response,IOType,LUN,Offset,Size\n", "t: is of no known format"),
+        (b"\x07tae\x01\0\0\0", "t: is blktrace's recording of one processor\nhint: blkparse -i"),
+        (b"PERFILE2\x68\0", "t: is perf's recording\nhint: perf script"),
+        (b"\x17\x08\x44tracing6\0", "t: is trace-cmd's recording\nhint: trace-cmd report"),
         (b"fio version 3 iolog\n", "t: holds no request, read as iolog\nhint: "),
         (&[0x1f, 0x8b, 8], "t: the compressed data are damaged or cut short after line 0"),
         (&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3], "t: the compressed data are damaged or cut short"),

@@ -2,7 +2,7 @@
 
 use crate::support::{drain, reader, request};
 use drivebay_trace::{
-    Order, Request, TextFormat, Trace, TraceError, TraceFile, TraceSource, Writer,
+    Given, Order, Request, TextFormat, Trace, TraceError, TraceFile, TraceSource, Writer,
 };
 use proptest::prelude::*;
 
@@ -92,7 +92,7 @@ fn a_file_out_of_order_beyond_the_window_is_sorted_when_it_is_read_from_a_path()
     let requests = at_times(&times);
     std::fs::write(&path, csv(&requests)).expect("written");
     let source = TraceSource::File {
-        file: TraceFile { path, format: None, time_unit: None, unpacked: None },
+        file: TraceFile { path, given: Given::default(), unpacked: None },
         sort: false,
     };
     let (info, summary) = drivebay_trace::info(&source, &mut || true).expect("sorted");

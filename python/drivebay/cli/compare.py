@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
-from drivebay.cli.output import number, print_json, table
+from drivebay.cli.output import number, print_json, show, table
 from drivebay.common.errors import UserError
 
 app = options.Verb()
@@ -74,8 +74,8 @@ def compare(
     table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
     different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
     if different:
-        print("\nrun differently (another suite, or a shortened run), so without a difference:")
-        print(", ".join(different))
+        words = "run differently (another suite, or a shortened run), so without a difference:"
+        show("", words, ", ".join(different))
 
 
 def _against(base: float | None, value: float | None) -> str:

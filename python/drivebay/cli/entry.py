@@ -30,7 +30,13 @@ COMPLETING = "_DRIVEBAY_COMPLETE"
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs `drivebay` with these arguments (default: the process's) and exits with its code."""
-    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+    code = run(list(sys.argv[1:] if arguments is None else arguments))
+    if code == EXIT_INTERRUPTED:
+        import threading  # here, as most runs need it not
+
+        if any(one.daemon for one in threading.enumerate()):
+            os._exit(code)  # what does not hear that it is to stop ends with the process
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -123,5 +129,7 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
 
 def _one_line(text: str) -> str:
     """One line that can be read: a name of 5,000 letters is not shown in full."""
-    line, half = " ".join(text.split()), LINE_MAX // 2
+    from drivebay.cli.output import visible  # here, as --version does without
+
+    line, half = visible(" ".join(text.split())), LINE_MAX // 2
     return line if len(line) <= LINE_MAX else f"{line[:half]} ... {line[-half:]}"

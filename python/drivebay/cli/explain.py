@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, table
+from drivebay.cli.output import print_json, show, table, visible
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def explain(
             raise UserError("--out and --json were both given", "leave one of them out")
         _explained(folder, test)
         folders = [folder] if against is None else [folder, against]
-        print(report.write_explained(folders, test, out))
+        show(str(report.write_explained(folders, test, out)))
         return
     from drivebay.analysis import explain as explaining
 
@@ -160,7 +160,7 @@ def _us(microseconds: float) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(text, WIDTH)
+    return textwrap.fill(visible(text), WIDTH)
 
 
 def _busy(found: Explained) -> None:

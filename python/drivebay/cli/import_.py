@@ -7,7 +7,7 @@ from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import say, short
+from drivebay.cli.output import say, short, show
 
 app = options.Verb(help="Import results of other tools.")
 
@@ -61,4 +61,4 @@ def fio(
     for step in results.load(folder).steps:
         for words in step.conditions().get("warnings", ()):
             say(f"warning: {step.test.id}: {words}")
-    print(f"result  {short(folder)}\nreport  {short(report.write(folder))}")
+    show(f"result  {short(folder)}", f"report  {short(report.write(folder))}")

@@ -255,6 +255,14 @@ TimeUnit = Annotated[
     Literal["s", "ms", "us", "ns"] | None,
     option(None, "Unit of the trace's times. [default: that of the format]", "--time-unit"),
 ]
+Columns = Annotated[
+    str | None,
+    option(
+        "FIELD=COLUMN,...",
+        "Columns of a CSV or Parquet file: time=ts:us,offset=lba:512,length=n,op=rw.",
+        "--columns",
+    ),
+]
 OutFormat = Annotated[
     str | None,
     option(

@@ -6,18 +6,41 @@ import contextlib
 import json
 import math
 import sys
+import textwrap
+import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 PIPE_WIDTH = 200
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of controls, formats, halves of pairs, and ends of lines."""
 
 
 def say(line: str) -> None:
     """A line on stderr, at once; a terminal that has gone is no reason to stop. It is one write, so
     that lines of several threads do not run into each other."""
     with contextlib.suppress(OSError):
-        print(f"{line}\n", end="", file=sys.stderr, flush=True)
+        print(f"{visible(line)}\n", end="", file=sys.stderr, flush=True)
+
+
+def show(*lines: str) -> None:
+    """Lines on stdout."""
+    print("\n".join(map(visible, lines)))
+
+
+def visible(text: str) -> str:
+    """Text for a terminal: what would act on it, or turn the order of letters, is escaped. A result
+    of others may have a drive's name that does either.
+
+    >>> visible(f"a{chr(27)}b") == "a" + chr(92) + "x1bb"
+    True
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        one if unicodedata.category(one) not in HIDDEN else ascii(one)[1:-1] for one in text
+    )
 
 
 def say_notes(notes: Iterable[str]) -> None:
@@ -29,6 +52,17 @@ def say_notes(notes: Iterable[str]) -> None:
 def print_json(value: Any, **more: Any) -> None:
     """JSON for scripts; NaN, which JSON lacks, becomes null."""
     print(json.dumps(_without_nan(value), indent=1, **more))
+
+
+def print_json_rows(rows: Iterable[dict[str, Any]]) -> None:
+    """The same of a list of any length, of which one row at a time is in memory; what is no JSON
+    value is a text."""
+    begin = "[\n"
+    for row in rows:
+        text = json.dumps(_without_nan(row), indent=1, default=str)
+        print(begin + textwrap.indent(text, " "), end="")
+        begin = ",\n"
+    print("[]" if begin == "[\n" else "\n]")
 
 
 def _without_nan(value: Any) -> Any:
@@ -72,9 +106,11 @@ def table(
 
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, header in enumerate(headers):
-        shown.add_column(header, justify="right" if index in right else "left", overflow="fold")
+        shown.add_column(
+            Text(visible(header)), justify="right" if index in right else "left", overflow="fold"
+        )
     for row in rows:
-        shown.add_row(*(Text(cell) for cell in row))
+        shown.add_row(*(Text(visible(cell)) for cell in row))
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False)
     with console.capture() as lines:

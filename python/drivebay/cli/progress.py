@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from drivebay.cli.output import say
+from drivebay.cli.output import say, visible
 from drivebay.common import units
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ class Display:
             say(line)
             return
         with contextlib.suppress(OSError):
-            self.bars.console.print(line, markup=False, soft_wrap=True)
+            self.bars.console.print(visible(line), markup=False, soft_wrap=True)
 
     def _repeat(self) -> None:
         while not self._over.wait(LINE_EVERY_S):

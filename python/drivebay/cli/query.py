@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag
-from drivebay.cli.output import print_json, table
+from drivebay.cli.output import print_json_rows, table, visible
 from drivebay.common.errors import UserError
+
+if TYPE_CHECKING:
+    from drivebay.lab.query import Answer
 
 app = options.Verb()
 
@@ -37,18 +41,23 @@ def query(
     as_csv: Annotated[bool, flag("--csv", "Print CSV.")] = False,
 ) -> None:
     """Query results and sweeps in SQL."""
-    from drivebay.lab.query import query as run_query
+    from drivebay.lab import query as asking
 
     if as_json and as_csv:
         raise UserError("--json and --csv are both given", "leave one of them out")
-    found = run_query(sql, folders)
+    with asking.limited():
+        _print(asking.query(sql, folders), as_json=as_json, as_csv=as_csv)
+
+
+def _print(found: Answer, *, as_json: bool, as_csv: bool) -> None:
     if as_json:
-        rows = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
-        print_json(rows, default=str)
+        print_json_rows(dict(zip(found.columns, row, strict=True)) for row in found.rows)
     elif as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(found.columns)
-        writer.writerows(found.rows)
+        rows: Iterable[Sequence[Any]] = (found.columns, *found.rows)
+        if sys.stdout.isatty():  # as it is for programs alone
+            rows = ([one if one is None else visible(str(one)) for one in row] for row in rows)
+        writer.writerows(rows)
     else:
         numbers = [
             place

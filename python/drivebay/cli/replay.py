@@ -106,6 +106,7 @@ def replay(
     ] = 1,
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
+    columns: options.Columns = None,
     empty: Annotated[
         bool,
         flag(
@@ -174,6 +175,7 @@ def replay(
             "trim": trim,
             "format": from_,
             "time_unit": time_unit,
+            "columns": columns,
         }
         _replay_virtual(drive, _test(load, empty=empty), seed, empty=empty, as_json=as_json)
         if not empty and scale < 1.0:
@@ -200,13 +202,14 @@ def replay(
         failures_max=failures,
         buffered=buffered,
     )
-    source = _source(trace, from_=from_, time_unit=time_unit, scale=scale, seed=trace_seed)
+    given = {"time_unit": time_unit, "columns": columns}
+    source = _source(trace, from_, **given, scale=scale, seed=trace_seed)
     permission = OverwritePermission(destroy_data, overwrite_signature)
     run = RealReplay(source, played, drive, permission=permission)
     if source.path is not None:
         from drivebay.definitions.suites.loads import TraceLoad
 
-        named = TraceLoad(trace=trace, rule=place, format=from_, time_unit=time_unit)
+        named = TraceLoad(trace=trace, rule=place, format=from_, **given)
         say_notes(named.notes(run.target.size_bytes))
     _replay_real(run, out=out, no_wait=no_wait, yes=yes, as_json=as_json)
 
@@ -317,7 +320,13 @@ def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, s
 
 
 def _source(
-    trace: str, *, from_: str | None, time_unit: str | None, scale: float, seed: int
+    trace: str,
+    from_: str | None,
+    *,
+    time_unit: str | None,
+    columns: str | None,
+    scale: float,
+    seed: int,
 ) -> TraceSource:
     """What TRACE means: a file of that name before a synthesized trace of that name."""
     from drivebay import traces
@@ -335,7 +344,7 @@ def _source(
                 f"{trace} is no regular file; a trace is read twice, so it must be one",
                 "write it into a file first: drivebay trace convert IN OUT.csv",
             )
-        return traces.file_source(path, from_, time_unit=time_unit)
+        return traces.file_source(path, from_, time_unit=time_unit, columns=columns)
     if trace in (synthesized := traces.names()):
         return TraceSource.synth(trace, scale, seed)
     raise UserError(

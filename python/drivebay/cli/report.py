@@ -8,7 +8,7 @@ from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import say
+from drivebay.cli.output import say, show
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 
 app = options.Verb()
@@ -64,9 +64,10 @@ def report(
         import drivebay.report
 
         for path in drivebay.report.write_pictures(folders, png):
-            print(path)
+            show(str(path))
     if png is None or out is not None:
-        print(write(*folders, out=out, intervals=not no_intervals, competitors=not no_competitors))
+        page = write(*folders, out=out, intervals=not no_intervals, competitors=not no_competitors)
+        show(str(page))
 
 
 def write(
@@ -87,7 +88,8 @@ def write(
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     for folder in folders:
-        if not results.load(folder).done:
+        made = results.read_manifest(folder)  # its files are checked when it is shown
+        if not any(step.state == "done" for step in made.steps):
             raise UserError(
                 f"{folder} has no finished test, so there is nothing to report",
                 f"go on with: drivebay review --resume {shlex.quote(str(folder))}",

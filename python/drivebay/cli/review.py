@@ -17,7 +17,7 @@ import typer
 from drivebay.cli import complete, options, output
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import number, print_json, say, short, table
+from drivebay.cli.output import number, print_json, say, short, show, table
 from drivebay.common import units
 from drivebay.common.errors import DrivebayError, UserError
 
@@ -450,9 +450,9 @@ def _summarize(
     if made.quick:
         print(f"{SHORTENED}\n")
     _print_conditions(found, tests=len(made.done))
-    print(f"result  {short(folder)}\nreport  {short(page)}")
+    show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
-        print(f"compare {short(comparison)}")
+        show(f"compare {short(comparison)}")
     if words := _agreement(figures):
         print(words)
 
@@ -544,16 +544,16 @@ def _print_headline(figures: Sequence[Headline]) -> None:
             rows.append((name, figure.label, value, spread, count, published, _error(figure)))
             continue
         if name:
-            print(name)
-        print(f"  {figure.label}\n    {value} {spread}".rstrip())
+            show(name)
+        show(f"  {figure.label}", f"    {value} {spread}".rstrip())
         if figure.published_text:
-            print(f"    published {figure.published_text}  {_error(figure)}".rstrip())
+            show(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     if not narrow:
         headers = ("test", "figure", "here", "spread", "n", "published", "error")
         columns = len(headers) if any(row[5] for row in rows) else 5
         table(headers[:columns], [row[:columns] for row in rows], right=(2, 3, 4))
     for note in notes:
-        print(f"–  {note}")
+        show(f"–  {note}")
     print()
 
 
@@ -570,10 +570,10 @@ def _print_conditions(found: Conditions, *, tests: int) -> None:
     for warning in found.warnings:
         everywhere = len(warning.test_ids) == tests
         where = "" if everywhere else f" ({', '.join(warning.test_ids)})"
-        print(f"warning {warning.sentence}{where}")
+        show(f"warning {warning.sentence}{where}")
     for test_id, count in found.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
-        print(f"note    {test_id} was interrupted {times} and run again from the start")
+        show(f"note    {test_id} was interrupted {times} and run again from the start")
     if found.warnings or found.interruptions:
         print()
 

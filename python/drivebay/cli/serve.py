@@ -381,9 +381,12 @@ def serve(
 
         from drivebay.targets.safety import marks
 
-        for one in given:
-            if one["data"] is not None and not one["read_only"]:
-                marks.note_served(str(one["data"]))
+        def note(*, ended: bool) -> None:
+            for one in given:
+                if one["data"] is not None and not one["read_only"]:
+                    marks.note_served(str(one["data"]), ended=ended)
+
+        note(ended=False)
 
         def stop() -> None:
             notify("STOPPING=1")
@@ -407,6 +410,7 @@ def serve(
             inside.enter_context(endpoint.answering(figures))
         notify("READY=1")
         reports = server.run()
+        note(ended=True)
     if as_json:
         for report in reports:
             print(report.json())

@@ -30,17 +30,27 @@ Examples:
   drivebay trace info trace.txt --format blkparse --json
   drivebay trace info trace.csv --png trace.png
   drivebay trace info trace.csv --time-unit us
+  drivebay trace info t.parquet --columns time=ts:us,offset=lba:512
 
 \b
-Formats: msr, systor, alibaba, tencent, vscsi, vscsi-binary, oracle-general,
-spc, mqsim, disksim, blkparse, ftrace, biosnoop, etw, iolog, csv, parquet;
-each also compressed by gzip, bzip2 or zstd, but for parquet.""",
+Formats: msr, systor, alibaba, tencent, k5cloud, vscsi, vscsi-binary,
+libcachesim, oracle-general, meta, spc, mqsim, disksim, blkparse, ftrace,
+biosnoop, etw, iolog, csv, parquet;
+each also compressed by gzip, bzip2, zstd or xz, but for parquet.
+
+\b
+Fields of --columns: time, offset, length, op; device and response if there
+are such. Behind a colon stands the unit: s, ms, us or ns of a time (ns if
+none is given), or what the number is multiplied with to give bytes; of op the
+word for a read, if it is an unusual one. Without a header a column has a
+number, from 1.""",
 )
 def info(
     file: Annotated[Path, argument("FILE", "The trace.")],
     as_json: options.Json = False,
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
+    columns: options.Columns = None,
     png: options.Picture = None,
     force: options.Force = False,
 ) -> None:
@@ -51,9 +61,10 @@ def info(
     """
     from drivebay import traces
 
-    described = traces.info(file, from_=from_, time_unit=time_unit)
+    described = traces.info(file, from_=from_, time_unit=time_unit, columns=columns)
     if png is not None:
-        traces.picture(file, described, png, from_=from_, time_unit=time_unit, force=force)
+        given = {"from_": from_, "time_unit": time_unit, "columns": columns}
+        traces.picture(file, described, png, **given, force=force)
     say_notes(described.summary.notes)
     _describe(described, as_json=as_json)
 
@@ -74,13 +85,15 @@ def convert(
     out: Annotated[Path, argument("OUT", "File to make.")],
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
+    columns: options.Columns = None,
     to: options.OutFormat = None,
     force: options.Force = False,
 ) -> None:
     """Write a trace in another format."""
     from drivebay import traces
 
-    summary = traces.convert(source, out, from_=from_, time_unit=time_unit, to=to, force=force)
+    given = {"from_": from_, "time_unit": time_unit, "columns": columns}
+    summary = traces.convert(source, out, **given, to=to, force=force)
     say_notes(summary.notes)
     say(f"converted: {summary.requests:,} requests, read as {summary.format}")
     print(out)

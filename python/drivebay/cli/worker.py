@@ -8,6 +8,7 @@ from typing import Annotated
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
+from drivebay.cli.target import warn_of_path
 from drivebay.common.errors import UserError
 
 app = options.Verb()
@@ -54,6 +55,8 @@ def worker(
     from drivebay.lab.sweep import worker as workers
 
     drives = fleet.testable(file or [], [] if no_drives else drive)
+    if drives:
+        warn_of_path()
     number = cluster.default_jobs() if jobs is None else jobs
     if not number and not drives:
         raise UserError("there is nothing to offer", "give --jobs 1 or more, or --file PATH")

@@ -14,11 +14,15 @@ from __future__ import annotations
 
 import codecs
 import csv
+import errno
 import json
 import math
+import os
 import re
+import stat
 import tomllib
 from collections.abc import Iterable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +69,45 @@ def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
     if len(content) > bytes_max:
         raise Malformed(f"it is over {bytes_max / 1e6:.3g} MB")
     return content
+
+
+def read_kept(path: Path) -> bytes:
+    """The content of a file that a program writes: a regular one, of at most `KEPT_BYTES_MAX`.
+
+    Raises
+    ------
+    Malformed
+        If it is larger, or `opened_kept` refuses it.
+    OSError
+        If it cannot be read.
+    """
+    with opened_kept(path) as file:
+        content = file.read(KEPT_BYTES_MAX + 1)
+    if len(content) > KEPT_BYTES_MAX:
+        raise Malformed(f"it is over {KEPT_BYTES_MAX / 1e6:.3g} MB")
+    return content
+
+
+def opened_kept(path: Path) -> BufferedReader:
+    """A regular file, to be read; nothing else is waited for, and no link is followed.
+
+    Raises
+    ------
+    Malformed
+        If it is a link, a folder, a pipe, a socket or a device.
+    OSError
+        If it cannot be opened.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise Malformed("it is not a regular file") from None
+        raise
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise Malformed("it is not a regular file")
+    return os.fdopen(number, "rb")
 
 
 def encoding(content: bytes) -> str:
@@ -146,7 +189,7 @@ def toml(content: bytes | str) -> dict[str, Any]:
 
 
 def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
-    """A JSON document; NaN and infinities, which JSON does not have, are refused.
+    """A JSON document; NaN and infinities, which JSON does not have, are refused, and so is 1e999.
 
     Parameters
     ----------
@@ -161,10 +204,8 @@ def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
     {'a': [1, 2]}
     """
     try:
-        return limited(
-            json.loads(content, parse_constant=_no_constant, parse_float=_finite),
-            int_bits=int_bits,
-        )
+        parsed = json.loads(content, parse_constant=_no_constant)
+        return limited(parsed, int_bits=int_bits, finite=True)
     except RecursionError:
         raise _too_deep() from None
     except ValueError as problem:
@@ -180,7 +221,7 @@ def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
             yield []
 
 
-def limited(document: Any, *, int_bits: int = 64) -> Any:
+def limited(document: Any, *, int_bits: int = 64, finite: bool = False) -> Any:
     """The document, if it is within the limits; not recursive, as its depth is not known yet.
 
     Raises
@@ -203,17 +244,13 @@ def limited(document: Any, *, int_bits: int = 64) -> Any:
             node.encode()  # raises for half of a surrogate pair
         elif isinstance(node, int) and node.bit_length() > int_bits:
             raise Malformed(f"a whole number has more than {int_bits} bits")
+        elif finite and isinstance(node, float) and not math.isfinite(node):
+            raise Malformed("a number is beyond 1.8e308")
     return document
 
 
 def _no_constant(name: str) -> float:
     raise Malformed(f"{name} is no number in JSON")
-
-
-def _finite(text: str) -> float:
-    if not math.isfinite(value := float(text)):
-        raise Malformed(f"{text[:40]} is larger than any number that can be computed with")
-    return value
 
 
 def _too_deep() -> Malformed:

@@ -17,20 +17,30 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 COLUMNS = ("at_ns", "op", "offset_bytes", "bytes", "device", "response_ns")
+FIELDS = ("time", "offset", "length", "op", "device", "response")
+"""What a user may say which column holds; one of that name need not be named."""
 OPTIONAL = ("device", "response_ns")
 """Without them all requests are device 0's, and no response is known."""
 _KEPT: list[IO[bytes]] = []
 
 
-def unpacked(path: Path) -> Path | None:
+def unpacked(path: Path, named: str | None = None) -> Path | None:
     """Where a Parquet trace's columns are as CSV; None of any other file.
+
+    Parameters
+    ----------
+    named
+        What the user says of its columns ("time=ts,offset=lba:512"). Those that occur there are
+        unpacked under their own names, beside those that a trace of drivebay has; which of them is
+        what, the core finds out.
 
     Raises
     ------
     UserError
-        If it is damaged or lacks a column.
+        If it is damaged or, where nothing is said of them, lacks a column.
     EnvironmentProblem
         If there is no room.
     """
@@ -43,16 +53,16 @@ def unpacked(path: Path) -> Path | None:
         status = path.stat()
     except OSError:
         return None  # the core says what is wrong
-    return _unpacked(path, status.st_ino, status.st_mtime_ns, status.st_size)
+    return _unpacked(path, named, status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 @functools.cache
-def _unpacked(path: Path, *_version: int) -> Path:
+def _unpacked(path: Path, named: str | None, *_version: int) -> Path:
     import pyarrow as pa
 
     file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # closed with the process
     try:
-        _write(path, file)
+        _write(path, named, file)
         file.flush()
     except pa.ArrowException as problem:
         raise UserError(
@@ -115,17 +125,51 @@ def _append(known: Mapping[str, pa.Array], file: IO[bytes]) -> None:
     pa_csv.write_csv(pa.table(columns, names=list(COLUMNS)), file, options)
 
 
-def _write(path: Path, file: IO[bytes]) -> None:
+def _write(path: Path, named: str | None, file: IO[bytes]) -> None:
     import pyarrow.parquet as pq
 
-    _begin(file)
     with pq.ParquetFile(path) as source:
+        if named is not None:
+            _write_named(source, named, file)
+            return
+        _begin(file)
         there = [name for name in COLUMNS if name in source.schema_arrow.names]
         if missing := [name for name in COLUMNS if name not in {*there, *OPTIONAL}]:
             raise UserError(
                 f"{path} is Parquet without the column {missing[0]}; a trace has "
                 + ", ".join(COLUMNS),
-                "rename its columns; times are in nanoseconds, op is read, write, trim or flush",
+                "--columns time=NAME:us,offset=NAME,length=NAME,op=NAME; its columns are "
+                + ", ".join(source.schema_arrow.names[:20]),
             )
         for batch in source.iter_batches(columns=there):
             _append({name: batch.column(name) for name in there}, file)
+
+
+def _write_named(source: pq.ParquetFile, named: str, file: IO[bytes]) -> None:
+    """The columns that are named, timestamps in nanoseconds; of the others, the names."""
+    import pyarrow as pa
+    import pyarrow.csv as pa_csv
+
+    def text(column: pa.Array) -> pa.Array:
+        kind = column.type
+        if pa.types.is_timestamp(kind):
+            column = column.cast(pa.timestamp("ns", kind.tz)).cast(pa.int64())
+        return column.cast(pa.string())
+
+    given = [part.partition("=")[2].strip() for part in named.lower().split(",")]
+    with_unit = [column.rpartition(":")[0].strip() for column in given]
+    wanted = {*COLUMNS, *FIELDS, *given, *with_unit}
+    fields = list(source.schema_arrow)
+    there = [field.name for field in fields if field.name.lower() in wanted]
+    others = [field.name for field in fields if field.name not in there]
+    timed = [field.name for field in fields if pa.types.is_timestamp(field.type)]
+    if wrong := [name for name in timed if name.lower() in with_unit]:
+        raise UserError(
+            f"--columns: {wrong[0]} holds timestamps, which say their unit themselves",
+            f"--columns time={wrong[0]}",
+        )
+    file.write((",".join(f'"{name}"' for name in (*there, *others)) + "\n").encode())
+    options = pa_csv.WriteOptions(include_header=False, quoting_style="needed")
+    for batch in source.iter_batches(columns=there):
+        columns = [text(batch.column(name)) for name in there]
+        pa_csv.write_csv(pa.table(columns, names=there), file, options)

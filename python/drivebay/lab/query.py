@@ -15,17 +15,21 @@
 
 Every row has `result`, the folder's name. The tables of series are read from the Parquet files
 themselves, only the columns and rows that a query needs; figures are computed by `analysis`.
-A query reads nothing but these folders, writes nothing, loads no extension, and has 1 GB of memory.
+A query reads nothing but these folders, writes nothing, loads no extension, and this process has 1
+GB of memory: DuckDB's own limit leaves out Arrow's tables, texts and rows in Python.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from operator import and_
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -36,24 +40,14 @@ import pyarrow.fs as pa_fs
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.analysis.replicates import t_quantile
-from drivebay.common import documents, provenance
+from drivebay.common import documents, memory, provenance, signals
 from drivebay.common.errors import UserError
+from drivebay.lab.sweep.store import Store
 from drivebay.results import Result
-from drivebay.results.inside import SCHEMAS as INSIDE
-from drivebay.results.records import (
-    HISTOGRAM_SCHEMA,
-    SERIES_SCHEMA,
-    STAGES_SCHEMA,
-    TELEMETRY_SCHEMA,
-)
+from drivebay.results.checking import SCHEMAS
+from drivebay.results.records import labelled
 
-SERIES = {
-    "series": SERIES_SCHEMA,
-    "histogram": HISTOGRAM_SCHEMA,
-    "stages": STAGES_SCHEMA,
-    "telemetry": TELEMETRY_SCHEMA,
-    **INSIDE,
-}
+Found = TypeVar("Found")
 RUNS_SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in ("result", "folder", "drive", "title", "kind")),
@@ -76,7 +70,7 @@ FIGURES_SCHEMA = pa.schema(
         ("note", pa.string()),
     ]
 )
-VIEWS = ("runs", "figures", *SERIES, "sweep")
+VIEWS = ("runs", "figures", *SCHEMAS, "sweep")
 VIEWS_HINT = f'views are {", ".join(VIEWS)}; columns of one: drivebay query "DESCRIBE figures" DIR'
 ELSEWHERE = "for files and extensions use DuckDB itself on the Parquet files of DIR"
 FORMS = {".parquet": pa_dataset.ParquetFileFormat(), ".arrow": pa_dataset.IpcFileFormat()}
@@ -84,11 +78,21 @@ FORMS = {".parquet": pa_dataset.ParquetFileFormat(), ".arrow": pa_dataset.IpcFil
 ROWS_MAX = 1_000_000
 FREEDOM_MAX = 200
 """Of more degrees of freedom Student's t is within 0.6 % of the normal distribution's."""
-CLOSED = (
-    "SET memory_limit = '1GB'; SET enable_external_access = false; SET lock_configuration = true"
+MEMORY_BYTES = 900_000_000
+"""Of this process, which has 100 MB of code besides. guess: enough for all seconds of a thousand
+reviews."""
+LESS = (
+    "the query or its answer needs more than 1 GB of memory",
+    "select fewer rows or columns, or use DuckDB itself on the Parquet files of DIR",
 )
-"""Neither files, extensions nor more memory for what a query says. guess: 1 GB is enough for all
-seconds of a thousand reviews."""
+CLOSED = (
+    "SET memory_limit = '500MB'; SET temp_directory = ''; SET enable_progress_bar = false; "
+    f"SET threads = {min(4, os.cpu_count() or 1)}; SET enable_external_access = false; "
+    "SET lock_configuration = true"
+)
+"""Neither files, extensions nor more memory or threads for what a query says."""
+STOPS_S = 1.0
+"""So long after Ctrl-C a query may go on; a few of DuckDB's functions never hear of it."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +113,13 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
     Raises
     ------
     UserError
-        If a folder holds neither, is damaged, or the query is not right.
+        If a folder holds neither, or the query is not right.
+    EnvironmentProblem
+        If a folder is damaged, or the query needs too much memory.
+    KeyboardInterrupt
+        On SIGINT, SIGTERM or SIGHUP.
     """
-    with duckdb.connect() as base:
+    with limited(), duckdb.connect() as base:
         _fill(base, [Path(folder) for folder in folders])
         quantiles = [t_quantile(0.95, freedom) for freedom in range(1, FREEDOM_MAX + 1)]
         base.execute(
@@ -120,7 +128,9 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
         )
         base.execute(CLOSED)
         try:
-            return _answer(base, sql)
+            return _heard(base, lambda: _answer(base, sql))
+        except duckdb.OutOfMemoryException:
+            raise MemoryError from None
         except duckdb.Error as problem:
             text = " ".join(str(problem).split())
             if isinstance(problem, duckdb.PermissionException):
@@ -128,6 +138,40 @@ def query(sql: str, folders: Sequence[Path | str]) -> Answer:
                     f"a query reads nothing but the folders given: {text}", ELSEWHERE
                 ) from None
             raise UserError(f"the query is not right: {text}", VIEWS_HINT) from None
+
+
+def limited() -> AbstractContextManager[None]:
+    """What `query` keeps to; who prints its answer should, too."""
+    return memory.limited(MEMORY_BYTES, *LESS)
+
+
+def _heard(base: duckdb.DuckDBPyConnection, work: Callable[[], Found]) -> Found:
+    """What `work` gives, in a thread of its own: while DuckDB computes, Python hears no signal."""
+    found: list[Found] = []
+    problems: list[BaseException] = []
+    stopped = threading.Event()
+
+    def run() -> None:
+        try:
+            found.append(work())
+        except BaseException as problem:
+            problems.append(problem)
+
+    def stop() -> None:
+        stopped.set()
+        base.interrupt()
+
+    thread = threading.Thread(target=run, daemon=True)
+    with signals.heard(stop):
+        thread.start()
+        while thread.is_alive() and not stopped.is_set():
+            thread.join(0.1)
+        thread.join(STOPS_S)
+    if stopped.is_set():
+        raise KeyboardInterrupt
+    if problems:
+        raise problems[0]
+    return found[0]
 
 
 def _answer(base: duckdb.DuckDBPyConnection, sql: str) -> Answer:
@@ -157,13 +201,17 @@ def _fill(base: duckdb.DuckDBPyConnection, folders: Sequence[Path]) -> None:
     """The views over these folders."""
     names = _names(folders)
     sweeps = [folder for folder in folders if _is_sweep(folder)]
-    found = {
-        names[folder]: review(results.load(folder)) for folder in folders if folder not in sweeps
-    }
-    base.register("runs", _runs(found))
-    base.register("figures", _figures(found))
-    for name, schema in SERIES.items():
-        _series(base, name, schema, {key: one.result for key, one in found.items()})
+    loaded: dict[str, Result] = {}
+    figures = [FIGURES_SCHEMA.empty_table()]
+    for folder in folders:
+        if folder not in sweeps:
+            one = review(results.load(folder))  # not kept: it holds every second
+            loaded[names[folder]] = one.result
+            figures.append(_figures(names[folder], one))
+    base.register("runs", _runs(loaded))
+    base.register("figures", pa.concat_tables(figures))
+    for name, schema in SCHEMAS.items():
+        _series(base, name, labelled(schema), loaded)
     _sweep(base, {names[folder]: folder for folder in sweeps})
 
 
@@ -178,16 +226,15 @@ def _names(folders: Sequence[Path]) -> dict[Path, str]:
 
 def _is_sweep(folder: Path) -> bool:
     try:
-        found = documents.from_json((folder / "manifest.json").read_bytes())
+        found = documents.from_json(documents.read_kept(folder / "manifest.json"))
     except (OSError, ValueError):
         return False  # what is wrong with it is told by results
     return isinstance(found, dict) and found.get("kind") == "sweep"
 
 
-def _runs(found: dict[str, Review]) -> pa.Table:
+def _runs(found: dict[str, Result]) -> pa.Table:
     rows = []
-    for name, one in found.items():
-        made = one.result
+    for name, made in found.items():
         rows += [
             {
                 "result": name,
@@ -211,7 +258,7 @@ def _runs(found: dict[str, Review]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=RUNS_SCHEMA)
 
 
-def _figures(found: dict[str, Review]) -> pa.Table:
+def _figures(name: str, one: Review) -> pa.Table:
     rows = [
         {
             "result": name,
@@ -226,7 +273,6 @@ def _figures(found: dict[str, Review]) -> pa.Table:
             "main": key in measured.main,
             "note": figure.note,
         }
-        for name, one in found.items()
         for test, measured in one.tests.items()
         for key, figure in measured.figures.items()
     ]
@@ -241,20 +287,20 @@ def _series(
         step.folder / f"{name}.parquet": {"result": key, "test": step.id}
         for key, made in found.items()
         for step in made.done
-        if (step.folder / f"{name}.parquet").exists()
+        if step.has(name)
     }
-    phase = pa.schema([pa.field("phase", pa.string()), *schema])
-    base.register(name, _dataset(files, ("result", "test"), phase))
+    base.register(name, _dataset(files, ("result", "test"), schema))
 
 
 def _sweep(base: duckdb.DuckDBPyConnection, found: dict[str, Path]) -> None:
     """All parts of the sweeps; a column that one of them has not is null there."""
-    files = {
-        path: {"result": key}
-        for key, folder in found.items()
-        for path in sorted((folder / "parts").glob("*.*"))
-        if path.suffix in FORMS
-    }
+    files = {}
+    for key, folder in found.items():
+        store = Store(str(folder))
+        for path in sorted((folder / "parts").glob("*.*")):
+            if path.suffix in FORMS:
+                store.table(f"parts/{path.name}")  # is refused if it is damaged
+                files[path] = {"result": key}
     base.register("sweep", _dataset(files, ("result",), pa.schema([("run", pa.int64())])))
 
 

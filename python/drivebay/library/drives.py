@@ -26,7 +26,6 @@ from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
-from drivebay.definitions.suites import Content
 from drivebay.definitions.toml_text import toml_lines
 from drivebay.library.load import Trace, Workload
 from drivebay.library.result import Result
@@ -391,22 +390,18 @@ class Device:
             for (name, load), core in zip(jobs.items(), results, strict=True)
         }
 
-    def fill(self, *, passes: int = 1, content: int = 0) -> Result:
+    def fill(self, *, passes: int = 1) -> Result:
         """Writes all addresses in order, in 128 KiB, `passes` times.
 
         Parameters
         ----------
         passes
             How many times.
-        content
-            How many per cent of the data can be compressed away.
         """
         if passes < 1:
             raise UserError(f"fill(passes={passes}) is not allowed; must be at least 1", "fill()")
         whole = self.capacity_bytes * passes
-        filled = FILL.model_copy(
-            update={"bytes": whole, "content": Content.model_validate(content)}
-        )
+        filled = FILL.model_copy(update={"bytes": whole})
         return self._run(filled, self.seed, 0, False)
 
     def rest(self, seconds: float) -> None:

@@ -89,7 +89,8 @@ class Workload(_Load, loads.Requests):
     streams
         Of a mixed sequential load: a stream of reads and one of writes ("each"), or "shared".
     content
-        What is written: "random", "zero", or how many per cent can be compressed away.
+        What is written, as in a suite: "random", "zero", or how many per cent can be compressed
+        away. It makes no difference to a virtual drive.
     duration_s, ios, bytes
         The end, whichever comes first: so many seconds of the drive's time, so many requests, so
         many bytes. Without any, 60 seconds.
@@ -194,9 +195,9 @@ class Trace(_Load, loads.TraceLoad):
         Addresses beyond the drive's end are taken modulo its size ("fold"), or all are scaled.
     trim
         Whether trims and flushes are issued too.
-    format, time_unit
+    format, time_unit, columns
         Of a file, if not those that are detected: a name of `drivebay trace info --help`; "s",
-        "ms", "us" or "ns".
+        "ms", "us" or "ns"; "time=ts:us,offset=lba:512,length=n,op=rw".
     seed
         Of a synthesized trace.
 

@@ -3,10 +3,11 @@
 This room must not know how a test is run or what is computed from it.
 """
 
+from drivebay.results.checking import Damage
 from drivebay.results.manifest import SCHEMA_VERSION, Manifest, StepEntry, read_manifest
 from drivebay.results.reading import Result, Step, load
 from drivebay.results.records import PhaseResult
-from drivebay.results.writing import Damage, Folder
+from drivebay.results.writing import Folder
 
 __all__ = [
     "SCHEMA_VERSION",

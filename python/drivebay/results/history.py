@@ -57,7 +57,7 @@ def _events(log: Path) -> list[dict[str, Any]]:
     """The log's lines that can be read; a kill may have cut one off."""
     events = []
     try:
-        content = documents.read(log, bytes_max=documents.KEPT_BYTES_MAX)
+        content = documents.read_kept(log)
     except (OSError, ValueError):
         return []
     for line in content.splitlines():

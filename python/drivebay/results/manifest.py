@@ -7,19 +7,22 @@ seed have the same bytes; log.jsonl beside it has the times.
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, ValidationError, model_validator
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions.suites import Suite
 from drivebay.definitions.suites.parts import Data
 from drivebay.results import files
 
 SCHEMA_VERSION: Literal[2] = 2
 NAME = "manifest.json"
+STEPS = "steps"
+Seed = Annotated[int, Field(ge=0, le=SEED_MAX)]
 
 
 class StepEntry(Data):
@@ -29,8 +32,16 @@ class StepEntry(Data):
     title: str
     state: Literal["pending", "done", "failed"] = "pending"
     error: str | None = None
-    seed: int
+    seed: Seed
     files: dict[str, Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]] = Field({})
+
+    @model_validator(mode="after")
+    def _files_are_its_own(self) -> StepEntry:
+        for name in self.files:
+            path = PurePosixPath(name)
+            if path.parts[:2] != (STEPS, self.id) or ".." in path.parts or str(path) != name:
+                raise ValueError(f"files: {name!r} is no file of the test")
+        return self
 
 
 class Tool(Data):
@@ -42,6 +53,46 @@ class Tool(Data):
     git_commit: str | None
     core: str | None = None
     python: str | None = None
+
+
+class Open(Data):
+    """Only what is named is checked: keys besides are taken as they are."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+
+def _is_an_interval(value: list[Any]) -> list[Any]:
+    sd, unit = [*value, None, None][:2]
+    if type(sd) not in (int, float) or not 0 <= sd <= 1e6 or type(unit) is not str:
+        raise ValueError(f"{value} is not a standard deviation over its figure, and a unit")
+    return value
+
+
+Interval = Annotated[list[Any], AfterValidator(_is_an_interval)]
+
+
+class _Profile(Open):
+    drive: dict[str, Any] = Field({})
+    host: dict[str, Any] = Field({})
+    intervals: dict[str, dict[str, Interval]] = Field({})
+
+
+class _Target(Open):
+    kind: Literal["virtual", "file", "block"]
+    name: str
+    drive: str
+    capacity_bytes: Annotated[int, Field(ge=0, lt=2**61)]
+    title: str | None = None
+    model: str | None = None
+    profile: _Profile | None = None
+
+
+def _is_a_target(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        _Target.model_validate(value)
+    except ValidationError as problem:
+        raise ValueError(f"target.{first_of(problem)}") from None
+    return value
 
 
 class Manifest(Data):
@@ -57,8 +108,8 @@ class Manifest(Data):
     tool: Tool
     suite: Suite
     quick: bool
-    seed: int
-    target: dict[str, Any]
+    seed: Seed
+    target: Annotated[dict[str, Any], AfterValidator(_is_a_target)]
     host: dict[str, Any]
     steps: tuple[StepEntry, ...]
 
@@ -66,8 +117,6 @@ class Manifest(Data):
     def _steps_are_the_suites(self) -> Manifest:
         if [step.id for step in self.steps] != [test.id for test in self.suite.tests]:
             raise ValueError("the steps are not the suite's tests")
-        if missing := {"kind", "name", "capacity_bytes", "drive"} - set(self.target):
-            raise ValueError(f"target.{min(missing)} is missing")
         return self
 
     def encoded(self) -> bytes:
@@ -86,15 +135,15 @@ def read_manifest(folder: Path) -> Manifest:
     Raises
     ------
     UserError
-        If the folder holds no result, or one that is damaged or of another version's schema.
+        If the folder holds no result, or one of another version's schema.
     EnvironmentProblem
-        If it may not be read.
+        If it is damaged, or may not be read.
     """
     path = folder / NAME
     restore = "restore the file from a copy, or start a new review with another --out"
     example = "give the folder that a review has written, for example: drivebay-results/NAME"
     try:
-        raw = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)
+        raw = documents.read_kept(path)
         table = documents.from_json(raw)
     except (FileNotFoundError, NotADirectoryError):
         if not folder.exists():
@@ -108,7 +157,9 @@ def read_manifest(folder: Path) -> Manifest:
             f"see what forbids it with: ls -la {shlex.quote(str(folder))}",
         ) from None
     except ValueError as problem:
-        raise UserError(f"{path} is damaged: it is not valid JSON: {problem}", restore) from None
+        raise EnvironmentProblem(
+            f"{path} is damaged: it is not valid JSON: {problem}", restore
+        ) from None
     version = table.get("schema") if isinstance(table, dict) else None
     if type(version) is not int or "steps" not in table:
         raise UserError(f"{path} is not a manifest of drivebay", example)
@@ -123,7 +174,12 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(raw, strict=True)
     except ValidationError as problem:
-        first = problem.errors(include_url=False)[0]
-        field = ".".join(str(part) for part in first["loc"])
-        what = f"{field}: {first['msg']}" if field else first["msg"]
-        raise UserError(f"{path} is damaged: {what}", restore) from None
+        raise EnvironmentProblem(f"{path} is damaged: {first_of(problem)}", restore) from None
+
+
+def first_of(problem: ValidationError) -> str:
+    """The first thing that is wrong, after its field's path."""
+    first = problem.errors(include_url=False, include_context=False)[0]
+    field = ".".join(str(part) for part in first["loc"])
+    what = str(first["msg"]).removeprefix("Value error, ")
+    return f"{field}: {what}" if field else what

@@ -1,26 +1,29 @@
 """Reads a result folder into frozen data; the tables are read when they are asked for.
 
 A review that was interrupted loads fine and says what is missing. A finished step whose files are
-not what the manifest says is an error: figures are never made from damaged data.
+not what a review writes (`results.checking`) is an error: figures are never made from damaged data.
 """
 
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from drivebay.common import documents
-from drivebay.common.errors import UserError
+from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Suite, Test, Workload
-from drivebay.results import writing
-from drivebay.results.manifest import Tool, read_manifest
+from drivebay.results import checking
+from drivebay.results.manifest import STEPS, StepEntry, Tool, read_manifest
 from drivebay.results.records import PhaseResult
+
+KEPT_BYTES_MAX = 2**25
+"""Tables that were checked are kept for who asks for the phases next, up to so many bytes of a
+result; what is beyond is read again."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,9 @@ class Step:
     error: str | None
     seed: int
     folder: Path
+    _entry: StepEntry = field(repr=False)
+    _document: Mapping[str, Any] = field(repr=False)
+    _tables: dict[str, pa.Table] = field(repr=False)
 
     @property
     def id(self) -> str:
@@ -51,63 +57,68 @@ class Step:
     def phases(self) -> list[PhaseResult]:
         """Its phases as the target gave them, without the target's own files; the first one has the
         test's conditions."""
-        document = documents.from_json(self._file("step.json").read_bytes())
+        document = self._finished()
         tables = {
-            "series": self.series(),
-            "histogram": self.histogram(),
-            "stages": self.stages(),
-            "telemetry": self.telemetry(),
+            name: self._table(name) for name in ("series", "histogram", "stages", "telemetry")
         }
-        conditions = document.get("conditions", {})
+        self._tables.clear()
         found: list[PhaseResult] = []
         for phase in document["phases"]:
-            phase["workload"] = Workload.model_validate(phase["workload"])
             own: dict[str, Any] = {
                 name: None if table is None else _rows(table, phase["label"]).drop_columns("phase")
                 for name, table in tables.items()
             }
-            found.append(PhaseResult(**phase, **own, conditions={} if found else conditions))
+            own["workload"] = Workload.model_validate(phase["workload"])
+            conditions = {} if found else self.conditions()
+            found.append(PhaseResult(**{**phase, **own}, conditions=conditions))
         return found
 
     def series(self, phase: str | None = None) -> Any:
         """A pyarrow.Table with one row per second: `phase` and the columns of
         `results.records.SERIES_SCHEMA`; only one phase's rows if `phase` is its label."""
-        return self._table("series.parquet", phase)
+        return self._table("series", phase)
 
     def histogram(self, phase: str | None = None) -> Any:
         """A pyarrow.Table with one row per latency bin: `phase` and the columns of
         `results.records.HISTOGRAM_SCHEMA`."""
-        return self._table("histogram.parquet", phase)
+        return self._table("histogram", phase)
 
     def stages(self, phase: str | None = None) -> Any | None:
         """Where the time went, per second and stage (`results.records.STAGES_SCHEMA`); None for a
         real drive."""
-        if not (self.folder / "stages.parquet").exists():
-            return None
-        return self._table("stages.parquet", phase)
+        return self._table("stages", phase)
 
     def telemetry(self, phase: str | None = None) -> Any | None:
         """What sensors of the drive and the host said (`records.TELEMETRY_SCHEMA`); None for a
         virtual drive, whose temperature and power are in the series."""
-        if not (self.folder / "telemetry.parquet").exists():
-            return None
-        return self._table("telemetry.parquet", phase)
+        return self._table("telemetry", phase)
 
     def conditions(self) -> dict[str, Any]:
         """Under which conditions the test ran on a real drive: the keys "host", "drive",
         "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and "trim",
         what a TRIM validation found; else {}."""
-        table: dict[str, Any] = documents.from_json(self._file("step.json").read_bytes())
-        return dict(table.get("conditions", {}))
+        return dict(self._finished().get("conditions", {}))
 
-    def _table(self, name: str, phase: str | None) -> Any:
-        table = pq.read_table(self._file(name))
+    def has(self, table: str) -> bool:
+        """Whether a table of `checking.SCHEMAS` was kept."""
+        return f"{STEPS}/{self.id}/{table}.parquet" in self._entry.files
+
+    def _table(self, name: str, phase: str | None = None) -> Any | None:
+        document = self._finished()
+        if not self.has(name):
+            return None
+        table = self._tables.get(name)
+        try:
+            if table is None:
+                table = checking.table(self.folder.parent.parent, self._entry, name, document)
+        except checking.Damage as damage:
+            raise _damaged(self.folder.parent.parent, damage) from None
         return table if phase is None else _rows(table, phase)
 
-    def _file(self, name: str) -> Path:
+    def _finished(self) -> Mapping[str, Any]:
         if not self.done:
             raise ValueError(f"test '{self.id}' has not been run: its state is {self.state}")
-        return self.folder / name
+        return self._document
 
 
 def _rows(table: pa.Table, phase: str) -> pa.Table:
@@ -157,32 +168,46 @@ class Result:
 
 
 def load(folder: Path | str) -> Result:
-    """Loads a result folder and checks every finished file against its checksum.
+    """Loads a result folder and checks every file of its finished tests (`results.checking`).
 
     Raises
     ------
     UserError
-        If it is no result, or damaged: names the file, and how to have its step run again.
+        If it is no result.
+    EnvironmentProblem
+        If it is damaged: names the file and the field, and how to have its test run again.
     """
     folder = Path(folder)
     content = read_manifest(folder)
-    go_on = f"drivebay review --resume {shlex.quote(str(folder))}"
-    for entry in content.steps:
-        if entry.state == "done" and (damage := writing.find_damage(folder, entry)):
-            raise UserError(
-                f"result {folder} is damaged: {damage.path} {damage.what}",
-                f"have that test run again with: {go_on}",
+    steps = []
+    kept = 0
+    for test, entry in zip(content.suite.tests, content.steps, strict=True):
+        document: dict[str, Any] = {}
+        tables: dict[str, pa.Table] = {}
+        try:
+            if entry.state == "done":
+                document, tables = checking.step(folder, entry, test)
+        except checking.Damage as damage:
+            raise _damaged(folder, damage) from None
+        kept += sum(table.nbytes for table in tables.values())
+        steps.append(
+            Step(
+                test=test,
+                state=entry.state,
+                error=entry.error,
+                seed=entry.seed,
+                folder=folder / STEPS / entry.id,
+                _entry=entry,
+                _document=document,
+                _tables=tables if kept <= KEPT_BYTES_MAX else {},
             )
-    steps = tuple(
-        Step(
-            test=test,
-            state=entry.state,
-            error=entry.error,
-            seed=entry.seed,
-            folder=folder / writing.STEPS / entry.id,
         )
-        for test, entry in zip(content.suite.tests, content.steps, strict=True)
-    )
+    seconds = sum(one["duration_s"] for step in steps for one in step._document.get("phases", ()))
+    if seconds > checking.SECONDS_MAX:
+        raise EnvironmentProblem(
+            f"result {folder} is damaged: its phases ran for {seconds / 86_400:,.0f} days",
+            "restore it from a copy",
+        )
     return Result(
         folder=folder,
         tool=content.tool,
@@ -191,5 +216,12 @@ def load(folder: Path | str) -> Result:
         seed=content.seed,
         target=content.target,
         host=content.host,
-        steps=steps,
+        steps=tuple(steps),
+    )
+
+
+def _damaged(folder: Path, damage: checking.Damage) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"result {folder} is damaged: {damage}",
+        f"have that test run again with: drivebay review --resume {shlex.quote(str(folder))}",
     )

@@ -46,6 +46,11 @@ STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns"
 SENSORS = ("temperature_c", "power_w", "throttle_stage")
 
 
+def labelled(schema: pa.Schema) -> pa.Schema:
+    """A table's columns as they are in its file."""
+    return pa.schema([pa.field("phase", pa.string()), *schema])
+
+
 def one_second_series(**columns: Any) -> pa.Table:
     """A phase's series from its columns, one value for each second. Latency is unknown where
     nothing completed, and so is what a sensor says that is not given."""

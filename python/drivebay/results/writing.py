@@ -12,7 +12,6 @@ import glob
 import json
 import os
 import threading
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import IO, Any
@@ -21,28 +20,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from drivebay.common.errors import UserError
-from drivebay.results import files, history, manifest
+from drivebay.results import checking, files, history, manifest
+from drivebay.results.checking import DOCUMENT, RAW, Damage
 from drivebay.results.inside import SCHEMAS as INSIDE
-from drivebay.results.manifest import Manifest, StepEntry
+from drivebay.results.manifest import STEPS, Manifest, StepEntry
 from drivebay.results.records import (
     HISTOGRAM_SCHEMA,
     SERIES_SCHEMA,
     STAGES_SCHEMA,
     TELEMETRY_SCHEMA,
     PhaseResult,
+    labelled,
 )
 
 LOG = "log.jsonl"
-STEPS = "steps"
-
-
-@dataclass(frozen=True)
-class Damage:
-    """A finished step that is no longer what was written; it will be run again."""
-
-    step_id: str
-    path: str
-    what: str
 
 
 class Taken(UserError):
@@ -126,19 +117,24 @@ class Folder:
     def _repair(self) -> tuple[Damage, ...]:
         for left in self.path.glob(f"{files.PARTIAL}*"):
             files.remove_tree(left)
-        (self.path / STEPS).mkdir(exist_ok=True)
-        damages = tuple(
-            damage
-            for entry in self._manifest.steps
-            if entry.state == "done" and (damage := find_damage(self.path, entry))
-        )
+        steps = self.path / STEPS
+        if steps.is_symlink():
+            raise UserError(f"{steps} is a link", "put the folder itself in its place")
+        steps.mkdir(exist_ok=True)
+        damages = []
+        for test, entry in zip(self._manifest.suite.tests, self._manifest.steps, strict=True):
+            if entry.state == "done":
+                try:
+                    checking.step(self.path, entry, test)
+                except Damage as found:
+                    damages.append(found)
         for damage in damages:
             self._set(self._entry(damage.step_id), state="pending", error=None, files={})
         done = {entry.id for entry in self._manifest.steps if entry.state == "done"}
-        for left in (self.path / STEPS).iterdir():
+        for left in steps.iterdir():
             if left.name not in done:
                 files.remove_tree(left)
-        return damages
+        return tuple(damages)
 
     @property
     def manifest(self) -> Manifest:
@@ -219,21 +215,6 @@ def _process() -> dict[str, Any]:
     return {"pid": os.getpid(), "boot_id": history.boot_id()}
 
 
-def find_damage(folder: Path, entry: StepEntry) -> Damage | None:
-    """The first thing wrong with a finished step's files, if any."""
-    if not entry.files:
-        return Damage(entry.id, f"{STEPS}/{entry.id}", "has no files in the manifest")
-    for name, expected in entry.files.items():
-        try:
-            if files.sha256(folder / name) != expected:
-                return Damage(entry.id, name, "has changed since it was written")
-        except (FileNotFoundError, NotADirectoryError):
-            return Damage(entry.id, name, "is missing")
-        except OSError as problem:
-            return Damage(entry.id, name, f"cannot be read: {problem.strerror}")
-    return None
-
-
 def _must_be_empty(path: Path) -> None:
     if not path.is_dir():
         raise Taken(f"{path} is a file", "give a folder that does not exist yet: --out DIR")
@@ -267,7 +248,9 @@ def _rename_new(build: Path, path: Path) -> None:
 
 
 def _open_log(folder: Path, *, create: bool) -> IO[bytes]:
-    log = (folder / LOG).open("ab+")
+    # In a result of others the log may be a link to a file of ours.
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    log = os.fdopen(os.open(folder / LOG, flags, 0o666), "ab+")
     try:
         files.lock(log, folder)
         if not create and log.seek(0, os.SEEK_END) > 0:
@@ -300,7 +283,7 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
     if conditions := [phase.conditions for phase in phases if phase.conditions]:
         assert len(conditions) == 1, "one phase speaks for the whole test"
         summary["conditions"] = conditions[0]
-    files.write_new(place / "step.json", files.json_bytes(summary))
+    files.write_new(place / DOCUMENT, files.json_bytes(summary))
     series = [(phase.label, phase.series) for phase in phases]
     files.write_new(place / "series.parquet", parquet_bytes(series, SERIES_SCHEMA))
     histogram = [(phase.label, phase.histogram) for phase in phases]
@@ -316,7 +299,7 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
         if parts:
             files.write_new(place / f"{name}.parquet", parquet_bytes(parts, schema))
     for name, content in _artefacts(phases).items():
-        target = place / "raw" / name
+        target = place / RAW / name
         target.parent.mkdir(parents=True, exist_ok=True)
         files.write_new(target, content)
     for directory in (place, *(path for path in place.rglob("*") if path.is_dir())):
@@ -344,7 +327,7 @@ def parquet_bytes(tables: list[tuple[str, Any]], schema: Any) -> bytes:
     tables : list of (label, pyarrow.Table), each with the columns of `schema`, in any chunks.
     schema : pyarrow.Schema of the tables without `phase`.
     """
-    whole = pa.schema([pa.field("phase", pa.string()), *schema])
+    whole = labelled(schema)
     parts = []
     for label, table in tables:
         assert table.column_names == schema.names, (label, table.column_names)

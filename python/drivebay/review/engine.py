@@ -152,7 +152,7 @@ def _open_folder(
             folder.close()
             raise
         for damage in damages:
-            sink.warn(f"{damage.path} {damage.what}; test {damage.step_id} will be run again")
+            sink.warn(f"{damage}; test {damage.step_id} will be run again")
         for entry in folder.manifest.steps:
             cut = folder.interruptions(entry.id) if entry.state != "done" else []
             if cut and block["kind"] != "virtual":

@@ -26,6 +26,7 @@ def convert(
     *,
     from_: str | None = None,
     time_unit: str | None = None,
+    columns: str | None = None,
     to: str | None = None,
     force: bool = False,
 ) -> TraceSummary:
@@ -35,7 +36,7 @@ def convert(
     ----------
     source : the trace, compressed or not.
     out : the file to make; it appears when it is complete, and not at all on an error.
-    from_, time_unit : as for `info`.
+    from_, time_unit, columns : as for `info`.
     to : one of `KINDS`; None to go by the ending of `out`.
     force : replace `out` if it exists.
 
@@ -48,7 +49,7 @@ def convert(
     """
     check_out(out, to=to, force=force, option="OUT")
     kind = to or kind_by_name(out)
-    trace = file_source(source, from_, time_unit=time_unit)
+    trace = file_source(source, from_, time_unit=time_unit, columns=columns)
     with whole_file(out, force=force, option="OUT") as part:
         return written(trace, part, kind)
 

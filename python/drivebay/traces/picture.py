@@ -34,13 +34,14 @@ def picture(
     *,
     from_: str | None = None,
     time_unit: str | None = None,
+    columns: str | None = None,
     force: bool = False,
 ) -> None:
     """Draws a trace into a PNG file.
 
     Parameters
     ----------
-    path, from_, time_unit : the trace, as given to `info`.
+    path, from_, time_unit, columns : the trace, as given to `info`.
     described : what `info` said of it.
     out : the file to make; `force` replaces one that exists.
 
@@ -52,7 +53,7 @@ def picture(
     if not path.is_file():
         raise UserError(f"--png: {path} is a pipe, which cannot be read twice", "save it to a file")
     with whole_file(out, force=force, option="--png") as part:
-        source = file_source(path, from_, time_unit=time_unit)
+        source = file_source(path, from_, time_unit=time_unit, columns=columns)
         gathered = in_order(source, lambda trace: _Gathered(trace, described))
         _draw(path.name, described, gathered, part)
 

@@ -44,22 +44,35 @@ def formats() -> list[str]:
 
 
 def file_source(
-    path: Path, from_: str | None = None, *, time_unit: str | None = None, sort: bool = False
+    path: Path,
+    from_: str | None = None,
+    *,
+    time_unit: str | None = None,
+    columns: str | None = None,
+    sort: bool = False,
 ) -> TraceSource:
     """Where the requests of a recorded trace come from; arguments as for `info` and `batches`."""
     if not path.exists():
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
-    return TraceSource.file(path, from_, sort, time_unit, unpacked(path))
+    return TraceSource.file(path, from_, sort, time_unit, unpacked(path, columns), columns)
 
 
-def info(path: Path, *, from_: str | None = None, time_unit: str | None = None) -> Described:
+def info(
+    path: Path,
+    *,
+    from_: str | None = None,
+    time_unit: str | None = None,
+    columns: str | None = None,
+) -> Described:
     """A trace's statistics, in one pass and bounded memory.
 
     Parameters
     ----------
-    path : the trace, compressed by gzip, bzip2 or zstd or not.
+    path : the trace, compressed by gzip, bzip2, zstd or xz or not.
     from_ : one of `formats()`; None to detect it.
     time_unit : of its times, "s", "ms", "us" or "ns"; None for that of the format.
+    columns : of CSV and Parquet, which column holds what: "time=ts:us,offset=lba:512"; see
+        docs/concepts/traces.md.
 
     Raises
     ------
@@ -68,7 +81,7 @@ def info(path: Path, *, from_: str | None = None, time_unit: str | None = None) 
     EnvironmentProblem
         If the file cannot be read.
     """
-    return described(file_source(path, from_, time_unit=time_unit))
+    return described(file_source(path, from_, time_unit=time_unit, columns=columns))
 
 
 def described(source: TraceSource) -> Described:

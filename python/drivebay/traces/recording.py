@@ -29,7 +29,7 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.traces.convert import check_out, convert
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
-EVENTS = ("block_rq_issue", "block_rq_complete")
+EVENTS = ("block_rq_issue", "block_rq_requeue", "block_rq_complete")
 BUFFER_BYTES_ALL = 256 << 20
 """Of all processors together; 32 MiB each at most. An event takes about 100 bytes."""
 BUFFER_BYTES_EACH = 32 << 20

@@ -24,7 +24,7 @@ impl Device {
         let mut left = u64::from(io.sectors) * SECTOR_BYTES;
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(count));
         let from = self.controller.admit_read(from, left, stages);
-        let begin = self.run_flash_core(from, true, cost, stages);
+        let begin = self.run_flash_core(from, cost, stages);
         let floor = self.now();
         let media = self.in_place.as_mut().expect(IN_PLACE);
         let mut latest = (Nanos::ZERO, Nanos::ZERO, [Nanos::ZERO; 3]);
@@ -72,7 +72,7 @@ impl Device {
 
     /// A command that asks nothing of the media: flush, TRIM, Write Zeroes.
     pub(super) fn pass_in_place(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
-        let passed = self.run_flash_core(from, false, |costs| costs.write_command, stages);
+        let passed = self.run_flash_core(from, |costs| costs.write_command, stages);
         self.controller.flash_core().close_command();
         passed
     }

@@ -24,7 +24,7 @@ impl Device {
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
         let from = self.controller.admit_read(from, bytes, stages);
-        let mut known = self.run_flash_core(from, true, cost, stages);
+        let mut known = self.run_flash_core(from, cost, stages);
         if self.flash.has_map_cache() {
             let ready = self.flash.translate(known, first, last, false);
             stages.add(Stage::Map, ready.since(known));
@@ -45,7 +45,7 @@ impl Device {
         } else {
             self.read_many(known, None, io, stages)
         };
-        self.controller.read_core().close_command();
+        self.controller.flash_core().close_command();
         ready
     }
 
@@ -144,24 +144,19 @@ impl Device {
         len: u32,
         bytes: u64,
     ) -> (Nanos, ReadParts) {
-        let bytes = self.compressor.stored(bytes);
         let read = self.flash.read(from, ppa, len, bytes);
         if read.decoded {
-            self.gc.refresh(from, &mut self.flash, &mut self.controller);
+            self.gc.refresh(&mut self.flash, &mut self.controller);
         }
         (read.done, read.parts)
     }
 
-    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well);
-    /// of pages that shrink, several may share an address.
+    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
     #[inline(always)]
     fn continues(&self, first: Option<Ppa>, next: Option<Ppa>, len: u32) -> bool {
         let page_shift = self.spec.geometry.page_shift;
         match (first, next) {
-            (Some(a), Some(b)) => {
-                let behind = b.0 == a.0 + len || (self.compressor.shrinks() && b.0 >= a.0);
-                behind && b.0 >> page_shift == a.0 >> page_shift
-            }
+            (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
             (None, None) => true,
             _ => false,
         }

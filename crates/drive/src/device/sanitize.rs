@@ -69,7 +69,6 @@ impl Device {
 
     fn forget_data(&mut self, erase: bool) {
         self.flash.forget_all(erase);
-        self.compressor.forget();
         self.forget_work_under_way();
     }
 }

@@ -13,9 +13,9 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::spec::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 23;
+pub const STATE_VERSION: u32 = 25;
 
-persist!(Device: host_interface, link, controller, queue, flash, in_place, gc, slc_cache, compressor, read_ahead, thermal,
+persist!(Device: host_interface, link, controller, queue, flash, in_place, gc, slc_cache, read_ahead, thermal,
     log, host_4k, host_pages, absorbed_pages; given: page_shift, spec);
 
 impl Device {
@@ -95,7 +95,6 @@ impl Device {
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")?;
         let placed = self.host_pages.checked_sub(self.absorbed_pages);
         ensure(placed.is_some(), "the drive's counters")?;
-        self.compressor.check(placed.unwrap_or(0))?;
         self.log.check(self.now())?;
         self.thermal.check(self.now(), self.work())?;
         self.queue.check(|io| self.check(io).is_ok(), self.host_pages)

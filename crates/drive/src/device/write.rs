@@ -68,7 +68,7 @@ impl Device {
     #[inline(always)]
     pub(super) fn write_pass(&mut self, from: Nanos, pages: u64, stages: &mut Stages) -> Nanos {
         let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
-        self.run_flash_core(from, false, cost, stages)
+        self.run_flash_core(from, cost, stages)
     }
 
     /// Finds places for `count` pages; returns when all are in the buffer.
@@ -83,9 +83,6 @@ impl Device {
     ) -> Result<Nanos, DeviceError> {
         self.flash.replace(first.0, count);
         self.host_pages += u64::from(count);
-        if self.compressor.shrinks() {
-            return self.store_packed(stream, from, first, count, stages);
-        }
         if self.spec.coalesces {
             return self.store_coalescing(stream, from, first, count, stages);
         }
@@ -107,25 +104,6 @@ impl Device {
             if self.flash.can_overwrite(lpn, clock) {
                 self.absorbed_pages += 1;
             } else {
-                clock = self.store_pages(stream, clock, lpn, 1, stages)?;
-            }
-        }
-        Ok(clock)
-    }
-
-    /// `store` for pages that shrink: some take an address, the others are packed with them.
-    fn store_packed(
-        &mut self,
-        stream: usize,
-        from: Nanos,
-        first: Lpn,
-        count: u32,
-        stages: &mut Stages,
-    ) -> Result<Nanos, DeviceError> {
-        let mut clock = from;
-        for lpn in (first.0..first.0 + count).map(Lpn) {
-            let ftl = self.flash.ftl_mut();
-            if !self.compressor.packs(|| ftl.pack(stream, lpn)) {
                 clock = self.store_pages(stream, clock, lpn, 1, stages)?;
             }
         }
@@ -205,7 +183,7 @@ impl Device {
 
     /// Flush: everything acknowledged so far goes to flash.
     pub(super) fn flush(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
-        let begin = self.run_flash_core(from, false, |costs| costs.write_command, stages);
+        let begin = self.run_flash_core(from, |costs| costs.write_command, stages);
         let mut safe = begin;
         if self.spec.flush_waits() {
             safe = self.flash.flush(begin);
@@ -218,7 +196,7 @@ impl Device {
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
     /// NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
-        let passed = self.run_flash_core(from, false, |costs| costs.write_command, stages);
+        let passed = self.run_flash_core(from, |costs| costs.write_command, stages);
         let done = self.unmap(passed, io, stages);
         self.controller.flash_core().close_command();
         done

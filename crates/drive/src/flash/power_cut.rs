@@ -69,11 +69,11 @@ impl Flash {
     fn check_deferred(&self) -> Result<(), StateError> {
         let g = &self.geometry;
         let pages = (g.superblocks * g.superblock_pages) >> g.page_shift;
-        let floor = if self.reads_apart { Nanos::ZERO } else { self.dies_floor };
         for stream in 0..STREAMS {
             let buffer = &self.buffers[stream];
             let taken = buffer.taken();
-            let covered = self.deferred.check_programs(stream, g, pages, &buffer.known(), floor)?;
+            let covered =
+                self.deferred.check_programs(stream, g, pages, &buffer.known(), self.dies_floor)?;
             for page in buffer.known().filter(|&page| buffer.waits(page)) {
                 // Its die's planes are not yet full: their last page will program all of them.
                 let coming = || {

@@ -18,10 +18,6 @@ use crate::persist::{StateError, ensure, persist};
 use crate::spec::Spec;
 use crate::superblock::{Source, Victim};
 
-/// Marks the map entry of a packed page: it has no address of its own, the entry's is only where to look
-/// for it. Only on drives that compress.
-const PACKED: u32 = 1 << 31;
-
 /// How far ahead of the scan of a victim the map is prefetched, in pages.
 const SCAN_AHEAD: usize = 64;
 
@@ -36,23 +32,17 @@ fn ones<const BITS: usize>(bits: u32) -> u32 {
     (0..BITS as u32).step_by(4).map(|at| (OF_FOUR >> (((bits >> at) & 15) * 4)) as u32 & 15).sum()
 }
 
-fn packed_flag(spec: &Spec) -> u32 {
-    if spec.compression.is_some() { PACKED } else { 0 }
-}
-
 /// Both tables, and what is counted of them.
 pub struct Mapping {
     map: Table,
     back: Table,
-    /// [`PACKED`] on a drive that compresses, 0 on others.
-    packed_flag: u32,
     superblock_pages: u32,
     by_superblock: Divider,
     valid: Vec<u32>,
     mapped: u64,
 }
 
-persist!(Mapping: map, back, valid, mapped; given: packed_flag, superblock_pages, by_superblock);
+persist!(Mapping: map, back, valid, mapped; given: superblock_pages, by_superblock);
 
 impl Mapping {
     pub fn new(spec: &Spec) -> std::io::Result<Mapping> {
@@ -61,18 +51,11 @@ impl Mapping {
             // Without superblocks nothing is ever placed.
             map: Table::new(if g.superblocks > 0 { g.user_pages } else { 0 } as usize)?,
             back: Table::new(g.superblocks as usize * g.superblock_pages as usize)?,
-            packed_flag: packed_flag(spec),
             superblock_pages: g.superblock_pages,
             by_superblock: Divider::new(g.superblock_pages),
             valid: vec![0; g.superblocks as usize],
             mapped: 0,
         })
-    }
-
-    /// Nothing is mapped, on a drive with this profile, whose tables have the same sizes.
-    pub fn reset(&mut self, spec: &Spec) {
-        self.packed_flag = packed_flag(spec);
-        self.clear();
     }
 
     pub fn clear(&mut self) {
@@ -84,7 +67,7 @@ impl Mapping {
     /// The address of a page, if it is mapped. Cost: 1 map miss.
     #[inline(always)]
     pub fn look_up(&self, lpn: Lpn) -> Option<Ppa> {
-        (self.map.get()[lpn.0 as usize] & !self.packed_flag).checked_sub(1).map(Ppa)
+        self.map.get()[lpn.0 as usize].checked_sub(1).map(Ppa)
     }
 
     /// Starts fetching a page's map entry.
@@ -141,14 +124,6 @@ impl Mapping {
         }
     }
 
-    /// Packs a page with the one at an address.
-    pub fn pack(&mut self, lpn: Lpn, with: Ppa) {
-        let page = lpn.0 as usize;
-        self.invalidate(page..page + 1);
-        self.mapped += 1;
-        self.map.get_mut()[page] = self.packed_flag | (with.0 + 1);
-    }
-
     /// No page's entry points to these addresses, so they are dead, whatever page they name.
     pub fn pad(&mut self, first: u32, count: u32) {
         self.back.get_mut()[first as usize..(first + count) as usize].fill(0);
@@ -191,12 +166,9 @@ impl Mapping {
     #[inline]
     fn invalidate(&mut self, range: Range<usize>) {
         if range.len() == 1 {
-            let entry = self.map.get()[range.start];
-            if let Some(ppa) = entry.checked_sub(1) {
+            if let Some(ppa) = self.map.get()[range.start].checked_sub(1) {
                 self.mapped -= 1;
-                if entry & self.packed_flag == 0 {
-                    self.valid[self.by_superblock.divide(ppa) as usize] -= 1;
-                }
+                self.valid[self.by_superblock.divide(ppa) as usize] -= 1;
             }
             return;
         }
@@ -206,10 +178,6 @@ impl Mapping {
             let Some(ppa) = entry.checked_sub(1) else {
                 continue;
             };
-            if entry & self.packed_flag != 0 {
-                self.mapped -= 1;
-                continue;
-            }
             if ppa.wrapping_sub(begin) >= pages {
                 self.valid[current] -= gone;
                 self.mapped -= u64::from(gone);
@@ -279,9 +247,6 @@ impl Mapping {
         let lpn = self.page_at(lost);
         self.valid[self.by_superblock.divide(lost.0) as usize] -= 1;
         self.map.get_mut()[lpn.0 as usize] = old;
-        if old & self.packed_flag != 0 {
-            return; // it is packed, wherever that is
-        }
         let there = |&ppa: &u32| self.page_at(Ppa(ppa)) == lpn;
         let old = old.checked_sub(1);
         debug_assert!(old.is_none_or(|ppa| there(&ppa)), "it is still there");
@@ -306,9 +271,6 @@ impl Mapping {
         for (lpn, &entry) in (0u32..).zip(map) {
             if let Some(ppa) = entry.checked_sub(1) {
                 mapped += 1;
-                if entry & self.packed_flag != 0 {
-                    continue;
-                }
                 ensure(back.get(ppa as usize) == Some(&lpn), "map and reverse map disagree")?;
                 valid[(ppa / self.superblock_pages) as usize] += 1;
             }
@@ -318,7 +280,7 @@ impl Mapping {
 
     /// Whether an entry can be one of this map.
     pub fn knows(&self, entry: u32) -> bool {
-        (entry & !self.packed_flag) as usize <= self.back.get().len()
+        entry as usize <= self.back.get().len()
     }
 
     /// Whether no page lies at these addresses.

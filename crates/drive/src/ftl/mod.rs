@@ -71,7 +71,7 @@ impl Ftl {
         if !fits {
             return None;
         }
-        self.mapping.reset(spec);
+        self.mapping.clear();
         Some(Self::with_map(self.mapping, spec, rng))
     }
 
@@ -343,16 +343,6 @@ impl Ftl {
         Ppa(first)
     }
 
-    /// Packs a page with the newest address of a stream; false, and nothing done, if there is none.
-    pub fn pack(&mut self, stream: usize, lpn: Lpn) -> bool {
-        let f = self.placement.frontiers()[stream];
-        let packs = f.next > self.superblocks.begin_of(f.superblock);
-        if packs {
-            self.mapping.pack(lpn, Ppa(f.next - 1));
-        }
-        packs
-    }
-
     /// Moves valid pages of a victim's flash page to garbage collection's frontier, as far as that has room.
     ///
     /// Returns the first new address and how many were moved; those are gone from `source` then.
@@ -454,12 +444,6 @@ impl Ftl {
     pub fn given_per_copy(&self) -> u64 {
         // An empty one that a power cut has given pages back to has nothing to give for them.
         self.victim.filter(|v| v.given_per_copy != EMPTY).map_or(0, |v| v.given_per_copy)
-    }
-
-    /// Whether the victim in hand, or else the next one, gives that many pages per page copied, in 1/65536.
-    pub fn victim_gives(&mut self, least: u64) -> bool {
-        let in_hand = self.victim.is_some() || self.choose_victim().is_some();
-        in_hand && self.victim.is_some_and(|victim| victim.given_per_copy >= least)
     }
 
     /// Pages that it gives without a copy, likewise: all, if it was empty.

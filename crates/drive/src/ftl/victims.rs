@@ -9,9 +9,8 @@
 //! Wear levelling. Dynamic levelling uses the least worn of the free superblocks. That leaves those that hold
 //! data nobody changes: static levelling reclaims the least worn of all when it is too far behind the most
 //! worn, full or not; every other victim at most, so that garbage collection goes on gaining space. Its cost is the
-//! copies. Or it does so at a fixed share: one of so many victims. Sources: the terms as in Gal and Toledo (ACM
-//! Computing Surveys 37, 2005); the rule by a threshold on the difference as in Chang (SAC 2007); the fixed share as in
-//! JFFS2, which takes one victim in a hundred from the blocks without garbage (Woodhouse, 2001). Not modelled: a frontier of its own for what is moved; it mixes
+//! copies. Sources: the terms as in Gal and Toledo (ACM Computing Surveys 37, 2005); the rule by a threshold on the
+//! difference as in Chang (SAC 2007). Not modelled: a frontier of its own for what is moved; it mixes
 //! with the copies of hot data, which costs more than keeping it apart.
 
 use std::collections::VecDeque;
@@ -34,14 +33,12 @@ pub struct VictimSelection {
     superblock_pages: u32,
     /// The last victim was chosen to spread wear.
     leveled: bool,
-    /// Victims since the last that was chosen so at a fixed share.
-    since_leveled: u32,
     /// Victims that come before any other.
     suggested: VecDeque<u32>,
     rng: Rng,
 }
 
-persist!(VictimSelection: leveled, since_leveled, suggested, rng; given: policy, idle_policy, leveling, superblock_pages);
+persist!(VictimSelection: leveled, suggested, rng; given: policy, idle_policy, leveling, superblock_pages);
 
 impl VictimSelection {
     pub fn new(spec: &Spec, rng: &Rng) -> VictimSelection {
@@ -51,7 +48,6 @@ impl VictimSelection {
             leveling: spec.wear_leveling,
             superblock_pages: spec.geometry.superblock_pages,
             leveled: false,
-            since_leveled: 0,
             suggested: VecDeque::new(),
             rng: rng.fork("ftl"),
         }
@@ -175,29 +171,18 @@ impl VictimSelection {
     ///
     /// Cost: one pass over all superblocks, once per victim.
     fn least_worn_to_move(&mut self, blocks: &[Superblock]) -> Option<u32> {
-        let WearLeveling { spread_max, one_in, .. } = self.leveling;
-        if one_in > 0 {
-            self.since_leveled += 1;
-            if self.since_leveled >= one_in {
-                self.since_leveled = 0;
-                return least_worn(blocks).map(|(index, _)| index as u32);
-            }
-        }
+        let spread_max = self.leveling.spread_max;
         if spread_max == 0 || std::mem::take(&mut self.leveled) {
             return None;
         }
         let used = blocks.iter().filter(|s| s.state != State::Bad && !s.slc);
         let most = used.map(|s| s.erases).max()?;
-        let (index, least) = least_worn(blocks)?;
+        // Of equals the oldest.
+        let sealed = blocks.iter().enumerate().filter(|(_, s)| s.state == State::Sealed && !s.slc);
+        let (index, least) = sealed.min_by_key(|(_, s)| (s.erases, s.sealed))?;
         self.leveled = most - least.erases > spread_max;
         self.leveled.then_some(index as u32)
     }
-}
-
-/// The sealed superblock with the fewest erases, of equals the oldest.
-fn least_worn(blocks: &[Superblock]) -> Option<(usize, &Superblock)> {
-    let sealed = blocks.iter().enumerate().filter(|(_, s)| s.state == State::Sealed && !s.slc);
-    sealed.min_by_key(|(_, s)| (s.erases, s.sealed))
 }
 
 /// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are repeated.

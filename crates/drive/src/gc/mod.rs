@@ -14,21 +14,16 @@ use crate::controller::Controller;
 use crate::events::Trigger;
 use crate::flash::Flash;
 use crate::io::DeviceError;
-use crate::persist::{StateError, ensure, persist};
+use crate::persist::{StateError, persist};
 use crate::spec::{Idle, PAGES_MAX, Spec};
 use crate::superblock::Source;
-use crate::timeline::NEVER;
 use background::Background;
-use pacing::{Budget, Pacing};
+use pacing::Pacing;
 
 /// Garbage collection's pace and progress.
 #[derive(Debug)]
 pub struct Gc {
     pacing: Pacing,
-    /// Reads have a core of their own: what runs behind a write is asked of the dies step by step, as time goes on.
-    in_steps: bool,
-    /// What is left of it.
-    left: Option<Budget>,
     /// Where it is put off while the write buffer has room.
     background: Option<Box<Background>>,
     idle: Option<Idle>,
@@ -41,14 +36,12 @@ pub struct Gc {
     copied_pages: u64,
 }
 
-persist!(Gc: pacing, left, background, data_ready, idle_since, copied_pages; given: in_steps, idle, idle_after);
+persist!(Gc: pacing, background, data_ready, idle_since, copied_pages; given: idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
         Gc {
             pacing: Pacing::new(spec.pacing),
-            in_steps: spec.reads_apart,
-            left: None,
             background: spec.background.map(|spec| Box::new(Background::new(spec))),
             idle: spec.idle,
             idle_after: spec.idle_after,
@@ -66,8 +59,6 @@ impl Gc {
     /// Whether what it has overdrawn can be.
     pub fn check(&self) -> Result<(), StateError> {
         self.pacing.check()?;
-        self.left.iter().try_for_each(|budget| budget.check())?;
-        ensure(self.in_steps || self.left.is_none(), "garbage collection in steps")?;
         self.background.iter().try_for_each(|background| background.check())
     }
 
@@ -110,14 +101,9 @@ impl Gc {
         self.pacing.starts_at(flash.ftl().free_pages())
     }
 
-    /// Runs behind a read that was decoded at `at`: a superblock that waits to be refreshed is moved.
-    pub fn refresh(&mut self, at: Nanos, flash: &mut Flash, controller: &mut Controller) {
+    /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
+    pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
         if flash.ftl().must_collect() {
-            if self.in_steps {
-                // That core may have had nothing to do for long.
-                self.catch_up(NEVER, flash, controller);
-                controller.flash_core().wait_until(at);
-            }
             self.run(1, flash, controller);
         }
     }
@@ -127,18 +113,11 @@ impl Gc {
         if flash.is_read_only() {
             return;
         }
-        if self.has_steps() {
-            self.catch_up(NEVER, flash, controller);
-        }
         let free = flash.ftl().free_pages();
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
         let pace = flash.ftl_mut().pace(pages, self.pacing.own(free));
         let mut budget = self.pacing.budget(pages, controller.costs().gc_duty, pace);
-        if self.in_steps {
-            self.left = Some(budget);
-            return;
-        }
         let begin = controller.flash_core().free_at();
         let mut at = begin;
         while budget.is_left() {
@@ -148,30 +127,6 @@ impl Gc {
         }
         self.pacing.settle(budget);
         controller.flash_core().gc(at.since(begin));
-    }
-
-    /// Whether some of what runs behind a write is left to be done, where it runs in steps.
-    pub fn has_steps(&self) -> bool {
-        self.left.is_some()
-    }
-
-    /// Where it runs in steps: those that can begin by `until`.
-    #[inline]
-    pub fn catch_up(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
-        while let Some(mut budget) = self.left.take() {
-            let at = controller.flash_core().free_at();
-            let copy = match budget.is_left() {
-                true if at.max(flash.buffer_free_at(flash.ftl().gc_stream())) > until => {
-                    return self.left = Some(budget);
-                }
-                true if !flash.is_read_only() => self.copy_next(at, flash, controller),
-                _ => None,
-            };
-            let Some((given, end)) = copy else { return self.pacing.settle(budget) };
-            budget.spend(end.since(at), given);
-            controller.flash_core().gc(end.since(at));
-            self.left = Some(budget);
-        }
     }
 
     /// Owes what the host's pages take, and copies what is due in the background or in a round.
@@ -312,7 +267,7 @@ impl Gc {
     #[inline(always)]
     pub fn may_have_idled(&self, at: Nanos, controller: &Controller) -> bool {
         self.idle_after.is_some_and(|after| {
-            self.idle_since.is_some() || controller.idle_from().after(after) <= at
+            self.idle_since.is_some() || controller.work().1.after(after) <= at
         })
     }
 
@@ -323,7 +278,7 @@ impl Gc {
 
     /// Since when the flash core has had no command.
     pub fn idle_since(&mut self, controller: &Controller) -> Nanos {
-        *self.idle_since.get_or_insert(controller.idle_from())
+        *self.idle_since.get_or_insert(controller.work().1)
     }
 
     /// Runs while the flash core has no command until `until`, as the profile allows.
@@ -350,8 +305,7 @@ impl Gc {
             if beside {
                 flash.ftl_mut().swap_idle_victim();
             }
-            let given_min = if beside { idle.given_min } else { 0 };
-            let cost = self.copy_in_idle_time(given_min, at, flash, controller);
+            let cost = self.copy_in_idle_time(at, flash, controller);
             if beside {
                 flash.ftl_mut().swap_idle_victim();
             }
@@ -360,18 +314,14 @@ impl Gc {
         }
     }
 
-    /// Copies the next flash page of a victim that gives enough, or gives it back; returns what it costs the core,
-    /// or none if there is no such victim.
+    /// Copies the victim's next flash page, or gives it back; returns what it costs the core, or none if there is no
+    /// victim.
     fn copy_in_idle_time(
         &mut self,
-        given_min: u64,
         at: Nanos,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Option<Nanos> {
-        if !flash.ftl_mut().victim_gives(given_min) {
-            return None;
-        }
         match flash.ftl_mut().next_source() {
             Some(source) => {
                 let cost = self.copy(source, at, Trigger::Idle, flash, controller);

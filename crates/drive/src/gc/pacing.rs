@@ -17,15 +17,12 @@
 
 use drivebay_units::Nanos;
 
-use crate::persist::{StateError, TIME_MAX, ensure, persist, persist_sometimes};
+use crate::persist::{StateError, TIME_MAX, ensure, persist};
 use crate::policy_plugin::Pace;
 use crate::spec::{PAGES_MAX, PacingSpec};
 
-/// No command of [`PAGES_MAX`] gives more to spend: some minutes, or some millions of pages.
-const LEFT_MAX: i64 = 1 << 40;
-
 /// What may be spent behind one command.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Budget {
     /// Core time left, nanoseconds; overdrawn when negative.
     time: i64,
@@ -33,17 +30,7 @@ pub struct Budget {
     owed: i64,
 }
 
-persist!(Budget: time, owed);
-persist_sometimes!(Budget);
-
 impl Budget {
-    /// Whether a command can have left it.
-    pub fn check(&self) -> Result<(), StateError> {
-        let drawn = self.time.unsigned_abs() <= TIME_MAX && self.owed.unsigned_abs() <= TIME_MAX;
-        let left = self.time <= LEFT_MAX && self.owed <= LEFT_MAX;
-        ensure(drawn && left, "what garbage collection may spend")
-    }
-
     /// Whether another flash page may be copied.
     #[inline(always)]
     pub fn is_left(&self) -> bool {

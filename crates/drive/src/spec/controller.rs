@@ -25,17 +25,6 @@ pub(super) fn half_duplex(raw: &RawHalfDuplex) -> HalfDuplexSpec {
     }
 }
 
-/// Whether reads have a flash core of their own.
-pub(super) fn reads_apart(raw: &RawSpec) -> Result<bool, SpecError> {
-    let apart = raw.controller.flash_cores.as_ref().is_some_and(|cores| cores.value > 1);
-    if apart && raw.controller.half_duplex.is_some() {
-        let hint = "leave out controller.flash_cores or controller.half_duplex";
-        let allowed = "1 beside a half-duplex path, which reads and writes pass in turns";
-        return Err(SpecError::out("controller.flash_cores", 2.0, allowed, hint));
-    }
-    Ok(apart)
-}
-
 /// How writes are let in.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionSpec {

@@ -50,7 +50,7 @@ pub struct Geometry {
     pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
-    /// Bad superblocks, and as many as parity takes the space of.
+    /// Bad superblocks.
     pub bad_superblocks: u32,
     /// Blocks of a superblock: one of every plane of every die.
     pub superblock_blocks: u32,
@@ -203,23 +203,12 @@ pub struct NandTiming {
     pub decode: Nanos,
     /// Data of the next program moves during this one.
     pub cache_program: bool,
-    /// Flash pages of a stripe with one of parity, if there is any.
-    pub parity_stripe: Option<u32>,
     /// Dies erase one after another, not all at once.
     pub staggered_erases: bool,
     /// One erase in so many takes its time, for all of them.
     pub erase_one_in: f64,
     /// How places differ in their times, if they do.
     pub spread: Option<Spread>,
-}
-
-impl NandTiming {
-    /// tPROG, the mean of all page types.
-    #[must_use]
-    pub fn mean_program(&self) -> Nanos {
-        let all = &self.program[..self.page_types as usize];
-        Nanos(all.iter().map(|time| time.0).sum::<u64>() / u64::from(self.page_types))
-    }
 }
 
 /// Waits of reads for what they suspend.
@@ -280,11 +269,6 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let allowed = format!("4 KiB to a flash page of every plane: {}", page_kib * planes);
         return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
     }
-    if unit_kib > 4 && raw.compression.is_some() {
-        let hint = "leave out one of both: pages that shrink are mapped by 4 KiB";
-        let allowed = "4 beside [compression]";
-        return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
-    }
     let unit_sectors = unit_kib * 2;
     // A unit larger than a flash page lies on planes that read and program together, as one with longer pages.
     let joined = (unit_kib / page_kib).max(1);
@@ -311,15 +295,13 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         let allowed = format!("less than the flash holds: {flash_sectors} sectors");
         return Err(SpecError::out("drive.capacity_sectors", sectors, allowed, hint));
     }
-    let good = blocks - n.bad_superblocks.value;
-    let parity = n.parity_stripe_pages.as_ref().map_or(0, |stripe| good.div_ceil(stripe.value));
     Ok(Geometry {
         user_sectors: sectors,
         user_pages: sectors.div_ceil(unit_sectors) as u32,
         unit_shift: (unit_kib / 4).ilog2(),
         superblock_pages: superblock_pages as u32,
         superblocks: blocks as u32,
-        bad_superblocks: (n.bad_superblocks.value + parity) as u32,
+        bad_superblocks: n.bad_superblocks.value as u32,
         superblock_blocks: (dies * n.planes.value) as u32,
         page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
@@ -348,7 +330,8 @@ pub(super) fn check_spare(
             "at least {} superblocks of {superblock_mb} MB (two frontiers, the reserve, one to gain)",
             reserve + 3
         );
-        let hint = "raise nand.blocks_per_plane, lower nand.bad_superblocks, leave out parity, or offer less capacity";
+        let hint =
+            "raise nand.blocks_per_plane, lower nand.bad_superblocks, or offer less capacity";
         return Err(SpecError::out("drive.capacity_sectors", given, allowed, hint));
     }
     Ok(())
@@ -408,7 +391,6 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         cache_program: n.cache_program.value,
         staggered_erases: check_erases(n)?,
         erase_one_in: n.erase_one_in.as_ref().map_or(1.0, |one_in| one_in.value),
-        parity_stripe: n.parity_stripe_pages.as_ref().map(|pages| pages.value as u32),
         spread: n.variation.as_ref().map(Spread::new),
     })
 }
@@ -430,14 +412,12 @@ fn check_suspension(nand: &RawNand) -> Result<Option<SuspensionSpec>, SpecError>
     Ok(differs.then_some(SuspensionSpec { mean, erase, restarts }))
 }
 
-/// How places of a write buffer come free in any order.
+/// How places of a write buffer come free as programs end.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferRelease {
     pub dies: u32,
     /// Programs of a die that give their places back together.
     pub programs: u32,
-    /// Programs of a die after which they do so.
-    pub held: u32,
 }
 
 /// Flash pages that the write buffer has room for, and how they come free if not in order.
@@ -446,16 +426,13 @@ pub(super) fn check_buffer(
     geometry: &Geometry,
 ) -> Result<(u32, Option<BufferRelease>), SpecError> {
     let release = check_release(raw, geometry)?;
-    // Each die may hold a word line but for one program, and what is held; one of them is filled.
+    // Each die may hold a word line but for one program; one of them is filled.
     let row = u64::from(geometry.dies()) << geometry.plane_shift;
     let programs = release.map_or(1, |release| u64::from(release.programs));
-    let held = release.map_or(0, |release| u64::from(release.held));
     let by_rows = geometry.order.die_pages <= 1 << geometry.plane_shift;
     let least = match by_rows {
-        true => (1 + programs + held) * row,
-        false => {
-            (2 * row).max((programs - 1 + held) * row + ((programs + 1) << geometry.plane_shift))
-        }
+        true => (1 + programs) * row,
+        false => (2 * row).max((programs - 1) * row + ((programs + 1) << geometry.plane_shift)),
     };
     let kib = raw.write_buffer().size_kib.value;
     let pages = kib * 1024 / geometry.flash_page_bytes();
@@ -468,23 +445,17 @@ pub(super) fn check_buffer(
     Ok((pages as u32, release))
 }
 
-/// In any order only with protection: what a flush waits for is told by the order of pages.
+/// As programs end only with protection: what a flush waits for is told by the order of pages.
 fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRelease>, SpecError> {
     const NAME: &str = "write_buffer.release";
     let Some(word) = &raw.write_buffer().release else { return Ok(None) };
-    let types = raw.nand.program_us.value.len() as u32;
-    let words = [
-        ("in-order", (0, 0)),
-        ("any-order", (1, 0)),
-        ("word-lines", (types, 0)),
-        ("two-pass", (types, types)),
-    ];
-    let (programs, held) = word.one_of(NAME, &words)?;
-    if programs > 0 && !is_set(&raw.write_buffer().power_loss_protection) {
+    let by_word_lines = word.one_of(NAME, &[("in-order", false), ("word-lines", true)])?;
+    if by_word_lines && !is_set(&raw.write_buffer().power_loss_protection) {
         let hint = "set write_buffer.power_loss_protection, or leave this out";
         return Err(SpecError::out(NAME, &word.value, "in-order without protection", hint));
     }
-    Ok((programs > 0).then_some(BufferRelease { dies: geometry.dies(), programs, held }))
+    let programs = raw.nand.program_us.value.len() as u32;
+    Ok(by_word_lines.then_some(BufferRelease { dies: geometry.dies(), programs }))
 }
 
 /// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.
@@ -504,12 +475,6 @@ fn check_page_order(
 ) -> Result<PageOrder, SpecError> {
     let dies_first = PageOrder::dies_first(die_shift, plane_shift);
     let types = nand.program_us.value.len() as u32;
-    let planes_first = PageOrder {
-        plane_shift: 0,
-        die_pages: 1 << plane_shift,
-        divide: (plane_shift, 1, 0),
-        ..dies_first
-    };
     // A third of any u32 is its product with 2^33 / 3, rounded up, over 2^33.
     let divide = match types {
         3 => (plane_shift, 0xAAAA_AAAB, 33),
@@ -522,11 +487,7 @@ fn check_page_order(
         die_pages: types << plane_shift,
         divide,
     };
-    let orders = [
-        ("dies-first", dies_first),
-        ("planes-first", planes_first),
-        ("word-lines-first", word_lines_first),
-    ];
+    let orders = [("dies-first", dies_first), ("word-lines-first", word_lines_first)];
     let order = nand.page_order.as_ref().map(|word| word.one_of("nand.page_order", &orders));
     Ok(order.transpose()?.unwrap_or(dies_first))
 }

@@ -106,15 +106,12 @@ pub struct WearLeveling {
     pub dynamic: bool,
     /// Largest difference of erases between superblocks that is left alone; 0 for any.
     pub spread_max: u32,
-    /// One of so many victims is the least worn superblock, whatever it holds; 0 for none.
-    pub one_in: u32,
 }
 
 pub(super) fn wear_leveling(raw: &RawSpec) -> WearLeveling {
     raw.wear_leveling.as_ref().map_or_else(WearLeveling::default, |w| WearLeveling {
         dynamic: w.dynamic.value,
         spread_max: w.spread_max.value as u32,
-        one_in: w.static_one_in.as_ref().map_or(0, |one_in| one_in.value as u32),
     })
 }
 
@@ -125,8 +122,6 @@ pub struct Idle {
     pub after: Nanos,
     /// Ends when so many pages are free.
     pub free: u64,
-    /// Ends at a victim that gives fewer pages per page copied, in 1/65536.
-    pub given_min: u64,
 }
 
 pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Idle>, SpecError> {
@@ -141,12 +136,7 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(SpecError::out("gc.idle.free_mb", idle.free_mb.value, allowed, hint));
     }
-    let valid = idle.valid_max_percent.as_ref().map_or(1.0, |most| most.value / 100.0);
-    Ok(Some(Idle {
-        after: idle.after_ms.millis(),
-        free,
-        given_min: ((1.0 - valid) / valid * 65536.0) as u64,
-    }))
+    Ok(Some(Idle { after: idle.after_ms.millis(), free }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of, or by a plug-in.

@@ -24,13 +24,9 @@ pub struct HostSpec {
     pub serial: Nanos,
     /// From the drive's interrupt to the program.
     pub interrupt: Nanos,
-    /// Least time between two interrupts, if completions share them.
-    pub interrupt_gap: Option<Nanos>,
     /// Most submission queues with a processor each.
     pub queues_max: u32,
-    /// Most commands that the driver keeps at the drive.
-    pub outstanding_max: u32,
-    /// Most sectors of one command, by the driver's and the drive's limit.
+    /// Most sectors of one command, by the block layer's and the drive's limit.
     pub transfer_max: u32,
     /// Data through the driver, femtoseconds per byte; zero for no limit.
     pub fs_per_byte: u64,
@@ -47,16 +43,13 @@ pub(super) fn check_host(raw: &RawSpec, protocol: Protocol) -> Result<HostSpec, 
         Protocol::Ahci | Protocol::Sata => ("host.ahci", &host.ahci),
     };
     let driver = driver.as_ref().ok_or_else(|| missing(section))?;
-    let kib = driver.transfer_max_kib.as_ref().map_or(TRANSFER_MAX_KIB, |kib| kib.value);
     let own_kib = raw.identify.as_ref().map_or(u64::MAX, |own| 4 << own.transfer_max_log2.value);
     Ok(HostSpec {
         software: driver.software_us.micros(),
         serial: serial(driver),
         interrupt: driver.interrupt_us.micros(),
-        interrupt_gap: driver.interrupt_gap_us.as_ref().map(Number::micros),
         queues_max: host.processors.value as u32,
-        outstanding_max: driver.outstanding_max.as_ref().map_or(65_536, |most| most.value) as u32,
-        transfer_max: kib.min(own_kib) as u32 * 2,
+        transfer_max: TRANSFER_MAX_KIB.min(own_kib) as u32 * 2,
         fs_per_byte: driver.mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
         between: host.between_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         power_saving: is_set(&host.power_saving),

@@ -26,19 +26,17 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
     if !is_set(&n.in_place) {
         return Ok(None);
     }
-    let refused: [(&str, bool); 13] = [
+    let refused: [(&str, bool); 11] = [
         ("gc", raw.gc.is_some()),
         ("write_buffer", raw.write_buffer.is_some()),
         ("slc_cache", raw.slc_cache.is_some()),
         ("map_cache", raw.map_cache.is_some()),
         ("map_journal", raw.map_journal.is_some()),
         ("read_ahead", raw.read_ahead.is_some()),
-        ("compression", raw.compression.is_some()),
         ("reliability", raw.reliability.is_some()),
         ("wear_leveling", raw.wear_leveling.is_some()),
         ("controller.half_duplex", raw.controller.half_duplex.is_some()),
         ("controller.admission", raw.controller.admission.is_some()),
-        ("controller.flash_cores", raw.controller.flash_cores.is_some()),
         ("controller.mapping_unit_kib", raw.controller.mapping_unit_kib.is_some()),
     ];
     if let Some((field, _)) = refused.into_iter().find(|(_, given)| *given) {

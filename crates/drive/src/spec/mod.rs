@@ -4,7 +4,6 @@
 //! the field, the value, what is allowed and what to do; nothing is clamped silently.
 //! `schema.rs` says what each key may be; one file per part of the drive derives the rest.
 
-mod compression;
 mod constants;
 mod controller;
 mod family;
@@ -33,7 +32,6 @@ use crate::policy_plugin::{PluginSpec, PolicyPlugin};
 use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
-pub use compression::Compression;
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec};
 pub use family::whole_profile;
@@ -73,15 +71,13 @@ pub struct Spec {
     pub half_duplex: Option<HalfDuplexSpec>,
     /// How writes are let in, if they wait where reads pass them.
     pub admission: Option<AdmissionSpec>,
-    /// Reads have a flash core of their own.
-    pub reads_apart: bool,
     /// Sizes of the flash and of what the host sees of it.
     pub geometry: Geometry,
     /// Times of flash operations and of the channels.
     pub nand: NandTiming,
     /// Write buffer, in flash pages.
     pub buffer_pages: u32,
-    /// Its places come free in any order.
+    /// Its places come free as programs end.
     pub buffer_release: Option<BufferRelease>,
     /// Flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
@@ -136,8 +132,6 @@ pub struct Spec {
     pub idle_after: Option<Nanos>,
     /// The media in place of flash, if it is written in place.
     pub in_place: Option<InPlaceSpec>,
-    /// How data is compressed, if it is.
-    pub compression: Option<Compression>,
 }
 
 impl Spec {
@@ -240,14 +234,13 @@ impl Spec {
             queue_depth_max,
             half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
             admission,
-            reads_apart: controller::reads_apart(&raw)?,
             pacing,
             background,
             plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
             wear_leveling: gc::wear_leveling(&raw),
-            throttle: thermal::check_throttle(&raw.thermal, &thermal, controller::costs(&raw))?,
+            throttle: thermal::check_throttle(&raw.thermal, controller::costs(&raw))?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
             identify: identify::check_identify(&raw)?,
@@ -265,7 +258,6 @@ impl Spec {
             map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
             read_ahead: raw.read_ahead.as_ref().map(|raw| read_ahead::read_ahead(raw, &geometry)),
             slc_cache,
-            compression: optional(&raw.compression, &geometry, compression::check_compression)?,
             geometry,
             nand,
             buffer_pages,

@@ -2,7 +2,7 @@
 //!
 //! `drives/*.toml` and what-ifs are read into these; the other files of `spec/` derive what the model uses. Units
 //! stand last in each name. GB and MB are decimal. A section that is absent is not modelled: flash without
-//! errors and without end of life, a map wholly in the drive's own memory, data stored as it comes, nothing
+//! errors and without end of life, a map wholly in the drive's own memory, nothing
 //! read that was not asked for.
 
 use std::ops::RangeInclusive;
@@ -72,8 +72,6 @@ sections! {
         read_ahead: Option<RawReadAhead>,
         /// Superblocks used with one bit per cell; absent: none.
         slc_cache: Option<RawSlcCache>,
-        /// A controller that compresses; absent: it does not.
-        compression: Option<RawCompression>,
         /// Named sets of changes: `[variants.heatsink]` with dotted keys.
         #[serde(default)]
         variants: serde_json::Map<String, serde_json::Value>,
@@ -152,14 +150,6 @@ sections! {
         register_write_us: Number = MICROS,
         /// From the device's interrupt to the program that waits; a driver that polls has less.
         interrupt_us: Number = MICROS,
-        /// Least time between two interrupts: completions meanwhile share the next (coalescing); none if left
-        /// out, as Linux and Windows leave it.
-        interrupt_gap_us: Option<Number> = MICROS,
-        /// Most commands that the driver keeps at the drive; as many as the interface if left out.
-        outstanding_max: Option<Whole> = 1..=65_536,
-        /// Most data of one command; 1,280 KiB if left out, to which Linux's block layer cuts requests. The
-        /// drive's own limit holds, too.
-        transfer_max_kib: Option<Whole> = 4..=1 << 20,
         /// Most data that the driver moves, both ways together; no limit if left out.
         mb_per_s: Option<Number> = 1.0..=1e6,
     }
@@ -245,9 +235,6 @@ sections! {
         /// Writes that find no room wait where reads pass them; left out: commands wait for the flash core in the
         /// order in which they come.
         admission: Option<RawAdmission>,
-        /// Cores that serve what the host core passes on: one for everything, or a second that only reads go through;
-        /// one if left out. Not with a half-duplex data path.
-        flash_cores: Option<Whole> = 1..=2,
     }
 
     /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of commands.
@@ -287,10 +274,9 @@ sections! {
         /// Capacitors bring all that was acknowledged to flash when the power fails: flushes and forced writes
         /// have nothing to wait for. Not so if left out.
         power_loss_protection: Option<Flag>,
-        /// When places come free: `in-order` (the one taken first comes free first; so if left out), `any-order` (as
-        /// programs end), `word-lines` (likewise, but all pages of a die's word line together, as in one-pass
-        /// programming) or `two-pass` (those of a word line once the die has programmed the next one, between whose two
-        /// passes comes its own second). All but the first only with `power_loss_protection`.
+        /// When places come free: `in-order` (the one taken first comes free first; so if left out), or `word-lines` (as
+        /// programs end, all pages of a die's word line together, as in one-pass programming). The second only with
+        /// `power_loss_protection`.
         release: Option<Word>,
     }
 
@@ -315,12 +301,8 @@ sections! {
         /// Bytes of a page: 4, 8, 16 or 32 KiB.
         page_kib: Whole = power_of_two(64),
         /// Where consecutive flash pages of a row lie: `dies-first` (a page on each die, then on the next plane of each; so if
-        /// left out), `planes-first` (all planes of a die, which can be programmed then, before the next die) or
-        /// `word-lines-first` (all planes and page types of a die's word line, as one-pass programming needs them).
+        /// left out) or `word-lines-first` (all planes and page types of a die's word line, as one-pass programming needs them).
         page_order: Option<Word>,
-        /// Flash pages of a stripe across the dies, of which one holds the parity of the others (RAIN); no parity
-        /// if left out.
-        parity_stripe_pages: Option<Whole> = 2..=4096,
         /// Whether all dies erase their block of a superblock at once (together), or one die after another, evenly
         /// while the next one's worth of flash is programmed (staggered). Absent: together.
         erases: Option<Word>,
@@ -431,9 +413,6 @@ sections! {
         /// Static: data is moved out of the superblock with the fewest erases when it is so many behind the
         /// one with the most; 0 for never.
         spread_max: Whole = 0..=1 << 20,
-        /// Static at a fixed share: one of so many victims is the superblock with the fewest erases, whatever it
-        /// holds; none if left out.
-        static_one_in: Option<Whole> = 2..=1 << 20,
     }
 
     /// Garbage collection in idle time.
@@ -442,8 +421,6 @@ sections! {
         after_ms: Number = 0.0..=1e6,
         /// Free space at which it ends.
         free_mb: Number = MEGABYTES,
-        /// Victims with more valid pages than this are left for later; none if left out.
-        valid_max_percent: Option<Number> = 1.0..=100.0,
         /// How its victims are chosen, apart from those behind writes: as `gc.victim_policy`, which holds for both if
         /// it is left out.
         policy: Option<Word>,
@@ -479,8 +456,6 @@ sections! {
         capacity_j_per_k: Option<Number> = HEAT_CAPACITY,
         /// Several nodes, in place of the two numbers above.
         network: Option<RawNetwork>,
-        /// Air moving over the drive; resistances to the air fall.
-        air: Option<RawAir>,
         /// The sensor as the health log reports it; whole degrees, without delay, if left out.
         sensor: Option<RawSensor>,
         /// What the drive does against heat, mildest first.
@@ -516,14 +491,6 @@ sections! {
         from_nand_k_per_w: Number = RESISTANCE,
         /// From heatsink to still air.
         to_air_k_per_w: Number = RESISTANCE,
-    }
-
-    /// Moving air: every resistance to the air is divided by 1 + gain x sqrt(speed in m/s).
-    RawAir {
-        /// Speed of the air.
-        speed_m_per_s: Number = 0.0..=100.0,
-        /// Conductance that 1 m/s adds, against still air's.
-        gain: Number = 0.0..=100.0,
     }
 
     /// A temperature sensor.
@@ -572,7 +539,7 @@ sections! {
         critical_c: Option<Number> = TEMPERATURE,
     }
 
-    /// One stage of throttling, entered at `on_c`, left below `off_c`; with `full_c` it takes hold little by little.
+    /// One stage of throttling, entered when the drive, or in a network its controller, is at `on_c`, left below `off_c`; with `full_c` it takes hold little by little.
     RawThrottle {
         /// Entered at this temperature.
         on_c: Number = TEMPERATURE,
@@ -582,9 +549,6 @@ sections! {
         full_c: Option<Number> = TEMPERATURE,
         /// Clock of the cores against the nominal one.
         clock_percent: Number = 1.0..=100.0,
-        /// The node that it follows; the hottest there is by design if left out: `drive`, in a network
-        /// `controller`.
-        sensor: Option<Word>,
         /// Limit on writes, if any.
         write_mb_per_s: Option<Number> = 0.1..=1e5,
         /// Limit on reads, if any.
@@ -653,12 +617,6 @@ sections! {
         window_kib: Whole = 8..=16_384,
         /// Sequential streams that are told apart.
         streams: Whole = 1..=64,
-    }
-
-    /// A controller that compresses: `[compression]`. Absent: content makes no difference.
-    RawCompression {
-        /// Compressed, 4 KiB take a multiple of this on flash: a power of two from 64 to 4,096.
-        unit_bytes: Whole = 64..=PAGE_BYTES,
     }
 
     /// Superblocks used with one bit per cell, for what the host has just written.

@@ -1,12 +1,9 @@
 //! Energy, heat and throttle stages.
-//!
-//! Air flow: forced convection over a plate grows with the square root of the air's speed (laminar
-//! boundary layer, any heat transfer textbook), on top of what still air and radiation carry.
 
 use super::constants::{THROTTLE_STAGES_MAX, THROTTLE_STEPS};
 use super::controller::{Costs, slowed};
 use super::flash::Geometry;
-use super::key::{Number, SpecError, Word};
+use super::key::{Number, SpecError};
 use super::schema::{RawNetwork, RawSpec, RawThermal};
 
 /// Energy per operation, in nanojoule; powers in nanojoule per millisecond, that is in microwatt.
@@ -74,8 +71,6 @@ pub struct ThrottleStage {
     pub on_c: f64,
     /// Left below this temperature.
     pub off_c: f64,
-    /// The node that it follows.
-    pub node: usize,
     /// Costs while it holds.
     pub costs: Costs,
 }
@@ -118,11 +113,6 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
         }
     };
     nodes.ambient_c = thermal.ambient_c.value;
-    if let Some(air) = &thermal.air {
-        for to_air in &mut nodes.to_air {
-            *to_air *= 1.0 + air.gain.value * air.speed_m_per_s.value.sqrt();
-        }
-    }
     if let Some(sensor) = &thermal.sensor {
         let interval = sensor.interval_ms.value;
         if interval % 100 != 0 {
@@ -130,8 +120,9 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
             let field = "thermal.sensor.interval_ms";
             return Err(SpecError::out(field, interval, "a multiple of 100", &hint));
         }
+        let names: Vec<(&str, usize)> = nodes.names.iter().copied().zip(0..).collect();
         nodes.sensor = Sensing {
-            node: nodes.node("thermal.sensor.node", &sensor.node)?,
+            node: sensor.node.one_of("thermal.sensor.node", &names)?,
             interval_steps: interval / 100,
             lag_s: sensor.lag_ms.value / 1e3,
         };
@@ -176,13 +167,6 @@ impl ThermalSpec {
         self.between[a][b] = watt_per_kelvin;
         self.between[b][a] = watt_per_kelvin;
     }
-
-    /// The node that a profile names.
-    fn node(&self, field: &str, name: &Word) -> Result<usize, SpecError> {
-        let nodes: Vec<(&str, usize)> =
-            self.names.iter().enumerate().map(|(i, &name)| (name, i)).collect();
-        name.one_of(field, &nodes)
-    }
 }
 
 fn conductance(resistance: &Number) -> f64 {
@@ -191,7 +175,6 @@ fn conductance(resistance: &Number) -> f64 {
 
 pub(super) fn check_throttle(
     thermal: &RawThermal,
-    nodes: &ThermalSpec,
     nominal: Costs,
 ) -> Result<Vec<ThrottleStage>, SpecError> {
     if thermal.throttle.len() > THROTTLE_STAGES_MAX {
@@ -203,7 +186,6 @@ pub(super) fn check_throttle(
         number: 0,
         on_c: f64::NEG_INFINITY,
         off_c: f64::NEG_INFINITY,
-        node: 0,
         costs: nominal,
     }];
     for (i, raw) in thermal.throttle.iter().enumerate() {
@@ -218,12 +200,8 @@ pub(super) fn check_throttle(
                 hint,
             ));
         }
-        let node = match &raw.sensor {
-            Some(sensor) => nodes.node(&name("sensor"), sensor)?,
-            None => 0,
-        };
         let before = stages[stages.len() - 1];
-        if node == before.node && on_c <= before.on_c {
+        if on_c <= before.on_c {
             let hint = "order the stages from mild to severe";
             let allowed = format!("above the stage before, {}", before.on_c);
             return Err(SpecError::out(&name("on_c"), on_c, allowed, hint));
@@ -250,7 +228,6 @@ pub(super) fn check_throttle(
                 number: i + 1,
                 on_c: on_c + rise,
                 off_c: off_c + rise,
-                node,
                 costs,
             });
         }

@@ -29,15 +29,13 @@ pub struct Release {
     next: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Programs of a die that give their places back together.
     together: usize,
-    /// Of the programs that a die must have for that, the last is the one that they wait for.
-    waits_for: usize,
     /// Places that have come free so far, or will at a time that is known.
     freed: u64,
     /// When the newest of them does.
     freed_at: Nanos,
 }
 
-persist!(Release: dies, freed, freed_at; given: next, together, waits_for);
+persist!(Release: dies, freed, freed_at; given: next, together);
 
 impl Release {
     pub fn new(release: BufferRelease) -> Release {
@@ -45,7 +43,6 @@ impl Release {
             dies: (0..release.dies).map(|_| VecDeque::new()).collect(),
             next: BinaryHeap::new(),
             together: release.programs as usize,
-            waits_for: (release.programs + release.held) as usize,
             freed: 0,
             freed_at: Nanos::ZERO,
         }
@@ -55,7 +52,7 @@ impl Release {
     pub fn note_program(&mut self, die: u32, program: Ticket, places: u32) {
         let programs = &mut self.dies[die as usize];
         programs.push_back((program, places));
-        if programs.len() == self.waits_for {
+        if programs.len() == self.together {
             self.next.push(Reverse((Nanos::ZERO, die)));
         }
     }
@@ -67,7 +64,7 @@ impl Release {
             let Some(mut first) = self.next.peek_mut() else { return NEVER };
             let Reverse((looked_at, die)) = *first;
             let programs = &mut self.dies[die as usize];
-            let end = nand.end_of(programs[self.waits_for - 1].0);
+            let end = nand.end_of(programs[self.together - 1].0);
             if end > looked_at {
                 *first = Reverse((end, die));
                 continue;
@@ -75,7 +72,7 @@ impl Release {
             let given_back = programs.drain(..self.together);
             self.freed += given_back.map(|(_, places)| u64::from(places)).sum::<u64>();
             self.freed_at = self.freed_at.max(end);
-            if programs.len() < self.waits_for {
+            if programs.len() < self.together {
                 PeekMut::pop(first);
             } else {
                 *first = Reverse((Nanos::ZERO, die));
@@ -84,15 +81,9 @@ impl Release {
         self.freed_at
     }
 
-    /// Of places `taken` so far, those that have not come free for want of a program behind them; none where a word line
-    /// waits for no other.
-    pub fn held(&self, taken: u64) -> u64 {
-        if self.waits_for > self.together { taken - self.freed } else { 0 }
-    }
-
     /// Works out what follows from programs that were read back.
     pub fn derive(&mut self) {
-        let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.waits_for;
+        let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.together;
         let dies = (0..).zip(&self.dies).filter(full);
         self.next = dies.map(|(die, _)| Reverse((Nanos::ZERO, die))).collect();
     }

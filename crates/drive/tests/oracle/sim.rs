@@ -52,9 +52,7 @@ struct Server {
 const INTERFACE: usize = 0;
 const HOST_CORE: usize = 1;
 const UP: usize = 2;
-/// That of reads, where they have one of their own.
-const READ_CORE: usize = 3;
-const CHANNELS: usize = 4;
+const CHANNELS: usize = 3;
 
 struct Request {
     io: Io,
@@ -159,7 +157,6 @@ pub struct Oracle {
     gc_since: u64,
     variation: Option<Variation>,
     /// Programs of data so far.
-    programs: u32,
     /// Where erases are staggered: programs left to spread them over and since the newest, erases, superblock.
     staggered: (u32, u32, usize, u32),
     superblocks_erased: u32,
@@ -225,7 +222,6 @@ impl Oracle {
             variation: n
                 .spread
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
-            programs: 0,
             staggered: (0, 0, 0, 0),
             superblocks_erased: 0,
             done: Vec::new(),
@@ -325,7 +321,6 @@ impl Oracle {
                 self.admit();
             }
             (HOST_CORE, Job::Command(id)) => self.go_on(id),
-            (READ_CORE, Job::Command(id)) => self.read(id),
             (UP, Job::Part(id, ..)) => self.part_done(id),
             (_, Job::Part(..) | Job::Copy(..)) => {
                 self.set(self.now + self.spec.nand.decode.0, Event::Corrected(job));
@@ -344,9 +339,6 @@ impl Oracle {
             let (first, last) = self.packets.fetch_data(self.now, bytes);
             self.path_free = self.path_free.max(first) + transfer(bytes, rate);
             self.set(self.path_free.max(last), Event::DataIn(id));
-        } else if self.spec.reads_apart {
-            let len = self.core_time(id);
-            self.enter(READ_CORE, len, Job::Command(id));
         } else {
             self.core_queue.push_back(id);
             self.core_go_on();
@@ -463,28 +455,11 @@ impl Oracle {
         let types = self.spec.nand.page_types as usize;
         match self.order.as_str() {
             "dies-first" => (page % dies, page / dies % planes, page / dies / planes % types),
-            "planes-first" => (page / planes % dies, page % planes, page / planes / dies % types),
             "word-lines-first" => {
                 (page / planes / types % dies, page % planes, page / planes % types)
             }
             other => panic!("{other}"),
         }
-    }
-
-    /// A flash page of the same plane and page type on another die.
-    fn neighbour(&self, page: u32, die: u32) -> u32 {
-        let shift = self.spec.geometry.page_shift;
-        let (_, plane, page_type) = self.lies(page << shift);
-        let row = self.spec.geometry.row_pages() as u32 * self.spec.nand.page_types;
-        let first = match self.order.as_str() {
-            "word-lines-first" => page / row * row,
-            _ => {
-                page / self.spec.geometry.row_pages() as u32 * self.spec.geometry.row_pages() as u32
-            }
-        };
-        (first..first + row)
-            .find(|&other| self.lies(other << shift) == (die as usize, plane, page_type))
-            .expect("each die has one")
     }
 
     /// From a page of a die's plane to that of the next plane, in numbers of pages.
@@ -549,7 +524,7 @@ impl Oracle {
     fn program_if_full(&mut self, stream: usize, ppa: u32, number: u64) {
         let g = &self.spec.geometry;
         let flash_page_pages = 1 << g.page_shift;
-        let (dies, planes) = (self.dies.len() as u32, 1u32 << g.plane_shift);
+        let planes = 1u32 << g.plane_shift;
         let page = ppa / flash_page_pages;
         if ppa % flash_page_pages != flash_page_pages - 1 || self.plane_of(ppa) as u32 != planes - 1
         {
@@ -574,14 +549,6 @@ impl Oracle {
         let times = |len: u64| (len, restarts.then_some(before + len));
         let (len, die) = (self.of_page(page, usual), self.die_of(ppa));
         self.with_die(die, |d, now, w| d.program(now, times(len), Some((stream, number)), w));
-        self.programs += 1;
-        if let Some(stripe) = self.spec.nand.parity_stripe
-            && self.programs.is_multiple_of(stripe - 1)
-        {
-            let die = self.programs / (stripe - 1) % dies;
-            let len = self.of_page(self.neighbour(page, die), usual);
-            self.with_die(die as usize, |d, now, w| d.program(now, times(len), None, w));
-        }
         self.erase_in_turn();
     }
 
@@ -652,20 +619,15 @@ impl Oracle {
         let Some(id) = self.core_queue.pop_front() else {
             return;
         };
-        let len = self.core_time(id);
-        self.task = Task::Command(id);
-        self.set(self.now + len, Event::Core);
-    }
-
-    /// What a command takes of a core.
-    fn core_time(&self, id: Id) -> u64 {
         let (page, count) = self.pages(id);
         let costs = self.spec.throttle[0].costs;
         let mapped = (page..page + count).filter(|&p| self.map.ppa_of(p).is_some()).count();
-        match self.requests[id].io.op {
+        let len = match self.requests[id].io.op {
             Op::Write => costs.write_command.0 + costs.write_page.0 * u64::from(count),
             _ => costs.read_command.0 + costs.read_page.0 * mapped as u64,
-        }
+        };
+        self.task = Task::Command(id);
+        self.set(self.now + len, Event::Core);
     }
 
     fn core(&mut self) {

@@ -68,7 +68,7 @@ impl Profile {
         self
     }
 
-    /// Sets a value that the profile may lack, at any depth: `with("thermal.air.gain", 2.0)`.
+    /// Sets a value that the profile may lack, at any depth: `with("gc.idle.free_mb", 2.0)`.
     pub fn with(mut self, name: &str, value: impl Into<toml::Value>) -> Profile {
         let (path, key) = name.rsplit_once('.').expect("section.key");
         let mut table = &mut self.0;
@@ -260,7 +260,7 @@ pub fn closed_loop(
         free.push(Reverse(served.done));
     };
     for (tag, io) in ios.into_iter().enumerate() {
-        while free.peek().is_none_or(|&Reverse(at)| device.next_arrival_by(at) <= at) {
+        while free.peek().is_none_or(|&Reverse(at)| device.next_arrival() <= at) {
             serve(device, &mut free);
         }
         let Reverse(now) = free.pop().expect("the loop ends with a free slot");

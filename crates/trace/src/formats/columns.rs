@@ -1,8 +1,8 @@
 //! Formats that are comma-separated columns, one request per line.
 //!
 //! Sources: the header or README that each collection is published with. MSR Cambridge (SNIA IOTTA 388),
-//! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
-//! CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds), SPC trace file format
+//! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917), K5cloud (IOTTA
+//! 26930), CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds), SPC trace file format
 //! specification 1.0.1.
 //! Not read: MSR's host name (a file has one host). Effect: files of several hosts put into one mix
 //! disks of the same number.
@@ -218,17 +218,94 @@ impl Row for Tencent {
     }
 }
 
+/// FUJITSU K5 cloud service: seconds since the first request of all volumes, bytes.
+pub(crate) struct K5cloud;
+
+impl Row for K5cloud {
+    const HEADER: &'static [u8] = b"id";
+    const COLUMNS: &'static str = "ID,Timestamp,Type,Offset,Length";
+    const COUNT: (usize, usize) = (5, 5);
+    const CLOCK: Clock = Clock::decimal(SECOND);
+
+    #[inline]
+    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
+        Ok(Found::Request(Request {
+            op: letter(f[2])?,
+            at: Nanos(clock.ns(f[1], "Timestamp")?),
+            offset_bytes: whole(f[3], "Offset")?,
+            bytes: whole(f[4], "Length")?,
+            response: None,
+            device: device(f[0], "ID")?,
+        }))
+    }
+}
+
 /// CloudPhysics as libCacheSim writes it: whole seconds, SCSI opcodes in hexadecimal, bytes, sectors of 512
-/// bytes. The same columns straight from vscsiStats are in microseconds.
+/// bytes.
 pub(crate) struct Vscsi;
 
-/// A time; what cannot be seconds is asked for, never guessed.
+/// The same, where it must be told from vscsiStats' own text, which has these columns in microseconds: taken as
+/// seconds, its requests lie far apart. What cannot be seconds is asked for, never guessed.
+pub(crate) struct VscsiText {
+    rows: Csv<Vscsi>,
+    unit: Option<TimeUnit>,
+    requests: u64,
+    /// Earliest and latest time.
+    times: (Nanos, Nanos),
+}
+
+impl VscsiText {
+    /// Seconds between requests on average: disks that are traced are busier.
+    const INTERVAL_S_MAX: u64 = 10;
+    /// Let go before the end of the file: some pauses of a day.
+    const PAUSES_S: u64 = 3 * 86_400;
+
+    pub(crate) fn new(unit: Option<TimeUnit>) -> VscsiText {
+        VscsiText { rows: Csv::new(unit), unit, requests: 0, times: (Nanos(u64::MAX), Nanos::ZERO) }
+    }
+
+    fn judge(&self, pauses_s: u64) -> Result<(), Problem> {
+        let (first, last) = self.times;
+        let length_s = last.0.saturating_sub(first.0) / SECOND;
+        let may_s = self.requests.saturating_mul(Self::INTERVAL_S_MAX).saturating_add(pauses_s);
+        if self.unit.is_some() || length_s <= may_s {
+            return Ok(());
+        }
+        let requests = self.requests;
+        Err(Problem::of_file(
+            format!(
+                "times of {requests} requests reach over {length_s} seconds, if they are seconds"
+            ),
+            "say in which unit the times are: --time-unit us (or s)",
+        ))
+    }
+}
+
+impl Parse for VscsiText {
+    #[inline]
+    fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let before = out.requests.len();
+        let known = self.rows.line(line, out)?;
+        if let Some(request) = out.requests.get(before) {
+            self.requests += 1;
+            self.times = (self.times.0.min(request.at), self.times.1.max(request.at));
+            self.judge(Self::PAUSES_S)?;
+        }
+        Ok(known)
+    }
+
+    fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {
+        self.judge(0)
+    }
+}
+
+/// A time; what is no seconds of any clock is asked for at once.
 #[inline]
 fn vscsi_ns(field: &[u8], clock: Clock) -> Result<u64, Problem> {
     /// The year 2106: where libCacheSim's own 32 bits of seconds end.
     const SECONDS_MAX: u64 = u32::MAX as u64;
     if clock.unit_ns == SECOND && whole(field, "time").is_ok_and(|time| time > SECONDS_MAX) {
-        return Err(Problem::with_hint(
+        return Err(Problem::of_file(
             format!("time is {}, which are no seconds", shown(trimmed(field))),
             "say in which unit the times are: --time-unit us",
         ));

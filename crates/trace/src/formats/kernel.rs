@@ -1,9 +1,13 @@
-//! What Linux's block layer prints: blkparse's default text, and ftrace text.
+//! What Linux's block layer prints: blkparse's default text, and text of ftrace and perf.
 //!
 //! Sources: blktrace's blkparse_fmt.c and manual page; include/trace/events/block.h (block_rq_issue,
-//! block_rq_complete); blk_fill_rwbs() for the letters of a request's kind.
-//! A request begins at its issue to the driver (blkparse: action D) and ends at its completion (C).
-//! Other events are passed over: they are the same requests at other places, not I/Os left out.
+//! block_rq_complete, block_rq_requeue); blk_fill_rwbs() for the letters of a request's kind; block/blk-flush.c
+//! for what a flush is made of.
+//! A request begins at its issue to the driver (blkparse: action D) and ends at its completion (C). One that
+//! the driver gives back (R) begins with its next issue. A flush is issued without a place (`D FN [kworker]`).
+//! A completion of no sectors that is none of a flush (`C WS 0 [0]`) is that of a bio which waited for one, as
+//! sync makes it: no request. Other events are the same requests at other places, not I/Os left out.
+//! Not read: zone commands, appends among them; they are counted.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -41,7 +45,7 @@ fn major_minor(field: &[u8]) -> Result<u32, Problem> {
     if major >= 1 << 12 || minor >= 1 << 20 { Err(wrong()) } else { Ok(major << 20 | minor) }
 }
 
-/// "sector + count": the request's place; a flush may have no count.
+/// "sector + count": the request's place in bytes and its sectors; without a count there are none.
 fn place(sector: &[u8], plus: &[u8], count: &[u8]) -> Result<(u64, u64), Problem> {
     // The kernel's "no sector" is all ones.
     if sector == b"18446744073709551615" {
@@ -54,6 +58,68 @@ fn place(sector: &[u8], plus: &[u8], count: &[u8]) -> Result<(u64, u64), Problem
 /// A line of a tool's head or summary: printable.
 fn is_text(line: &[u8]) -> bool {
     line.iter().all(|byte| *byte >= b' ' || *byte == b'\t')
+}
+
+/// The end of a line of events is the process or the error in brackets; without it something is missing.
+fn ends_in_bracket(line: &[u8]) -> Result<(), Problem> {
+    if line.trim_ascii_end().ends_with(b"]") {
+        return Ok(());
+    }
+    Err(Problem::new(format!("{} breaks off: there is no ] at its end", shown(line))))
+}
+
+/// What happens to a request.
+#[derive(Clone, Copy, PartialEq)]
+enum Action {
+    Issue,
+    Complete,
+    /// Given back to the queue by the driver.
+    Requeue,
+}
+
+/// An event of a request.
+struct Event<'a> {
+    action: Action,
+    at: Nanos,
+    device: u32,
+    letters: &'a [u8],
+    offset_bytes: u64,
+    sectors: u64,
+}
+
+impl Event<'_> {
+    fn apply(&self, pairs: &mut Pairs, out: &mut Out<'_>) -> Result<(), Problem> {
+        let Event { action, at, device, letters, offset_bytes, sectors } = *self;
+        let Some(op) = rwbs_op(letters, sectors) else {
+            out.skipped.other_events += u64::from(action == Action::Issue);
+            return Ok(());
+        };
+        if sectors == 0 && op != Op::Flush {
+            out.skipped.no_bytes += u64::from(action == Action::Issue);
+            return Ok(());
+        }
+        // A flush that is issued and the bio that asked for it differ in their letters: FN, FWS.
+        let of_bio = op == Op::Flush && letters.contains(&b'W');
+        let place = if op == Op::Flush { u64::from(of_bio) } else { offset_bytes };
+        let key = (device, place, op);
+        match action {
+            Action::Issue => {
+                let bytes = sectors
+                    .checked_mul(SECTOR_BYTES)
+                    .ok_or_else(|| Problem::new(format!("{sectors} sectors are too many")))?;
+                let request =
+                    for_op(Request { at, offset_bytes, bytes, response: None, device, op });
+                check(&request)?;
+                pairs.issue(key, request, out)?;
+            }
+            Action::Complete => {
+                let known = pairs.complete(key, at, out)?;
+                out.skipped.unmatched += u64::from(!known && !of_bio);
+            }
+            Action::Requeue => out.skipped.requeued += u64::from(pairs.take_back(key)),
+        }
+        Ok(())
+    }
 }
 
 /// blkparse's default text.
@@ -70,120 +136,112 @@ impl Parse for Blkparse {
         if count < 6 {
             return Err(Problem::new(format!("{} has too few words", shown(line))));
         }
-        if !matches!(f[5], b"D" | b"C") {
-            let known = f[5].len() <= 2 && f[5].iter().all(u8::is_ascii_alphabetic);
-            let what = || format!("the action is {}; must be letters, like D or C", shown(f[5]));
-            return if known { Ok(false) } else { Err(Problem::new(what())) };
-        }
-        if count < 8 {
-            return if count == 7 && f[6].contains(&b'N') || f[7].starts_with(b"[") {
-                Ok(false)
-            } else {
-                Err(Problem::new(format!("{} has no sector", shown(line))))
-            };
-        }
-        let at = Nanos(decimal_ns(f[3], SECOND, "the time")?);
-        if f[7].starts_with(b"[") || f[6].contains(&b'N') && !f[6].contains(&b'F') {
-            out.skipped.other_events += u64::from(f[5] == b"D");
-            return Ok(true); // a driver's command
-        }
-        let (offset_bytes, sectors) = place(f[7], f[8], f[9])?;
-        let Some(op) = rwbs_op(f[6], sectors) else {
-            out.skipped.other_events += u64::from(f[5] == b"D");
-            return Ok(true);
+        let action = match f[5] {
+            b"D" => Action::Issue,
+            b"C" => Action::Complete,
+            b"R" => Action::Requeue,
+            other if other.len() <= 2 && other.iter().all(u8::is_ascii_alphabetic) => {
+                return Ok(false);
+            }
+            other => {
+                let what = format!("the action is {}; must be letters, like D or C", shown(other));
+                return Err(Problem::new(what));
+            }
         };
-        if f[8] != b"+" && op != Op::Flush {
-            return Err(Problem::new(format!("{} has no number of sectors", shown(line))));
-        }
-        let event = event(at, device, op, offset_bytes, sectors)?;
-        match f[5] {
-            b"D" => self.0.issue(event, out)?,
-            _ => self.0.complete(&event, out)?,
-        }
+        let at = Nanos(decimal_ns(f[3], SECOND, "the time")?);
+        let is_place = |word: &[u8]| !word.is_empty() && !matches!(word[0], b'[' | b'(');
+        let (offset_bytes, sectors) = match (f[7], f[8]) {
+            (b"", _) => return Err(Problem::new(format!("{} has no sector", shown(line)))),
+            (sector, plus) if is_place(sector) => {
+                if plus != b"+" && (plus.is_empty() || is_place(plus)) {
+                    let what = format!("{} has no number of sectors", shown(line));
+                    return Err(Problem::new(what));
+                }
+                place(sector, plus, f[9])?
+            }
+            _ => (0, 0),
+        };
+        ends_in_bracket(line)?;
+        Event { action, at, device, letters: f[6], offset_bytes, sectors }
+            .apply(&mut self.0, out)?;
         Ok(true)
     }
 
-    fn end(&mut self, out: &mut Out<'_>) {
+    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
         self.0.end(out);
+        Ok(())
     }
 }
 
-fn event(at: Nanos, device: u32, op: Op, offset: u64, sectors: u64) -> Result<Request, Problem> {
-    let bytes = sectors
-        .checked_mul(SECTOR_BYTES)
-        .ok_or_else(|| Problem::new(format!("{sectors} sectors are too many")))?;
-    let request = for_op(Request { at, offset_bytes: offset, bytes, response: None, device, op });
-    check(&request)?;
-    Ok(request)
-}
-
-/// ftrace text: `trace`, `trace_pipe` and `trace-cmd report`.
+/// Text of ftrace (`trace`, `trace_pipe`, `trace-cmd report`) and of `perf script`.
 #[derive(Default)]
 pub(crate) struct Ftrace(Pairs);
 
-const ISSUE: &[u8] = b"block_rq_issue: ";
-const COMPLETE: &[u8] = b"block_rq_complete: ";
+const EVENT: &[u8] = b"block_rq_";
 
 impl Parse for Ftrace {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        let found = |name| memchr::memmem::find(line, name);
-        let (is_issue, start, name) = match (found(ISSUE), found(COMPLETE)) {
-            (Some(start), None) => (true, start, ISSUE),
-            (None, Some(start)) => (false, start, COMPLETE),
-            (Some(_), Some(_)) => {
-                return Err(Problem::new(format!("{} holds two events", shown(line))));
-            }
-            (None, None) => return other_event(line, out),
+        let Some(start) = memchr::memmem::find(line, EVENT) else { return other_line(line, out) };
+        let rest = &line[start + EVENT.len()..];
+        let names: [(&[u8], Action); 3] = [
+            (b"issue:", Action::Issue),
+            (b"complete:", Action::Complete),
+            (b"requeue:", Action::Requeue),
+        ];
+        let found =
+            names.iter().find_map(|(name, action)| Some((rest.strip_prefix(*name)?, *action)));
+        let Some((rest, action)) = found else {
+            // An event of another name, unless it is the start of one of these.
+            let cut = names.iter().any(|(name, _)| name.starts_with(rest));
+            return if cut { Err(no_line(line)) } else { other_line(line, out) };
         };
-        // Before the name: "comm-pid [cpu] flags time:".
+        if memchr::memmem::find(rest, EVENT).is_some() {
+            return Err(Problem::new(format!("{} holds two events", shown(line))));
+        }
+        // Before the name: "comm-pid [cpu] flags time:", and perf's "comm pid [cpu] time: block:".
         let head = line[..start].trim_ascii_end();
+        let head = head.strip_suffix(b"block:").unwrap_or(head).trim_ascii_end();
         let time =
             head.strip_suffix(b":").and_then(|head| head.rsplit(|byte| *byte == b' ').next());
         let time = time.ok_or_else(|| Problem::new("no time stands before the event's name"))?;
         let at = Nanos(decimal_ns(time, SECOND, "the time")?);
-        // After it: "maj,min rwbs [bytes] (command) sector + count ...".
-        let rest = &line[start + name.len()..];
+        // After it: "maj,min rwbs [bytes] (command) sector + count ... [comm or error]".
+        let rest = rest.trim_ascii();
         let (f, _) = words::<2>(rest);
         let device = major_minor(f[0])?;
         let command = memchr::memchr(b'(', rest)
             .and_then(|open| memchr::memchr(b')', &rest[open..]).map(|close| open + close + 1))
-            .ok_or_else(|| Problem::new(format!("{} breaks off", shown(rest))))?;
+            .ok_or_else(|| {
+                Problem::new(format!("{} breaks off: there is no (command)", shown(rest)))
+            })?;
         let (place_words, count) = words::<3>(&rest[command..]);
         if count < 3 || place_words[1] != b"+" {
             return Err(Problem::new(format!("{} has no sector + count", shown(rest))));
         }
         let (offset_bytes, sectors) = place(place_words[0], place_words[1], place_words[2])?;
-        let Some(op) = rwbs_op(f[1], sectors) else {
-            out.skipped.other_events += u64::from(is_issue);
-            return Ok(true);
-        };
-        let event = event(at, device, op, offset_bytes, sectors)?;
-        if is_issue {
-            self.0.issue(event, out)?;
-        } else {
-            self.0.complete(&event, out)?;
-        }
+        ends_in_bracket(rest)?;
+        Event { action, at, device, letters: f[1], offset_bytes, sectors }
+            .apply(&mut self.0, out)?;
         Ok(true)
     }
 
-    fn end(&mut self, out: &mut Out<'_>) {
+    fn end(&mut self, out: &mut Out<'_>) -> Result<(), Problem> {
         self.0.end(out);
+        Ok(())
     }
 }
 
 /// Comments, other events, and "CPU:3 [LOST 123 EVENTS]".
-fn other_event(line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+fn other_line(line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
     if let Some(start) = memchr::memmem::find(line, b"[LOST ") {
         let (f, _) = words::<1>(&line[start + 6..]);
         out.skipped.lost = out.skipped.lost.saturating_add(scaled(f[0], 1, "LOST")?);
         return Ok(false);
     }
-    let truncated = !line.starts_with(b"#")
-        && [&b"block_rq_issue"[..], b"block_rq_complete"].iter().any(|name| {
-            memchr::memmem::find(line, name).is_some_and(|at| at + name.len() + 2 >= line.len())
-        });
-    if truncated || !is_text(line) {
-        return Err(Problem::new(format!("{} is no line of a trace", shown(line))));
-    }
-    Ok(false)
+    if is_text(line) { Ok(false) } else { Err(no_line(line)) }
+}
+
+#[cold]
+fn no_line(line: &[u8]) -> Problem {
+    Problem::new(format!("{} is no line of a trace", shown(line)))
 }

@@ -2,9 +2,11 @@
 //!
 //! A parser turns one line into at most a few requests and knows nothing of files or order. It refuses
 //! what it cannot read; it leaves out, and counts, only what its format is known to hold besides I/Os.
+//! A new format is a parser in one of these files and a line in [`formats!`] below.
 
 mod columns;
 mod kernel;
+mod mapped;
 mod number;
 mod pairs;
 mod parse;
@@ -12,78 +14,103 @@ mod records;
 mod tools;
 
 use crate::error::TraceError;
+use crate::input::MARK;
 use crate::request::TimeUnit;
-use columns::{Alibaba, Csv, Msr, Own, Spc, Systor, Tencent, Vscsi};
+use columns::{Alibaba, Csv, K5cloud, Msr, Own, Spc, Systor, Tencent, VscsiText};
 use kernel::{Blkparse, Ftrace};
+use mapped::Mapped;
 use records::{OracleRecords, VscsiRecords};
 use tools::{Biosnoop, DiskSim, Etw, Iolog};
 
 pub use columns::CSV_HEADER;
+pub use mapped::ColumnMap;
 pub use parse::Skipped;
 pub(crate) use parse::{Input, Out, Parse, read_error};
 
-/// A trace format that is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
+/// What the user says of a file; all else is detected.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Given {
+    /// Its format.
+    pub format: Option<Format>,
+    /// The unit of its times, in place of the format's own.
+    pub time_unit: Option<TimeUnit>,
+    /// Which column of a CSV or Parquet file holds what.
+    pub columns: Option<ColumnMap>,
+}
+
+/// Makes the enum and its table of rows `Variant "name" parser`, with `in units` before the parser where the
+/// user may name the unit of times. Where a file fits two formats equally, the earlier wins.
+macro_rules! formats {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $(in $units:ident)? $parser:expr;)*) => {
+        /// A trace format that is read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Format { $($(#[$doc])* $variant,)* }
+
+        impl Format {
+            /// Every format and its name.
+            pub const ALL: [(Format, &'static str); [$($name),*].len()] =
+                [$((Format::$variant, $name)),*];
+
+            /// Whether the user may say in which unit its times are: not where the format itself says so.
+            #[must_use]
+            pub fn takes_time_unit(self) -> bool {
+                match self { $(Format::$variant => formats!(@units $($units)?),)* }
+            }
+
+            fn maker(self) -> fn(Option<TimeUnit>) -> Box<dyn Parse> {
+                match self { $(Format::$variant => $parser,)* }
+            }
+        }
+    };
+    (@units units) => { true };
+    (@units) => { false };
+}
+
+formats! {
     /// MSR Cambridge CSV.
-    Msr,
+    Msr "msr" in units |unit| Box::new(Csv::<Msr>::new(unit));
     /// SYSTOR '17 CSV.
-    Systor,
+    Systor "systor" in units |unit| Box::new(Csv::<Systor>::new(unit));
     /// Alibaba block traces, CSV.
-    Alibaba,
+    Alibaba "alibaba" in units |unit| Box::new(Csv::<Alibaba>::new(unit));
     /// Tencent block storage traces, CSV.
-    Tencent,
+    Tencent "tencent" in units |unit| Box::new(Csv::<Tencent>::new(unit));
+    /// FUJITSU K5 cloud service, CSV.
+    K5cloud "k5cloud" in units |unit| Box::new(Csv::<K5cloud>::new(unit));
     /// CloudPhysics (VMware vscsiStats), libCacheSim's CSV: times in seconds.
-    Vscsi,
+    Vscsi "vscsi" in units |unit| Box::new(VscsiText::new(unit));
     /// CloudPhysics, 32-byte binary records (version 1).
-    VscsiBinary,
+    VscsiBinary "vscsi-binary" |_| Box::new(VscsiRecords);
+    /// libCacheSim's CSV with a header.
+    LibCacheSim "libcachesim" in units |unit| Box::new(Mapped::lib_cache_sim(unit));
     /// libCacheSim's oracleGeneral, 24-byte binary records.
-    OracleGeneral,
+    OracleGeneral "oracle-general" in units |unit| Box::new(OracleRecords::new(unit));
+    /// Meta's block traces (Tectonic), CSV.
+    Meta "meta" in units |unit| Box::new(Mapped::meta(unit));
     /// Storage Performance Council: Financial, WebSearch.
-    Spc,
-    /// DiskSim ASCII: times in milliseconds.
-    DiskSim,
+    Spc "spc" in units |unit| Box::new(Csv::<Spc>::new(unit));
     /// MQSim ASCII: DiskSim's columns with times in whole nanoseconds.
-    MqSim,
+    MqSim "mqsim" in units |unit| Box::new(DiskSim::<false>::new(unit));
+    /// DiskSim ASCII: times in milliseconds.
+    DiskSim "disksim" in units |unit| Box::new(DiskSim::<true>::new(unit));
     /// blkparse's default text.
-    Blkparse,
-    /// ftrace text with block_rq_issue and block_rq_complete.
-    Ftrace,
+    Blkparse "blkparse" |_| Box::<Blkparse>::default();
+    /// Text of ftrace or perf with block_rq_issue and block_rq_complete.
+    Ftrace "ftrace" |_| Box::<Ftrace>::default();
     /// bcc's biosnoop.
-    Biosnoop,
+    Biosnoop "biosnoop" |_| Box::<Biosnoop>::default();
     /// xperf's disk I/O text.
-    Etw,
-    /// fio's iolog, version 3.
-    Iolog,
-    /// This program's own CSV.
-    Csv,
-    /// Parquet with the columns of this program's CSV, which the caller has unpacked into one.
-    Parquet,
+    Etw "etw" |_| Box::new(Etw);
+    /// fio's iolog, versions 2 and 3.
+    Iolog "iolog" |_| Box::<Iolog>::default();
+    /// This program's own CSV, or another one whose columns the user names.
+    Csv "csv" |_| Box::new(Csv::<Own>::new(None));
+    /// Parquet, of which the caller has made such a CSV.
+    Parquet "parquet" |_| Box::new(Csv::<Own>::new(None));
 }
 
 impl Format {
-    /// Every format and its name. Where a file fits two equally, the earlier wins.
-    pub const ALL: [(Format, &'static str); 17] = [
-        (Format::Msr, "msr"),
-        (Format::Systor, "systor"),
-        (Format::Alibaba, "alibaba"),
-        (Format::Tencent, "tencent"),
-        (Format::Vscsi, "vscsi"),
-        (Format::VscsiBinary, "vscsi-binary"),
-        (Format::OracleGeneral, "oracle-general"),
-        (Format::Spc, "spc"),
-        (Format::MqSim, "mqsim"),
-        (Format::DiskSim, "disksim"),
-        (Format::Blkparse, "blkparse"),
-        (Format::Ftrace, "ftrace"),
-        (Format::Biosnoop, "biosnoop"),
-        (Format::Etw, "etw"),
-        (Format::Iolog, "iolog"),
-        (Format::Csv, "csv"),
-        (Format::Parquet, "parquet"),
-    ];
-
     /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -102,34 +129,15 @@ impl Format {
         })
     }
 
-    /// Whether the user may say in which unit its times are: not where the format itself says so.
-    #[must_use]
-    pub fn takes_time_unit(self) -> bool {
-        use Format::{Alibaba, DiskSim, MqSim, Msr, OracleGeneral, Spc, Systor, Tencent, Vscsi};
-        matches!(
-            self,
-            Msr | Systor | Alibaba | Tencent | Vscsi | OracleGeneral | Spc | DiskSim | MqSim
-        )
+    /// Made of records of one length, not of text.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::VscsiBinary | Format::OracleGeneral)
     }
 
-    pub(crate) fn parser(self, unit: Option<TimeUnit>) -> Box<dyn Parse> {
-        match self {
-            Format::Msr => Box::new(Csv::<Msr>::new(unit)),
-            Format::Systor => Box::new(Csv::<Systor>::new(unit)),
-            Format::Alibaba => Box::new(Csv::<Alibaba>::new(unit)),
-            Format::Tencent => Box::new(Csv::<Tencent>::new(unit)),
-            Format::Vscsi => Box::new(Csv::<Vscsi>::new(unit)),
-            Format::VscsiBinary => Box::new(VscsiRecords),
-            Format::OracleGeneral => Box::new(OracleRecords::new(unit)),
-            Format::Spc => Box::new(Csv::<Spc>::new(unit)),
-            Format::DiskSim => Box::new(DiskSim::<true>::new(unit)),
-            Format::MqSim => Box::new(DiskSim::<false>::new(unit)),
-            Format::Blkparse => Box::<Blkparse>::default(),
-            Format::Ftrace => Box::<Ftrace>::default(),
-            Format::Biosnoop => Box::<Biosnoop>::default(),
-            Format::Etw => Box::new(Etw),
-            Format::Iolog => Box::<Iolog>::default(),
-            Format::Csv | Format::Parquet => Box::new(Csv::<Own>::new(None)),
+    pub(crate) fn parser(self, given: &Given) -> Box<dyn Parse> {
+        match &given.columns {
+            Some(columns) => Box::new(Mapped::by(columns, given.time_unit)),
+            None => self.maker()(given.time_unit),
         }
     }
 
@@ -143,16 +151,24 @@ impl Format {
 /// How many lines of a file's start are looked at.
 const DETECT_LINES: usize = 2_000;
 
-/// The format whose parser knows the most lines of `sample`; None if none knows any.
+/// The binary format that a file's start has.
+pub(crate) fn detect_binary(sample: &[u8]) -> Option<Format> {
+    if records::looks_like_vscsi(sample) {
+        Some(Format::VscsiBinary)
+    } else {
+        records::looks_like_oracle(sample).then_some(Format::OracleGeneral)
+    }
+}
+
+/// The text format whose parser knows the most lines of `sample`; None if none knows any.
 pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
+    let sample = sample.strip_prefix(MARK).unwrap_or(sample);
     if sample.starts_with(b"fio version ") {
         return Some(Format::Iolog);
     }
-    if records::looks_like_vscsi(sample) {
-        return Some(Format::VscsiBinary);
-    }
-    if records::looks_like_oracle(sample) {
-        return Some(Format::OracleGeneral);
+    let begins = |line: &[u8]| line.starts_with(b"TIME(ms)");
+    if sample.split(|byte| *byte == b'\n').take(4).any(begins) {
+        return Some(Format::Biosnoop); // bpftrace's, and its parser says why it cannot be read
     }
     let mut best = (0, None);
     for (format, _) in Format::ALL {
@@ -162,7 +178,7 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
         }
         // Lines of either unit are of this format; the reader then asks for the unit.
         let unit = (format == Format::Vscsi).then_some(TimeUnit::Us);
-        let known = known_lines(&mut *format.parser(unit), sample);
+        let known = known_lines(&mut *format.maker()(unit), sample);
         if known > best.0 {
             best = (known, Some(format));
         }
@@ -172,7 +188,8 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
 
 fn known_lines(parser: &mut dyn Parse, sample: &[u8]) -> usize {
     let (mut requests, mut skipped) = (Vec::new(), Skipped::default());
-    let lines = sample.split(|byte| matches!(byte, b'\n' | b'\r')).filter(|line| !line.is_empty());
+    let lines =
+        sample.split(|byte| matches!(byte, b'\n' | b'\r' | 0)).filter(|line| !line.is_empty());
     lines
         .take(DETECT_LINES)
         .filter(|line| {

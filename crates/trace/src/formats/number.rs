@@ -83,6 +83,55 @@ pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, 
     Ok(ns)
 }
 
+/// A decimal number, also with an exponent as programs write floats, times `unit`, rounded down; without a unit it must
+/// be whole.
+pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64, Problem> {
+    let field = trimmed(field);
+    if let Some(value) = digits(field) {
+        return value.checked_mul(unit.unwrap_or(1)).ok_or_else(|| too_large(field, name));
+    }
+    let wrong = || wrong_number(field, name, "a number, 0 or more");
+    let e = field.iter().position(|byte| matches!(byte, b'e' | b'E')).unwrap_or(field.len());
+    let mut exponent: i32 = match field.get(e + 1..).map(std::str::from_utf8) {
+        Some(text) => text.ok().and_then(|text| text.parse().ok()).ok_or_else(wrong)?,
+        None => 0,
+    };
+    let point = field[..e].iter().position(|byte| *byte == b'.').unwrap_or(e);
+    let (head, tail) = (&field[..point], field[..e].get(point + 1..).unwrap_or_default());
+    if head.is_empty() && tail.is_empty() {
+        return Err(wrong());
+    }
+    let mut value: u128 = 0;
+    for byte in head.iter().chain(tail) {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return Err(wrong());
+        }
+        // 19 digits times any unit fit; what lies behind them is no more than rounding.
+        match value < 10u128.pow(18) {
+            true => value = value * 10 + u128::from(digit),
+            false => exponent = exponent.saturating_add(1),
+        }
+    }
+    exponent = exponent.saturating_sub(i32::try_from(tail.len()).unwrap_or(i32::MAX));
+    value *= u128::from(unit.unwrap_or(1));
+    let power = 10u128.checked_pow(exponent.unsigned_abs());
+    let value = match (exponent >= 0, power) {
+        _ if value == 0 => Some(0),
+        (true, power) => power.and_then(|power| value.checked_mul(power)),
+        (false, Some(power)) if unit.is_some() || value.is_multiple_of(power) => {
+            Some(value / power)
+        }
+        (false, None) if unit.is_some() => Some(0),
+        (false, _) => {
+            let hint = "say what it is multiplied with: --columns time=ts:s,offset=lba:512";
+            let what = format!("{name} is {}, which is no whole number", shown(field));
+            return Err(Problem::of_file(what, hint));
+        }
+    };
+    value.and_then(|value| value.try_into().ok()).ok_or_else(|| too_large(field, name))
+}
+
 /// How a file writes its times.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
@@ -214,6 +263,31 @@ mod tests {
             assert!(s(bad).is_err(), "{bad:?}");
         }
         assert_eq!(decimal_ns(b"12.9", 1, "t").expect("in nanoseconds"), 12);
+    }
+
+    #[test]
+    fn floats_as_programs_write_them() {
+        for (field, unit, value) in [
+            ("1696982400.123456", Some(1_000_000_000), 1_696_982_400_123_456_000),
+            ("1.6969824e+09", Some(1_000_000_000), 1_696_982_400_000_000_000),
+            ("1e-07", Some(1_000_000_000), 100),
+            ("0E-9", None, 0),
+            ("4096.0", Some(512), 2_097_152),
+            ("0.5", Some(512), 256),
+            ("12.", None, 12),
+            ("1e-400000", Some(1), 0),
+            ("18446744073709551615", None, u64::MAX),
+            ("0.33333333333333333333333333", Some(1_000), 333),
+        ] {
+            assert_eq!(measure(field.as_bytes(), unit, "x").expect(field), value, "{field}");
+        }
+        for bad in
+            ["", ".", "e5", "1e", "1e5.0", "-1.5", "nan", "inf", "1e30", "1e999999999999", "1_0"]
+        {
+            assert!(measure(bad.as_bytes(), Some(1), "x").is_err(), "{bad}");
+        }
+        let fraction = measure(b"0.5", None, "time").expect_err("of what?");
+        assert_eq!(fraction.what, "time is '0.5', which is no whole number");
     }
 
     #[test]

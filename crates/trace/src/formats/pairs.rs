@@ -1,7 +1,8 @@
 //! Issues held until their completions, for recordings that have the two as lines of their own.
 //!
-//! Matched by device, first sector and kind; of several alike, the oldest first. Bounded: an issue still
-//! open [`OPEN_MAX`] issues later is given without a response time.
+//! Matched by device, first sector and kind; of several alike, the oldest first. An issue that the driver
+//! gives back to the queue is forgotten: the newest of those alike, since drivers do so at once. Bounded: an
+//! issue still open [`OPEN_MAX`] issues later is given without a response time.
 //! Not modelled: requests that complete in parts. Effect: they seem to end with their first part.
 
 use std::collections::{HashMap, VecDeque};
@@ -15,17 +16,21 @@ use crate::request::{Op, Request};
 /// Most issues held open.
 pub(crate) const OPEN_MAX: usize = 1 << 16;
 
-type Key = (u32, u64, Op);
+/// What an event says of the request that it is about: device, sector or what stands for it, kind.
+pub(crate) type Key = (u32, u64, Op);
 
-fn key(request: &Request) -> Key {
-    (request.device, request.offset_bytes, request.op)
+/// An issue, with the issues of the same key before and behind it.
+struct Slot {
+    request: Option<(Key, Request)>,
+    before: Option<u64>,
+    behind: Option<u64>,
 }
 
 /// Issues that wait for their completions.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// Issues in order, from number `first` on, each with the number of the next one of the same key.
-    open: VecDeque<(Option<Request>, Option<u64>)>,
+    /// Issues in order, from number `first` on.
+    open: VecDeque<Slot>,
     first: u64,
     /// Oldest and newest open issue of each key.
     by_key: HashMap<Key, (u64, u64)>,
@@ -33,68 +38,89 @@ pub(crate) struct Pairs {
 
 impl Pairs {
     /// A request is issued.
-    pub(crate) fn issue(&mut self, request: Request, out: &mut Out<'_>) -> Result<(), Problem> {
+    pub(crate) fn issue(
+        &mut self,
+        key: Key,
+        request: Request,
+        out: &mut Out<'_>,
+    ) -> Result<(), Problem> {
         if self.open.len() == OPEN_MAX {
-            let oldest = self.open.front().expect("just counted").0;
-            if let Some(request) = oldest {
-                self.remove(self.first);
+            if self.open.front().is_some_and(|slot| slot.request.is_some()) {
+                let request = self.remove(self.first);
                 out.push(request)?;
             }
             self.forget_ended();
         }
         let number = self.first + self.open.len() as u64;
-        self.open.push_back((Some(request), None));
-        match self.by_key.get_mut(&key(&request)) {
-            Some((_, newest)) => {
-                let before = std::mem::replace(newest, number);
-                self.open[(before - self.first) as usize].1 = Some(number);
-            }
-            None => {
-                self.by_key.insert(key(&request), (number, number));
-            }
+        let ends = self.by_key.entry(key).or_insert((number, number));
+        let newest = std::mem::replace(&mut ends.1, number);
+        let before = (newest != number).then_some(newest);
+        if let Some(before) = before {
+            self.slot(before).behind = Some(number);
         }
+        self.open.push_back(Slot { request: Some((key, request)), before, behind: None });
         Ok(())
     }
 
-    /// A request is complete; `like` says which one, by device, offset and kind.
-    pub(crate) fn complete(&mut self, like: &Request, out: &mut Out<'_>) -> Result<(), Problem> {
-        let Some((number, _)) = self.by_key.get(&key(like)).copied() else {
-            out.skipped.unmatched += 1;
-            return Ok(());
-        };
-        let request = self.remove(number);
+    /// A request is complete at `at`. True if its issue was seen.
+    pub(crate) fn complete(
+        &mut self,
+        key: Key,
+        at: Nanos,
+        out: &mut Out<'_>,
+    ) -> Result<bool, Problem> {
+        let Some((oldest, _)) = self.by_key.get(&key).copied() else { return Ok(false) };
+        let request = self.remove(oldest);
         self.forget_ended();
-        let response = like.at.0.checked_sub(request.at.0).map(Nanos);
-        out.push(Request { response, ..request }).map(|_| ())
+        let response = at.0.checked_sub(request.at.0).map(Nanos);
+        out.push(Request { response, ..request })
+    }
+
+    /// The driver gives a request back to the queue; it will be issued again. True if its issue was seen.
+    pub(crate) fn take_back(&mut self, key: Key) -> bool {
+        let Some((_, newest)) = self.by_key.get(&key).copied() else { return false };
+        self.remove(newest);
+        self.forget_ended();
+        true
     }
 
     /// The recording ends: what is open has no response time.
     pub(crate) fn end(&mut self, out: &mut Out<'_>) {
-        for (request, _) in self.open.drain(..) {
-            if let Some(request) = request {
-                out.push(request).expect("was checked when it was issued");
-            }
+        for (_, request) in self.open.drain(..).filter_map(|slot| slot.request) {
+            out.push(request).expect("was checked when it was issued");
         }
         self.by_key.clear();
     }
 
-    /// Takes out the oldest issue of its key.
+    fn slot(&mut self, number: u64) -> &mut Slot {
+        &mut self.open[(number - self.first) as usize]
+    }
+
+    /// Takes out an open issue.
     fn remove(&mut self, number: u64) -> Request {
-        let slot = &mut self.open[(number - self.first) as usize];
-        let request = slot.0.take().expect("open until removed");
-        match slot.1 {
-            Some(next) => {
-                self.by_key.get_mut(&key(&request)).expect("has a next one").0 = next;
+        let slot = self.slot(number);
+        let (before, behind) = (slot.before.take(), slot.behind.take());
+        let (key, request) = slot.request.take().expect("open until removed");
+        if let Some(before) = before {
+            self.slot(before).behind = behind;
+        }
+        if let Some(behind) = behind {
+            self.slot(behind).before = before;
+        }
+        let (oldest, newest) = self.by_key.get_mut(&key).expect("has an open issue");
+        match (before, behind) {
+            (None, None) => {
+                self.by_key.remove(&key);
             }
-            None => {
-                self.by_key.remove(&key(&request));
-            }
+            (None, Some(behind)) => *oldest = behind,
+            (Some(before), None) => *newest = before,
+            (Some(_), Some(_)) => {}
         }
         request
     }
 
     fn forget_ended(&mut self) {
-        while matches!(self.open.front(), Some((None, _))) {
+        while matches!(self.open.front(), Some(Slot { request: None, .. })) {
             self.open.pop_front();
             self.first += 1;
         }

@@ -1,5 +1,8 @@
 //! What the parsers of all formats share: the loop over the input, where requests go, and their checks.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use drivebay_units::Nanos;
 
 use crate::error::{Problem, TraceError};
@@ -15,9 +18,20 @@ const RESPONSE_NS_MAX: u64 = 1 << 61;
 /// Added to times from which a response is taken off, so that the first cannot fall below zero.
 const BIAS_NS: u64 = 1 << 62;
 
+/// A file may have one odd line in so many. Recorders, consoles and crashes leave such lines.
+const LINES_PER_ODD: u64 = 100;
+/// Odd lines that may come before the others, in a file that is not read to its end yet.
+const ODD_AHEAD: u64 = 100;
+
 /// What a recording lacks, counted by reason: most are entries that became no request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
+    /// Lines that cannot be read.
+    pub odd: u64,
+    /// The first of them, and what is wrong with it.
+    pub first_odd: Option<String>,
+    /// Runs of NUL bytes between lines.
+    pub holes: u64,
     /// Lines that the format is known to leave incomplete (SYSTOR's empty fields).
     pub incomplete: u64,
     /// Reads, writes and trims of no bytes.
@@ -28,8 +42,12 @@ pub struct Skipped {
     pub lost: u64,
     /// Completions whose issue is not in the recording.
     pub unmatched: u64,
+    /// Issues that the driver gave back to the queue; the request counts from its next issue.
+    pub requeued: u64,
     /// Requests, all kept, of a format that does not say what they are.
     pub no_op: u64,
+    /// Requests, all kept, of a format that gives their order and no times.
+    pub no_time: u64,
 }
 
 impl Skipped {
@@ -37,14 +55,32 @@ impl Skipped {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let reasons = [
+            (self.holes, "runs of NUL bytes, as a crash leaves them, may have taken lines"),
             (self.incomplete, "lines with empty fields were left out"),
             (self.no_bytes, "requests of no bytes were left out"),
             (self.other_events, "events that are no read, write, trim or flush were left out"),
             (self.lost, "events were lost while recording, as the recorder says"),
             (self.unmatched, "completions have no issue in the recording"),
-            (self.no_op, "requests count as reads: this format does not say what they are"),
+            (
+                self.requeued,
+                "issues were taken back by the driver; their requests count once, from the last issue",
+            ),
+            (self.no_op, "requests count as reads: this file does not say what they are"),
+            (
+                self.no_time,
+                "requests have no times: this format gives their order, and pauses between them",
+            ),
         ];
-        reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}")).collect()
+        let odd = self.first_odd.iter().map(|first| {
+            let lines = if self.odd == 1 {
+                "line that cannot be read was"
+            } else {
+                "lines that cannot be read were"
+            };
+            format!("{} {lines} left out; the first is {first}", self.odd)
+        });
+        let others = reasons.iter().filter(|(n, _)| *n > 0).map(|(n, why)| format!("{n} {why}"));
+        odd.chain(others).collect()
     }
 }
 
@@ -74,9 +110,45 @@ pub(crate) struct Input {
     pub lines: Lines,
     pub skipped: Skipped,
     pub ended: bool,
+    first_odd: Option<TraceError>,
 }
 
 impl Input {
+    pub(crate) fn new(file: &str, lines: Lines) -> Input {
+        let (file, skipped) = (file.to_string(), Skipped::default());
+        Input { file, lines, skipped, ended: false, first_odd: None }
+    }
+
+    /// Leaves out a line that cannot be read, if there are few of them and it is not what a cut left.
+    #[cold]
+    fn leave_out(&mut self, problem: Problem) -> Result<(), TraceError> {
+        if problem.of_file || self.lines.cut {
+            return Err(self.error_at("line", problem));
+        }
+        self.skipped.odd += 1;
+        if self.first_odd.is_none() {
+            let first = format!("line {}: {}", self.lines.number(), problem.what);
+            self.skipped.first_odd = Some(first);
+            self.first_odd = Some(self.error_at("line", problem));
+        }
+        self.judge(ODD_AHEAD)
+    }
+
+    /// The first odd line, if there are too many beyond `ahead`.
+    fn judge(&mut self, ahead: u64) -> Result<(), TraceError> {
+        let (odd, lines) = (self.skipped.odd, self.lines.number());
+        if odd <= ahead + lines / LINES_PER_ODD {
+            return Ok(());
+        }
+        let Some(mut first) = self.first_odd.take() else { return Ok(()) };
+        if let TraceError::Position { problem, .. } = &mut first
+            && odd > 1
+        {
+            problem.push_str(&format!("; nor can {} more of {lines} lines be read", odd - 1));
+        }
+        Err(first)
+    }
+
     #[cold]
     pub(crate) fn error_at(&self, unit: &'static str, problem: Problem) -> TraceError {
         let cut = "the file ends in the middle of that line: copy it again, or remove the line";
@@ -114,8 +186,10 @@ pub(crate) trait Parse: Send {
     /// Parses one line, not empty; true if it was an I/O or event of this format.
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;
 
-    /// Gives what was held back for its completion.
-    fn end(&mut self, _out: &mut Out<'_>) {}
+    /// Gives what was held back for its completion, and judges what only the whole file shows.
+    fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {
+        Ok(())
+    }
 
     /// Parses the next line; false at the end of the input.
     #[inline]
@@ -125,12 +199,12 @@ pub(crate) trait Parse: Send {
             Ok(Some([])) => {}
             Ok(Some(line)) => {
                 if let Err(problem) = self.line(line, &mut out) {
-                    return Err(input.error_at("line", problem));
+                    input.leave_out(problem)?;
                 }
             }
             Ok(None) => {
-                self.end(&mut out);
-                return Ok(false);
+                self.end(&mut out).map_err(|problem| input.error_at("line", problem))?;
+                return input.judge(0).map(|()| false);
             }
             Err(LineError::TooLong) => {
                 let what = format!("is longer than {LINE_BYTES_MAX} bytes");
@@ -194,22 +268,24 @@ pub(crate) fn issued(end_ns: u64, response_ns: u64) -> Result<(Nanos, Option<Nan
     Ok((Nanos(BIAS_NS + end_ns - response_ns), Some(Nanos(response_ns))))
 }
 
-/// Numbers for devices that have names, in order of appearance.
+/// Numbers for what has names, in order of appearance: disks, files, blocks. At most [`Names::MAX`], told
+/// apart by 64 bits of a hash.
 #[derive(Default)]
-pub(crate) struct Names(Vec<Box<[u8]>>);
-
-/// Most names of devices, which are searched one by one.
-const NAMES_MAX: usize = 1024;
+pub(crate) struct Names(HashMap<u64, u32>);
 
 impl Names {
-    pub(crate) fn number(&mut self, name: &[u8]) -> Result<u32, Problem> {
-        if let Some(at) = self.0.iter().position(|known| **known == *name) {
-            return Ok(at as u32);
+    /// Some 150 MB of them.
+    const MAX: usize = 1 << 22;
+
+    pub(crate) fn number(&mut self, name: impl Hash) -> Result<u32, Problem> {
+        let mut hash = DefaultHasher::new();
+        name.hash(&mut hash);
+        let next = self.0.len();
+        let number = *self.0.entry(hash.finish()).or_insert(next as u32);
+        if number as usize == Names::MAX {
+            let hint = "split the file; is --format (or --from) the right one?";
+            return Err(Problem::of_file(format!("more than {} names", Names::MAX), hint));
         }
-        if self.0.len() == NAMES_MAX {
-            return Err(Problem::new(format!("more than {NAMES_MAX} devices or files are named")));
-        }
-        self.0.push(name.into());
-        Ok(self.0.len() as u32 - 1)
+        Ok(number)
     }
 }

@@ -22,7 +22,7 @@ const LOOKED_AT: usize = 8;
 
 /// An object id is the number of a sector of 512 bytes, as in libCacheSim's conversions of block traces. Ids from
 /// 2^53 on, which are hashes, are taken modulo this, so that all addresses fit.
-const OBJECT_SECTORS: u64 = 1 << 53;
+pub(crate) const OBJECT_SECTORS: u64 = 1 << 53;
 
 /// Whether a file that begins so holds vscsi records.
 pub(crate) fn looks_like_vscsi(sample: &[u8]) -> bool {
@@ -71,7 +71,7 @@ fn next_record<const N: usize>(
     }
     let mut out = Out { requests: into, skipped: &mut input.skipped };
     let parsed = if len < N {
-        Err(Problem::with_hint(
+        Err(Problem::of_file(
             format!("has {len} bytes; must be {N}"),
             "the file is cut short: copy it again",
         ))
@@ -97,7 +97,7 @@ impl Parse for VscsiRecords {
 fn parse_vscsi(record: &[u8; VSCSI_BYTES], out: &mut Out<'_>) -> Result<(), Problem> {
     let version = record[15];
     if version != 1 {
-        return Err(Problem::with_hint(
+        return Err(Problem::of_file(
             format!("the record's version is {version}; must be 1"),
             "convert it to text: version,time,op,size,lbn",
         ));

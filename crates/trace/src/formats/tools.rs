@@ -2,8 +2,8 @@
 //!
 //! Sources: bcc's tools/biosnoop.py (the time printed is that of the completion); xperf's own header
 //! lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion); DiskSim 4.0
-//! manual, section on ASCII traces, and MQSim's README; fio's HOWTO, section "Trace file format v3", and
-//! fio 3.33 as it runs for the unit, microseconds.
+//! manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace file format v2" and "v3",
+//! and fio 3.33 as it runs for the unit, microseconds. bpftrace's tools/biosnoop.bt as of 2026.
 //! Not read: xperf's DiskFlush (its columns are not published). Effect: Windows traces have no flushes.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -17,25 +17,37 @@ use super::parse::{Names, Out, Parse, issued};
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request, TimeUnit};
 
-/// bcc's biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [QUE(ms)] LAT(ms)`.
+/// bcc's biosnoop: `TIME(s) COMM PID DISK T SECTOR BYTES [P] [QUE(ms)] LAT(ms)`.
 #[derive(Default)]
 pub(crate) struct Biosnoop {
     disks: Names,
-    has_queue_time: bool,
+    /// Columns between BYTES and LAT: the pattern (-P), the time in the queue (-Q).
+    columns_between: usize,
 }
 
 impl Parse for Biosnoop {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
         let line = line.trim_ascii();
-        if line.is_empty() || line.starts_with(b"TIME") || line.starts_with(b"Tracing") {
-            self.has_queue_time = memchr::memmem::find(line, b"QUE(").is_some();
+        if line.starts_with(b"TIME(ms)") {
+            return Err(Problem::of_file(
+                "these are lines of bpftrace's biosnoop.bt, which tell when an I/O ended and how long it took, \
+                 but neither its kind nor its place nor its size",
+                "record with bcc's biosnoop, or: sudo drivebay trace record /dev/DEVICE",
+            ));
+        }
+        if line.starts_with(b"TIME") {
+            let behind = memchr::memmem::find(line, b"BYTES").map_or(&line[..0], |at| &line[at..]);
+            self.columns_between = words::<1>(behind).1.saturating_sub(2);
+            return Ok(false);
+        }
+        if line.is_empty() || line.starts_with(b"Tracing") || line.starts_with(b"Attach") {
             return Ok(false);
         }
         // From the right: a command's name may hold blanks.
         let mut from_right = line.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let mut next = || from_right.next().ok_or_else(|| too_few(line));
         let latency = next()?;
-        if self.has_queue_time {
+        for _ in 0..self.columns_between {
             next()?;
         }
         let (bytes, sector, letters, disk, pid) = (next()?, next()?, next()?, next()?, next()?);
@@ -172,58 +184,77 @@ impl<const MS: bool> Parse for DiskSim<MS> {
     }
 }
 
-/// fio's iolog, version 3: `timestamp file action [offset length]`.
+/// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no timestamps; there
+/// `file wait us` lets time pass.
 #[derive(Default)]
 pub(crate) struct Iolog {
     files: Names,
-    begun: bool,
+    version: u8,
+    waited_ns: u64,
 }
 
 impl Parse for Iolog {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        let (f, count) = words::<5>(line);
+        let (words, count) = words::<5>(line);
         if line.starts_with(b"fio version ") {
-            self.begun = true;
-            return match f[2] {
-                b"3" => Ok(false),
-                b"2" => Err(Problem::with_hint(
-                    "iolog version 2 has no times, and its waits mean different things in \
-                     different versions of fio",
-                    "record it again with fio 3.31 or newer, which writes version 3: --write_iolog=FILE",
-                )),
-                other => Err(Problem::new(format!("iolog version {}; must be 3", shown(other)))),
+            self.version = match words[2] {
+                b"2" => 2,
+                b"3" => 3,
+                other => {
+                    let what = format!("iolog version {}; must be 2 or 3", shown(other));
+                    return Err(Problem::of_file(what, "record it again: fio --write_iolog=FILE"));
+                }
             };
+            return Ok(false);
         }
-        if !self.begun {
-            return Err(Problem::new("the first line must be: fio version 3 iolog"));
+        if self.version == 0 {
+            let what = format!("{} stands before the line: fio version 3 iolog", shown(line));
+            return Err(Problem::of_file(what, "is --format (or --from) the right one?"));
         }
         if count == 0 {
             return Ok(false);
         }
-        let at = scaled(f[0], 1_000, "timestamp")?;
-        let op = match (f[2], count) {
-            (b"add" | b"open" | b"close", 3) => return Ok(false),
-            (b"wait", _) => {
+        let timed = self.version == 3;
+        let (file, action, count) = match timed {
+            true => (words[1], words[2], count - 1),
+            false => (words[0], words[1], count),
+        };
+        let (offset, length) = if timed { (words[3], words[4]) } else { (words[2], words[3]) };
+        let at = match timed {
+            true => scaled(words[0], 1_000, "timestamp")?,
+            false => self.waited_ns,
+        };
+        let op = match (action, count) {
+            (b"add" | b"open" | b"close", 2) => return Ok(false),
+            (b"wait", 3 | 4) if !timed => {
+                let waited_ns = self.waited_ns.checked_add(scaled(offset, 1_000, "the wait")?);
+                self.waited_ns = waited_ns.ok_or_else(|| Problem::new("the waits are too long"))?;
+                return Ok(true);
+            }
+            (b"wait", _) if timed => {
                 out.skipped.other_events += 1;
                 return Ok(true);
             }
-            (b"read", 5) => Op::Read,
-            (b"write", 5) => Op::Write,
-            (b"trim", 5) => Op::Trim,
-            (b"sync" | b"datasync", 3 | 5) => Op::Flush,
+            (b"read", 4) => Op::Read,
+            (b"write", 4) => Op::Write,
+            (b"trim", 4) => Op::Trim,
+            (b"sync" | b"datasync", 2 | 4) => Op::Flush,
             _ => {
                 return Err(Problem::new(format!(
-                    "{} is no action; must be: timestamp file read|write|trim|sync|datasync \
-                     offset length, or add, open, close",
-                    shown(line)
+                    "{} is no action; must be: {}file read|write|trim|sync|datasync offset length, or add, \
+                     open, close{}",
+                    shown(line),
+                    if timed { "timestamp " } else { "" },
+                    if timed { "" } else { ", or wait and microseconds" },
                 )));
             }
         };
-        let device = self.files.number(f[1])?;
+        let device = self.files.number(file)?;
         let (offset_bytes, bytes) = match op {
             Op::Flush => (0, 0),
-            _ => (whole(f[3], "offset")?, whole(f[4], "length")?),
+            _ => (whole(offset, "offset")?, whole(length, "length")?),
         };
+        out.skipped.no_time += u64::from(!timed);
         out.push(Request { at: Nanos(at), offset_bytes, bytes, response: None, device, op })
     }
 }

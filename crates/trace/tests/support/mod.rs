@@ -2,12 +2,12 @@
 
 use std::io::Cursor;
 
-use drivebay_trace::{Format, Op, Order, Reader, Request, Trace, TraceError};
+use drivebay_trace::{Format, Given, Op, Order, Reader, Request, Stats, Trace, TraceError};
 use drivebay_units::Nanos;
 
 pub fn reader(bytes: &[u8], format: Option<&str>) -> Result<Reader, TraceError> {
     let format = format.map(|name| Format::from_name(name).expect("a known format"));
-    Reader::new(Cursor::new(bytes.to_vec()), "t", format, None)
+    Reader::new(Cursor::new(bytes.to_vec()), "t", &Given { format, ..Given::default() })
 }
 
 /// All requests in the file's order, on its own clock.
@@ -32,7 +32,32 @@ pub fn drain(mut trace: Trace) -> Result<Vec<Request>, TraceError> {
 }
 
 /// (ns, op, offset, bytes, device, response in ns)
-pub fn request(of: (u64, Op, u64, u64, u32, Option<u64>)) -> Request {
+pub type Row = (u64, Op, u64, u64, u32, Option<u64>);
+
+pub fn request(of: Row) -> Request {
     let (at, op, offset_bytes, bytes, device, response) = of;
     Request { at: Nanos(at), op, offset_bytes, bytes, device, response: response.map(Nanos) }
+}
+
+/// Reads any bytes in a format, or in that which is detected: refused, or requests within the bounds and figures that
+/// are numbers.
+pub fn survives(bytes: &[u8], format: Option<&str>) {
+    let Ok(reader) = reader(bytes, format) else { return };
+    let most = bytes.len() + 1;
+    let per_line = if reader.format() == Format::Meta { 10_000 } else { 1 };
+    let Ok(requests) = drain(Trace::sized(reader, Order::Window, 8, 8)) else { return };
+    assert!(requests.len() <= most * per_line, "{} of {most} bytes", requests.len());
+    for request in &requests {
+        assert!(request.offset_bytes + request.bytes <= i64::MAX as u64);
+        assert!(request.bytes > 0 || request.op == Op::Flush);
+    }
+    let mut stats = Stats::default();
+    stats.add(&requests).expect("few devices");
+    let info = stats.info();
+    let moving = requests.iter().filter(|r| r.op.moves_data()).count() as u64;
+    assert_eq!(info.reads + info.writes, moving);
+    let shares = [info.sequential_share, info.overwrite_share, info.unwritten_read_share];
+    assert!(shares.into_iter().flatten().all(|share| (0.0..=1.0).contains(&share)));
+    let times = [Some(info.duration_s), info.idle_s, info.queue_depth_mean];
+    assert!(times.into_iter().flatten().all(|figure| figure.is_finite() && figure >= 0.0));
 }

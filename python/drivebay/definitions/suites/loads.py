@@ -270,7 +270,6 @@ class Requests(Data):
             rate_process=self.rate_process,
             thinktime_us=self.thinktime_us,
             thinktime_blocks=self.thinktime_blocks,
-            compressible_percent=self.content.compressible_percent,
             queue_depth=self.queue_depth,
             queues=self.queues,
             span_start_bytes=start,
@@ -288,7 +287,8 @@ class TraceLoad(Data):
     Requests are due at their recorded times, idle time cut to `idle_ms_max`, or ("dependencies") as
     soon as what they waited for in the recording has completed. `scale` is the share of a
     synthesized trace's requests. `format` and `time_unit` of a file say what is not detected, or
-    other than its format says ("s", "ms", "us", "ns"). `rule` brings addresses beyond the drive's
+    other than its format says ("s", "ms", "us", "ns"), `columns` which column of CSV or Parquet
+    holds what ("time=ts:us,offset=lba:512"). `rule` brings addresses beyond the drive's
     end onto it: modulo its size ("fold"), or in proportion. `trim`: trims and flushes as well.
     """
 
@@ -301,6 +301,7 @@ class TraceLoad(Data):
     trim: bool = False
     format: str | None = None
     time_unit: Literal["s", "ms", "us", "ns"] | None = None
+    columns: str | None = None
 
     def words(self) -> str:
         """What is done, in a line.
@@ -331,7 +332,11 @@ class TraceLoad(Data):
             return _core.TraceSource.synth(self.trace, self.scale, seed)
         path = Path(self.trace)
         return _core.TraceSource.file(
-            path, self.format, time_unit=self.time_unit, unpacked=unpacked(path)
+            path,
+            self.format,
+            time_unit=self.time_unit,
+            unpacked=unpacked(path, self.columns),
+            columns=self.columns,
         )
 
     def notes(self, capacity_bytes: int, *, empty: bool = False) -> list[str]:

@@ -80,7 +80,7 @@ class Content(Data):
     """What is written: "random" data, "zero"s, or `{ compressible_percent = 30 }`, in short 30.
 
     Of partly compressible data so many percent of every 4 KiB are zeros, the rest is random. What
-    is read is what was written; on a virtual drive that compresses, reads must say what they read.
+    is read is what was written. Virtual drives do not compress: it makes no difference to them.
 
     >>> Content.model_validate("zero").compressible_percent
     100

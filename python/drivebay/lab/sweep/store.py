@@ -34,7 +34,7 @@ import pyarrow.parquet as pq
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.results import files
+from drivebay.results import checking, files
 
 SCHEMA_VERSION = 2
 MANIFEST = "manifest.json"
@@ -78,16 +78,15 @@ class Store:
         ------
         UserError
             If there is one that is not a sweep's.
+        EnvironmentProblem
+            If it is damaged.
         """
         try:
             found = documents.from_json(self._read(MANIFEST))
         except FileNotFoundError:
             return None
-        except ValueError:
-            raise UserError(
-                f"{self.url}/{MANIFEST} is damaged: it is not valid JSON",
-                "restore it from a copy, or start the sweep in another place: --out DIR",
-            ) from None
+        except ValueError as problem:
+            raise self._damaged(MANIFEST, f"it is not valid JSON: {problem}") from None
         if not isinstance(found, dict) or found.get("kind") != KIND:
             raise UserError(
                 f"{self.url} holds something else, not a sweep", "give another place: --out DIR"
@@ -99,11 +98,14 @@ class Store:
                 "use the drivebay that made it, or give another place: --out DIR",
             )
         if type(found.get("fingerprint")) is not str or not isinstance(found.get("plan"), dict):
-            raise UserError(
-                f"{self.url}/{MANIFEST} is damaged: it has no plan",
-                "restore it from a copy, or start the sweep in another place: --out DIR",
-            )
+            raise self._damaged(MANIFEST, "it has no plan")
         return found
+
+    def _damaged(self, name: str, what: str) -> EnvironmentProblem:
+        return EnvironmentProblem(
+            f"{self.url}/{name} is damaged: {what}",
+            "restore it from a copy, or start the sweep in another place: --out DIR",
+        )
 
     def create(self, fingerprint: str, plan: dict[str, Any], runs: int) -> None:
         """Makes the dataset with its manifest."""
@@ -237,16 +239,24 @@ class Store:
     def _tables(self, names: list[str]) -> Iterator[pa.Table]:
         """These parts or blocks; some are read at once."""
         with ThreadPoolExecutor(READERS) as readers:
-            yield from readers.map(self._table, names)
+            yield from readers.map(self.table, names)
 
-    def _table(self, name: str) -> pa.Table:
-        source = pa.BufferReader(self._read(name))
-        if name.endswith(".arrow"):
-            return pa.ipc.open_file(source).read_all()
-        with pq.ParquetFile(source) as file:
-            return file.read(use_threads=False)
+    def table(self, name: str) -> pa.Table:
+        """A part or a block.
+
+        Raises
+        ------
+        EnvironmentProblem
+            If it is damaged.
+        """
+        try:
+            return checking.runs(self._read(name), arrow=name.endswith(".arrow"))
+        except (pa.ArrowException, OSError, ValueError) as problem:
+            raise self._damaged(name, " ".join(str(problem).split())) from None
 
     def _read(self, name: str) -> bytes:
+        if self.is_local:
+            return documents.read_kept(Path(self._path(name)))
         return bytes(self._fs.cat_file(self._path(name)))
 
     def _path(self, name: str) -> str:

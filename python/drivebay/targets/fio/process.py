@@ -272,6 +272,7 @@ def run(
     each_second: Callable[[Recorder], bool],
     asks_until_ms: Callable[[Recorder], float],
     on_start: Callable[[int], None] | None = None,
+    look: Callable[[], None] = lambda: None,
     jobs: int = 1,
 ) -> tuple[list[Recorder], dict[str, bytes]]:
     """Run a job file to its end, or until `each_second` says that it is enough.
@@ -285,6 +286,7 @@ def run(
     asks_until_ms : from this point of the job on no more answers are asked for, as a fio that is
         asked while it ends may crash (seen in all versions). Called with what is known so far.
     on_start : called with fio's process number.
+    look : called some times a second while fio runs; what it raises ends the job.
     jobs : how many jobs the file has, which run at the same time; each has a recorder, in their
         order, and the callbacks are given the first.
 
@@ -307,6 +309,7 @@ def run(
             on_start(running.process.pid)
         while True:
             progress.check()
+            look()
             now = time.monotonic()
             if now >= next_ask and not waiting and not running.stopped:
                 if (now - zero) * 1000 >= asks_until_ms(recorder) and asked_ms:

@@ -534,7 +534,6 @@ class Steps:
         before = self.written.total_bytes
 
         def counted(so_far: Recorder) -> bool:
-            self.handle.check_size()  # fio would make a file that was cut short long again
             self.written.total_bytes = before + so_far.latest_written_bytes
             return each_second(so_far)
 
@@ -549,6 +548,7 @@ class Steps:
                 each_second=counted,
                 asks_until_ms=asks_until_ms,
                 on_start=self.environment.watch,
+                look=self.handle.check_size,  # fio makes a file that was cut short long again
                 jobs=jobs,
             )
         except DrivebayError as problem:

@@ -9,6 +9,8 @@ Leaves out: the data between; a signature that is put back is of use only until 
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
 import re
@@ -22,6 +24,7 @@ from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.safety.blockdev import Device
 from drivebay.targets.safety.libblkid import Signature
+from drivebay.targets.safety.marks import owned
 
 NAME = "authorised.jsonl"
 SAVED = "saved"
@@ -65,23 +68,26 @@ class Record:
         EnvironmentProblem
             If that cannot be kept: then nothing may be written.
         """
+        # Of a result whoever may write to it may; what belongs to none is in a folder of our own.
+        place = contextlib.nullcontext(self._folder) if self._resumes else owned(self._folder)
         try:
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            saved = None
-            if device is not None and signatures:
-                saved = str(_save(self._folder / SAVED, device, fd, signatures))
-            line = {
-                "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-                **facts,
-                "signatures": [f"{one.kind} at byte {one.place}" for one in signatures],
-                "saved": saved and os.path.relpath(saved, self._folder),
-                "session": session,
-            }
-            note = os.open(self._folder / NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-            with open(note, "ab") as file:
-                file.write((json.dumps(line) + "\n").encode())
-                file.flush()
-                os.fsync(file.fileno())
+            with place as folder:
+                saved = None
+                if device is not None and signatures:
+                    saved = _save(folder / SAVED, device, fd, signatures)
+                line = {
+                    "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+                    **facts,
+                    "signatures": [f"{one.kind} at byte {one.place}" for one in signatures],
+                    "saved": saved and f"{SAVED}/{saved}",
+                    "session": session,
+                }
+                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+                with open(os.open(folder / NAME, flags | os.O_CLOEXEC, 0o600), "ab") as file:
+                    file.write((json.dumps(line) + "\n").encode())
+                    file.flush()
+                    os.fsync(file.fileno())
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{self._folder / NAME}: what was authorised cannot be kept: {problem.strerror}",
@@ -98,9 +104,9 @@ def _session(line: bytes) -> str | None:
     return session if isinstance(session, str) else None
 
 
-def _save(base: Path, device: Device, fd: int, signatures: Sequence[Signature]) -> Path:
+def _save(base: Path, device: Device, fd: int, signatures: Sequence[Signature]) -> str:
     """A new folder with both ends of the device, the bytes of each signature, and the commands that
-    write them back."""
+    write them back; its name."""
     slug = re.sub(r"[^A-Za-z0-9._]+", "-", device.serial).strip("-.")[-60:] or device.name
     folder = _new_folder(base, slug)
     last = max(0, device.capacity_bytes - END_BYTES)
@@ -115,23 +121,24 @@ def _save(base: Path, device: Device, fd: int, signatures: Sequence[Signature]) 
             file.write(os.pread(fd, length, at))
             file.flush()
             os.fsync(file.fileno())
-        source = shlex.quote(str((folder / name).absolute()))
         commands.append(
-            f"dd if={source} of={shlex.quote(device.path)} "
+            f"dd if={name} of={shlex.quote(device.path)} "
             f"bs=64K oflag=seek_bytes seek={at} conv=notrunc,fsync"
         )
-    named = f"serial number {device.serial}, model {device.model or 'unknown'}"
+    named = json.dumps({"serial": device.serial, "model": device.model})
     text = [
-        f"# What {device.path} bore ({named}, {device.capacity_bytes} bytes).",
-        "# Names of devices change: make sure that it is that drive. Then, as root:",
+        f"# What this device bore, of {device.capacity_bytes} bytes: {named}",
+        "# Names of devices change: make sure that it is that drive. Then, here, as root:",
         *commands,
-        f"partprobe {shlex.quote(device.path)}",
+        f"blockdev --rereadpt {shlex.quote(device.path)}",
     ]
     (folder / "restore.txt").write_text("\n".join(text) + "\n")
-    return folder
+    return folder.name
 
 
 def _new_folder(base: Path, slug: str) -> Path:
+    if base.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "it is a link")
     number = 1
     while True:
         folder = base / f"{slug}-{number}"

@@ -7,8 +7,9 @@ if anything has changed the file from before that look to after it, it is looked
 is no moment between "is it blank?" and the first note; and if we are killed in between, the mark
 holds for nobody, as its session is kept with the result only once all was found right.
 
-Leaves out: what another program writes once our own writes have begun, if it opened the file after
-that; to a device, also between the look at it and our first write.
+Leaves out: what another program writes once a step of ours has begun (fio starts half a second
+before its first write), if it opened the file after that; to a device, also between the look at it
+and our first write.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from drivebay.targets.safety.target_device import (
     refuse_leased,
     refuse_used_file,
 )
+from drivebay.targets.safety.witness import Witness
 
 RETURN_S = 60.0
 """How long a drive may take to come back after a reset; guess: NVMe allows 127 s, most need 5."""
@@ -54,7 +56,10 @@ class ExclusiveHandle:
         self._permission = permission
         self._session = marks.new_session()
         self._written = False
+        self._ours = True
         self._mark: marks.KeptMark | None = None
+        self._witness: Witness | None = None
+        self._sectors: int | None = None
         if target.device is not None:
             check_device(target, permission, held=False, look_inside=True)
         else:
@@ -96,7 +101,7 @@ class ExclusiveHandle:
         and after one that writes: whoever changes a file between two steps is not us.
 
         What a device bears is not searched again after our own first write: random data may look
-        like a signature, and nobody else can have written while we handle it.
+        like a signature. Whoever writes to it between two steps shows in the kernel's count.
         """
         self.check_size()
         if self.target.device is not None:
@@ -127,6 +132,7 @@ class ExclusiveHandle:
     def _check_device(self, *, to_write: bool) -> None:
         target, device = self.target, self.target.device
         assert device is not None
+        self._refuse_written_by_others()
         first = to_write and not self._written
         check_device(
             target,
@@ -135,14 +141,23 @@ class ExclusiveHandle:
             look_inside=not self._written,
             look_for_data=first,
         )
+        if to_write and (users := in_use.writers(os.fstat(self._fd))):
+            raise UserError(
+                f"{target.path} may not be tested: it is open for writing by {users[0]}",
+                "stop what uses it",
+            )
         if first:
-            if users := in_use.writers(os.fstat(self._fd)):
-                raise UserError(
-                    f"{target.path} may not be tested: it is open for writing by {users[0]}",
-                    "stop what uses it",
-                )
             self._authorise()
             marks.note_device(self._fd, device.lasting_name, "open", self._session)
+        # While a step of ours writes, nobody can tell who else does.
+        self._sectors = None if to_write else in_use.sectors_written(device.name)
+
+    def _refuse_written_by_others(self) -> None:
+        device, before = self.target.device, self._sectors
+        if device is None or before is None or not self._written:
+            return
+        if in_use.sectors_written(device.name) != before:
+            raise self._changed(": it was written between two steps")
 
     def _check_file(self) -> None:
         """Nobody else uses it, the path still leads to it, and its data may be overwritten."""
@@ -189,7 +204,7 @@ class ExclusiveHandle:
                 if named or _stamp(os.fstat(self._fd)) == _stamp(before):
                     self._authorise()
                     self._mark = marks.KeptMark(self._fd, path, self._session)
-                    if not named and self._mark.begun_ns != before.st_mtime_ns:
+                    if not named and self._mark.begun != (before.st_mtime_ns, before.st_ctime_ns):
                         raise self._changed()
                     return
                 ours = False  # by somebody else, just now
@@ -216,12 +231,17 @@ class ExclusiveHandle:
             "typed_yes": permission.typed_yes,
         }
         record.keep(self._session, facts, device=device, fd=self._fd, signatures=found)
+        name = self.target.path if device is None else device.lasting_name
+        self._witness = Witness(self._fd, self.target.kind, name, self._session)
 
     def _changed(self, how: str = "") -> UserError:
         """Somebody else has changed it: its data is not to be taken for ours."""
         if self._mark is not None:
             self._mark.close(ours=False)
             self._mark = None
+        if self.target.device is not None:
+            marks.forget_device(self.target.device.lasting_name)
+            self._ours = False
         return UserError(
             f"{self.target.given} is no longer what it was when the review began{how}",
             "see what else uses it, then begin again",
@@ -269,9 +289,14 @@ class ExclusiveHandle:
         elif self._written and (device := self.target.device) is not None:
             with contextlib.suppress(OSError):
                 os.fsync(self._fd)
-            marks.note_device(self._fd, device.lasting_name, "done", self._session)
+            with contextlib.suppress(UserError):
+                self._refuse_written_by_others()
+            if self._ours:
+                marks.note_device(self._fd, device.lasting_name, "done", self._session)
             with contextlib.suppress(OSError):  # EINVAL: no partitions here
                 fcntl.ioctl(self._fd, _BLKRRPART)
+        if self._witness is not None:
+            self._witness.close()
         os.close(self._fd)
 
 

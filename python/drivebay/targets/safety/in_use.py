@@ -313,6 +313,13 @@ def loops_over_device(name: str) -> list[str]:
     return found
 
 
+def sectors_written(name: str) -> int | None:
+    """How many sectors were written or discarded on a disk since it was attached, by whomever; None
+    where the kernel does not count them (/sys/block/NAME/stat)."""
+    fields = read(SYS_BLOCK / name / "stat").split()
+    return int(fields[6]) + int(fields[13]) if len(fields) > 13 else None
+
+
 def exported_as(status: os.stat_result) -> list[str]:
     """As what the kernel offers this file or device to other hosts: "an NVMe target". It opens it
     without a process, and devices without claiming them."""
@@ -452,6 +459,7 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
     """Other programs that have this file mapped shared: they can write to it without having it
     open. btrfs and overlayfs show another device number there; then the path decides."""
     inode, number = f" {status.st_ino} ".encode(), os.major(status.st_dev)
+    layered = file_system_of(status.st_dev) == "overlay"  # which shows the layer's own number
     device = f"{number:02x}:{os.minor(status.st_dev):02x}".encode()
     found = []
     for process in _other_processes():
@@ -465,7 +473,7 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
             fields = line.split(maxsplit=5)
             if len(fields) < 6 or fields[1][3:4] != b"s" or fields[4] != inode.strip():
                 continue
-            if fields[3] == device or (number == 0 and fields[5] == os.fsencode(path)):
+            if layered or fields[3] == device or (number == 0 and fields[5] == os.fsencode(path)):
                 found.append(f"{read(process / 'comm')} (pid {process.name})")
                 break
     return sorted(found)
@@ -473,10 +481,11 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
 
 def writers(wanted: os.stat_result) -> list[str]:
     """Other programs that have this file or block device open for writing: "qemu (pid 71)"."""
+    layered = file_system_of(wanted.st_dev) == "overlay"
     return sorted(
         f"{read(process / 'comm')} (pid {process.name})"
         for process in _other_processes()
-        if _writes(process, wanted)
+        if _writes(process, wanted, layered=layered)
     )
 
 
@@ -500,11 +509,19 @@ def _other_processes() -> Iterator[Path]:
     return (PROC / name for name in _names(PROC) if name.isdigit() and name != own)
 
 
-def _writes(process: Path, wanted: os.stat_result) -> bool:
+def _writes(process: Path, wanted: os.stat_result, *, layered: bool) -> bool:
+    """Whether it has the file open for writing; of a `layered` one (overlayfs) a file of the same
+    inode number and size may be the layer's own."""
+
+    def same(found: os.stat_result) -> bool:
+        if layered and (found.st_ino, found.st_size) == (wanted.st_ino, wanted.st_size):
+            return True
+        return _same_place(wanted, found)
+
     with contextlib.suppress(OSError), os.scandir(process / "fd") as fds:
         for fd in fds:
             with contextlib.suppress(OSError):
-                if _same_place(wanted, fd.stat()) and _may_write(process, fd.name):
+                if same(fd.stat()) and _may_write(process, fd.name):
                     return True
     return False
 

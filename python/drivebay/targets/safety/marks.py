@@ -3,40 +3,44 @@
 Sources: xattr(7); stat(2) for the times; the XDG Base Directory Specification for the folder.
 A target is drivebay's own if it is as drivebay left it. Its mark says how that was:
 
-    file    the extended attribute `user.drivebay`, or `.NAME.drivebay` beside it where there are
-            none: its inode number, times of modification and change, a digest of some blocks
+    file    the extended attribute `user.drivebay`, or `.NAME.drivebay` beside it on file systems
+            without: its inode number, times of modification and change, a digest of some blocks
+    device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: a digest of both
+            ends and of blocks all over it
     served  the attribute `user.drivebay.served`, of a file of `drivebay serve --data`: its inode
-            number alone, as hosts write to it
-    device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: the digest alone
+            number and, once its server has ended, its time of modification
 
 Whoever writes to a file moves its time of change (ctime), which nobody can set; so a file whose
-time of modification was set back does not pass. While drivebay writes, the mark is open: it holds
-for who goes on with the same result (`sessions`), and for nobody else.
+time of modification was set back does not pass. While drivebay writes, the mark is open and holds
+for nobody. If drivebay is killed, a witness (witness.py) waits for what it had started to end, and
+says how that left the target: this holds for who goes on with the same result (`sessions`) alone.
 
 Leaves out: what changes none of the blocks of the digest on a device; who sets the system's clock
-back. Effect: such a change is taken for ours.
+back; FAT, whose time of change can be set: its files are never ours.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
-import threading
+import stat
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from drivebay.common import documents
+from drivebay.targets.safety import in_use
 
 ATTRIBUTE, SERVED = "user.drivebay", "user.drivebay.served"
+_SERVED_MARK = re.compile(rb"(\d+)(?::(\d+))?")
 STATE_VARIABLE = "DRIVEBAY_STATE_DIR"
 DIGEST_BLOCKS, BLOCK_BYTES = 32, 4096
-EVERY_S = 1.0
 NS = 1_000_000_000
 NOTED_NS = 10_000_000
 """The mark itself moves the file's time of change: it is made again until that is within this of
@@ -47,17 +51,22 @@ TICK_S = 0.02
 after a look has a later time."""
 SECONDS_TICK_S = 2.0
 """The same on file systems that keep whole seconds, or two (FAT)."""
-KILLED_NS = 10 * NS
-"""A file that changed longer than this after the last note was not changed by what was killed;
-guess: fio ends within milliseconds of a kill, and a busy machine may delay a note by seconds."""
+WITNESS_VARIABLE = "DRIVEBAY_WITNESS"
+WITNESS_S = 30.0
+"""A witness may take this long after a kill: as long as fio needs to end; guess."""
+FAT = ("vfat", "msdos", "exfat")
+DEVICE_ENDS, DEVICE_BLOCKS, DEVICE_S = 64 * 2**20, 2048, 5.0
+"""What a device's digest is of, as far as the seconds go; the mark says how far they went."""
+MIB = 2**20
 
-State = Literal["open", "done"]
+State = Literal["open", "killed", "done"]
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How drivebay left a target, or (`open`) that it was writing to it; times in ns, 0 for
-    devices. `session` is a random name that the taking has; `digest` "" while open."""
+    """How drivebay (or, `killed`, what it had started) left a target, or (`open`) that it was
+    writing to it; times in ns, 0 for devices. `session` is a random name that the taking has;
+    `digest` "" while open; `parts` how many of a device's it is of."""
 
     state: State
     session: str
@@ -65,6 +74,7 @@ class Mark:
     inode: int = 0
     mtime_ns: int = 0
     ctime_ns: int = 0
+    parts: int = 0
 
     def encoded(self) -> bytes:
         """As it is kept."""
@@ -76,10 +86,10 @@ def decoded(raw: bytes) -> Mark | None:
     with contextlib.suppress(ValueError, TypeError, KeyError):
         found: dict[str, Any] = documents.from_json(raw)
         mark = Mark(**found)
-        numbers = (mark.inode, mark.mtime_ns, mark.ctime_ns)
+        numbers = (mark.inode, mark.mtime_ns, mark.ctime_ns, mark.parts)
         words = (mark.session, mark.digest)
         if all(type(one) is int for one in numbers) and all(type(one) is str for one in words):
-            return mark if mark.state in ("open", "done") else None
+            return mark if mark.state in ("open", "killed", "done") else None
     return None
 
 
@@ -89,17 +99,28 @@ def new_session() -> str:
 
 
 def digest(fd: int, session: str) -> str:
-    """Of some 4 KiB blocks of the open file or device, which ones depends on the session; read from
-    the drive, not from memory. "" if one cannot be read."""
-    sha = hashlib.sha256()
+    """Of some 4 KiB blocks of the open file, which ones depends on the session; read from the
+    drive, not from memory. "" if one cannot be read."""
+    places = drawn_blocks(os.lseek(fd, 0, os.SEEK_END), session, DIGEST_BLOCKS)
+    return _digest(fd, [(at, BLOCK_BYTES) for at in places])[0]
+
+
+def _digest(
+    fd: int, parts: Sequence[tuple[int, int]], most_s: float = float("inf")
+) -> tuple[str, int]:
+    """Of these parts (offset, bytes), as many as are read in time; and how many those are."""
+    sha, deadline, count = hashlib.sha256(), time.monotonic() + most_s, 0
     try:
-        for at in drawn_blocks(os.lseek(fd, 0, os.SEEK_END), session, DIGEST_BLOCKS):
-            os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)
-            sha.update(os.pread(fd, BLOCK_BYTES, at))
-            os.posix_fadvise(fd, at, BLOCK_BYTES, os.POSIX_FADV_DONTNEED)
+        for at, length in parts:
+            if time.monotonic() > deadline:
+                break
+            os.posix_fadvise(fd, at, length, os.POSIX_FADV_DONTNEED)
+            sha.update(os.pread(fd, length, at))
+            os.posix_fadvise(fd, at, length, os.POSIX_FADV_DONTNEED)
+            count += 1
     except OSError:
-        return ""
-    return sha.hexdigest()[:32]
+        return "", 0
+    return sha.hexdigest()[:32], count
 
 
 def drawn_blocks(size_bytes: int, seed: str, count: int) -> list[int]:
@@ -127,26 +148,56 @@ def is_own(
     result is gone on with) as a kill left it; `status` is what was seen of it before."""
     status = os.fstat(fd) if status is None else status
     mark = of_file(path)
-    if mark is None or mark.inode != status.st_ino:
+    if mark is not None and mark.state == "open" and mark.session in sessions:
+        _wait_for_witnesses()
+        mark, status = of_file(path), os.fstat(fd)
+    if mark is None or mark.inode != status.st_ino or not _holds(mark, sessions):
         return False
-    changed_ns = status.st_ctime_ns - mark.ctime_ns
-    if mark.state == "done":
-        same = status.st_mtime_ns == mark.mtime_ns and 0 <= changed_ns <= NOTED_NS
-        return same and mark.digest != "" and digest(fd, mark.session) == mark.digest
-    if mark.session not in sessions:
+    if in_use.file_system_of(status.st_dev) in FAT:
         return False
-    # After the note nothing, or writes, which set both times alike.
-    if status.st_mtime_ns == mark.mtime_ns:
-        return 0 <= changed_ns <= NOTED_NS
-    return status.st_mtime_ns == status.st_ctime_ns and 0 <= changed_ns <= KILLED_NS
+    same = status.st_mtime_ns == mark.mtime_ns
+    return (
+        same
+        and 0 <= status.st_ctime_ns - mark.ctime_ns <= NOTED_NS
+        and digest(fd, mark.session) == mark.digest
+    )
 
 
-def note(fd: int, path: str, state: State, session: str) -> None:
+def _holds(mark: Mark, sessions: Collection[str]) -> bool:
+    allowed = mark.state == "done" or (mark.state == "killed" and mark.session in sessions)
+    return allowed and mark.digest != ""
+
+
+def _wait_for_witnesses() -> None:
+    """Until what a killed drivebay has left says how; it needs moments."""
+    deadline = time.monotonic() + WITNESS_S
+    while in_use.orphans(WITNESS_VARIABLE) and time.monotonic() < deadline:
+        time.sleep(0.05)
+
+
+def note(
+    fd: int,
+    path: str,
+    state: State,
+    session: str,
+    *,
+    expected: tuple[int, int] | None = None,
+) -> bool:
     """Mark the file as drivebay's: as it is now, or (`open`) being written from here on. Without
-    attributes or a place beside the file there is no mark, and the next review asks. `fd` is the
-    file, open for writing; `path` says where the place beside it is."""
+    attributes or a place beside the file there is no mark, and the next review asks. False if the
+    times are not those expected: it has lost its mark.
+
+    Parameters
+    ----------
+    fd : the file.
+    path : says where the place beside it is.
+    expected : the times of modification and change that it must have still.
+    """
+    found = "" if state == "open" else digest(fd, session)
     status = os.fstat(fd)
-    found = digest(fd, session) if state == "done" else ""
+    if expected is not None and (status.st_mtime_ns, status.st_ctime_ns) != expected:
+        remove(fd, path)
+        return False
 
     def mark(ctime_ns: int) -> bytes:
         one = Mark(state, session, found, status.st_ino, status.st_mtime_ns, ctime_ns)
@@ -160,139 +211,139 @@ def note(fd: int, path: str, state: State, session: str) -> None:
             named_ns = ctime_ns
             os.setxattr(fd, ATTRIBUTE, mark(named_ns))
             ctime_ns = os.fstat(fd).st_ctime_ns
-    except OSError:
-        with contextlib.suppress(OSError):
-            if os.path.lexists(_beside(path)) and of_file(path) is None:
-                return  # somebody else's file of that name
-            flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(_beside(path), flags, 0o666), "wb") as file:
-                file.write(mark(status.st_ctime_ns))
-                file.truncate()
+    except OSError as problem:
+        if problem.errno == errno.ENOTSUP:
+            _keep_beside(path, ATTRIBUTE, mark(status.st_ctime_ns))
+    return True
 
 
 def of_file(path: str) -> Mark | None:
     """The mark of the file at the path."""
-    try:
-        return decoded(os.getxattr(path, ATTRIBUTE))
-    except OSError:
-        try:
-            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-            with open(os.open(_beside(path), flags), "rb") as file:
-                return decoded(file.read(1000))
-        except OSError:
-            return None
+    return decoded(_kept(path, ATTRIBUTE))
 
 
 def remove(fd: int, path: str) -> None:
     """The file is not ours, or not any more."""
-    with contextlib.suppress(OSError):
+    try:
         os.removexattr(fd, ATTRIBUTE)
-        return
-    with contextlib.suppress(OSError):
-        if of_file(path) is not None:
-            os.unlink(_beside(path))
+    except OSError as problem:
+        if problem.errno == errno.ENOTSUP:
+            _unlink_beside(path)
 
 
 def forget(path: str) -> None:
     """Remove the mark beside a file that is gone, if there is one and it is drivebay's."""
+    if not os.path.lexists(path):
+        _unlink_beside(path)
+
+
+def _unlink_beside(path: str) -> None:
     with contextlib.suppress(OSError):
-        if not os.path.lexists(path) and of_file(path) is not None:
-            os.unlink(_beside(path))
-
-
-def _beside(path: str) -> str:
-    folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}.drivebay")
+        if _is_mark(_said_beside(path, ATTRIBUTE)):
+            os.unlink(_beside(path, ATTRIBUTE))
 
 
 def is_served(path: str) -> bool:
-    """Whether the file's data is that of a served drive, whoever has written it."""
+    """Whether the file's data is that of a served drive, whoever has written it: nobody has since
+    its server has ended, or that was killed."""
+    found = _SERVED_MARK.fullmatch(_kept(path, SERVED))
     with contextlib.suppress(OSError):
-        inode = str(os.stat(path).st_ino).encode()
-        try:
-            return os.getxattr(path, SERVED) == inode
-        except OSError:
-            return _said_beside(path) == inode
+        status = os.stat(path)
+        if found is not None and int(found[1]) == status.st_ino:
+            return int(found[2] or status.st_mtime_ns) == status.st_mtime_ns
     return False
 
 
-def note_served(path: str) -> None:
-    """Mark a file of data that is served: by an attribute or, where there are none, by a file
-    beside it. Without either the next server asks again."""
+def note_served(path: str, *, ended: bool) -> None:
+    """Mark a file of data that is being served, or is as its server has left it."""
     with contextlib.suppress(OSError):
-        inode = str(os.stat(path).st_ino).encode()
+        status = os.stat(path)
+        text = f"{status.st_ino}:{status.st_mtime_ns}" if ended else f"{status.st_ino}"
         try:
-            os.setxattr(path, SERVED, inode)
-        except OSError:
-            if _said_beside(path).isdigit() or not os.path.lexists(_served_beside(path)):
-                flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-                with open(os.open(_served_beside(path), flags, 0o666), "wb") as file:
-                    file.write(inode)
-                    file.truncate()
+            os.setxattr(path, SERVED, text.encode())
+        except OSError as problem:
+            if problem.errno == errno.ENOTSUP:
+                _keep_beside(path, SERVED, text.encode())
 
 
-def _said_beside(path: str) -> bytes:
+def _kept(path: str, attribute: str) -> bytes:
+    """What an attribute of the file says or, where there are none, the file beside it."""
+    try:
+        return os.getxattr(path, attribute)
+    except OSError as problem:
+        return _said_beside(path, attribute) if problem.errno == errno.ENOTSUP else b""
+
+
+def _said_beside(path: str, attribute: str) -> bytes:
+    """What the file beside it says, if nobody but us can have written that."""
     with contextlib.suppress(OSError):
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(_served_beside(path), flags), "rb") as file:
-            return file.read(100)
+        with open(os.open(_beside(path, attribute), flags), "rb") as file:
+            if _is_ours_alone(os.fstat(file.fileno())):
+                return file.read(1000)
     return b""
 
 
-def _served_beside(path: str) -> str:
-    return f"{_beside(path)}.served"
+def _is_ours_alone(status: os.stat_result) -> bool:
+    others = stat.S_IWGRP | stat.S_IWOTH
+    regular = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return regular and status.st_uid == os.geteuid() and not status.st_mode & others
+
+
+def _is_mark(raw: bytes) -> bool:
+    return decoded(raw) is not None or _SERVED_MARK.fullmatch(raw) is not None
+
+
+def _keep_beside(path: str, attribute: str, text: bytes) -> None:
+    """The same for who reads it later; not in the place of somebody else's file of that name."""
+    beside = _beside(path, attribute)
+    with contextlib.suppress(OSError):
+        if os.path.lexists(beside) and not _is_mark(_said_beside(path, attribute)):
+            return
+        flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(beside, flags, 0o600), "wb") as file:
+            file.write(text)
+            file.truncate()
+
+
+def _beside(path: str, attribute: str) -> str:
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}{attribute.removeprefix('user')}")
 
 
 class KeptMark:
-    """The mark of a file that is written in steps. While a step writes, it is kept up to date, so
-    that after a kill the file's owner is not taken for us; between steps it says how the last one
-    left the file, and who changes the file then is not us. Phases that only read see no write.
-    `begun_ns` is the file's time of modification when the last step began."""
+    """The mark of a file that is written in steps. While a step writes, it is open; between steps
+    it says how the last one left the file, and who changes the file then is not us. Phases that
+    only read see no write. `begun` are the file's times when the last step began."""
 
     def __init__(self, fd: int, path: str, session: str) -> None:
         self._fd, self._path, self.session = fd, path, session
-        self._over = threading.Event()
-        self._mutex = threading.Lock()
         self.begin()
-        self._thread = threading.Thread(target=self._keep, daemon=True)
-        self._thread.start()
 
     def begin(self) -> None:
         """What changes the file from here on is a step of ours."""
-        with self._mutex:
-            self.writing = True
-            # Before the note: what changes after it is noted, however late the thread looks.
-            self.begun_ns = self._noted = os.fstat(self._fd).st_mtime_ns
-            note(self._fd, self._path, "open", self.session)
+        self.writing = True
+        self.begun = _times(self._fd)
+        note(self._fd, self._path, "open", self.session)
 
     def end(self) -> None:
         """The step is over: the file is as it left it."""
-        with self._mutex:
-            self.writing = False
-            before = os.fstat(self._fd).st_mtime_ns
-            wait_a_tick(self._fd)  # what is written after this has a later time than our last write
-            note(self._fd, self._path, "done", self.session)
-            self._left = _times(self._fd)
-            wait_a_tick(self._fd)  # and what is done to it, a later one than the mark allows
-            if self._left[0] != before:  # by somebody else, just now
-                self._left = (0, 0)
+        self.writing = False
+        before = _times(self._fd)
+        wait_a_tick(self._fd)  # what is written after this has a later time than our last write
+        noted = note(self._fd, self._path, "done", self.session, expected=before)
+        self._left = _times(self._fd)
+        wait_a_tick(self._fd)  # and what is done to it, a later one than the mark allows
+        if not noted or self._left[0] != before[0]:  # by somebody else, just now
+            self._left = (0, 0)
 
     @property
     def ours(self) -> bool:
         """Whether nobody else has changed the file since our last step, as far as can be told."""
         return self.writing or _times(self._fd) == self._left
 
-    def _keep(self) -> None:
-        while not self._over.wait(EVERY_S):
-            with self._mutex:
-                if self.writing and (now := os.fstat(self._fd).st_mtime_ns) != self._noted:
-                    self._noted = now
-                    note(self._fd, self._path, "open", self.session)
-
     def close(self, *, ours: bool = True) -> None:
         """Stop; the descriptor is still open. A file that is not ours any more loses its mark."""
-        self._over.set()
-        self._thread.join()
         if not ours or not self.ours:
             remove(self._fd, self._path)
         elif self.writing:
@@ -325,41 +376,88 @@ def state_folder() -> Path:
         return Path("/var/lib/drivebay")
 
 
-def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
-    """Whether the device's data is drivebay's as it left it, as far as a digest of some blocks
-    tells, or a killed command's whose result is gone on with. `identity` names the drive for ever.
+@contextlib.contextmanager
+def owned(folder: Path) -> Iterator[Path]:
+    """The folder by a path that leads there whatever becomes of its name; made if it is missing.
+
+    Raises
+    ------
+    OSError
+        If it is a link, another user's, or others can write to it: what is in it is not ours then.
     """
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        with _place(identity).open("rb") as file:
-            mark = (
-                decoded(file.read(1000)) if os.fstat(file.fileno()).st_uid == os.geteuid() else None
-            )
-        if mark is None:
-            return False
-        if mark.state == "open":
-            return mark.session in sessions
+        status = os.fstat(fd)
+        if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise PermissionError(errno.EPERM, "it is not this user's alone")
+        yield Path(f"/proc/self/fd/{fd}")
+    finally:
+        os.close(fd)
+
+
+def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
+    """Whether the device's data is drivebay's as it left it, as far as a digest of parts tells, or
+    as a kill left it whose result is gone on with. `identity` names the drive for ever."""
+    mark = _of_device(identity)
+    if mark is not None and mark.state == "open" and mark.session in sessions:
+        _wait_for_witnesses()
+        mark = _of_device(identity)
+    if mark is None or not _holds(mark, sessions):
+        return False
+    with contextlib.suppress(OSError):
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            return mark.digest != "" and digest(fd, mark.session) == mark.digest
+            return _digest(fd, _device_parts(fd, mark.session)[: mark.parts])[0] == mark.digest
         finally:
             os.close(fd)
-    except OSError:
-        return False
+    return False
 
 
 def note_device(fd: int, identity: str, state: State, session: str) -> None:
-    """Mark the device as drivebay's, as it is now or being written. Without a folder to write to
+    """Mark the device as drivebay's, as it is now or being written. Without a folder of our own
     there is no mark, and the next review asks."""
-    with contextlib.suppress(OSError):
-        mark = Mark(state, session, digest(fd, session) if state == "done" else "")
-        place = _place(identity)
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        beside = place.with_suffix(f".{os.getpid()}")
-        beside.write_bytes(mark.encoded())
-        beside.replace(place)
+    found, parts = "", 0
+    if state != "open":
+        found, parts = _digest(fd, _device_parts(fd, session), DEVICE_S)
+    mark = Mark(state, session, found, parts=parts)
+    with contextlib.suppress(OSError), owned(state_folder()) as base, owned(base / "devices") as at:
+        beside = at / f".{new_session()}"
+        with beside.open("xb") as file:
+            file.write(mark.encoded())
+        beside.replace(at / _device_name(identity))
 
 
-def _place(identity: str) -> Path:
+def forget_device(identity: str) -> None:
+    """The device is not as we left it any more."""
+    with contextlib.suppress(OSError), owned(state_folder()) as base, owned(base / "devices") as at:
+        (at / _device_name(identity)).unlink(missing_ok=True)
+
+
+def _of_device(identity: str) -> Mark | None:
+    with contextlib.suppress(OSError), owned(state_folder()) as base, owned(base / "devices") as at:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(at / _device_name(identity), flags), "rb") as file:
+            if _is_ours_alone(os.fstat(file.fileno())):
+                return decoded(file.read(1000))
+    return None
+
+
+def _device_parts(fd: int, session: str) -> list[tuple[int, int]]:
+    """Parts of a device, of which the first ones say most: some blocks, its ends, more blocks."""
+    size = os.lseek(fd, 0, os.SEEK_END)
+    drawn = [(at, BLOCK_BYTES) for at in drawn_blocks(size, session, DEVICE_BLOCKS)]
+    stride = max(1, len(drawn) // DIGEST_BLOCKS)
+    ends = [
+        (at, MIB)
+        for near in range(0, min(DEVICE_ENDS, size), MIB)
+        for at in (near, size - near - MIB)
+        if at >= 0
+    ]
+    return [*drawn[::stride], *ends, *drawn]
+
+
+def _device_name(identity: str) -> str:
     name = re.sub(r"[^A-Za-z0-9]+", "-", identity).strip("-")[-60:]
     unique = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()[:16]
-    return state_folder() / "devices" / f"{name}-{unique}.json"
+    return f"{name}-{unique}.json"

@@ -107,9 +107,9 @@ class NewFile:
         with contextlib.suppress(OSError), open(os.open(self.path, flags), "wb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             then, now = self.status, os.fstat(file.fileno())
-            if not os.path.samestat(now, then) or (now.st_size, now.st_mtime_ns) != (
-                then.st_size,
-                then.st_mtime_ns,
+            if not os.path.samestat(now, then) or any(
+                getattr(now, what) != getattr(then, what)
+                for what in ("st_size", "st_mtime_ns", "st_ctime_ns")
             ):
                 return
             if self.is_new:

@@ -25,7 +25,7 @@ from drivebay.common.threads import repeated
 from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
-from drivebay.definitions.suites import Content, Phase, Prepare, Test, Workload
+from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.results.records import (
     SENSORS,
     STAGES_SCHEMA,
@@ -394,7 +394,7 @@ class VirtualTarget:
         else:
             start, length = step.span(self.capacity_bytes)
             if step.spare_percent is None:
-                workloads = _fill_workloads(start, length, step.content)
+                workloads = _fill_workloads(start, length)
             else:
                 workloads = [_sprandom_workload(step.spare_percent, length)]
 
@@ -479,7 +479,7 @@ def _passes(steps: tuple[Prepare, ...]) -> int:
     return sum(step.passes for step in steps if step.kind in ("fill", "sprandom"))
 
 
-def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Workload]:
+def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
     """One sequential pass, and what is left at the end of a span that is no multiple of 128 KiB."""
     whole = length // FILL_BLOCK_BYTES * FILL_BLOCK_BYTES
     parts = [(start, whole, FILL_BLOCK_BYTES), (start + whole, length - whole, length - whole)]
@@ -488,7 +488,6 @@ def _fill_workloads(start: int, length: int, content: Content) -> list[_core.Wor
             pattern="sequential",
             read_percent=0,
             block_bytes=block,
-            compressible_percent=content.compressible_percent,
             queue_depth=FILL_QUEUE_DEPTH,
             span_start_bytes=first,
             span_bytes=size,

@@ -1,0 +1,160 @@
+//! Compressed traces: gzip, bzip2, zstd and xz, told by their magic bytes.
+//!
+//! Sources: RFC 1952 (gzip), RFC 8878 (zstd), the bzip2 format's "BZh" header, the .xz file format 1.2.1.
+//! Files made of several members, frames or streams one after the other are read to their end.
+//! Bounds: compressed data may unpack to at most [`UNPACK_RATIO_MAX`] times its size (after
+//! [`UNPACK_FREE_BYTES`]); a zstd window or an xz dictionary may have at most 128 MiB.
+
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use lzma_rust2::XzReader;
+use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+
+/// Compressed text traces unpack to 3-30 times their size; gzip's possible most is 1032.
+pub const UNPACK_RATIO_MAX: u64 = 250;
+/// Unpacked before the ratio counts.
+pub const UNPACK_FREE_BYTES: u64 = 16 << 20;
+
+/// Most that an xz dictionary may have, in KiB; the largest of `xz -9` is 64 MiB.
+const XZ_KIB_MAX: u32 = 128 << 10;
+
+/// A file's bytes, as they are or unpacked.
+pub(crate) type Bytes = Box<dyn Read + Send>;
+
+/// Unpacks `raw` if it is compressed.
+pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
+    let mut start = [0; 4];
+    let len = read_full(&mut raw, &mut start)?;
+    let raw = Box::new(Cursor::new(start).take(len as u64).chain(raw));
+    let packed = Arc::new(AtomicU64::new(0));
+    let counted = Counted { inner: raw, bytes: Arc::clone(&packed) };
+    let counted = BufReader::with_capacity(256 * 1024, counted);
+    let unpacked: Bytes = match &start[..len] {
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+        [b'B', b'Z', b'h', b'1'..=b'9', ..] => {
+            Box::new(bzip2::bufread::MultiBzDecoder::new(counted))
+        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Box::new(Zstd { packed: counted, decoder: FrameDecoder::new(), inside: false })
+        }
+        [0xfd, b'7', b'z', b'X', ..] => {
+            Box::new(XzReader::new_mem_limit(counted, true, XZ_KIB_MAX))
+        }
+        _ => return Ok(Box::new(counted)),
+    };
+    Ok(Box::new(Guard { inner: unpacked, packed, unpacked: 0 }))
+}
+
+/// Reads until `buffer` is full or the input ends.
+pub(crate) fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut len = 0;
+    while len < buffer.len() {
+        match from.read(&mut buffer[len..]) {
+            Ok(0) => break,
+            Ok(more) => len += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(len)
+}
+
+/// Counts what is taken from the file.
+struct Counted {
+    inner: Bytes,
+    bytes: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(buffer)?;
+        self.bytes.fetch_add(len as u64, Ordering::Relaxed);
+        Ok(len)
+    }
+}
+
+/// Refuses a decompression bomb.
+struct Guard {
+    inner: Bytes,
+    packed: Arc<AtomicU64>,
+    unpacked: u64,
+}
+
+impl Read for Guard {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(buffer)?;
+        self.unpacked += len as u64;
+        let packed = self.packed.load(Ordering::Relaxed);
+        if self.unpacked > packed.saturating_mul(UNPACK_RATIO_MAX).max(UNPACK_FREE_BYTES) {
+            return Err(damaged(format!(
+                "it unpacks to more than {UNPACK_RATIO_MAX} times its size, as no trace does"
+            )));
+        }
+        Ok(len)
+    }
+}
+
+fn damaged(what: impl Into<String>) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// Zstd frames one after the other, skippable ones skipped, checksums checked.
+struct Zstd {
+    packed: BufReader<Counted>,
+    decoder: FrameDecoder,
+    inside: bool,
+}
+
+impl Read for Zstd {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            if self.inside {
+                while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
+                    let one = BlockDecodingStrategy::UptoBlocks(1);
+                    self.decoder
+                        .decode_blocks(&mut self.packed, one)
+                        .map_err(|error| damaged(error.to_string()))?;
+                }
+                let len = self.decoder.read(buffer)?;
+                if len > 0 {
+                    return Ok(len);
+                }
+                let stored = self.decoder.get_checksum_from_data();
+                if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
+                    return Err(damaged("a zstd checksum does not match"));
+                }
+                self.inside = false;
+            } else if self.packed.fill_buf()?.is_empty() {
+                return Ok(0);
+            } else {
+                self.begin_frame()?;
+            }
+        }
+    }
+}
+
+impl Zstd {
+    fn begin_frame(&mut self) -> io::Result<()> {
+        use FrameDecoderError::ReadFrameHeaderError as Header;
+        match self.decoder.init(&mut self.packed) {
+            Ok(()) => self.inside = true,
+            Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
+                let length = u64::from(length);
+                if io::copy(&mut (&mut self.packed).take(length), &mut io::sink())? < length {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            }
+            Err(error) => return Err(damaged(error.to_string())),
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
