@@ -160,6 +160,7 @@ def test_clients_whose_options_are_left_out_are_not_sequential_readers(tmp_path:
 @pytest.mark.parametrize(
     ("given", "field", "expected"),
     [
+        ({"rw": "randread", "readwrite": "read"}, "pattern", "sequential"),
         ({"rw": "randwrite", "fsync": "1k"}, "fsync", 1024),
         ({"iodepth": "0x8"}, "queue_depth", 8),
         ({"iodepth": "(2*4)"}, "queue_depth", 8),
@@ -175,7 +176,8 @@ def test_values_that_fio_accepts_are_imported(
 ) -> None:
     way = "writes" if given.get("rw") == "randwrite" else "reads"
     deep = 7.8 if "iodepth" in given else 3.9
-    found, _ = one(tmp_path, document(entry(outstanding=deep, **{way: 9000}, **options(**given))))
+    said = options(**given)
+    found, _ = one(tmp_path, document(entry(outstanding=deep, **{way: 9000}, **said)))
     assert getattr(found, field) == expected
     assert ("queue_depth" in found.unknown) == (given.get("iodepth") == "(2*4)")
 
@@ -208,6 +210,13 @@ def test_what_is_read_back_is_read_after_it_was_written(tmp_path: Path) -> None:
     assert phase.duration_s == 8.0 and phase.workload.queue_depth == 4
     assert phase.workload.pattern == "random" and "queue_depth" not in phase.workload.unknown
     assert "50.0 % of the I/Os are reads" in "; ".join(step.conditions()["warnings"])
+
+
+def test_a_depth_that_fio_computes_is_not_guessed(tmp_path: Path) -> None:
+    found, _ = one(
+        tmp_path, document(entry(reads=9000, outstanding=1.9, **options(iodepth="(1*2)")))
+    )
+    assert "queue_depth" in found.unknown and found.queue_depth == 2 and found.pattern == "random"
 
 
 def test_a_depth_beyond_the_largest_is_not_cut_in_silence(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ LATER_SHARE, LATER_MS = 0.1, 20
 """By how much threads may end later than the first: of the time, and each; guess."""
 UNEQUAL = 0.9
 """Threads that ran less than this share of the time on average did not run equally long; guess."""
+ALIASES = {"readwrite": "rw", "log_max_value": "log_window_value"}
 ALL_CLIENTS = "All clients"
 LEVELS = ("2", "4", "8", "16", "32", ">=64")
 """fio's `iodepth_level` above one I/O at a time."""
@@ -187,7 +188,8 @@ def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
 
 def _options(of: Part, key: str) -> dict[str, str]:
     """fio's options by their names; those without a value are empty."""
-    return {name: printable(value) for name, value in of.of(key, {}).texts().items()}
+    found = of.of(key, {}).texts()
+    return {ALIASES.get(name, name): printable(value) for name, value in found.items()}
 
 
 def _count_threads(job: Job, entries: list[Part]) -> int:

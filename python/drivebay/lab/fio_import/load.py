@@ -83,17 +83,17 @@ def _reads_asked(job: Job, kind: str) -> int | None:
 def _depth(job: Job) -> tuple[int, bool]:
     """The queue depth of all threads together, and whether it is known; else the mean."""
     said = job.setting("iodepth", 1, most=2**32)
-    each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else said or 1
+    each = 1 if job.options.get("ioengine", "psync") in SYNCHRONOUS else said
     held_back = any(name in job.options for name in HELD_BACK)
     if job.one_at_a_time and not held_back:
-        if job.options_hold and each > 1:
+        if job.options_hold and each is not None and each > 1:
             job.warnings.add(f"each thread had one I/O at a time, not the {each:,} of iodepth")
         return min(QUEUE_DEPTH_MAX, job.threads), job.threads <= QUEUE_DEPTH_MAX
-    total, mean = each * job.threads, job.outstanding
-    if mean is not None and mean > DEEPER * total + 1:
+    total, mean = (each or 0) * job.threads, job.outstanding
+    if each is not None and mean is not None and mean > DEEPER * total + 1:
         job.options_hold = False
     measured = "" if mean is None else f"; on average {mean:.3g} I/Os were outstanding"
-    if not job.options_hold:
+    if each is None or not job.options_hold:
         job.warnings.add(f"fio does not tell the queue depth{measured}")
     elif total > QUEUE_DEPTH_MAX:
         job.warnings.add(f"a queue depth of {total:,} is beyond {QUEUE_DEPTH_MAX:,}{measured}")

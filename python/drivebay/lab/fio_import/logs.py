@@ -141,8 +141,7 @@ def _paths(job: Job, kind: str, beside: Path) -> list[Path]:
 
 def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course]:
     """The windows of each thread."""
-    says = job.options.get("log_window_value", job.options.get("log_max_value", ""))
-    logs = [_rows(path, MAXIMA.get(says) == "both") for path in _paths(job, kind, beside)]
+    logs = [_rows(path, _window_value(job) == "both") for path in _paths(job, kind, beside)]
     first = min((row[0] for rows in logs for row in rows), default=0.0)
     zero = first - window_ms if first > job.runtime_ms + 2 * window_ms else 0.0
     courses = []
@@ -156,6 +155,10 @@ def _courses(job: Job, kind: str, beside: Path, window_ms: float) -> list[Course
                 courses.append(course)
             course[direction].add(end - zero, value, highest)
     return courses
+
+
+def _window_value(job: Job) -> str | None:
+    return MAXIMA.get(job.options.get("log_window_value", ""))
 
 
 def _rows(path: Path, with_both: bool) -> list[tuple[float, float, float, str]]:
@@ -214,7 +217,7 @@ def _latency(
                 second = int(np.searchsorted(edges, end)) - 1
                 if 0 <= second < n:
                     highest[second] = max(highest[second], value)
-    says = MAXIMA.get(job.options.get("log_window_value", job.options.get("log_max_value", "")))
+    says = _window_value(job)
     mean = np.where(ios > 0, sums / np.maximum(ios, 1e-9), np.nan) * job.time_scale
     highest *= job.time_scale
     if says == "max":
