@@ -177,3 +177,20 @@ def test_a_file_that_is_cut_short_is_told_in_our_words_and_stays(
     )
     assert file.stat().st_ino == inode
     assert marks.of_file(str(file)) is None
+
+
+def test_no_program_of_ours_takes_modules_from_the_folder_that_it_runs_in(tmp_path: Path) -> None:
+    """A stranger's folder: what stands in it is not run, least of all as root."""
+    (tmp_path / "json.py").write_text("open('canary', 'w')\n")
+    file = sparse(tmp_path / "disk.img", GIB)
+    with file.open("r+b") as opened:
+        opened.write(b"precious")  # whose owner names it: then there is a witness
+    words = ("check-trim", str(file), "--destroy-data", "disk.img")
+    subprocess.run(
+        [sys.executable, "-P", "-c", "from drivebay.cli import main; main()", *words],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path))},
+        check=True,
+        capture_output=True,
+    )
+    assert not (tmp_path / "canary").exists()

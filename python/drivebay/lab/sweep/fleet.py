@@ -151,7 +151,7 @@ def _reviewed(plan: Plan, drive: FleetDrive, stop_name: str) -> Path:
         "folder": str(folder),
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "drivebay.lab.sweep.review_process"],
+        [sys.executable, "-P", "-m", "drivebay.lab.sweep.review_process"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

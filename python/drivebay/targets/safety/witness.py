@@ -33,7 +33,7 @@ class Witness:
         own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(own), kind, name, session],
+                [sys.executable, "-P", "-m", __name__, str(own), kind, name, session],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -41,7 +41,7 @@ class Witness:
                 start_new_session=True,
                 env={
                     **os.environ,
-                    "PYTHONPATH": os.pathsep.join(sys.path),
+                    "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path)),
                     marks.WITNESS_VARIABLE: f"/proc/{os.getpid()}/fd/{own}",
                 },
             )
