@@ -231,8 +231,15 @@ class ExclusiveHandle:
             "typed_yes": permission.typed_yes,
         }
         record.keep(self._session, facts, device=device, fd=self._fd, signatures=found)
-        name = self.target.path if device is None else device.lasting_name
-        self._witness = Witness(self._fd, self.target.kind, name, self._session)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Has a witness say how a kill leaves the target; of a device that has moved, anew."""
+        if self._witness is not None:
+            self._witness.close()
+        device = self.target.device
+        lasting = None if device is None else (device.lasting_name, device.sequence)
+        self._witness = Witness(self._fd, self.target.path, self._session, lasting)
 
     def _changed(self, how: str = "") -> UserError:
         """Somebody else has changed it: its data is not to be taken for ours."""
@@ -274,9 +281,10 @@ class ExclusiveHandle:
         if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
             os.close(self._fd)
             self.target = replace(find(now.path), given=self.target.given)
-            self._written = True
+            self._written, self._sectors = True, None  # it counts anew
             check_device(self.target, self._permission, held=False, look_inside=False)
             self._fd = self._open()
+            self._watch()
         return self.fd(to_write=True)
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
 """Outlives a drivebay that is killed, and says how that has left its target (marks).
 
-Started when a target is claimed, as a process of its own session, with the target open to be read.
+Started when a target is claimed, as a process of its own session. It has a file open to be read; a
+device, which may vanish and come back, it opens afterwards, if that is the same attachment still.
 It reads its standard input: a byte says that drivebay has ended in order, the end without one that
 it was killed. fio, which the kernel has told to end, is waited for then.
 
@@ -16,6 +17,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from drivebay.targets.safety import in_use, marks
 
@@ -27,13 +29,23 @@ SETTLE_S = 0.05
 
 
 class Witness:
-    """The process beside us, for one target; `close` when it is ours no more."""
+    """The process beside us, for one target; `close` when it is ours no more.
 
-    def __init__(self, fd: int, kind: str, name: str, session: str) -> None:
-        own = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    Parameters
+    ----------
+    fd : the target.
+    path : where it is.
+    device : of a device, what names it for ever, and the kernel's number of its attachment.
+    """
+
+    def __init__(
+        self, fd: int, path: str, session: str, device: tuple[str, str] | None = None
+    ) -> None:
+        node = os.devnull if device else f"/proc/self/fd/{fd}"
+        own = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(own), kind, name, session],
+                [sys.executable, "-P", "-m", __name__, str(own), path, session, *(device or ())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -62,22 +74,30 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     fd = int(sys.argv[1])
-    kind, name, session = sys.argv[2:]
+    path, session, *device = sys.argv[2:]
     if sys.stdin.buffer.read(1):
         return
     deadline = time.monotonic() + FIO_S
     while in_use.orphans(FIO_VARIABLE) and time.monotonic() < deadline:
         time.sleep(SETTLE_S)
     time.sleep(SETTLE_S)
-    if kind == "block":
-        marks.note_device(fd, name, "killed", session)
+    if device:
+        _note_device(path, session, *device)
         return
-    mark = marks.of_file(name)
+    mark = marks.of_file(path)
     if mark is not None and (mark.state, mark.session) == ("open", session):
         status = os.fstat(fd)
         marks.wait_a_tick(fd)
         seen = (status.st_mtime_ns, status.st_ctime_ns)
-        marks.note(fd, name, "killed", session, expected=seen)
+        marks.note(fd, path, "killed", session, expected=seen)
+
+
+def _note_device(path: str, session: str, identity: str, sequence: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    number = os.fstat(fd).st_rdev
+    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if in_use.read(sysfs / "diskseq") == sequence:
+        marks.note_device(fd, identity, "killed", session)
 
 
 if __name__ == "__main__":
