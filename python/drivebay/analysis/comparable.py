@@ -11,6 +11,7 @@ from drivebay.definitions.suites import Test
 
 LATER: dict[str, Any] = {
     "bssplit": None,
+    "columns": None,
     "fsync": None,
     "rate_iops": None,
     "rate_of": None,

@@ -21,9 +21,11 @@ GB of memory: DuckDB's own limit leaves out Arrow's tables, texts and rows in Py
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -157,16 +159,16 @@ def _heard(base: duckdb.DuckDBPyConnection, work: Callable[[], Found]) -> Found:
         except BaseException as problem:
             problems.append(problem)
 
-    def stop() -> None:
-        stopped.set()
-        base.interrupt()
-
     thread = threading.Thread(target=run, daemon=True)
-    with signals.heard(stop):
+    with signals.heard(stopped.set):
         thread.start()
         while thread.is_alive() and not stopped.is_set():
             thread.join(0.1)
-        thread.join(STOPS_S)
+        deadline = time.monotonic() + STOPS_S
+        while thread.is_alive() and time.monotonic() < deadline:
+            with contextlib.suppress(duckdb.Error):  # it is busy with a call that cannot be ended
+                base.interrupt()
+            thread.join(0.05)
     if stopped.is_set():
         raise KeyboardInterrupt
     if problems:
