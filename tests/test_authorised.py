@@ -43,7 +43,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def borne(device: str) -> list[tuple[str, int]]:
     size = int(run("blockdev", "--getsize64", device))
-    found = contents.of_device(device, device[5:], size)
+    found = contents.of(device, size, device[5:])
     return [(one.kind, one.place) for _, area in found.areas for one in area.signatures]
 
 

@@ -158,7 +158,10 @@ def rounds_test(**rule: Any) -> Test:
 
 
 def results_of(test: Test, values: Sequence[int]) -> list[PhaseResult]:
-    return rounds.run(test, lambda phase, n: one_round(phase.label, values[n], 1000.0 * (n + 1)))
+    def one(phase: Phase, number: int) -> PhaseResult:
+        return one_round(phase.label, values[number], 1000.0 * (number + 1))
+
+    return rounds.run(test, one, lambda _: [])
 
 
 FALLING = [400, 300, 200, 130, 110, 104, 98, 102, 101]

@@ -52,12 +52,12 @@ def test_conditions_of_a_review(tmp_path: Path) -> None:
     assert (found.seconds, found.missed_seconds) == (40, 1)
     assert found.host == {"kernel": "Linux 6.1"} and found.read == ("drive temperature",)
     step = result.step("random-read")
-    table = step.telemetry("qd1")
+    table = step.table("telemetry", "qd1")
     assert table is not None and table.select(["name", "second", "value"]).to_pylist() == [
         {"name": "drive.temperature_c", "second": second, "value": value}
         for second, value in ((-0.5, 40.0), (0.5, 41.0))
     ]
-    assert not (other := step.telemetry("qd2")) or other.num_rows == 0
+    assert not (other := step.table("telemetry", "qd2")) or other.num_rows == 0
 
 
 def test_the_report_says_them_as_text(tmp_path: Path) -> None:
@@ -75,4 +75,4 @@ def test_a_virtual_drive_has_none(tmp_path: Path) -> None:
     result = results.load(review.run(FakeTarget, small_suite(), out=tmp_path / "r"))
     found = analysis.conditions(result)
     assert found == analysis.Conditions((), {}, {}, (), 0, 0, None, {})
-    assert result.steps[0].telemetry() is None
+    assert result.steps[0].table("telemetry") is None

@@ -53,14 +53,14 @@ def check_summary(done: subprocess.CompletedProcess[str], *, kind: str) -> Any:
     for step in result.done:
         for phase in step.phases():
             load = phase.workload
-            series = step.series(phase.label)
+            series = step.table("series", phase.label)
             ios = phase.reads + phase.writes
             assert ios > 0, (step.id, phase.label)
             assert phase.read_bytes + phase.write_bytes == ios * load.block_bytes
             assert (phase.writes == 0) == (load.read_percent == 100)
             counted = sum(series.column("reads").to_pylist() + series.column("writes").to_pylist())
             assert counted == ios, (step.id, phase.label)
-            assert sum(step.histogram(phase.label).column("count").to_pylist()) == ios
+            assert sum(step.table("histogram", phase.label).column("count").to_pylist()) == ios
             assert series.num_rows == max(1, round(phase.duration_s))
     return summary
 

@@ -108,7 +108,7 @@ def test_what_fio_printed_comes_back_and_the_report_and_bench_take_it(
     assert (loads["mix"].queue_depth, loads["mix"].read_percent) == (8, 70)
     # Two jobs that fio reports apart are clones of one; psync has one request each.
     assert (loads["clones"].queue_depth, loads["clones"].block_bytes) == (2, 131072)
-    seconds = step.series("one-read").to_pydict()
+    seconds = step.table("series", "one-read").to_pydict()
     assert sum(seconds["reads"]) == one["total_ios"] and len(seconds["second"]) == 2
     rates = query("SELECT sum(count) FROM histogram WHERE phase = 'mix'", [folder]).rows[0][0]
     assert rates == mix["read"]["total_ios"] + mix["write"]["total_ios"]
@@ -135,7 +135,7 @@ def test_plain_json_has_its_percentiles_and_says_what_is_rough(
     warnings = " ".join(step.conditions()["warnings"])
     assert "rough" in warnings and "no logs were found" in warnings
     # Nothing is known of single seconds, so nothing is shown of them.
-    assert measured.steps[0].rate is None and step.series().num_rows == 0
+    assert measured.steps[0].rate is None and step.table("series").num_rows == 0
     assert "plain" in drivebay.report.write([folder]).read_text()
 
 
@@ -151,7 +151,7 @@ def test_a_time_scale_gives_the_served_drives_own_times(made_by_fio: Path, tmp_p
         for own, theirs in zip(one.phases(), other.phases(), strict=True):
             assert theirs.duration_s == pytest.approx(own.duration_s * scale)
             assert theirs.workload.duration_s == pytest.approx(theirs.duration_s)
-        counts = other.series("mix").to_pydict()
+        counts = other.table("series", "mix").to_pydict()
         expected = next(phase for phase in other.phases() if phase.label == "mix")
         if counts["second"]:  # a run of less than a second has none
             assert sum(counts["reads"]) == expected.reads
@@ -167,7 +167,9 @@ def test_logs_of_another_run_are_not_used(made_by_fio: Path, tmp_path: Path) -> 
     document["jobs"][0]["read"]["total_ios"] *= 3
     (tmp_path / "plus.json").write_text(json.dumps(document))
     (step,) = results.load(import_fio([tmp_path / "plus.json"], tmp_path / "old")).steps
-    assert step.series("one-read").num_rows == 0 and step.series("mix").num_rows == 2
+    assert (
+        step.table("series", "one-read").num_rows == 0 and step.table("series", "mix").num_rows == 2
+    )
 
 
 @pytest.mark.parametrize("version", ["3.25", "3.33", "3.39", "3.41"])
@@ -246,7 +248,7 @@ def test_views_join_and_say_what_is_simulated(folders: list[Path]) -> None:
     ).rows
     assert rows == (("it's virtual", True, 6), ("real", False, 1))
     made = results.load(folders[0])
-    whole = sum(sum(step.series().column("reads").to_pylist()) for step in made.done)
+    whole = sum(sum(step.table("series").column("reads").to_pylist()) for step in made.done)
     asked = query("SELECT sum(reads) FROM series WHERE result = 'it''s virtual'", folders)
     assert asked.rows == ((whole,),)
     (key, row) = next(iter(review(made).tests["random-read"].figures.items()))

@@ -224,7 +224,7 @@ def test_an_impossible_line_of_a_log_does_not_count(line: str, tmp_path: Path) -
         (tmp_path / f"log_{kind}.1.log").write_text(f"{line}\n{log}{line}\n")
     (tmp_path / "a.json").write_text(json.dumps(document))
     (step,) = results.load(import_fio([tmp_path / "a.json"], tmp_path / "old")).steps
-    seconds = step.series(step.phases()[0].label).to_pydict()
+    seconds = step.table("series", step.phases()[0].label).to_pydict()
     assert sum(seconds["reads"]) == job["read"]["total_ios"]
     latencies = [one for one in seconds["latency_ns_mean"] if one is not None]
     assert len(latencies) == 5 and all(map(math.isfinite, latencies))

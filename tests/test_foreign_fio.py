@@ -405,7 +405,7 @@ def logged(
     (tmp_path / f"a_iops{number}.log").write_text(iops)
     (tmp_path / f"a_lat{number}.log").write_text(lat)
     step = imported(tmp_path, document(job))
-    return step.series().to_pydict(), "; ".join(step.conditions()["warnings"])
+    return step.table("series").to_pydict(), "; ".join(step.conditions()["warnings"])
 
 
 def windows(*values: tuple[int, int, int], start: int = 0) -> str:
@@ -504,11 +504,11 @@ def test_why_logs_are_not_used(
     job |= options(**{"rw": "randrw", "rwmixread": "91", "log_avg_msec": "500", **given})
     (tmp_path / "a_iops.1.log").write_text(iops)
     step = imported(tmp_path, document(job))
-    assert words in "; ".join(step.conditions()["warnings"]) and step.series().num_rows == 0
+    assert words in "; ".join(step.conditions()["warnings"]) and step.table("series").num_rows == 0
 
 
 def test_a_job_before_it_that_moved_nothing_keeps_its_logs_number(tmp_path: Path) -> None:
     job = entry(reads=4000, writes=400, runtime_ms=2000, outstanding=3.9, jobname="b")
     job |= options(rw="randrw", rwmixread="91", log_avg_msec="500", write_iops_log="/x/lg")
     (tmp_path / "lg_iops.2.log").write_text(IOPS)
-    assert imported(tmp_path, document(entry(), job)).series("b").num_rows == 2
+    assert imported(tmp_path, document(entry(), job)).table("series", "b").num_rows == 2

@@ -388,7 +388,7 @@ def test_btrfs_whose_first_superblock_is_gone(tmp_path: Path, first_too: bool) -
         with file.open("r+b") as opened:  # the fields of the on-disk format that are looked at
             opened.seek(place + 0x20)
             opened.write(bytes(range(16)) + place.to_bytes(8, "little") + bytes(8) + b"_BHRfS_M")
-    found = contents.of_file(str(file), GIB)
+    found = contents.of(str(file), GIB)
     assert found.members == ("bears the signature of btrfs",) * len(found.members) != ()
     assert "bears the signature of btrfs" in refused(file)
     if os.geteuid() == 0:
@@ -398,7 +398,7 @@ def test_btrfs_whose_first_superblock_is_gone(tmp_path: Path, first_too: bool) -
     with file.open("r+b") as opened:  # a copy of a copy, as in a file of an image
         opened.seek(128 * MIB + 0x20)
         opened.write(bytes(16) + (64 * MIB).to_bytes(8, "little") + bytes(8) + b"_BHRfS_M")
-    assert contents.of_file(str(file), GIB) == found
+    assert contents.of(str(file), GIB) == found
 
 
 @needs_root

@@ -266,7 +266,7 @@ def test_ata_secure_erase(drive: Simulated, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_what_hdparm_says_of_the_security_feature_set() -> None:
     free = SECURITY.format(enabled="not", frozen="not")
-    assert erase.ata_security(free) == (True, 120.0)
+    assert erase.ata_security(free) == ("", 120.0)
     assert erase.ata_security("ATA device\n")[0] == "the drive does not offer it"
     without = free.replace("\t\tsupported\n", "\tnot\tsupported\n")
     assert erase.ata_security(without)[0] == "the drive does not offer it"

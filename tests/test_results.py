@@ -54,12 +54,12 @@ def test_what_was_written_is_read(made: Path) -> None:
             fresh.reads,
             fresh.metrics,
         )
-        series = step.series(fresh.label)
+        series = step.table("series", fresh.label)
         assert series.drop_columns(["phase"]).equals(fresh.series)
-        assert step.histogram(fresh.label).drop_columns(["phase"]).equals(fresh.histogram)
-        stages = step.stages(fresh.label)
+        assert step.table("histogram", fresh.label).drop_columns(["phase"]).equals(fresh.histogram)
+        stages = step.table("stages", fresh.label)
         assert stages is not None and stages.drop_columns(["phase"]).equals(fresh.stages)
-    assert step.series().num_rows == sum(phase.series.num_rows for phase in phases)
+    assert step.table("series").num_rows == sum(phase.series.num_rows for phase in phases)
     with pytest.raises(KeyError):
         result.step("nonsense")
 
@@ -87,7 +87,7 @@ def test_a_real_targets_own_files_are_kept(tmp_path: Path) -> None:
         "qd2/output.txt": b"qd2",
         "qd4/output.txt": b"qd4",
     }
-    assert step.stages() is None
+    assert step.table("stages") is None
 
 
 def test_manifest_has_no_time_of_day_and_a_stable_form(made: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_partial_review_loads_and_says_what_is_missing(tmp_path: Path) -> None
     assert result.step("sequential-read").error == "the cable fell out"
     assert result.step("thermal-write").state == "pending"
     with pytest.raises(ValueError, match="has not been run"):
-        result.step("thermal-write").series()
+        result.step("thermal-write").table("series")
 
 
 def corrupt(path: Path) -> None:

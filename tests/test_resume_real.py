@@ -80,7 +80,7 @@ def test_a_files_review_ends_whole_and_says_how_often_it_was_cut_short(tmp_path:
     for step in result.steps:
         assert step.done and step.error is None
         for phase in step.phases():
-            rows = step.series(phase.label).to_pylist()
+            rows = step.table("series", phase.label).to_pylist()
             assert sum(row["reads"] + row["writes"] for row in rows) == phase.reads + phase.writes
         cut_short = step.conditions().get("interruptions", [])
         assert all(cut["ended"] == "killed" and not cut["host_rebooted"] for cut in cut_short)

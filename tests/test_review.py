@@ -172,9 +172,9 @@ def figures(folder: Path) -> list[Any]:
         (
             step.id,
             [measured(phase) for phase in step.phases()],
-            step.series(),
-            step.histogram(),
-            step.stages(),
+            step.table("series"),
+            step.table("histogram"),
+            step.table("stages"),
         )
         for step in results.load(folder).steps
     ]

@@ -15,13 +15,14 @@ from loops import loop, needs_root, run, sparse
 
 from drivebay.analysis.figures import Measured
 from drivebay.analysis.measure import measure
+from drivebay.common import programs
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.suites import Phase, Test
 from drivebay.results.records import SERIES_SCHEMA, PhaseResult
 from drivebay.targets.base import Progress, Target
 from drivebay.targets.fio import trim
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import erase, purge, target_device
+from drivebay.targets.safety import purge, target_device
 from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.target_device import OverwritePermission
 from drivebay.targets.trim_verdict import EXTENT_BYTES, Claims, Validation
@@ -167,7 +168,7 @@ def test_claims(
         script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(trim, "bus_of", lambda _: bus)
-    assert erase.program("nvme") == str(tmp_path / "nvme")
+    assert programs.find("nvme") == str(tmp_path / "nvme")
     backing = sparse(tmp_path / "disk.img", SIZE)
     with loop(backing) as device, held(device, str(backing)) as handle:
         claims = trim.claims(handle)

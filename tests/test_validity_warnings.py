@@ -19,10 +19,11 @@ import pytest
 from loops import loop, needs_root, run, sparse
 from real_files import GIB, MIB, a_test, file, keep_the_disk_free, load, results
 
+from drivebay.common import programs
 from drivebay.definitions.suites import Prepare
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.target import FioTarget
-from drivebay.targets.safety import erase, in_use
+from drivebay.targets.safety import in_use
 from drivebay.targets.telemetry import host, smart, warnings
 from drivebay.targets.telemetry.warnings import Ran
 
@@ -283,7 +284,7 @@ def test_smart_by_whichever_program_there_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr(erase, "ADMIN_PATH", "")
+    monkeypatch.setattr(programs, "ADMIN_PATH", "")
     nothing = smart.read("nvme0n1")
     assert nothing == "nvme is not installed; smartctl is not installed"
     program(tmp_path, "smartctl", SMARTCTL_NVME, exit_code=4)
@@ -323,7 +324,7 @@ def test_smart_programs_that_do_not_answer(
 ) -> None:
     put(tmp_path / "smartctl", f"#!/bin/sh\n{script}\n").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
-    monkeypatch.setattr(erase, "ADMIN_PATH", "")
+    monkeypatch.setattr(programs, "ADMIN_PATH", "")
     said = smart.read("sda")
     assert isinstance(said, str) and words in said
 

@@ -10,7 +10,7 @@ from drivebay.targets.safety import blockdev, erase
 
 if __name__ == "__main__":
     methods = erase.erase_methods(blockdev.inspect(sys.argv[1]))
-    print(json.dumps({one.name: getattr(one, "reason", "offered") for one in methods}))
+    print(json.dumps({one.name: one.refused or "offered" for one in methods}))
     for one in methods:
-        if one.name in sys.argv[2:] and isinstance(one, erase.EraseMethod):
+        if one.name in sys.argv[2:] and not one.refused:
             one.erase(sys.argv[1], lambda _: None)

@@ -84,10 +84,7 @@ def namespaces(path: str) -> None:
     """The drive has a second namespace, which is not attached: Sanitize would erase it."""
     before = json.loads(run("nvme", "id-ns", path, "--output-format=json"))
     device = blockdev.inspect(path)
-    offered = [
-        {"method": one.name, "reason": getattr(one, "reason", "")}
-        for one in erase.erase_methods(device)
-    ]
+    offered = [{"method": one.name, "reason": one.refused} for one in erase.erase_methods(device)]
     handle = ExclusiveHandle(
         target_device.find(path), permission=target_device.OverwritePermission(device.serial)
     )

@@ -312,7 +312,7 @@ def test_rates_and_latencies_of_an_sm951(
 def _within(step: Step, phase: str) -> tuple[float, float]:
     """Requests per second of a phase's own time, and their mean latency, us. At its end fio waits
     for all that is on its way, here seconds, and takes it to have come when the last has."""
-    series = step.series().to_pandas()
+    series = step.table("series").to_pandas()
     rows = series[(series.phase == phase) & (series.second < PHASE_S)]
     counts = rows.reads + rows.writes
     mean_ns = (rows.latency_ns_mean * counts).sum() / counts.sum()
@@ -380,4 +380,4 @@ def test_erase_by_format_leaves_a_fresh_drive(slow: tuple[Result, Result]) -> No
 
 
 def _column(step: Step, name: str) -> np.ndarray:
-    return np.array(step.series()[name].to_pylist(), dtype=float)
+    return np.array(step.table("series")[name].to_pylist(), dtype=float)

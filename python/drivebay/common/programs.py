@@ -1,4 +1,4 @@
-"""Where other programs are found: folders of PATH in which somebody else could put one of theirs.
+"""Other programs: where they are, what they answer, and where others could put one of theirs.
 
 Source: execvp(3) and POSIX, by which an empty or relative folder of PATH is looked for from the
 working directory. Only root's PATH matters here: whoever can write to a folder of it has programs
@@ -9,9 +9,50 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import stat
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
+
+
+class NoAnswer(Exception):
+    """A program that could not be started, or did not end in time; the words say why."""
+
+
+def find(name: str) -> str | None:
+    """Where a program is, an administrator's too; None if it is not installed."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
+
+
+def ask(
+    command: Sequence[str],
+    *,
+    timeout_s: float,
+    typed: bytes = b"",
+    more: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """What a program answers in the C locale; `typed` is its input, `more` of its environment.
+
+    Raises
+    ------
+    NoAnswer
+        If it cannot be started, or is not over after so many seconds.
+    """
+    environment = {**os.environ, "LC_ALL": "C", **(more or {})}
+    try:
+        return subprocess.run(
+            command,
+            input=typed,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            env=environment,
+        )
+    except (OSError, subprocess.SubprocessError) as problem:
+        raise NoAnswer(str(problem)) from None
 
 
 def loose_folders(path: str) -> Iterator[str]:

@@ -9,11 +9,12 @@ import functools
 import hashlib
 import os
 import platform
-import subprocess
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from drivebay.common import programs
 
 _CHECKOUT = Path(__file__).resolve().parents[3]
 
@@ -47,16 +48,10 @@ def git_commit() -> str | None:
 
 def _git(*arguments: str) -> str | None:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(_CHECKOUT), *arguments],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        done = programs.ask(["git", "-C", str(_CHECKOUT), *arguments], timeout_s=20)
+    except programs.NoAnswer:
         return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else None
 
 
 def build() -> dict[str, Any]:

@@ -28,26 +28,14 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from drivebay.common import documents
 from drivebay.definitions.suites import Test, Workload
 from drivebay.definitions.suites.parts import Data
+from drivebay.results import records
 from drivebay.results.inside import SCHEMAS as INSIDE
 from drivebay.results.manifest import STEPS, Open, StepEntry, first_of
-from drivebay.results.records import (
-    HISTOGRAM_SCHEMA,
-    SENSORS,
-    SERIES_SCHEMA,
-    STAGES_SCHEMA,
-    TELEMETRY_SCHEMA,
-    labelled,
-)
+from drivebay.results.records import SENSORS, labelled
 
 DOCUMENT = "step.json"
 RAW = "raw"
-SCHEMAS = {
-    "series": SERIES_SCHEMA,
-    "histogram": HISTOGRAM_SCHEMA,
-    "stages": STAGES_SCHEMA,
-    "telemetry": TELEMETRY_SCHEMA,
-    **INSIDE,
-}
+SCHEMAS = {**records.SCHEMAS, **INSIDE}
 """By the names of the files, which end in .parquet."""
 ALWAYS = (DOCUMENT, "series.parquet", "histogram.parquet")
 DECODED_BYTES_MAX = 2**29

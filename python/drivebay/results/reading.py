@@ -19,7 +19,7 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import checking
 from drivebay.results.manifest import STEPS, StepEntry, Tool, read_manifest
-from drivebay.results.records import PhaseResult
+from drivebay.results.records import SCHEMAS, PhaseResult
 
 KEPT_BYTES_MAX = 2**25
 """Tables that were checked are kept for who asks for the phases next, up to so many bytes of a
@@ -58,9 +58,7 @@ class Step:
         """Its phases as the target gave them, without the target's own files; the first one has the
         test's conditions."""
         document = self._finished()
-        tables = {
-            name: self._table(name) for name in ("series", "histogram", "stages", "telemetry")
-        }
+        tables = {name: self.table(name) for name in SCHEMAS}
         self._tables.clear()
         found: list[PhaseResult] = []
         for phase in document["phases"]:
@@ -69,41 +67,14 @@ class Step:
                 for name, table in tables.items()
             }
             own["workload"] = Workload.model_validate(phase["workload"])
-            conditions = {} if found else self.conditions()
-            found.append(PhaseResult(**{**phase, **own}, conditions=conditions))
+            own["conditions"] = {} if found else self.conditions()
+            found.append(PhaseResult(**{**phase, **own}))
         return found
 
-    def series(self, phase: str | None = None) -> Any:
-        """A pyarrow.Table with one row per second: `phase` and the columns of
-        `results.records.SERIES_SCHEMA`; only one phase's rows if `phase` is its label."""
-        return self._table("series", phase)
-
-    def histogram(self, phase: str | None = None) -> Any:
-        """A pyarrow.Table with one row per latency bin: `phase` and the columns of
-        `results.records.HISTOGRAM_SCHEMA`."""
-        return self._table("histogram", phase)
-
-    def stages(self, phase: str | None = None) -> Any | None:
-        """Where the time went, per second and stage (`results.records.STAGES_SCHEMA`); None for a
-        real drive."""
-        return self._table("stages", phase)
-
-    def telemetry(self, phase: str | None = None) -> Any | None:
-        """What sensors of the drive and the host said (`records.TELEMETRY_SCHEMA`); None for a
-        virtual drive, whose temperature and power are in the series."""
-        return self._table("telemetry", phase)
-
-    def conditions(self) -> dict[str, Any]:
-        """Under which conditions the test ran on a real drive: the keys "host", "drive",
-        "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and "trim",
-        what a TRIM validation found; else {}."""
-        return dict(self._finished().get("conditions", {}))
-
-    def has(self, table: str) -> bool:
-        """Whether a table of `checking.SCHEMAS` was kept."""
-        return f"{STEPS}/{self.id}/{table}.parquet" in self._entry.files
-
-    def _table(self, name: str, phase: str | None = None) -> Any | None:
+    def table(self, name: str, phase: str | None = None) -> Any:
+        """A table of `checking.SCHEMAS`, with `phase` as its first column; only one phase's rows if
+        `phase` is its label. None if the target had none: a real drive has no "stages", a virtual
+        one no "telemetry"."""
         document = self._finished()
         if not self.has(name):
             return None
@@ -114,6 +85,16 @@ class Step:
         except checking.Damage as damage:
             raise _damaged(self.folder.parent.parent, damage) from None
         return table if phase is None else _rows(table, phase)
+
+    def conditions(self) -> dict[str, Any]:
+        """Under which conditions the test ran on a real drive: the keys "host", "drive",
+        "telemetry", "smart", "interruptions" and "warnings", as far as they are known; and "trim",
+        what a TRIM validation found; else {}."""
+        return dict(self._finished().get("conditions", {}))
+
+    def has(self, table: str) -> bool:
+        """Whether a table of `checking.SCHEMAS` was kept."""
+        return f"{STEPS}/{self.id}/{table}.parquet" in self._entry.files
 
     def _finished(self) -> Mapping[str, Any]:
         if not self.done:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from drivebay.definitions.suites import Workload
 from drivebay.results.inside import Inside
@@ -41,8 +42,14 @@ TELEMETRY_SCHEMA = pa.schema(
     [("second", pa.float64()), ("name", pa.string()), ("value", pa.float64())]
 )
 STAGES_SCHEMA = pa.schema([("second", pa.int32()), ("stage", pa.string()), ("ns", pa.int64())])
-
-
+SCHEMAS = {
+    "series": SERIES_SCHEMA,
+    "histogram": HISTOGRAM_SCHEMA,
+    "stages": STAGES_SCHEMA,
+    "telemetry": TELEMETRY_SCHEMA,
+}
+"""By the names of the files in a result, and of `PhaseResult`'s attributes."""
+TOTALS = ("reads", "writes", "read_bytes", "write_bytes")
 SENSORS = ("temperature_c", "power_w", "throttle_stage")
 
 
@@ -120,3 +127,15 @@ class PhaseResult:
     telemetry: pa.Table | None = None
     inside: Inside | None = None
     conditions: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def counted(
+        cls, label: str, workload: Workload, duration_s: float, *, series: pa.Table, **more: Any
+    ) -> PhaseResult:
+        """A phase whose totals are the sums of its series; `more` are the other attributes."""
+        more |= {name: int(pc.sum(series[name]).as_py() or 0) for name in TOTALS}
+        return cls(label, workload, duration_s, series=series, **more)
+
+    def table(self, name: str) -> pa.Table | None:
+        """What is kept as the table of this name, here or inside; None if there is none."""
+        return getattr(self if name in SCHEMAS else self.inside, name, None)

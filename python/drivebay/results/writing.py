@@ -21,17 +21,9 @@ import pyarrow.parquet as pq
 
 from drivebay.common.errors import UserError
 from drivebay.results import checking, files, history, manifest
-from drivebay.results.checking import DOCUMENT, RAW, Damage
-from drivebay.results.inside import SCHEMAS as INSIDE
+from drivebay.results.checking import DOCUMENT, RAW, SCHEMAS, Damage
 from drivebay.results.manifest import STEPS, Manifest, StepEntry
-from drivebay.results.records import (
-    HISTOGRAM_SCHEMA,
-    SERIES_SCHEMA,
-    STAGES_SCHEMA,
-    TELEMETRY_SCHEMA,
-    PhaseResult,
-    labelled,
-)
+from drivebay.results.records import TOTALS, PhaseResult, labelled
 
 LOG = "log.jsonl"
 
@@ -267,16 +259,8 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
     summary: dict[str, Any] = {
         "id": step_id,
         "phases": [
-            {
-                "label": phase.label,
-                "workload": phase.workload.model_dump(mode="json"),
-                "duration_s": phase.duration_s,
-                "reads": phase.reads,
-                "writes": phase.writes,
-                "read_bytes": phase.read_bytes,
-                "write_bytes": phase.write_bytes,
-                "metrics": phase.metrics,
-            }
+            {name: getattr(phase, name) for name in ("label", "duration_s", *TOTALS, "metrics")}
+            | {"workload": phase.workload.model_dump(mode="json")}
             for phase in phases
         ],
     }
@@ -284,20 +268,10 @@ def _write_phases(place: Path, step_id: str, phases: list[PhaseResult]) -> None:
         assert len(conditions) == 1, "one phase speaks for the whole test"
         summary["conditions"] = conditions[0]
     files.write_new(place / DOCUMENT, files.json_bytes(summary))
-    series = [(phase.label, phase.series) for phase in phases]
-    files.write_new(place / "series.parquet", parquet_bytes(series, SERIES_SCHEMA))
-    histogram = [(phase.label, phase.histogram) for phase in phases]
-    files.write_new(place / "histogram.parquet", parquet_bytes(histogram, HISTOGRAM_SCHEMA))
-    stages = [(phase.label, phase.stages) for phase in phases if phase.stages is not None]
-    if stages:
-        files.write_new(place / "stages.parquet", parquet_bytes(stages, STAGES_SCHEMA))
-    telemetry = [(phase.label, phase.telemetry) for phase in phases if phase.telemetry is not None]
-    if telemetry:
-        files.write_new(place / "telemetry.parquet", parquet_bytes(telemetry, TELEMETRY_SCHEMA))
-    for name, schema in INSIDE.items():
-        parts = [(one.label, getattr(one.inside, name)) for one in phases if one.inside is not None]
-        if parts:
-            files.write_new(place / f"{name}.parquet", parquet_bytes(parts, schema))
+    for name, schema in SCHEMAS.items():
+        tables = [(one.label, one.table(name)) for one in phases if one.table(name) is not None]
+        if tables:
+            files.write_new(place / f"{name}.parquet", parquet_bytes(tables, schema))
     for name, content in _artefacts(phases).items():
         target = place / RAW / name
         target.parent.mkdir(parents=True, exist_ok=True)

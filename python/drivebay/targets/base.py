@@ -52,14 +52,9 @@ class Progress:
         if self._cancelled.is_set():
             raise Cancelled
 
-    @property
-    def cancelled(self) -> bool:
-        """True after `cancel()`."""
-        return self._cancelled.is_set()
-
 
 class Target(Protocol):
-    """A thing under test."""
+    """A thing under test. What has no meaning for a target is inherited as it is here."""
 
     kind: Literal["virtual", "file", "block"]
     name: str
@@ -87,27 +82,28 @@ class Target(Protocol):
     @property
     def destroys(self) -> bool:
         """Whether data that is not drivebay's may go, once `check` has let the tests pass."""
-        ...
+        return False
 
     @property
     def memory_bytes(self) -> int:
         """Memory of this machine that a running test takes; bounds how many run at once."""
-        ...
+        return 0
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
         """Told before the first test: all that the review is to run, on this target or on one
-        beside it; the review's seed; and how many prepared states there is memory for."""
-        ...
+        beside it; the review's seed; and how many prepared states there is memory for. A real
+        drive's state cannot be kept."""
+        return
 
     def recorded_in(self, folder: Path) -> None:
         """Told once there is a result: a real drive keeps there what was authorised, and takes what
         a killed review of it has left half-written for its own."""
-        ...
+        return
 
     def claim(self, test: Test) -> bool:
         """Whether the test can begin without waiting for what another one prepares; if so, others
         that need the same wait for it."""
-        ...
+        return True
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Prepare and run all phases of one test; raises `Cancelled` when asked to stop."""

@@ -1,4 +1,4 @@
-"""Rounds until steady: a test's phases again and again, and its last rounds as one result.
+"""A test's phases in their order, or in rounds until steady, whose last are one result.
 
 Source: SNIA Solid State Storage Performance Test Specification 2.0.1: figures are those of the
 measurement window, the last five rounds; what led there is kept as a number for each round.
@@ -73,12 +73,24 @@ class Rounds:
         return merged
 
 
-def run(test: Test, phase: Callable[[Phase, int], PhaseResult]) -> list[PhaseResult]:
-    """All rounds of a test; `phase` runs one, given the number of the round from 0."""
-    rounds = Rounds(test)
-    while not rounds.over:
-        rounds.add([phase(one, rounds.count) for one in test.phases])
-    return rounds.results()
+def run(
+    test: Test,
+    phase: Callable[[Phase, int], PhaseResult],
+    together: Callable[[tuple[Phase, ...]], list[PhaseResult]],
+) -> list[PhaseResult]:
+    """All phases of a test, in rounds or once; `phase` runs one, given the number of the round from
+    0, `together` several at the same time."""
+    if test.rounds is not None:
+        rounds = Rounds(test)
+        while not rounds.over:
+            rounds.add([phase(one, rounds.count) for one in test.phases])
+        return rounds.results()
+    results: list[PhaseResult] = []
+    for group in test.groups:
+        reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}
+        now = tuple(one.at_rate(reached) for one in group)
+        results += together(now) if len(now) > 1 else [phase(now[0], 0)]
+    return results
 
 
 def _values(result: PhaseResult) -> tuple[float, float, float]:

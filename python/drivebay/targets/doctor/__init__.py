@@ -3,7 +3,6 @@
 It looks and changes nothing. This room must not know how its findings are shown.
 """
 
-from drivebay.targets.doctor.basics import Finding, State
-from drivebay.targets.doctor.look import GROUPS, everything
+from drivebay.targets.doctor.basics import GROUPS, Finding, State, everything
 
 __all__ = ["GROUPS", "Finding", "State", "everything"]

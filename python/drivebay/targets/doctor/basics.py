@@ -1,4 +1,8 @@
-"""What every use needs: Python, the compiled core, the project's data, memory, room for results."""
+"""What every use needs, and what serving and the lab can use: one table of checks.
+
+Python, the compiled core, the project's data, memory, room for results; programs, kernel modules
+and Python packages.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +12,49 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from drivebay.common import data, units
+from drivebay.common import data, programs, units
 from drivebay.common.memory import available_bytes
 
-REAL = "Real drives"
-TRACES = "Traces"
+BASICS, REAL, TRACES, SERVING = "Basics", "Real drives", "Traces", "Serving"
+LAB = "Sweeps, fits and queries"
+GROUPS = (BASICS, REAL, TRACES, SERVING, LAB)
+PYTHON_MIN = (3, 11)
+PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "typer")
+LARGE = "sm951-ahci-512"
+SMALL = "sm951-ahci-128"
+RESULT_BYTES = 20_000_000
+"""Room for one review: the largest suite of the catalog's leaves 9 MB, its report included."""
+REINSTALL = "make setup in the checkout, or install the package again"
+ANSWER_S = 20.0
 
 State = Literal["ok", "note", "missing"]
+
+
+class Answer(NamedTuple):
+    """What was found: what is there, and what brings what is not, or what to make of a "note"."""
+
+    state: State
+    found: str
+    get: str = ""
+
+
+def ok(found: str) -> Answer:
+    """It is there."""
+    return Answer("ok", found)
+
+
+def missing(found: str, get: str) -> Answer:
+    """It is not there; `get` is the command or words that bring it."""
+    return Answer("missing", found, get)
 
 
 @dataclass(frozen=True)
@@ -42,23 +74,31 @@ class Finding:
     basic: bool = False
 
 
-def said(*command: str) -> str | None:
-    """The first line of what a program prints, on either stream; None if it is not here or fails
-    to start within 10 s. It runs in the C locale."""
+@dataclass(frozen=True)
+class Check:
+    """One thing to look for; all of a group of `BASICS` but its notes are basic."""
+
+    group: str
+    name: str
+    needed_for: str
+    look: Callable[[], Answer]
+
+    def finding(self) -> Finding:
+        """Look for it now."""
+        state, found, get = self.look()
+        basic = self.group == BASICS and self.name != "processors"
+        return Finding(self.group, self.name, state, found, self.needed_for, get, basic)
+
+
+def said(*command: str) -> str:
+    """The first line of what a program prints, on either stream; "" if it is not here or does not
+    end in time."""
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            env={**os.environ, "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            timeout=10,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return next((line.strip() for line in (done.stdout + done.stderr).splitlines() if line), "")
+        done = programs.ask(command, timeout_s=ANSWER_S)
+    except programs.NoAnswer:
+        return ""
+    lines = (done.stdout + done.stderr).decode(errors="replace").splitlines()
+    return next((line.strip() for line in lines if line), "")
 
 
 def version(text: str) -> str:
@@ -71,15 +111,15 @@ def version(text: str) -> str:
     return found[0] if found else text[:40]
 
 
-def program(
-    group: str, name: str, needed_for: str, get: str, *arguments: str, called: str = ""
-) -> Finding:
-    """Whether a program is on the PATH, or where an administrator's programs are."""
-    path = shutil.which(called or name) or shutil.which(called or name, path="/usr/sbin:/sbin")
-    if path is None:
-        return Finding(group, name, "missing", "not installed", needed_for, get)
-    words = version(said(path, *arguments) or "") if arguments else ""
-    return Finding(group, name, "ok", words or path, needed_for)
+def program(name: str, package: str, option: str) -> Callable[[], Answer]:
+    """Looks for a program of this package of Debian's, which tells its version by this option."""
+
+    def look() -> Answer:
+        if (path := programs.find(name)) is None:
+            return missing("not installed", f"apt install {package}")
+        return ok(version(said(path, option)) or path)
+
+    return look
 
 
 def kernel_module(name: str) -> bool:
@@ -97,116 +137,158 @@ def kernel_module(name: str) -> bool:
     return False
 
 
-GROUP = "Basics"
-PYTHON_MIN = (3, 11)
-PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "typer")
-LARGE = "sm951-ahci-512"
-SMALL = "sm951-ahci-128"
-RESULT_BYTES = 20_000_000
-"""Room for one review: the largest suite of the catalog's leaves 9 MB, its report included."""
-REINSTALL = "make setup in the checkout, or install the package again"
+def _python() -> Answer:
+    there = platform.python_version()
+    if sys.version_info >= PYTHON_MIN:
+        return ok(there)
+    return missing(there, "apt install python3, or make setup PYTHON=/path/to/python3.11")
 
 
-def look() -> Iterator[Finding]:
-    """The findings, each basic but the machine's own description."""
-    yield _python()
-    yield _core()
-    yield _packages()
-    yield _data()
-    yield _machine()
-    yield _memory()
-    yield _room(Path.cwd())
-
-
-def _basic(name: str, found: str, needed_for: str, get: str = "") -> Finding:
-    """A basic thing, which is there if there is nothing to be got."""
-    return Finding(GROUP, name, "missing" if get else "ok", found, needed_for, get, basic=True)
-
-
-def _python() -> Finding:
-    enough = sys.version_info >= PYTHON_MIN
-    get = "" if enough else "apt install python3, or make setup PYTHON=/path/to/python3.11"
-    return _basic("Python", platform.python_version(), "everything", get)
-
-
-def _core() -> Finding:
+def _core() -> Answer:
     """The core loads, and has what this version of the Python part calls."""
-    needed_for = "virtual drives, traces, replay, serve"
     try:
         core = importlib.import_module("drivebay._core")
     except ImportError as problem:
-        return _basic("Rust core", f"cannot be loaded: {problem}", needed_for, REINSTALL)
+        return missing(f"cannot be loaded: {problem}", REINSTALL)
     stub = resources.files("drivebay").joinpath("_core.pyi").read_text(encoding="utf-8")
     names = [
         node.name
         for node in ast.parse(stub).body
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
     ]
-    lacking = [name for name in names if not hasattr(core, name)]
-    if lacking:
-        found = f"older than its Python part: it lacks {', '.join(lacking)}"
-        return _basic("Rust core", found, needed_for, REINSTALL)
-    return _basic("Rust core", "loads, and fits this version", needed_for)
+    if lacking := [name for name in names if not hasattr(core, name)]:
+        return missing(f"older than its Python part: it lacks {', '.join(lacking)}", REINSTALL)
+    return ok("loads, and fits this version")
 
 
-def _packages() -> Finding:
+def _packages() -> Answer:
     lacking = []
     for name in PACKAGES:
         try:
             importlib.import_module(name)
         except ImportError:
             lacking.append(name)
-    found = f"missing or broken: {', '.join(lacking)}" if lacking else f"{len(PACKAGES)} of them"
-    return _basic("Python packages", found, "everything", REINSTALL if lacking else "")
+    if lacking:
+        return missing(f"missing or broken: {', '.join(lacking)}", REINSTALL)
+    return ok(f"{len(PACKAGES)} of them")
 
 
-def _data() -> Finding:
-    needed_for = "the catalog, the suites, published figures"
+def _data() -> Answer:
     try:
-        count = len(list(data.path("drives").glob("*.toml")))
-        suites = len(list(data.path("suites").glob("*.toml")))
+        drives, suites = (len(list(data.path(one).glob("*.toml"))) for one in ("drives", "suites"))
         data.path("published")
     except FileNotFoundError as problem:
-        return _basic("drivebay's data", str(problem), needed_for, REINSTALL)
-    return _basic("drivebay's data", f"{count} drives, {suites} suites", needed_for)
+        return missing(str(problem), REINSTALL)
+    return ok(f"{drives} drives, {suites} suites")
 
 
-def _machine() -> Finding:
-    """The processors; no instruction beyond the architecture's own is needed."""
+def _processors() -> Answer:
+    """No instruction beyond the architecture's own is needed."""
     usable = len(os.sched_getaffinity(0))
     found = f"{platform.machine()}, {usable} usable"
-    needed_for = "tests of virtual drives side by side; serve in time"
     if usable < 2:
         advice = "with one processor, serve is late more often: see its report"
-        return Finding(GROUP, "processors", "note", found, needed_for, advice)
-    return Finding(GROUP, "processors", "ok", found, needed_for)
+        return Answer("note", found, advice)
+    return ok(found)
 
 
-def _memory() -> Finding:
-    name, free = "memory", available_bytes()
-    needed_for = "a virtual drive of 512 GB"
+def _memory() -> Answer:
+    free = available_bytes()
     try:
         from drivebay.definitions import profiles as catalog
 
         large, small = (catalog.load(drive).memory_bytes for drive in (LARGE, SMALL))
     except Exception:  # the core or the data is broken, which other findings say
-        return _basic(name, f"{units.si_bytes(free)} free", needed_for)
+        return ok(f"{units.si_bytes(free)} free")
     found = f"{units.si_bytes(free)} free, {units.si_bytes(large)} needed"
     if free >= large:
-        return _basic(name, found, needed_for)
+        return ok(found)
     smaller = f"close programs, or review a smaller drive: drivebay review {SMALL}"
-    if free >= small:
-        return Finding(GROUP, name, "note", found, needed_for, smaller, basic=True)
-    return _basic(name, found, needed_for, smaller)
+    return Answer("note" if free >= small else "missing", found, smaller)
 
 
-def _room(folder: Path) -> Finding:
-    needed_for = "result folders, here"
+def _room() -> Answer:
+    folder = Path.cwd()
     free = shutil.disk_usage(folder).free
     found = f"{units.si_bytes(free)} free in {folder}"
     if not os.access(folder, os.W_OK):
-        return _basic("disk space", f"{folder} is not writable", needed_for, "cd ~")
+        return missing(f"{folder} is not writable", "cd ~")
     if free < RESULT_BYTES:
         get = "free some space, or write elsewhere: drivebay review DRIVE --out DIR"
-        return _basic("disk space", found, needed_for, get)
-    return _basic("disk space", found, needed_for)
+        return missing(found, get)
+    return ok(found)
+
+
+def _module(name: str) -> Answer:
+    if kernel_module(name):
+        return ok(f"modprobe {name}")
+    return missing("not in this kernel", "a kernel with this module, such as a distribution's own")
+
+
+def _qemu() -> Answer:
+    """Whether QEMU has the device that connects to `--vfio-user`."""
+    if (path := shutil.which("qemu-system-x86_64")) is None:
+        return missing("no QEMU", "a QEMU with vfio-user (11.1 was tried; not yet in Debian 12)")
+    try:
+        listing = programs.ask([path, "-device", "help"], timeout_s=ANSWER_S).stdout
+    except programs.NoAnswer:
+        listing = b""
+    if b'"vfio-user-pci"' in listing:
+        return ok(path)
+    get = "a newer QEMU (11.1 was tried); NBD works with this one: -drive file=nbd:unix:PATH"
+    return missing(f"{path} lacks it", get)
+
+
+def _package(name: str) -> Answer:
+    if find_spec(name) is None:
+        return missing(
+            "not installed", "pip install 'drivebay[lab]', or make setup in the checkout"
+        )
+    return ok("installed")
+
+
+_NBD_FILE = "a served drive as a file, without the kernel's client"
+_NVME_TCP = "a served drive as /dev/nvme0n1 over TCP, with nvme-cli"
+_PCIE = "a served drive as PCIe device of a virtual machine"
+CHECKS = (
+    Check(BASICS, "Python", "everything", _python),
+    Check(BASICS, "Rust core", "virtual drives, traces, replay, serve", _core),
+    Check(BASICS, "Python packages", "everything", _packages),
+    Check(BASICS, "drivebay's data", "the catalog, the suites, published figures", _data),
+    Check(BASICS, "processors", "tests of virtual drives side by side; serve in time", _processors),
+    Check(BASICS, "memory", "a virtual drive of 512 GB", _memory),
+    Check(BASICS, "disk space", "result folders, here", _room),
+    Check(SERVING, "nbdinfo", "looking at a served drive", program("nbdinfo", "libnbd-bin", "-V")),
+    Check(SERVING, "nbdfuse", _NBD_FILE, program("nbdfuse", "libnbd-bin", "-V")),
+    Check(SERVING, "qemu-img", "images of a served drive", program("qemu-img", "qemu-utils", "-V")),
+    Check(
+        SERVING,
+        "nbd-client",
+        "a served drive as /dev/nbd0",
+        program("nbd-client", "nbd-client", "-V"),
+    ),
+    Check(SERVING, "module nbd", "a served drive as /dev/nbd0", partial(_module, "nbd")),
+    Check(SERVING, "module nvme_tcp", _NVME_TCP, partial(_module, "nvme_tcp")),
+    Check(SERVING, "QEMU, vfio-user-pci", _PCIE, _qemu),
+    Check(LAB, "dask", "sweeps", partial(_package, "dask")),
+    Check(LAB, "duckdb", "queries over results", partial(_package, "duckdb")),
+    Check(LAB, "cmaes", "fits of profiles", partial(_package, "cmaes")),
+    Check(LAB, "scipy", "fits of profiles", partial(_package, "scipy")),
+)
+
+
+def look(checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
+    """The findings, in the order of the table."""
+    return (check.finding() for check in checks)
+
+
+def everything() -> list[Finding]:
+    """All findings, by group. Takes some seconds at most, and changes nothing."""
+    found = list(look())
+    try:
+        from drivebay.targets.doctor.drives import CHECKS as real
+    except ImportError:  # a package is broken, which the basics have told
+        pass
+    else:
+        found += look(real)
+    return sorted(found, key=lambda one: GROUPS.index(one.group))

@@ -1,4 +1,5 @@
-"""What reviews of real drives, recordings and replays need of this machine.
+"""What reviews of real drives, recordings and replays need of this machine; virtual drives need
+none of it.
 
 fio's faults by version are those that docs/concepts/real-drives.md lists.
 """
@@ -9,14 +10,24 @@ import ctypes
 import errno
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 from drivebay.common import programs
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.targets.doctor.basics import REAL, TRACES, Finding, kernel_module, program, said
-from drivebay.targets.fio.parse import NEWEST, OLDEST, parse_version
+from drivebay.targets.doctor.basics import (
+    REAL,
+    TRACES,
+    Answer,
+    Check,
+    kernel_module,
+    missing,
+    ok,
+    program,
+    said,
+)
+from drivebay.targets.fio.parse import NEWEST, parse_version
 from drivebay.targets.safety import blockdev, libblkid
+from drivebay.targets.safety.in_use import read
 from drivebay.targets.safety.protections import NO_PERMISSION
 from drivebay.targets.telemetry import host
 
@@ -26,57 +37,30 @@ DRIVE_SENSORS = ("nvme", "drivetemp")
 _SYS_IO_URING_SETUP = 425  # the same number on every architecture
 
 
-def look() -> Iterator[Finding]:
-    """The findings; nothing here is basic, as virtual drives need none of it."""
-    yield _fio()
-    yield _io_uring()
-    yield program(
-        REAL, "nvme-cli", "SMART, Format and Sanitize of NVMe drives",
-        "apt install nvme-cli", "version", called="nvme",
-    )  # fmt: skip
-    yield program(
-        REAL, "smartctl", "SMART of SATA drives", "apt install smartmontools", "--version"
-    )
-    yield program(REAL, "hdparm", "ATA secure erase, TRIM claims", "apt install hdparm", "-V")
-    yield _path()
-    yield _libblkid()
-    yield _sensors()
-    yield _devices()
-    yield _environment()
-    yield _tracefs()
-
-
-def _path() -> Finding:
-    needed_for = "programs that are run as root for a real drive"
+def _path() -> Answer:
     if os.geteuid() != 0:
-        return Finding(REAL, "PATH", "ok", "not looked at, as you are not root", needed_for)
+        return ok("not looked at, as you are not root")
     if loose := list(programs.loose_folders(os.environ.get("PATH", ""))):
-        get = "take them out of root's PATH"
-        return Finding(REAL, "PATH", "note", "; ".join(loose), needed_for, get)
-    return Finding(REAL, "PATH", "ok", "only root can write there", needed_for)
+        return Answer("note", "; ".join(loose), "take them out of root's PATH")
+    return ok("only root can write there")
 
 
-def _libblkid() -> Finding:
-    needed_for = "finding file systems and partition tables before anything is overwritten"
+def _libblkid() -> Answer:
     try:
         libblkid.load()
     except libblkid.ProbeError as problem:
-        return Finding(
-            REAL, "libblkid", "missing", str(problem), needed_for, "apt install libblkid1"
-        )
-    return Finding(REAL, "libblkid", "ok", "loads", needed_for)
+        return missing(str(problem), "apt install libblkid1")
+    return ok("loads")
 
 
-def _fio() -> Finding:
-    needed_for = "tests of files and block devices"
-    path = shutil.which("fio")
-    if path is None:
-        return Finding(REAL, "fio", "missing", "not installed", needed_for, "apt install fio")
-    words = said(path, "--version") or ""
+def _fio() -> Answer:
+    if (path := shutil.which("fio")) is None:
+        return missing("not installed", "apt install fio")
+    words = said(path, "--version")
     try:
         number = parse_version(words)
     except EnvironmentProblem as problem:
-        return Finding(REAL, "fio", "missing", problem.message, needed_for, problem.hint)
+        return missing(problem.message, problem.hint)
     faults = []
     if number < (3, 36):
         faults.append("timed replay of traces is wrong before 3.36 (drivebay has its own)")
@@ -84,20 +68,17 @@ def _fio() -> Finding:
         faults.append("randseed is ignored before 3.39 without randrepeat=0 (always given)")
     if number > NEWEST:
         faults.append(f"newer than {NEWEST[0]}.{NEWEST[1]}, the newest whose output was tried")
-    assert number >= OLDEST, "parse_version refuses older ones"
-    state, advice = ("note", "known faults: " + "; ".join(faults)) if faults else ("ok", "")
-    return Finding(REAL, "fio", state, words, needed_for, advice)  # type: ignore[arg-type]
+    return Answer("note", words, "known faults: " + "; ".join(faults)) if faults else ok(words)
 
 
-def _io_uring() -> Finding:
-    needed_for = "replay on real drives; fio's best engine (else libaio)"
+def _io_uring() -> Answer:
     failure = _io_uring_error()
     if failure == 0:
-        return Finding(REAL, "io_uring", "ok", "allowed", needed_for)
-    get = "sysctl kernel.io_uring_disabled=0; in a container: its seccomp rules"
+        return ok("allowed")
+    get = "sysctl kernel.io_uring_disabled=0"
     if failure == errno.ENOSYS:
-        get = "a kernel with CONFIG_IO_URING; in a container: its seccomp rules"
-    return Finding(REAL, "io_uring", "missing", os.strerror(failure), needed_for, get)
+        get = "a kernel with CONFIG_IO_URING"
+    return missing(os.strerror(failure), f"{get}; in a container: its seccomp rules")
 
 
 def _io_uring_error() -> int:
@@ -111,75 +92,70 @@ def _io_uring_error() -> int:
     return 0
 
 
-def _sensors() -> Finding:
-    needed_for = "temperature of real drives each second"
-    names = {_read(folder / "name") for folder in HWMON.glob("hwmon*")}
-    found = sorted(names & set(DRIVE_SENSORS))
-    if found:
-        return Finding(REAL, "drive sensors", "ok", f"hwmon: {', '.join(found)}", needed_for)
+def _sensors() -> Answer:
+    names = {read(folder / "name") for folder in HWMON.glob("hwmon*")}
+    if found := sorted(names & set(DRIVE_SENSORS)):
+        return ok(f"hwmon: {', '.join(found)}")
     get = "modprobe drivetemp (SATA); NVMe drives need a kernel with CONFIG_NVME_HWMON"
     if not kernel_module("drivetemp"):
         get = "this kernel has no module drivetemp; SMART still gives temperatures, to root"
-    return Finding(REAL, "drive sensors", "missing", "no drive's in hwmon", needed_for, get)
+    return missing("no drive's in hwmon", get)
 
 
-def _devices() -> Finding:
-    needed_for = "reviews of block devices"
+def _devices() -> Answer:
     devices = blockdev.list_devices()
     if not devices:
-        advice = "files can be reviewed: drivebay review ./disk.img"
-        return Finding(REAL, "block devices", "note", "none here", needed_for, advice)
+        return Answer("note", "none here", "files can be reviewed: drivebay review ./disk.img")
     refused = sum(NO_PERMISSION in device.blockers for device in devices)
     free = sum(not device.blockers for device in devices)
-    found = f"{len(devices)}, of which {free} may be tested"
     if refused and os.geteuid() != 0:
         found = f"{len(devices)}, of which {refused} may not be opened by you"
-        return Finding(
-            REAL, "block devices", "missing", found, needed_for, "sudo .venv/bin/drivebay ..."
-        )
-    if free == 0:
-        return Finding(
-            REAL, "block devices", "note", found, needed_for, "what forbids it: drivebay drives"
-        )
-    return Finding(REAL, "block devices", "ok", found, needed_for)
+        return missing(found, "sudo .venv/bin/drivebay ...")
+    found = f"{len(devices)}, of which {free} may be tested"
+    return ok(found) if free else Answer("note", found, "what forbids it: drivebay drives")
 
 
-def _environment() -> Finding:
+def _environment() -> Answer:
     """What bends figures of real drives on this machine, if anything."""
-    needed_for = "figures of real drives that mean the drive"
     facts = host.facts()
-    found = []
-    if facts["virtual_machine"]:
-        found.append(f"a virtual machine ({facts['virtual_machine']})")
-    if facts["container"]:
-        found.append(f"a container ({facts['container']})")
+    found = [
+        f"{what} ({facts[key]})"
+        for key, what in (("virtual_machine", "a virtual machine"), ("container", "a container"))
+        if facts[key]
+    ]
+    advice = "each result lists what affects its figures as validity warnings"
     if facts["cpu_governor"] not in (None, "performance"):
         found.append(f"CPU governor {facts['cpu_governor']}")
-    if not found:
-        return Finding(REAL, "environment", "ok", "nothing that bends figures", needed_for)
-    advice = "each result lists what affects its figures as validity warnings"
-    if "CPU governor" in found[-1]:
         advice += "; governor: cpupower frequency-set -g performance"
-    return Finding(REAL, "environment", "note", ", ".join(found), needed_for, advice)
+    return Answer("note", ", ".join(found), advice) if found else ok("nothing that bends figures")
 
 
-def _tracefs() -> Finding:
-    needed_for = "drivebay trace record"
-    event = "events/block/block_rq_issue"
+def _tracefs() -> Answer:
     for folder in TRACEFS:
         try:
-            if (folder / event).is_dir():
-                return Finding(TRACES, "tracefs", "ok", str(folder), needed_for)
+            if (folder / "events/block/block_rq_issue").is_dir():
+                return ok(str(folder))
         except PermissionError:
             break
     if os.geteuid() != 0:
-        return Finding(TRACES, "tracefs", "missing", "needs root", needed_for, "sudo")
+        return missing("needs root", "sudo")
     get = "mount -t tracefs nodev /sys/kernel/tracing (CONFIG_BLK_DEV_IO_TRACE in the kernel)"
-    return Finding(TRACES, "tracefs", "missing", "no block events", needed_for, get)
+    return missing("no block events", get)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
+_NVME = "SMART, Format and Sanitize of NVMe drives"
+_SATA = "SMART of SATA drives"
+_BLKID = "finding file systems and partition tables before anything is overwritten"
+CHECKS = (
+    Check(REAL, "fio", "tests of files and block devices", _fio),
+    Check(REAL, "io_uring", "replay on real drives; fio's best engine (else libaio)", _io_uring),
+    Check(REAL, "nvme-cli", _NVME, program("nvme", "nvme-cli", "version")),
+    Check(REAL, "smartctl", _SATA, program("smartctl", "smartmontools", "--version")),
+    Check(REAL, "hdparm", "ATA secure erase, TRIM claims", program("hdparm", "hdparm", "-V")),
+    Check(REAL, "PATH", "programs that are run as root for a real drive", _path),
+    Check(REAL, "libblkid", _BLKID, _libblkid),
+    Check(REAL, "drive sensors", "temperature of real drives each second", _sensors),
+    Check(REAL, "block devices", "reviews of block devices", _devices),
+    Check(REAL, "environment", "figures of real drives that mean the drive", _environment),
+    Check(TRACES, "tracefs", "drivebay trace record", _tracefs),
+)

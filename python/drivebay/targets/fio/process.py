@@ -34,6 +34,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import IO
 
+from drivebay.common import programs
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.base import Progress
 from drivebay.targets.fio.job import TARGET_VARIABLE, probe_job
@@ -46,6 +47,7 @@ from drivebay.targets.fio.parse import (
     parse_version,
     runtime_ms,
 )
+from drivebay.targets.safety import in_use
 
 ENGINES = ("io_uring", "libaio")
 """io_uring is refused in many containers; libaio then does the same work."""
@@ -96,19 +98,16 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
         If there is no fio, it is of an unknown version, or it cannot read the target.
     """
     path = installed()
-    version = _once(path, ["--version"], "", "").stdout.strip()
+    version = _once(path, "--version")[1].strip()
     parse_version(version)
     complaints = []
-    fd = os.open(target_path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with in_use.opened(target_path) as fd:
         for engine in ENGINES:
             job, target = probe_job(engine=engine), f"/proc/{os.getpid()}/fd/{fd}"
-            answer = _once(path, list(ARGUMENTS), job, target)
-            if answer.returncode == 0:
+            exit_code, _, said = _once(path, *ARGUMENTS, job=job, target=target)
+            if exit_code == 0:
                 return Tool(path, version, engine)
-            complaints.append(first_line(answer.stderr))
-    finally:
-        os.close(fd)
+            complaints.append(first_line(said))
     raise EnvironmentProblem(
         f"fio cannot read {shown} by {' or '.join(ENGINES)}: {complaints[0]}",
         "look for the cause with: dmesg | tail",
@@ -124,9 +123,9 @@ def must_have(option: str, *, since: str, instead: str) -> None:
     instead : what to do without it, for the hint.
     """
     path = installed()
-    answer = _once(path, [f"--cmdhelp={option}"], "", "").stdout
+    answer = _once(path, f"--cmdhelp={option}")[1]
     if not re.search(rf"^\s*{option}:", answer, re.MULTILINE):
-        version = _once(path, ["--version"], "", "").stdout.strip()
+        version = _once(path, "--version")[1].strip()
         raise EnvironmentProblem(
             f"{option} needs fio {since} or later; installed is {version}",
             f"install a newer fio: https://github.com/axboe/fio; or {instead}",
@@ -143,23 +142,16 @@ def installed() -> str:
     return os.path.realpath(found)
 
 
-def _once(
-    fio: str, arguments: list[str], job: str, target: str
-) -> subprocess.CompletedProcess[str]:
+def _once(fio: str, *arguments: str, job: str = "", target: str = "") -> tuple[int, str, str]:
+    """The exit code, output and complaints of a fio that ends by itself."""
     try:
-        return subprocess.run(
-            [fio, *arguments],
-            input=job,
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            env={**os.environ, "LC_ALL": "C", TARGET_VARIABLE: target},
-            cwd="/",
-            timeout=60,
-            check=False,
+        done = programs.ask(
+            [fio, *arguments], timeout_s=60, typed=job.encode(), more={TARGET_VARIABLE: target}
         )
-    except (OSError, subprocess.SubprocessError) as problem:
+    except programs.NoAnswer as problem:
         raise EnvironmentProblem(f"{fio} cannot be run: {problem}", "apt install fio") from None
+    output, complaints = (part.decode(errors="replace") for part in (done.stdout, done.stderr))
+    return done.returncode, output, complaints
 
 
 def first_line(stderr: str) -> str:

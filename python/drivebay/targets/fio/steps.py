@@ -158,15 +158,10 @@ def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
             f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",
             "see whether something else stopped it: dmesg | tail",
         )
-    read, write = recorder.total["read"], recorder.total["write"]
-    return PhaseResult(
-        label=phase.label,
-        workload=load,
-        duration_s=seconds,
-        reads=read.ios,
-        writes=write.ios,
-        read_bytes=read.bytes,
-        write_bytes=write.bytes,
+    return PhaseResult.counted(
+        phase.label,
+        load,
+        seconds,
         series=recorder.series(),
         histogram=recorder.histogram(),
         metrics=flushed(recorder.flushes, recorder.flush_ns_sum) if recorder.flushes else {},
@@ -200,18 +195,16 @@ class Steps:
         """
         records = self.prepare(test.prepare)
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
-        if test.rounds is not None:
-            return self.environment.finish(self._rounds(test))
         if any(one.workload.offsets.startswith(fio_job.SCATTERED) for one in test.phases):
             self.environment.warn("fio has no scattered zones: each lay in one piece")
         if any(fio_job.is_zipf_1(one.workload.offsets) for one in test.phases):
             self.environment.warn(f"fio has no zipf:1: {fio_job.NEXT_TO_1} was run in its place")
-        results: list[PhaseResult] = []
-        for group in test.groups:
-            reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}
-            now = tuple(phase.at_rate(reached) for phase in group)
-            results += self._together(now) if len(now) > 1 else [self._begin(now[0])]
-        results[0].metrics.update(self.metrics)
+        results = rounds.run(test, self._begin, self._together)
+        metrics = results[0].metrics
+        metrics.update(self.metrics)
+        if test.rounds is not None and not metrics["steady_reached"]:
+            count = metrics["steady_rounds"]
+            self.environment.warn(f"steady state was not reached in {count:.0f} rounds")
         return self.environment.finish(results)
 
     def prepare(self, steps: tuple[Prepare, ...]) -> list[dict[str, Any]]:
@@ -223,7 +216,7 @@ class Steps:
             records.append({**step.model_dump(exclude_defaults=True), **record})
         return records
 
-    def _begin(self, phase: Phase, number: int = 0) -> PhaseResult:
+    def _begin(self, phase: Phase, number: int) -> PhaseResult:
         """A phase, after its rest; `number` counts the rounds of the test's phases."""
         self._before(phase)
         result = self._phase(phase, number)
@@ -264,13 +257,6 @@ class Steps:
         whole = self.environment.end_phase(results[0], recorders[0].zero_s, beside=results[1:])
         results[0] = replace(whole, artefacts=self.artefacts)
         self.artefacts = {}
-        return results
-
-    def _rounds(self, test: Test) -> list[PhaseResult]:
-        results = rounds.run(test, self._begin)
-        count, steady = (results[0].metrics[f"steady_{name}"] for name in ("rounds", "reached"))
-        if not steady:
-            self.environment.warn(f"steady state was not reached in {count:.0f} rounds")
         return results
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
@@ -465,7 +451,7 @@ class Steps:
 
         return self._fio(job, name, each_second, asks_until_ms, writes=True)[0]
 
-    def _phase(self, phase: Phase, number: int = 0) -> PhaseResult:
+    def _phase(self, phase: Phase, number: int) -> PhaseResult:
         if phase.replay is not None:
             return self._replay(phase, phase.replay)
         if phase.trim is not None:

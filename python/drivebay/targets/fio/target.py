@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from drivebay.common.errors import UserError
 from drivebay.definitions.suites import Test
 from drivebay.results.records import PhaseResult
-from drivebay.targets.base import Progress
+from drivebay.targets.base import Progress, Target
 from drivebay.targets.fio.job import TARGET_VARIABLE
 from drivebay.targets.fio.process import Tool, must_have, working_tool
 from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
@@ -35,7 +35,7 @@ PURGES = ("auto", "discard")
 ORPHANS_S = 15.0
 
 
-class FioTarget:
+class FioTarget(Target):
     """A regular file or a block device, as `Target`.
 
     Parameters
@@ -54,9 +54,6 @@ class FioTarget:
     UserError, EnvironmentProblem
         If there is nothing at `path` that could be tested.
     """
-
-    kind: Literal["virtual", "file", "block"]
-    name: str
 
     def __init__(
         self,
@@ -142,18 +139,6 @@ class FioTarget:
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds that the test is likely to take, phases at their longest."""
         return sum(seconds_of_parts(test, self.capacity_bytes, self._written))
-
-    @property
-    def memory_bytes(self) -> int:
-        """Nothing to speak of: the drive is real."""
-        return 0
-
-    def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
-        """Of no meaning here: a real drive's state cannot be kept."""
-
-    def claim(self, test: Test) -> bool:
-        """Always: one test runs at a time."""
-        return True
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Prepare and run all phases; raises `Cancelled` when asked to stop, with fio ended."""

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -28,11 +27,11 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from drivebay.common import documents
+from drivebay.common import documents, programs
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase
 from drivebay.results.records import PhaseResult, histogram, one_second_series
-from drivebay.targets.safety.erase import EraseError, bus_of, program
+from drivebay.targets.safety.erase import EraseError, bus_of
 from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
 from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
@@ -236,12 +235,11 @@ def _ata_claims(path: str, discards: bool) -> Claims:
 
 
 def _said(name: str, *arguments: str) -> str:
-    path = program(name)
-    if path is None:
+    if (path := programs.find(name)) is None:
         return ""
     try:
-        done = subprocess.run([path, *arguments], capture_output=True, timeout=30, check=False)
-    except (OSError, subprocess.SubprocessError):
+        done = programs.ask([path, *arguments], timeout_s=30)
+    except programs.NoAnswer:
         return ""
     return documents.text(done.stdout) if done.returncode == 0 else ""
 
@@ -265,15 +263,10 @@ def read_phase(phase: Phase, check: Check, step: Step) -> tuple[PhaseResult, flo
     """The phase's result, and when its first read began (monotonic clock); raises as `Check`."""
     timed = check.read(step)
     zero = timed.ended_s[0] - timed.took_ns[0] / 1e9
-    reads = len(timed.took_ns)
-    result = PhaseResult(
-        label=phase.label,
-        workload=phase.workload,
-        duration_s=timed.ended_s[-1] - zero,
-        reads=reads,
-        writes=0,
-        read_bytes=reads * BLOCK_BYTES,
-        write_bytes=0,
+    result = PhaseResult.counted(
+        phase.label,
+        phase.workload,
+        timed.ended_s[-1] - zero,
         series=_series(timed, zero),
         histogram=histogram(
             ("read", *one, count)

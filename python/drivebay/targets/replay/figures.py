@@ -6,16 +6,22 @@ The figures' definitions: docs/concepts/replay.md.
 from __future__ import annotations
 
 import errno
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay._core import RealReplayResult, ReplayResult
 from drivebay.definitions.suites import Replay
 from drivebay.results.records import core_histogram, one_second_series
+
+COUNTED = (
+    *("outstanding_max", "issued", "completed", "unanswered"),
+    *("late", "late_queue_full", "late_not_read"),
+)
+"""Figures that the core counts under the same name."""
 
 
 @dataclass(frozen=True)
@@ -45,22 +51,13 @@ def replayed(raw: RealReplayResult) -> Replayed:
         histogram=core_histogram(
             **{op: found.latency for op, found in raw.ops if op in ("read", "write")}
         ),
-        metrics=_metrics(raw),
-    )
-
-
-def _metrics(raw: RealReplayResult) -> dict[str, float]:
-    """With the names that a virtual replay has."""
-    return metrics_of(
-        busy_ns=raw.busy_ns,
-        wall_ns=raw.end_ns,
-        outstanding_mean=raw.outstanding_ns / raw.busy_ns if raw.busy_ns else 0.0,
-        outstanding_max=raw.outstanding_max,
-        outstanding_counts=raw.outstanding_counts,
-        over_10_ms=raw.over_10_ms,
-        over_100_ms=raw.over_100_ms,
-        latency_ns_sum=float(raw.latency_ns_sum.astype(float).sum()),
-        skipped=raw.skipped_writes + raw.skipped_trims + raw.skipped_flushes,
+        metrics=_metrics(
+            raw,
+            wall_ns=raw.end_ns,
+            latency_ns_sum=raw.latency_ns_sum,
+            outstanding_mean=raw.outstanding_ns / raw.busy_ns if raw.busy_ns else 0.0,
+            passed_over=raw.skipped_writes + raw.skipped_trims + raw.skipped_flushes,
+        ),
     )
 
 
@@ -97,13 +94,7 @@ def _figures(raw: RealReplayResult) -> dict[str, Any]:
         "outstanding_mean_by_littles_law": None
         if iops is None or mean_s is None
         else iops * mean_s,
-        "outstanding_max": raw.outstanding_max,
-        "issued": raw.issued,
-        "completed": raw.completed,
-        "unanswered": raw.unanswered,
-        "late": raw.late,
-        "late_queue_full": raw.late_queue_full,
-        "late_not_read": raw.late_not_read,
+        **{name: getattr(raw, name) for name in COUNTED},
         "late_share": per(raw.late, raw.issued),
         "lateness_us_p50": _lateness_us(raw, 50),
         "lateness_us_p99": _lateness_us(raw, 99),
@@ -169,33 +160,24 @@ def requests(replay: Replay) -> float:
 
 
 def metrics(replayed: ReplayResult) -> dict[str, float]:
-    """The metrics of a replay on a virtual drive, see `metrics_of`."""
+    """The metrics of a replay on a virtual drive, with the names that a real one has."""
     run = replayed.run
-    return metrics_of(
-        busy_ns=replayed.busy_ns,
+    return _metrics(
+        replayed,
         wall_ns=run.end_ns - run.start_ns,
+        latency_ns_sum=run.latency_ns_sum,
         outstanding_mean=replayed.outstanding_mean,
-        outstanding_max=replayed.outstanding_max,
-        outstanding_counts=replayed.outstanding_counts,
-        over_10_ms=replayed.over_10_ms,
-        over_100_ms=replayed.over_100_ms,
-        # As floats: an overloaded drive's sum may pass 2^64 ns.
-        latency_ns_sum=float(run.latency_ns_sum.astype(float).sum()),
-        skipped=replayed.skipped,
+        passed_over=replayed.skipped,
     )
 
 
-def metrics_of(
+def _metrics(
+    found: ReplayResult | RealReplayResult,
     *,
-    busy_ns: int,
     wall_ns: int,
+    latency_ns_sum: npt.NDArray[np.uint64],
     outstanding_mean: float,
-    outstanding_max: int,
-    outstanding_counts: Sequence[int],
-    over_10_ms: int,
-    over_100_ms: int,
-    latency_ns_sum: float,
-    skipped: int,
+    passed_over: int,
 ) -> dict[str, float]:
     """What a replay knows besides series and histogram.
 
@@ -204,15 +186,16 @@ def metrics_of(
     depth_1 to depth_33: I/Os by the number outstanding at their release, by the least depth of each
     bucket.
     """
-    counts = zip((1, 2, 3, 4, 6, 11, 21, 33), outstanding_counts, strict=True)
+    counts = zip((1, 2, 3, 4, 6, 11, 21, 33), found.outstanding_counts, strict=True)
     return {
-        "busy_s": busy_ns / 1e9,
+        "busy_s": found.busy_ns / 1e9,
         "wall_s": wall_ns / 1e9,
         "outstanding_mean": outstanding_mean,
-        "outstanding_max": float(outstanding_max),
-        "over_10_ms": float(over_10_ms),
-        "over_100_ms": float(over_100_ms),
-        "latency_ns_sum": latency_ns_sum,
-        "passed_over": float(skipped),
+        "outstanding_max": float(found.outstanding_max),
+        "over_10_ms": float(found.over_10_ms),
+        "over_100_ms": float(found.over_100_ms),
+        # As floats: an overloaded drive's sum may pass 2^64 ns.
+        "latency_ns_sum": float(latency_ns_sum.astype(float).sum()),
+        "passed_over": float(passed_over),
         **{f"depth_{least}": float(count) for least, count in counts},
     }

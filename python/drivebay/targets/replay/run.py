@@ -295,23 +295,16 @@ def play(
         )
     for sentence in validity_warnings(done):
         warn(sentence)
-    figures = done.figures
-    return (
-        PhaseResult(
-            label=phase.label,
-            workload=phase.workload,
-            duration_s=figures["wall_s"],
-            reads=figures["reads"],
-            writes=figures["writes"],
-            read_bytes=figures["read_bytes"],
-            write_bytes=figures["written_bytes"],
-            series=done.series,
-            histogram=done.histogram,
-            metrics=done.metrics,
-            artefacts={"replay.json": json.dumps(figures, indent=1).encode()},
-        ),
-        zero,
+    result = PhaseResult.counted(
+        phase.label,
+        phase.workload,
+        done.figures["wall_s"],
+        series=done.series,
+        histogram=done.histogram,
+        metrics=done.metrics,
+        artefacts={"replay.json": json.dumps(done.figures, indent=1).encode()},
     )
+    return result, zero
 
 
 def validity_warnings(done: Replayed) -> Iterator[str]:

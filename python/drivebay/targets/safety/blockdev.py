@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import stat
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import contents, naming, protections
-from drivebay.targets.safety.in_use import SYS_BLOCK, read
+from drivebay.targets.safety import contents, in_use, protections, storage
+from drivebay.targets.safety.in_use import read
 from drivebay.targets.safety.libblkid import SECTOR_BYTES, Signature
 from drivebay.targets.safety.protections import NO_PERMISSION, Examined
 
@@ -64,11 +63,9 @@ def list_devices(*, look_inside: bool = True) -> list[Device]:
     is among the blockers.
     """
     devices = []
-    for name in sorted(entry.name for entry in SYS_BLOCK.iterdir()):
-        folder = SYS_BLOCK / name
-        hidden = read(folder / "hidden") == "1"
-        empty = read(folder / "size") == "0" and not (folder / "device").exists()
-        if hidden or empty or (folder / "partition").exists():
+    for name in in_use.disks():
+        folder = in_use.SYS_BLOCK / name
+        if read(folder / "size") == "0" and not (folder / "device").exists():
             continue
         try:
             path = f"/dev/{name.replace('!', '/')}"
@@ -112,29 +109,26 @@ def inspect(
         ) from None
     if not stat.S_ISBLK(status.st_mode):
         raise UserError(f"{path} is no block device", "see them with: drivebay drives")
-    number = status.st_rdev
-    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    if not sysfs.exists():
+    if (name := in_use.name_of(status.st_rdev)) is None:
         raise UserError(
             f"{path}: the kernel has no such device", "see the block devices with: drivebay drives"
         )
-    name = sysfs.resolve().name
-    capacity = int(read(sysfs / "size") or 0) * SECTOR_BYTES
+    capacity = int(read(in_use.SYS_BLOCK / name / "size") or 0) * SECTOR_BYTES
     look_inside = look_inside and capacity > 0 and os.access(real, os.R_OK)
-    found = contents.of_device(real, name, capacity) if look_inside else None
+    found = contents.of(real, capacity, name) if look_inside else None
     if found is not None and look_for_data and not found.releasable:
         found = replace(found, data=contents.data_on_device(real, capacity))
     examined = Examined(real, status, name, capacity, held, found)
     return Device(
         path=real,
         name=name,
-        number=number,
-        model=naming.model(name),
-        serial=naming.serial(name),
+        number=status.st_rdev,
+        model=storage.model(name),
+        serial=storage.serial(name),
         capacity_bytes=capacity,
-        interface=naming.interface(name),
-        sequence=read(sysfs / "diskseq"),
-        wwid=naming.world_wide_name(name),
+        interface=storage.interface(name),
+        sequence=in_use.attachment(status.st_rdev),
+        wwid=storage.world_wide_name(name),
         blockers=protections.blockers(examined),
         signatures=protections.signatures(examined),
     )
@@ -142,7 +136,7 @@ def inspect(
 
 def signatures_on(device: Device) -> tuple[Signature, ...]:
     """Every signature on it and in its partitions, with its place."""
-    found = contents.of_device(device.path, device.name, device.capacity_bytes)
+    found = contents.of(device.path, device.capacity_bytes, device.name)
     return tuple(one for _, area in found.areas for one in area.signatures)
 
 
@@ -160,16 +154,10 @@ def refuse_unless_free(
         In every other case, with all that speaks against it.
     """
     if device.blockers:
-        raise UserError(
-            f"{device.path} may not be tested: it {'; it '.join(device.blockers)}",
-            _hint(device),
-        )
+        raise protections.refusal(device.path, device.blockers, _hint(device))
     if device.signatures and not overwrite_signature:
-        raise UserError(
-            f"{device.path} may not be tested: it {'; it '.join(device.signatures)}",
-            "choose another device; if you need nothing that is on this one, add: "
-            "--overwrite-signature",
-        )
+        hint = "choose another device; if you need nothing that is on this one, add: "
+        raise protections.refusal(device.path, device.signatures, f"{hint}--overwrite-signature")
     what = f"{device.path} ({device.model or 'unknown model'})"
     if destroy_data is None:
         raise UserError(

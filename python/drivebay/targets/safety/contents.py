@@ -103,40 +103,25 @@ def _tag(reference: str) -> tuple[str, str]:
     return (key, value.strip('"')) if equals else ("", "")
 
 
-def of_device(path: str, name: str, capacity_bytes: int) -> Contents:
-    """What a block device bears, its partitions by its own table and by the kernel's."""
+def of(path: str, size_bytes: int, name: str = "") -> Contents:
+    """What a regular file bears, as a disk's image, or the block device of this kernel name, with
+    its partitions by its own table and by the kernel's."""
     shown = {
         int(read(in_use.SYS_BLOCK / part / "start") or 0) * SECTOR_BYTES: part
-        for part in in_use.partitions(name)
+        for part in (in_use.partitions(name) if name else ())
     }
     try:
-        found = _search(path, capacity_bytes)
-        hidden = [one.start for one in found if one.depth == 1 and one.start not in shown]
-        named = {one.start for one in found}
-        for start, part in shown.items():
-            if start not in named:  # a partition without a table: addpart, another label
-                length = int(read(in_use.SYS_BLOCK / part / "size") or 0) * SECTOR_BYTES
-                found += _search(path, length, start)
+        with in_use.opened(path) as fd:
+            found = areas(fd, size_bytes)
+            hidden = [one.start for one in found if one.depth == 1 and one.start not in shown]
+            named = {one.start for one in found}
+            for start, part in shown.items():
+                if start not in named:  # a partition without a table: addpart, another label
+                    length = int(read(in_use.SYS_BLOCK / part / "size") or 0) * SECTOR_BYTES
+                    found += areas(fd, length, start)
     except (OSError, ProbeError) as problem:
         return Contents(problem=str(getattr(problem, "strerror", None) or problem))
     return Contents(tuple((_where(one, shown), one) for one in found), hidden=tuple(hidden))
-
-
-def of_file(path: str, size_bytes: int) -> Contents:
-    """What a regular file bears, as a disk's image."""
-    try:
-        found = _search(path, size_bytes)
-    except (OSError, ProbeError) as problem:
-        return Contents(problem=str(getattr(problem, "strerror", None) or problem))
-    return Contents(tuple((_where(one, {}), one) for one in found))
-
-
-def _search(path: str, length: int, start: int = 0) -> list[Area]:
-    fd = _opened(path)
-    try:
-        return areas(fd, length, start)
-    finally:
-        os.close(fd)
 
 
 def _where(area: Area, shown: dict[int, str]) -> str:
@@ -159,27 +144,22 @@ def data_on_device(path: str, capacity_bytes: int) -> str:
     parts = [(0, min(ENDS_BYTES, capacity_bytes)), (last, capacity_bytes)]
     parts += [(at, at + marks.BLOCK_BYTES) for at in drawn]
     try:
-        fd = _opened(path)
-    except OSError as problem:
-        return f"cannot be searched for data: {problem.strerror}"
-    try:
-        for begin, end in parts:
-            if (at := _first_data(fd, begin, end)) is not None:
-                return _data_at(at)
-            if time.monotonic() > deadline:
-                return f"cannot be searched for data within {LOOK_S:.0f} s"
-        if capacity_bytes <= WHOLE_BYTES:
-            for begin in range(0, capacity_bytes, _CHUNK_BYTES):
-                if time.monotonic() > deadline:
-                    break
-                end = min(begin + _CHUNK_BYTES, capacity_bytes)
+        with in_use.opened(path) as fd:
+            for begin, end in parts:
                 if (at := _first_data(fd, begin, end)) is not None:
                     return _data_at(at)
-        return ""
+                if time.monotonic() > deadline:
+                    return f"cannot be searched for data within {LOOK_S:.0f} s"
+            if capacity_bytes <= WHOLE_BYTES:
+                for begin in range(0, capacity_bytes, _CHUNK_BYTES):
+                    if time.monotonic() > deadline:
+                        break
+                    end = min(begin + _CHUNK_BYTES, capacity_bytes)
+                    if (at := _first_data(fd, begin, end)) is not None:
+                        return _data_at(at)
     except OSError as problem:
         return f"cannot be searched for data: {problem.strerror}"
-    finally:
-        os.close(fd)
+    return ""
 
 
 def _data_at(at: int) -> str:
@@ -209,7 +189,3 @@ def _first_data(fd: int, begin: int, end: int) -> int | None:
             return begin + len(chunk) - len(chunk.lstrip(b"\0"))
         begin += len(chunk)
     return None
-
-
-def _opened(path: str) -> int:
-    return os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

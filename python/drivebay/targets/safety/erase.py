@@ -13,21 +13,18 @@ controllers, which have been bricked by it (nvme-cli issues 84, 600, 2677; the h
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from drivebay.common import documents
+from drivebay.common import documents, programs
 from drivebay.targets.safety.blockdev import Device
-from drivebay.targets.safety.in_use import SYS_BLOCK, read
+from drivebay.targets.safety.in_use import SYS_BLOCK, disks, read
 
-ADMIN_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 PASSWORD = "drivebay"
 """Set for an ATA secure erase, which clears it; a drive that lost power in between still has it."""
 FORMAT_S = 20.0
@@ -46,19 +43,13 @@ class EraseError(Exception):
 
 @dataclass(frozen=True)
 class EraseMethod:
-    """An erase command that the drive supports; `erase` returns when it has completed. It is given
-    the drive's path at that time, as an erase before it may have changed the path."""
+    """An erase command; `refused` says why it cannot be used here, "" if it can. `erase` returns
+    when it has completed; it is given the drive's path at that time, as an erase before it may have
+    changed the path."""
 
     name: str
     erase: Callable[[str, Step], None]
-
-
-@dataclass(frozen=True)
-class NotOffered:
-    """An erase command that cannot be used here."""
-
-    name: str
-    reason: str
+    refused: str = ""
 
 
 def bus_of(device: Device) -> str:
@@ -68,56 +59,56 @@ def bus_of(device: Device) -> str:
     return "sata" if device.interface == "SATA" else ""
 
 
-def erase_methods(device: Device) -> list[EraseMethod | NotOffered]:
+def erase_methods(device: Device) -> list[EraseMethod]:
     """The drive's erase commands, the strongest first."""
     bus = bus_of(device)
     if bus == "nvme":
-        return list(_nvme_methods(device))
+        return _nvme_methods(device)
     return [_ata_method(device)] if bus == "sata" else []
 
 
-def _nvme_methods(device: Device) -> Iterator[EraseMethod | NotOffered]:
-    tool = program("nvme")
-    methods = ("NVMe Format (user data erase)", "NVMe Sanitize (block erase)")
-    if tool is None:
-        for method in methods:
-            yield NotOffered(method, "nvme is not installed: apt install nvme-cli")
-        return
-    try:
-        controller = _json(tool, "id-ctrl", device.path, "--output-format=json")
-        namespace = _json(tool, "id-ns", device.path, "--output-format=json")
-        _wait_for_sanitize(tool, device.path, lambda _: None)
-        able, whole = int(controller.get("oacs", 0)), int(controller.get("fna", 0))
-        sanitizes = int(controller.get("sanicap", 0))
-        keep = format_options(int(namespace["flbas"]), int(namespace.get("dps", 0)))
-        others = _other_namespaces(tool, device, able, int(controller.get("nn", 0)))
-    except (EraseError, KeyError, TypeError, ValueError) as problem:
-        for method in methods:
-            yield NotOffered(method, f"the drive cannot be asked: {problem}")
-        return
-    shared = f"it would erase other namespaces, too: {', '.join(others)}"
-    if not able >> 1 & 1:
-        yield NotOffered(methods[0], "the drive does not offer it (OACS)")
-    elif others and whole & 0b11:
-        yield NotOffered(methods[0], shared)
+def _nvme_methods(device: Device) -> list[EraseMethod]:
+    tool = programs.find("nvme") or ""
+    keep: list[str] = []
+    if not tool:
+        formats = sanitizes = "nvme is not installed: apt install nvme-cli"
     else:
+        try:
+            formats, sanitizes, keep = _nvme_offers(tool, device)
+        except (EraseError, KeyError, TypeError, ValueError) as problem:
+            formats = sanitizes = f"the drive cannot be asked: {problem}"
 
-        def form(path: str, step: Step) -> None:
-            more = ["--ses=1", "--force", f"--timeout={COMMAND_MAX_MS}"]
-            _slowly([tool, "format", path, *keep, *more], FORMAT_S, step)
+    def form(path: str, step: Step) -> None:
+        more = ["--ses=1", "--force", f"--timeout={COMMAND_MAX_MS}"]
+        _slowly([tool, "format", path, *keep, *more], FORMAT_S, step)
 
-        yield EraseMethod(methods[0], form)
-    if not sanitizes >> 1 & 1:
-        yield NotOffered(methods[1], "the drive does not offer it (SANICAP)")
-    elif others:
-        yield NotOffered(methods[1], shared)
-    else:
+    def sanitize(path: str, step: Step) -> None:
+        _slowly([tool, "sanitize", path, "--sanact=2"], ASK_S, lambda _: None)
+        _wait_for_sanitize(tool, path, step)
 
-        def sanitize(path: str, step: Step) -> None:
-            _slowly([tool, "sanitize", path, "--sanact=2"], ASK_S, lambda _: None)
-            _wait_for_sanitize(tool, path, step)
+    return [
+        EraseMethod("NVMe Format (user data erase)", form, formats),
+        EraseMethod("NVMe Sanitize (block erase)", sanitize, sanitizes),
+    ]
 
-        yield EraseMethod(methods[1], sanitize)
+
+def _nvme_offers(tool: str, device: Device) -> tuple[str, str, list[str]]:
+    """Why Format and Sanitize cannot be used, "" if they can; and Format's options."""
+    controller = _json(tool, "id-ctrl", device.path, "--output-format=json")
+    namespace = _json(tool, "id-ns", device.path, "--output-format=json")
+    _wait_for_sanitize(tool, device.path, lambda _: None)
+    able, whole, sanitizes = (int(controller.get(key, 0)) for key in ("oacs", "fna", "sanicap"))
+    keep = format_options(int(namespace["flbas"]), int(namespace.get("dps", 0)))
+    others = _other_namespaces(tool, device, able, int(controller.get("nn", 0)))
+
+    def refused(offered: int, field: str, *, strikes_all: bool) -> str:
+        if not offered >> 1 & 1:
+            return f"the drive does not offer it ({field})"
+        shared = f"it would erase other namespaces, too: {', '.join(others)}"
+        return shared if others and strikes_all else ""
+
+    formats = refused(able, "OACS", strikes_all=bool(whole & 0b11))
+    return formats, refused(sanitizes, "SANICAP", strikes_all=True), keep
 
 
 def format_options(flbas: int, dps: int) -> list[str]:
@@ -142,28 +133,25 @@ def _other_namespaces(tool: str, device: Device, able: int, largest: int) -> lis
     EraseError
         If the drive may have others and does not list them.
     """
-    own = re.match(r"nvme\d+", device.name)
     serial = read(SYS_BLOCK / device.name / "device/serial")
     here = [
-        entry
-        for entry in sorted(SYS_BLOCK.iterdir())
-        if own
-        and entry.name.startswith("nvme")
-        and entry.name != device.name
-        and not (entry / "partition").exists()
-        and read(entry / "hidden") != "1"
-        and read(entry / "device/serial") == serial
+        name
+        for name in disks()
+        if device.name.startswith("nvme")
+        and name.startswith("nvme")
+        and name != device.name
+        and read(SYS_BLOCK / name / "device/serial") == serial
     ]
     if largest == 1:
-        return [entry.name for entry in here]
+        return here
     every = ["--all"] if able >> 3 & 1 else []  # OACS: Namespace Management
     listed = _json(tool, "list-ns", device.path, *every, "--output-format=json")["nsid_list"]
     numbers = {int(one["nsid"]) for one in listed}
-    known = {read(entry / "nsid") for entry in here} | {read(SYS_BLOCK / device.name / "nsid")}
+    known = {read(SYS_BLOCK / name / "nsid") for name in (*here, device.name)}
     if known == {""} and len(numbers) == 1:
         return []
     left = sorted(number for number in numbers if str(number) not in known)
-    return [*(entry.name for entry in here), *(f"namespace {number}" for number in left)]
+    return [*here, *(f"namespace {number}" for number in left)]
 
 
 def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
@@ -188,19 +176,16 @@ def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
         time.sleep(POLL_S)
 
 
-def _ata_method(device: Device) -> EraseMethod | NotOffered:
-    method = "ATA secure erase"
-    tool = program("hdparm")
-    if tool is None:
-        return NotOffered(method, "hdparm is not installed: apt install hdparm")
-    try:
-        said = _text(tool, "-I", device.path)
-    except EraseError as problem:
-        return NotOffered(method, f"the drive cannot be asked: {problem}")
-    able, seconds = ata_security(said)
-    if isinstance(able, str):
-        return NotOffered(method, able)
-    password = ["--user-master", "u"]
+def _ata_method(device: Device) -> EraseMethod:
+    tool, password = programs.find("hdparm") or "", ["--user-master", "u"]
+    seconds, refused = SANITIZE_S, ""
+    if not tool:
+        refused = "hdparm is not installed: apt install hdparm"
+    else:
+        try:
+            refused, seconds = ata_security(_text(tool, "-I", device.path))
+        except EraseError as problem:
+            refused = f"the drive cannot be asked: {problem}"
 
     def erase(path: str, step: Step) -> None:
         _text(tool, *password, "--security-set-pass", PASSWORD, path)
@@ -209,51 +194,35 @@ def _ata_method(device: Device) -> EraseMethod | NotOffered:
         except EraseError:
             _asked([tool, *password, "--security-disable", PASSWORD, path])
             raise
-        able, _ = ata_security(_text(tool, "-I", path))
-        if isinstance(able, str):
-            raise EraseError(f"after the erase: {able}")
+        if left := ata_security(_text(tool, "-I", path))[0]:
+            raise EraseError(f"after the erase: {left}")
 
-    return EraseMethod(method, erase)
+    return EraseMethod("ATA secure erase", erase, refused)
 
 
-def ata_security(said: str) -> tuple[bool | str, float]:
-    """What `hdparm -I` says of secure erase: True or what speaks against it, and its seconds."""
+def ata_security(said: str) -> tuple[str, float]:
+    """What `hdparm -I` says of secure erase: what speaks against it, "" if nothing does, and its
+    seconds."""
     _, found, section = said.partition("Security:")
     lines = [" ".join(line.split()) for line in section.splitlines()]
     minutes = re.search(r"(\d+)min for SECURITY ERASE", section)
-    seconds = float(minutes[1]) * 60 if minutes else SANITIZE_S
+    refused = ""
     if not found or "supported" not in lines:
-        return "the drive does not offer it", seconds
-    if "frozen" in lines:
-        return (
-            "the firmware has frozen it; suspend the machine and wake it: rtcwake -m mem",
-            seconds,
-        )
-    if "locked" in lines or "enabled" in lines:
-        return (
+        refused = "the drive does not offer it"
+    elif "frozen" in lines:
+        refused = "the firmware has frozen it; suspend the machine and wake it: rtcwake -m mem"
+    elif "locked" in lines or "enabled" in lines:
+        refused = (
             f"the drive has a password; if a purge was cut short, it is {PASSWORD!r}: hdparm "
-            f"--security-disable {PASSWORD}",
-            seconds,
+            f"--security-disable {PASSWORD}"
         )
-    return True, seconds
-
-
-def program(name: str) -> str | None:
-    """Where a program of the administrator is, None if it is not installed."""
-    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:{ADMIN_PATH}")
+    return refused, float(minutes[1]) * 60 if minutes else SANITIZE_S
 
 
 def _asked(command: list[str]) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=ASK_S,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except (OSError, subprocess.SubprocessError) as problem:
+        return programs.ask(command, timeout_s=ASK_S)
+    except programs.NoAnswer as problem:
         raise EraseError(str(problem)) from None
 
 

@@ -21,7 +21,7 @@ import time
 from dataclasses import replace
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import blockdev, in_use, marks
+from drivebay.targets.safety import blockdev, in_use, marks, protections
 from drivebay.targets.safety.authorised import Record
 from drivebay.targets.safety.target_device import (
     OverwritePermission,
@@ -69,16 +69,13 @@ class ExclusiveHandle:
 
     def _open(self) -> int:
         target = self.target
-        only_us = (
-            os.O_EXCL if target.device is not None else os.O_NONBLOCK
-        )  # a lease: not waited for
+        # A file's lease is not waited for.
+        only_us = os.O_NONBLOCK if target.device is None else os.O_EXCL
         try:
             self._fd = os.open(target.path, os.O_RDWR | os.O_CLOEXEC | only_us)
         except BlockingIOError:
-            raise UserError(
-                f"{target.given} may not be tested: it is under a lease of another program",
-                "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
-            ) from None
+            why = "is under a lease of another program"
+            raise protections.refusal(target.given, [why]) from None
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{target.given}: cannot be opened for writing: {problem.strerror}",
@@ -87,11 +84,9 @@ class ExclusiveHandle:
         try:
             if target.device is None:
                 os.set_blocking(self._fd, True)
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if not in_use.lock(self._fd):
+                    raise held_by_another(target)
             return self.fd(to_write=False)
-        except BlockingIOError:
-            os.close(self._fd)
-            raise held_by_another(target) from None
         except BaseException:
             os.close(self._fd)
             raise
@@ -142,10 +137,8 @@ class ExclusiveHandle:
             look_for_data=first,
         )
         if to_write and (users := in_use.writers(os.fstat(self._fd))):
-            raise UserError(
-                f"{target.path} may not be tested: it is open for writing by {users[0]}",
-                "stop what uses it",
-            )
+            why = f"is open for writing by {users[0]}"
+            raise protections.refusal(target.path, [why], "stop what uses it")
         if first:
             self._authorise()
             marks.note_device(self._fd, device.lasting_name, "open", self._session)
@@ -208,10 +201,7 @@ class ExclusiveHandle:
                         raise self._changed()
                     return
                 ours = False  # by somebody else, just now
-            raise UserError(
-                f"{target.given} may not be tested: it is being changed by another program",
-                "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
-            )
+            raise protections.refusal(target.given, ["is being changed by another program"])
         except BaseException:
             if self._mark is None and not ours:
                 marks.remove(self._fd, path)

@@ -22,13 +22,16 @@ import stat
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from drivebay.targets.safety import libblkid
 
+T = TypeVar("T")
 SYS_BLOCK = Path("/sys/class/block")
+SYS_NUMBERS = Path("/sys/dev/block")
 PROC = Path("/proc")
 FSTAB = Path("/etc/fstab")
 CRYPTTAB = Path("/etc/crypttab")
@@ -54,26 +57,76 @@ def read(path: Path) -> str:
         return ""
 
 
-def mount_points(name: str) -> list[str]:
-    """Where the block device of this kernel name ("sda1") is mounted."""
-    number = read(SYS_BLOCK / name / "dev")
+@contextlib.contextmanager
+def opened(path: str | Path, flags: int = 0) -> Iterator[int]:
+    """A descriptor of a file or device that is only looked at: nothing is waited for, and no lease
+    of another program is broken. `flags` are more of those of open(2)."""
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def lock(fd: int) -> bool:
+    """Takes the lock (flock(2)) of an open file for ourselves; False if another program has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def number(device: int) -> str:
+    """A device number as the kernel writes it.
+
+    >>> number(os.makedev(8, 17))
+    '8:17'
+    """
+    return f"{os.major(device)}:{os.minor(device)}"
+
+
+@dataclass(frozen=True)
+class Mount:
+    """A mounted file system: its device number, where it is mounted, the mount's options, its type,
+    source, and its own options."""
+
+    number: str
+    point: str
+    options: str
+    kind: str
+    source: str
+    own_options: str
+
+
+def mounts() -> list[Mount]:
+    """What is mounted in this namespace; a later one hides an earlier one at the same place."""
     found = []
     for line in read(PROC / "self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
-        fields, source = before.split(), after.split()
-        if len(fields) < 5 or len(source) < 2:
-            continue
-        # btrfs and others mount under a number of their own; then the source says which device.
-        if fields[2] == number or _number_of(unescape(source[1])) == number:
-            found.append(unescape(fields[4]))
+        fields, source = before.split(), after.split(" ")
+        if len(fields) >= 6 and len(source) >= 3:
+            point, name = unescape(fields[4]), unescape(source[1])
+            found.append(Mount(fields[2], point, fields[5], source[0], name, source[2]))
     return found
+
+
+def mount_points(name: str) -> list[str]:
+    """Where the block device of this kernel name ("sda1") is mounted."""
+    own = read(SYS_BLOCK / name / "dev")
+    # btrfs and others mount under a number of their own; then the source says which device.
+    return [one.point for one in mounts() if own in (one.number, _number_of(one.source))]
+
+
+def _swaps() -> list[str]:
+    lines = read(PROC / "swaps").splitlines()[1:]
+    return [unescape(line.split()[0]) for line in lines if line.split()]
 
 
 def is_swap(name: str) -> bool:
     """Whether the kernel swaps to this block device."""
-    number = read(SYS_BLOCK / name / "dev")
-    lines = read(PROC / "swaps").splitlines()[1:]
-    return any(_number_of(unescape(line.split()[0])) == number for line in lines if line.split())
+    own = read(SYS_BLOCK / name / "dev")
+    return any(_number_of(path) == own for path in _swaps())
 
 
 def holders(name: str) -> list[str]:
@@ -111,14 +164,9 @@ def _sources_of_mount(point: str) -> list[str]:
     """The devices of the file system that is mounted there, if one is."""
     if not os.path.ismount(point):
         return []
-    device = os.stat(point).st_dev
-    numbers = [f"{os.major(device)}:{os.minor(device)}"]
-    for line in read(PROC / "self/mountinfo").splitlines():
-        before, _, after = line.partition(" - ")
-        fields, source = before.split(), after.split()
-        if len(fields) >= 5 and len(source) >= 2 and unescape(fields[4]) == point:
-            numbers.append(_number_of(unescape(source[1])))
-    return [name for number in dict.fromkeys(numbers) if (name := _name_of_number(number))]
+    numbers = [number(os.stat(point).st_dev)]
+    numbers += [_number_of(one.source) for one in mounts() if one.point == point]
+    return [name for each in dict.fromkeys(numbers) if (name := _name_of_number(each))]
 
 
 def _with_what_is_below(name: str) -> list[str]:
@@ -131,22 +179,20 @@ def _with_what_is_below(name: str) -> list[str]:
             continue
         seen.append(part)
         left += _names(SYS_BLOCK / part / "slaves")
-        if (SYS_BLOCK / part / "partition").exists():
-            left.append((SYS_BLOCK / part).resolve().parent.name)
+        if is_partition(part):
+            left.append(whole_disk(part))
     return seen
 
 
-def drive_below(number: int) -> str | None:
+def drive_below(device: int) -> str | None:
     """Kernel name of the one disk that holds this block device's data, through partitions and
     device-mapper; None if there is none, or more than one (RAID)."""
-    name = _name_of_number(f"{os.major(number)}:{os.minor(number)}")
-    if name is None:
+    if (name := name_of(device)) is None:
         return None
-    below = _with_what_is_below(name)
     disks = [
         part
-        for part in below
-        if not (SYS_BLOCK / part / "partition").exists() and not _names(SYS_BLOCK / part / "slaves")
+        for part in _with_what_is_below(name)
+        if not is_partition(part) and not _names(SYS_BLOCK / part / "slaves")
     ]
     return disks[0] if len(disks) == 1 else None
 
@@ -157,14 +203,11 @@ def named_for_booting() -> Iterator[tuple[str, str]]:
         key, _, value = word.partition("=")
         if key in ("root", "resume", "boot", "usr"):
             yield value, f"is named on the kernel's command line ({key}=)"
-    for line in read(FSTAB).splitlines():
-        fields = line.split()
-        if len(fields) >= 2 and not fields[0].startswith("#"):
-            yield unescape(fields[0]), f"is named in {FSTAB} for {unescape(fields[1])}"
-    for line in read(CRYPTTAB).splitlines():
-        fields = line.split()
-        if len(fields) >= 2 and not fields[0].startswith("#"):
-            yield fields[1], f"is named in {CRYPTTAB} for {fields[0]}"
+    for table, device, user in ((FSTAB, 0, 1), (CRYPTTAB, 1, 0)):
+        for line in read(table).splitlines():
+            fields = [unescape(field) for field in line.split()]
+            if len(fields) >= 2 and not fields[0].startswith("#"):
+                yield fields[device], f"is named in {table} for {fields[user]}"
     try:
         loader = EFI_LOADER.read_bytes()[4:].decode("utf-16-le").strip("\0").lower()
     except (OSError, UnicodeDecodeError):
@@ -195,9 +238,20 @@ def device_of_reference(reference: str) -> str | None:
     return _name_of_number(_number_of(path)) if path else None
 
 
+def name_of(device: int) -> str | None:
+    """Kernel name of the block device with this number; None if there is none."""
+    return _name_of_number(number(device))
+
+
 def _name_of_number(number: str) -> str | None:
-    link = Path("/sys/dev/block") / number
+    link = SYS_NUMBERS / number
     return link.resolve().name if link.exists() else None
+
+
+def attachment(device: int) -> str:
+    """The kernel's number of the attachment of the block device with this number: another disk, or
+    the same one plugged in again, has another."""
+    return read(SYS_NUMBERS / number(device) / "diskseq")
 
 
 def built_on_others(name: str) -> str:
@@ -210,10 +264,31 @@ def built_on_others(name: str) -> str:
     return "a bcache device" if name.startswith("bcache") else ""
 
 
+def is_partition(name: str) -> bool:
+    """Whether this block device is a part of another one."""
+    return (SYS_BLOCK / name / "partition").exists()
+
+
 def partitions(name: str) -> list[str]:
     """Kernel names of a disk's partitions."""
-    folder = SYS_BLOCK / name
-    return [child for child in _names(folder) if (folder / child / "partition").exists()]
+    return [
+        one for one in _names(SYS_BLOCK / name) if (SYS_BLOCK / name / one / "partition").exists()
+    ]
+
+
+def whole_disk(name: str) -> str:
+    """The disk that a partition is on; any other device is its own."""
+    folder = (SYS_BLOCK / name).resolve()
+    return folder.parent.name if (folder / "partition").exists() else folder.name
+
+
+def disks() -> list[str]:
+    """Kernel names of the block devices that are no partitions and that the kernel shows."""
+    return [
+        name
+        for name in _names(SYS_BLOCK)
+        if not is_partition(name) and read(SYS_BLOCK / name / "hidden") != "1"
+    ]
 
 
 @dataclass(frozen=True)
@@ -234,16 +309,14 @@ def loop_backing(name: str) -> Backing | None:
     OSError
         If it may not be asked.
     """
-    fd = os.open(f"/dev/{name}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        answer = bytearray(232)  # struct loop_info64
-        fcntl.ioctl(fd, _LOOP_GET_STATUS64, answer)
-    except OSError as problem:
-        if problem.errno == errno.ENXIO:
-            return None
-        raise
-    finally:
-        os.close(fd)
+    answer = bytearray(232)  # struct loop_info64
+    with opened(f"/dev/{name}") as fd:
+        try:
+            fcntl.ioctl(fd, _LOOP_GET_STATUS64, answer)
+        except OSError as problem:
+            if problem.errno == errno.ENXIO:
+                return None
+            raise
     return Backing(*struct.unpack_from("=QQQ", answer))
 
 
@@ -270,11 +343,10 @@ def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> li
     decides; if it leads nowhere, a loop counts whose size is that of this file.
     """
     found = []
-    for name in _names(SYS_BLOCK):
-        folder = SYS_BLOCK / name
-        backing = read(folder / "loop/backing_file")
-        if not backing or name == but:
+    for name, backing in _loops():
+        if name == but:
             continue
+        folder = SYS_BLOCK / name
         try:
             made_of = _settled(name)
             same = made_of is not None and (made_of.device, made_of.inode) == (device, inode)
@@ -296,21 +368,23 @@ def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> li
 
 def loops_over_device(name: str) -> list[str]:
     """Names of the loop devices over this block device; sysfs does not list them as holders."""
-    number = read(SYS_BLOCK / name / "dev")
-    found = []
-    for other in _names(SYS_BLOCK):
-        backing = read(SYS_BLOCK / other / "loop/backing_file")
-        if not backing:
-            continue
+    own = read(SYS_BLOCK / name / "dev")
+
+    def below(loop: str, backing: str) -> str:
         try:
-            made_of = loop_backing(other)
-            over = 0 if made_of is None else made_of.block_device
-            same = over != 0 and f"{os.major(over)}:{os.minor(over)}" == number
+            made_of = loop_backing(loop)
+            return number(made_of.block_device) if made_of and made_of.block_device else "none"
         except OSError:
-            same = _number_of(backing) == number
-        if same:
-            found.append(other)
-    return found
+            return _number_of(backing)
+
+    return [loop for loop, backing in _loops() if below(loop, backing) == own]
+
+
+def _loops() -> Iterator[tuple[str, str]]:
+    """The loop devices that are attached, each with its file's path as sysfs has it."""
+    for name in _names(SYS_BLOCK):
+        if backing := read(SYS_BLOCK / name / "loop/backing_file"):
+            yield name, backing
 
 
 def sectors_written(name: str) -> int | None:
@@ -343,38 +417,44 @@ def _same_place(one: os.stat_result, other: os.stat_result) -> bool:
     return os.path.samestat(one, other)
 
 
+def lasting(look: Callable[[], T]) -> T:
+    """What `look` still finds after a quarter of a second: a program that only looks has a file, or
+    a lease of it, for a moment."""
+    for wait_s in (0.01, 0.05, 0.2):
+        if not (found := look()):
+            return found
+        time.sleep(wait_s)
+    return look()
+
+
 def is_open_for_writing(path: str) -> bool:
     """Whether anything has this file open for writing or mapped so: a program in any namespace, an
     io_uring, the kernel. False where that cannot be known (fcntl(2), F_SETLEASE: another owner's
     file, a network file system). We must not have it open for writing ourselves."""
-    for wait_s in (0.01, 0.05, 0.2, 0.0):  # a program that looks has it for a moment
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            # Who opens it in between makes the kernel send us a signal: one that is ignored.
-            fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-            return False
-        except OSError as problem:
-            if problem.errno != errno.EAGAIN:
-                return False
-        finally:
-            os.close(fd)
-        time.sleep(wait_s)
-    return True
+
+    def look() -> bool:
+        with opened(path) as fd:
+            try:
+                # Who opens it in between makes the kernel send us a signal: one that is ignored.
+                fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            except OSError as problem:
+                return problem.errno == errno.EAGAIN
+        return False
+
+    return lasting(look)
 
 
 def leases(status: os.stat_result) -> list[str]:
     """Programs that have a lease on this file, or a delegation of it to another host, in words.
     Whoever opens it makes the kernel take that away, from a writer after 45 s: so nothing is opened
     here. btrfs and overlayfs show another device number; then the inode number decides."""
-    found: list[str] = []
-    for wait_s in (0.01, 0.05, 0.2, 0.0):  # a program that looks has one for a moment
-        found = [one for line in read(PROC / "locks").splitlines() if (one := _lease(line, status))]
-        if not found:
-            return []
-        time.sleep(wait_s)
-    return sorted(set(found))
+
+    def look() -> set[str]:
+        return {_lease(line, status) for line in read(PROC / "locks").splitlines()} - {""}
+
+    return sorted(lasting(look))
 
 
 def _lease(line: str, status: os.stat_result) -> str:
@@ -405,22 +485,20 @@ def named_file(status: os.stat_result) -> list[str]:
 def is_locked(path: str) -> bool:
     """Whether another program has locked a part of this file or device (fcntl(2)), be it to read
     alone: QEMU does with all its images, and would read what we write."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
-    except OSError:  # a file system without locks
-        return False
-    finally:
-        os.close(fd)
+    with opened(path) as fd:
+        try:
+            asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
+        except OSError:  # a file system without locks
+            return False
     return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
 def is_swap_file(status: os.stat_result) -> bool:
     """Whether the kernel swaps to this file."""
-    for line in read(PROC / "swaps").splitlines()[1:]:
-        with contextlib.suppress(OSError, IndexError):
-            if os.path.samestat(os.stat(unescape(line.split()[0])), status):
+    for path in _swaps():
+        with contextlib.suppress(OSError):
+            if os.path.samestat(os.stat(path), status):
                 return True
     return False
 
@@ -428,17 +506,12 @@ def is_swap_file(status: os.stat_result) -> bool:
 def unchangeable(path: str) -> str:
     """The attribute of chattr(1) that forbids writing to a file: "immutable (chattr +i)"; "" if
     none does, or the file system has none."""
+    answer = bytearray(8)
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with opened(path) as fd:
+            fcntl.ioctl(fd, _FS_IOC_GETFLAGS, answer)
     except OSError:
         return ""
-    try:
-        answer = bytearray(8)
-        fcntl.ioctl(fd, _FS_IOC_GETFLAGS, answer)
-    except OSError:
-        return ""
-    finally:
-        os.close(fd)
     flags = int.from_bytes(answer[:4], sys.byteorder)
     if flags & 0x10:
         return "immutable (chattr +i)"
@@ -447,20 +520,15 @@ def unchangeable(path: str) -> str:
 
 def file_system_of(device: int) -> str:
     """The type of the mounted file system with this device number; "" if it is not found."""
-    number = f"{os.major(device)}:{os.minor(device)}"
-    for line in read(PROC / "self/mountinfo").splitlines():
-        before, _, after = line.partition(" - ")
-        if before.split()[2:3] == [number] and after.split():
-            return after.split()[0]
-    return ""
+    return next((one.kind for one in mounts() if one.number == number(device)), "")
 
 
 def mappers(status: os.stat_result, path: str) -> list[str]:
     """Other programs that have this file mapped shared: they can write to it without having it
     open. btrfs and overlayfs show another device number there; then the path decides."""
-    inode, number = f" {status.st_ino} ".encode(), os.major(status.st_dev)
+    inode, major = f" {status.st_ino} ".encode(), os.major(status.st_dev)
     layered = file_system_of(status.st_dev) == "overlay"  # which shows the layer's own number
-    device = f"{number:02x}:{os.minor(status.st_dev):02x}".encode()
+    device = f"{major:02x}:{os.minor(status.st_dev):02x}".encode()
     found = []
     for process in _other_processes():
         try:
@@ -473,7 +541,7 @@ def mappers(status: os.stat_result, path: str) -> list[str]:
             fields = line.split(maxsplit=5)
             if len(fields) < 6 or fields[1][3:4] != b"s" or fields[4] != inode.strip():
                 continue
-            if layered or fields[3] == device or (number == 0 and fields[5] == os.fsencode(path)):
+            if layered or fields[3] == device or (major == 0 and fields[5] == os.fsencode(path)):
                 found.append(f"{read(process / 'comm')} (pid {process.name})")
                 break
     return sorted(found)
@@ -546,9 +614,9 @@ def _number_of(path: str) -> str:
         status = os.stat(path)
     except OSError:
         return "none"
-    if not status.st_rdev or (status.st_mode & 0o170000) != 0o060000:
+    if not status.st_rdev or not stat.S_ISBLK(status.st_mode):
         return "none"
-    return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    return number(status.st_rdev)
 
 
 def _names(folder: Path) -> list[str]:

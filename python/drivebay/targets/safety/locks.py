@@ -13,7 +13,6 @@ one after the other where that matters.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -25,7 +24,7 @@ from pathlib import Path
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.targets.safety.in_use import SYS_BLOCK, drive_below, read
+from drivebay.targets.safety.in_use import SYS_BLOCK, drive_below, lock, read
 
 DIRECTORY_VARIABLE = "DRIVEBAY_LOCK_DIR"
 LOOK_EVERY_S = 0.5
@@ -87,7 +86,7 @@ def drive_lock(
             if fd is None:
                 continue
             held.append(fd)
-            while not _taken(fd):
+            while not lock(fd):
                 by = f"{_holder(fd)}, which also uses {one.description}"
                 if no_wait:
                     raise EnvironmentProblem(
@@ -134,14 +133,6 @@ def _directory() -> Path:
         return Path(chosen)
     usual = Path("/run/lock")
     return usual if os.access(usual, os.W_OK) else Path("/tmp")
-
-
-def _taken(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _holder(fd: int) -> str:

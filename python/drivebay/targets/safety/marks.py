@@ -396,6 +396,13 @@ def owned(folder: Path) -> Iterator[Path]:
         os.close(fd)
 
 
+@contextlib.contextmanager
+def _devices() -> Iterator[Path]:
+    """The folder of the devices' marks; raises as `owned`."""
+    with owned(state_folder()) as base, owned(base / "devices") as at:
+        yield at
+
+
 def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
     """Whether the device's data is drivebay's as it left it, as far as a digest of parts tells, or
     as a kill left it whose result is gone on with. `identity` names the drive for ever."""
@@ -405,12 +412,8 @@ def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
         mark = _of_device(identity)
     if mark is None or not _holds(mark, sessions):
         return False
-    with contextlib.suppress(OSError):
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        try:
-            return _digest(fd, _device_parts(fd, mark.session)[: mark.parts])[0] == mark.digest
-        finally:
-            os.close(fd)
+    with contextlib.suppress(OSError), in_use.opened(path) as fd:
+        return _digest(fd, _device_parts(fd, mark.session)[: mark.parts])[0] == mark.digest
     return False
 
 
@@ -421,7 +424,7 @@ def note_device(fd: int, identity: str, state: State, session: str) -> None:
     if state != "open":
         found, parts = _digest(fd, _device_parts(fd, session), DEVICE_S)
     mark = Mark(state, session, found, parts=parts)
-    with contextlib.suppress(OSError), owned(state_folder()) as base, owned(base / "devices") as at:
+    with contextlib.suppress(OSError), _devices() as at:
         beside = at / f".{new_session()}"
         with beside.open("xb") as file:
             file.write(mark.encoded())
@@ -430,12 +433,12 @@ def note_device(fd: int, identity: str, state: State, session: str) -> None:
 
 def forget_device(identity: str) -> None:
     """The device is not as we left it any more."""
-    with contextlib.suppress(OSError), owned(state_folder()) as base, owned(base / "devices") as at:
+    with contextlib.suppress(OSError), _devices() as at:
         (at / _device_name(identity)).unlink(missing_ok=True)
 
 
 def _of_device(identity: str) -> Mark | None:
-    with contextlib.suppress(OSError), owned(state_folder()) as base, owned(base / "devices") as at:
+    with contextlib.suppress(OSError), _devices() as at:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with open(os.open(at / _device_name(identity), flags), "rb") as file:
             if _is_ours_alone(os.fstat(file.fileno())):

@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from drivebay.targets.safety import in_use, naming
+from drivebay.common.errors import UserError
+from drivebay.targets.safety import in_use, storage
 from drivebay.targets.safety.contents import Contents
 from drivebay.targets.safety.in_use import read
 
 NO_PERMISSION = "cannot be opened: no permission"
+STOP_OR_ANOTHER = "stop what uses it, or make another file: drivebay review NEW.img --size 4G"
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,26 @@ class Protection:
     released_by: str = ""
 
 
+PROTECTIONS: list[Protection] = []
+Find = Callable[[Examined], Iterable[str]]
+
+
+def _protects(
+    kind: Literal["block", "file"], interface: str, test: str, released_by: str = ""
+) -> Callable[[Find], Find]:
+    """Enters a search, whose docstring says what it protects; reasons are told in this order."""
+
+    def enter(find: Find) -> Find:
+        what = (find.__doc__ or "").partition(".")[0]
+        PROTECTIONS.append(Protection(kind, what, interface, test, find, released_by))
+        return find
+
+    return enter
+
+
+block, file = (functools.partial(_protects, kind) for kind in ("block", "file"))
+
+
 def blockers(examined: Examined) -> tuple[str, ...]:
     """What forbids writing to it, whatever the user says."""
     return _found(examined, released_by="")
@@ -66,6 +88,11 @@ def signatures(examined: Examined) -> tuple[str, ...]:
 def foreign_data(examined: Examined) -> tuple[str, ...]:
     """What `--destroy-data` allows to be overwritten in a file."""
     return _found(examined, released_by="--destroy-data")
+
+
+def refusal(given: str, reasons: Iterable[str], hint: str = STOP_OR_ANOTHER) -> UserError:
+    """The error that says for which reasons a target, named as given, is not tested."""
+    return UserError(f"{given} may not be tested: it {'; it '.join(reasons)}", hint)
 
 
 def file_users(path: str) -> tuple[str, ...]:
@@ -84,9 +111,6 @@ def _found(examined: Examined, *, released_by: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words for one in wanted for words in one.find(examined)))
 
 
-# --- block devices --------------------------------------------------------------------------------
-
-
 def _each_part(examined: Examined) -> Iterator[tuple[str, str]]:
     """The device and its partitions: kernel name, and how its sentence begins."""
     yield examined.name, "is"
@@ -94,34 +118,53 @@ def _each_part(examined: Examined) -> Iterator[tuple[str, str]]:
         yield part, f"has a partition, /dev/{part}, that is"
 
 
+# --- block devices --------------------------------------------------------------------------------
+
+
+@block("/proc/self/mountinfo", "test_mounted_and_bearing_a_file_system")
 def _mounted(examined: Examined) -> Iterator[str]:
+    """A mounted file system."""
     for name, begin in _each_part(examined):
         for point in in_use.mount_points(name):
             runs = " (this system runs from it)" if point in in_use.SYSTEM_MOUNTS else ""
             yield f"{begin} mounted at {point}{runs}"
 
 
+@block("/proc/swaps", "test_swap_in_use")
 def _swap_device(examined: Examined) -> Iterator[str]:
+    """Swap space in use."""
     for name, begin in _each_part(examined):
         if in_use.is_swap(name):
             yield f"{begin} used as swap"
 
 
+@block("sysfs holders", "test_what_is_used_below_partitions_is_named")
 def _holders(examined: Examined) -> Iterator[str]:
+    """A part of device-mapper, MD or bcache."""
     for name, begin in _each_part(examined):
         yield from (f"{begin} part of {holder}" for holder in in_use.holders(name))
 
 
+@block(
+    "fstab(5), crypttab(5), /proc/cmdline, LoaderDevicePartUUID; libblkid for names",
+    "test_devices_that_this_system_needs",
+)
 def _system(examined: Examined) -> Iterator[str]:
+    """What this system runs or starts from."""
     needed = in_use.system_devices()
     for name, begin in _each_part(examined):
         yield from (f"{begin.removesuffix('is')}{why}" for why in needed.get(name, ()))
 
 
+@block(
+    "fstab(5), compared with libblkid's UUIDs and labels of the device",
+    "test_fstab_names_that_only_the_device_itself_can_resolve",
+)
 def _named_by_system(examined: Examined) -> Iterator[str]:
-    """References that are compared with what the device bears, as they may not be resolvable here
-    (no udev, as in a container). One that is not found may be to any device with a file system:
-    what can be compared is not all that it may be found by (a copy, a damaged superblock)."""
+    """What fstab names by a UUID or label that cannot be resolved here (no udev: a container): that
+    is compared with what the device bears. A reference that is not found may be to any device with
+    a file system: what can be compared is not all that it may be found by (a copy, a damaged
+    superblock)."""
     if examined.contents is None:
         return
     for reference, why in in_use.named_for_booting():
@@ -134,17 +177,23 @@ def _named_by_system(examined: Examined) -> Iterator[str]:
                 yield f"{where}may be the device that {why}: {reference} is not found"
 
 
+@block("sysfs partition", "test_partitions")
 def _partition(examined: Examined) -> Iterator[str]:
-    if (in_use.SYS_BLOCK / examined.name / "partition").exists():
+    """A partition."""
+    if in_use.is_partition(examined.name):
         yield "is a partition, not a whole device"
 
 
+@block("sysfs dm, md", "test_what_is_no_drive_of_its_own")
 def _built_on_others(examined: Examined) -> Iterator[str]:
+    """A device built on others."""
     if kind := in_use.built_on_others(examined.name):
         yield f"is {kind}, not a drive; test what is below it"
 
 
+@block("sysfs size, ro, zoned", "test_read_only")
 def _not_writable(examined: Examined) -> Iterator[str]:
+    """No medium, read-only, zoned, memory."""
     folder = in_use.SYS_BLOCK / examined.name
     if examined.capacity_bytes == 0:
         yield "has no medium: its size is zero"
@@ -156,7 +205,9 @@ def _not_writable(examined: Examined) -> Iterator[str]:
         yield "is memory, not a drive"
 
 
+@block("LOOP_GET_STATUS64 (device and inode)", "test_two_loops_over_one_inode")
 def _loop(examined: Examined) -> Iterator[str]:
+    """A loop over a device, or over a file that another loop uses."""
     backing = read(in_use.SYS_BLOCK / examined.name / "loop/backing_file")
     if not backing:
         return
@@ -179,8 +230,9 @@ def _loop(examined: Examined) -> Iterator[str]:
     yield f"is a loop over a file that is not what {backing} names here"
 
 
+@block("/proc/PID/fdinfo, /proc/swaps, configfs", "test_a_loop_over_a_file_that_is_in_use")
 def _loop_file(examined: Examined) -> Iterator[str]:
-    """What is said of the backing file, but for the loop itself, which has it open."""
+    """A loop over a file that is in use, by others than the loop itself, which has it open."""
     backing = read(in_use.SYS_BLOCK / examined.name / "loop/backing_file")
     with contextlib.suppress(OSError):
         over = Examined(backing, os.stat(backing))
@@ -189,13 +241,17 @@ def _loop_file(examined: Examined) -> Iterator[str]:
             yield f"is a loop over a file that {words}"
 
 
+@block("LOOP_GET_STATUS64 (rdevice)", "test_a_device_below_a_mounted_loop")
 def _below_loops(examined: Examined) -> Iterator[str]:
+    """A device below a loop."""
     for name, begin in _each_part(examined):
         for loop in in_use.loops_over_device(name):
             yield f"{begin} in use by /dev/{loop}"
 
 
+@block("configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts")
 def _exported(examined: Examined) -> Iterator[str]:
+    """A device or file that the kernel offers to other hosts."""
     statuses = [examined.status]
     for part in in_use.partitions(examined.name) if examined.name else ():
         with contextlib.suppress(OSError):
@@ -205,97 +261,139 @@ def _exported(examined: Examined) -> Iterator[str]:
             yield f"is offered to other hosts as {what}"
 
 
-def _locked(examined: Examined) -> Iterator[str]:
-    with contextlib.suppress(OSError):  # what cannot be opened is refused by others
-        if in_use.is_locked(examined.path):
-            yield "is locked by another program"
-
-
+@block("sysfs serial, wwid", "test_an_empty_device")
 def _unnamed(examined: Examined) -> Iterator[str]:
-    if not naming.serial(examined.name):
+    """A device that cannot be named, or has two paths."""
+    if not storage.serial(examined.name):
         yield "has no serial number to name it by"
-    elif twins := naming.twins(examined.name):
+    elif twins := storage.twins(examined.name):
         yield f"is the same drive as {', '.join(twins)} (a second path to it)"
 
 
+@block("/proc/PID/fdinfo", "test_open_for_writing")
 def _written_by_others(examined: Examined) -> Iterator[str]:
+    """A device that a program writes to."""
     if examined.capacity_bytes and not examined.held:
         for process in in_use.writers(examined.status):
             yield f"is open for writing by {process}"
 
 
+@block("fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused")
+def _locked(examined: Examined) -> Iterator[str]:
+    """A device or file that a program has locked, as QEMU does to read it."""
+    with contextlib.suppress(OSError):  # what cannot be opened is refused by others
+        if in_use.is_locked(examined.path):
+            yield "is locked by another program"
+
+
+@block("open(2) O_EXCL", "test_mounted_where_we_cannot_see_it")
 def _exclusive(examined: Examined) -> Iterator[str]:
+    """Any use by the kernel, in any namespace."""
     if examined.capacity_bytes == 0 or examined.held:
         return
-    flags = os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK | os.O_CLOEXEC
-    for wait_s in (0.01, 0.03, 0.1, 0.0):  # another program that looks holds it for a moment
+
+    def is_busy() -> bool:
         try:
-            os.close(os.open(examined.path, flags))
-            return
-        except PermissionError:
-            yield NO_PERMISSION
-            return
+            with in_use.opened(examined.path, os.O_EXCL):
+                return False
         except OSError as problem:
-            if problem.errno != errno.EBUSY:
-                yield f"cannot be opened: {problem.strerror}"
-                return
-        time.sleep(wait_s)
-    yield "is held by the kernel or another program"
+            if problem.errno == errno.EBUSY:
+                return True
+            raise
+
+    try:
+        if in_use.lasting(is_busy):
+            yield "is held by the kernel or another program"
+    except PermissionError:
+        yield NO_PERMISSION
+    except OSError as problem:
+        yield f"cannot be opened: {problem.strerror}"
 
 
+@block("libblkid", "test_what_cannot_be_searched_is_refused")
 def _unsearchable(examined: Examined) -> Iterator[str]:
+    """What cannot be read."""
     if examined.contents is not None and examined.contents.problem:
         yield f"cannot be searched for data: {examined.contents.problem}"
 
 
+@block("libblkid", "test_a_member_in_a_partition_that_the_kernel_does_not_show")
 def _members(examined: Examined) -> Iterable[str]:
+    """A member of something larger, in any partition of any table."""
     return examined.contents.members if examined.contents else ()
 
 
+@block("libblkid, sysfs start", "test_partitions_that_the_kernel_does_not_show")
 def _hidden_partitions(examined: Examined) -> Iterator[str]:
+    """Partitions that the kernel does not show."""
     if examined.contents and (count := len(examined.contents.hidden)):
         what = "a partition" if count == 1 else f"{count} partitions"
         yield f"has {what} in its table that the kernel does not show: partx --add {examined.path}"
 
 
-def _unsigned_data(examined: Examined) -> Iterator[str]:
-    if examined.contents and examined.contents.data:
-        yield examined.contents.data
-
-
+@block("sysfs", "test_partitions", "--overwrite-signature")
 def _shown_partitions(examined: Examined) -> Iterator[str]:
+    """Partitions."""
     if count := len(in_use.partitions(examined.name)):
         yield f"has {count} partition{'s' if count > 1 else ''}"
 
 
+@block("libblkid", "test_a_signature", "--overwrite-signature")
 def _file_systems(examined: Examined) -> Iterable[str]:
+    """A file system or a partition table."""
     return examined.contents.releasable if examined.contents else ()
+
+
+@block(
+    "reads of it, and drivebay's own mark of what it left",
+    "test_data_without_a_signature_on_a_device",
+    "--overwrite-signature",
+)
+def _unsigned_data(examined: Examined) -> Iterator[str]:
+    """Data without a signature."""
+    if examined.contents and examined.contents.data:
+        yield examined.contents.data
 
 
 # --- files ----------------------------------------------------------------------------------------
 
 
+@file("/proc/locks, open(2) O_NONBLOCK", "test_a_file_under_a_lease_is_refused_at_once")
+def leased(examined: Examined) -> Iterator[str]:
+    """A file under a lease of another program, which opening it would break."""
+    for holder in in_use.leases(examined.status):
+        yield f"is under a lease of {holder}"
+
+
+@file("/proc/self/mountinfo", "test_a_file_in_memory_is_refused")
 def _memory_file(examined: Examined) -> Iterator[str]:
+    """A file in memory."""
     kind = in_use.file_system_of(examined.status.st_dev)
     if kind in ("tmpfs", "ramfs", "devtmpfs", "hugetlbfs"):
         yield f"is in memory ({kind}), not on a drive"
 
 
+@file("LOOP_GET_STATUS64 (device and inode)", "test_a_backing_file_under_another_name_is_refused")
 def _loops_over_file(examined: Examined) -> Iterator[str]:
+    """The backing file of a loop device, by any path or namespace."""
     status = examined.status
     for name in in_use.loops_over(status.st_dev, status.st_ino, status.st_size):
         yield f"is in use by /dev/{name}"
 
 
+@file("/proc/PID/fdinfo, /proc/PID/maps", "test_a_file_that_another_program_has_mapped_is_refused")
 def _file_users(examined: Examined) -> Iterator[str]:
+    """A file that a program writes to or has mapped."""
     for process in in_use.writers(examined.status):
         yield f"is in use by {process}"
     for process in in_use.mappers(examined.status, examined.path):
         yield f"is in use by {process}, which has it mapped into its memory"
 
 
+@file("fcntl(2) F_SETLEASE", "test_a_writer_that_proc_does_not_show")
 def _unseen_writer(examined: Examined) -> Iterator[str]:
-    """Beside those that can be named: the kernel knows of all of them, but does not say who."""
+    """A file open for writing where /proc does not show it. Beside those that can be named: the
+    kernel knows of all of them, but does not say who."""
     if examined.held or any(_file_users(examined)) or any(_loops_over_file(examined)):
         return
     with contextlib.suppress(OSError):
@@ -303,29 +401,52 @@ def _unseen_writer(examined: Examined) -> Iterator[str]:
             yield "is open for writing by the kernel or by a program that cannot be seen from here"
 
 
-def _swap_file(examined: Examined) -> Iterator[str]:
-    if in_use.is_swap_file(examined.status):
-        yield "is used as swap space"
+file("configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts")(_exported)
 
 
-def _needed_file(examined: Examined) -> Iterator[str]:
-    yield from in_use.named_file(examined.status)
-
-
-def _unchangeable(examined: Examined) -> Iterator[str]:
-    if flag := in_use.unchangeable(examined.path):
-        yield f"is {flag}"
-
-
+@file(
+    "stat(2) st_nlink",
+    "test_a_file_with_a_second_name_is_not_overwritten_without_its_name",
+    "--destroy-data",
+)
 def _other_names(examined: Examined) -> Iterator[str]:
+    """A file with a second name."""
     if (count := examined.status.st_nlink) > 1:
         others = "another name" if count == 2 else f"{count - 1} other names"
         yield f"has {others} (hard link{'s' if count > 2 else ''}), under which it may be needed"
 
 
+file("fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused")(_locked)
+
+
+@file("/proc/swaps", "test_a_swap_file_is_refused")
+def _swap_file(examined: Examined) -> Iterator[str]:
+    """A swap file."""
+    if in_use.is_swap_file(examined.status):
+        yield "is used as swap space"
+
+
+@file("fstab(5), crypttab(5)", "test_a_file_that_this_system_will_use_is_refused")
+def _needed_file(examined: Examined) -> Iterator[str]:
+    """A swap file or an image that this system will use."""
+    yield from in_use.named_file(examined.status)
+
+
+@file("FS_IOC_GETFLAGS", "test_an_immutable_file_is_refused")
+def _unchangeable(examined: Examined) -> Iterator[str]:
+    """An immutable or append-only file."""
+    if flag := in_use.unchangeable(examined.path):
+        yield f"is {flag}"
+
+
+@file(
+    "SEEK_DATA, xattr(7), libblkid",
+    "test_a_file_with_data_is_not_overwritten_without_its_name",
+    "--destroy-data",
+)
 def _foreign_data(examined: Examined) -> Iterator[str]:
-    """What in a file drivebay did not write; its own random data may look like a signature, and
-    is asked about then, too."""
+    """Data that drivebay did not write. Its own random data may look like a signature, and is asked
+    about then, too."""
     found = examined.contents
     if found is None:
         return
@@ -334,151 +455,6 @@ def _foreign_data(examined: Examined) -> Iterator[str]:
     if not examined.ours:
         yield "holds data that drivebay did not write"
     yield from (*found.members, *found.releasable)
-
-
-def leased(examined: Examined) -> Iterator[str]:
-    """By whom a file must not even be opened: that would break a lease."""
-    for holder in in_use.leases(examined.status):
-        yield f"is under a lease of {holder}"
-
-
-PROTECTIONS = (
-    Protection(
-        "block", "a mounted file system", "/proc/self/mountinfo",
-        "test_mounted_and_bearing_a_file_system", _mounted,
-    ),
-    Protection("block", "swap space in use", "/proc/swaps", "test_swap_in_use", _swap_device),
-    Protection(
-        "block", "a part of device-mapper, MD or bcache", "sysfs holders",
-        "test_what_is_used_below_partitions_is_named", _holders,
-    ),
-    Protection(
-        "block", "what this system runs or starts from",
-        "fstab(5), crypttab(5), /proc/cmdline, LoaderDevicePartUUID; libblkid for names",
-        "test_devices_that_this_system_needs", _system,
-    ),
-    Protection(
-        "block", "what fstab names by a UUID or label that cannot be resolved here",
-        "fstab(5), compared with libblkid's UUIDs and labels of the device",
-        "test_fstab_names_that_only_the_device_itself_can_resolve", _named_by_system,
-    ),
-    Protection("block", "a partition", "sysfs partition", "test_partitions", _partition),
-    Protection(
-        "block", "a device built on others", "sysfs dm, md",
-        "test_what_is_no_drive_of_its_own", _built_on_others,
-    ),
-    Protection(
-        "block", "no medium, read-only, zoned, memory", "sysfs size, ro, zoned",
-        "test_read_only", _not_writable,
-    ),
-    Protection(
-        "block", "a loop over a device, or over a file that another loop uses",
-        "LOOP_GET_STATUS64 (device and inode)", "test_two_loops_over_one_inode", _loop,
-    ),
-    Protection(
-        "block", "a loop over a file that is in use", "/proc/PID/fdinfo, /proc/swaps, configfs",
-        "test_a_loop_over_a_file_that_is_in_use", _loop_file,
-    ),
-    Protection(
-        "block", "a device below a loop", "LOOP_GET_STATUS64 (rdevice)",
-        "test_a_device_below_a_mounted_loop", _below_loops,
-    ),
-    Protection(
-        "block", "a device that the kernel offers to other hosts",
-        "configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts",
-        _exported,
-    ),
-    Protection(
-        "block", "a device that cannot be named, or has two paths", "sysfs serial, wwid",
-        "test_an_empty_device", _unnamed,
-    ),
-    Protection(
-        "block", "a device that a program writes to", "/proc/PID/fdinfo",
-        "test_open_for_writing", _written_by_others,
-    ),
-    Protection(
-        "block", "a device that a program has locked, as QEMU does to read it",
-        "fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused", _locked,
-    ),
-    Protection(
-        "block", "any use by the kernel, in any namespace", "open(2) O_EXCL",
-        "test_mounted_where_we_cannot_see_it", _exclusive,
-    ),
-    Protection(
-        "block", "what cannot be read", "libblkid", "test_what_cannot_be_searched_is_refused",
-        _unsearchable,
-    ),
-    Protection(
-        "block", "a member of something larger, in any partition of any table", "libblkid",
-        "test_a_member_in_a_partition_that_the_kernel_does_not_show", _members,
-    ),
-    Protection(
-        "block", "partitions that the kernel does not show", "libblkid, sysfs start",
-        "test_partitions_that_the_kernel_does_not_show", _hidden_partitions,
-    ),
-    Protection(
-        "block", "partitions", "sysfs", "test_partitions", _shown_partitions,
-        released_by="--overwrite-signature",
-    ),
-    Protection(
-        "block", "a file system or a partition table", "libblkid", "test_a_signature",
-        _file_systems, released_by="--overwrite-signature",
-    ),
-    Protection(
-        "block", "data without a signature", "reads of it, and drivebay's own mark of what it left",
-        "test_data_without_a_signature_on_a_device", _unsigned_data,
-        released_by="--overwrite-signature",
-    ),
-    Protection(
-        "file", "a file under a lease of another program", "/proc/locks, open(2) O_NONBLOCK",
-        "test_a_file_under_a_lease_is_refused_at_once", leased,
-    ),
-    Protection(
-        "file", "a file in memory", "/proc/self/mountinfo", "test_a_file_in_memory_is_refused",
-        _memory_file,
-    ),
-    Protection(
-        "file", "the backing file of a loop device, by any path or namespace",
-        "LOOP_GET_STATUS64 (device and inode)",
-        "test_a_backing_file_under_another_name_is_refused", _loops_over_file,
-    ),
-    Protection(
-        "file", "a file that a program writes to or has mapped", "/proc/PID/fdinfo, /proc/PID/maps",
-        "test_a_file_that_another_program_has_mapped_is_refused", _file_users,
-    ),
-    Protection(
-        "file", "a file open for writing where /proc does not show it", "fcntl(2) F_SETLEASE",
-        "test_a_writer_that_proc_does_not_show", _unseen_writer,
-    ),
-    Protection(
-        "file", "a file that the kernel offers to other hosts",
-        "configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts",
-        _exported,
-    ),
-    Protection(
-        "file", "a file with a second name", "stat(2) st_nlink",
-        "test_a_file_with_a_second_name_is_not_overwritten_without_its_name", _other_names,
-        released_by="--destroy-data",
-    ),
-    Protection(
-        "file", "a file that a program has locked, as QEMU does to read it",
-        "fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused", _locked,
-    ),
-    Protection("file", "a swap file", "/proc/swaps", "test_a_swap_file_is_refused", _swap_file),
-    Protection(
-        "file", "a swap file or an image that this system will use", "fstab(5), crypttab(5)",
-        "test_a_file_that_this_system_will_use_is_refused", _needed_file,
-    ),
-    Protection(
-        "file", "an immutable or append-only file", "FS_IOC_GETFLAGS",
-        "test_an_immutable_file_is_refused", _unchangeable,
-    ),
-    Protection(
-        "file", "data that drivebay did not write", "SEEK_DATA, xattr(7), libblkid",
-        "test_a_file_with_data_is_not_overwritten_without_its_name", _foreign_data,
-        released_by="--destroy-data",
-    ),
-)  # fmt: skip
 
 
 def mounted_at(words: str) -> str:

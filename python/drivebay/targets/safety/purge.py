@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 from drivebay.targets.safety import erase
-from drivebay.targets.safety.erase import EraseError, EraseMethod, NotOffered
+from drivebay.targets.safety.erase import EraseError, EraseMethod
 from drivebay.targets.safety.handle import ExclusiveHandle
 
 MARK_BYTES = 4096
@@ -58,15 +58,12 @@ def purge(
         If the device may no longer be written, or is gone after an erase.
     """
     device = handle.target.device
-    methods: list[EraseMethod | NotOffered] = []
-    if device is not None and own_erases:
-        methods += erase.erase_methods(device)
-    methods.append(_discarding(handle))
+    methods = erase.erase_methods(device) if device is not None and own_erases else []
     tried: list[dict[str, Any]] = []
     last: dict[str, Any] = {"method": None, "supported": False, "marks": MARKS, "marks_gone": None}
-    for method in methods:
-        if isinstance(method, NotOffered):
-            tried.append({"method": method.name, "outcome": "not offered", "why": method.reason})
+    for method in [*methods, _discarding(handle)]:
+        if method.refused:
+            tried.append({"method": method.name, "outcome": "not offered", "why": method.refused})
             continue
         marks = _write_marks(handle.fd(to_write=True), handle.target.capacity_bytes, seed)
         try:
@@ -80,13 +77,8 @@ def purge(
             found = [direct.read(place) for place in marks]
         gone = sum(now != mark for now, mark in zip(found, marks.values(), strict=True))
         tried.append({"method": method.name, "outcome": "done", "marks_gone": gone})
-        last = {
-            "method": method.name,
-            "supported": True,
-            "marks": MARKS,
-            "marks_gone": gone,
-            "reads_after": _in_a_word(b"".join(found)),
-        }
+        last |= {"method": method.name, "supported": True, "marks_gone": gone}
+        last["reads_after"] = _in_a_word(b"".join(found))
         if gone == MARKS:
             break
     handle.fd(to_write=False)  # no more is written

@@ -1,7 +1,9 @@
-"""What is known of the storage under a target: block sizes, scheduler, cache, file system, drive.
+"""What the kernel tells of a block device or of the storage under a file: names, sizes, settings.
 
-Sources: Linux's sysfs ABI and proc(5). Recorded because figures that do not match elsewhere are
-mostly explained by these (KDiskMark issues 107, 136, 137).
+Sources: Linux's sysfs ABI and proc(5). A loop device has no serial number: its backing file's full
+path stands for it, as that is what would be overwritten. Sizes, scheduler, cache and file system
+are recorded because figures that do not match elsewhere are mostly explained by these (KDiskMark
+issues 107, 136, 137).
 
 Leaves out: RAID levels and what lies below device-mapper; a file's drive is the one that its file
 system names.
@@ -9,78 +11,121 @@ system names.
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 from typing import Any
 
-from drivebay.targets.safety import naming
-from drivebay.targets.safety.in_use import PROC, SYS_BLOCK, read, unescape
+from drivebay.targets.safety import in_use
+from drivebay.targets.safety.in_use import read
 
 
-def block_facts(number: int) -> dict[str, Any]:
+def model(name: str) -> str:
+    """The model that the drive reports; a partition has that of its disk."""
+    folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
+    if read(folder / "loop/backing_file"):
+        return "loop device"
+    vendor, product = read(folder / "device/vendor"), read(folder / "device/model")
+    product = product or read(folder / "device/name")
+    if product and vendor and not vendor.startswith("0x") and vendor != "ATA":
+        return f"{vendor} {product}"
+    return product
+
+
+def serial(name: str) -> str:
+    """The serial number; a loop's is its backing file. Runs of spaces count as one."""
+    folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
+    if backing := read(folder / "loop/backing_file"):
+        return backing
+    text = read(folder / "device/serial") or read(folder / "serial")
+    if not text:
+        try:  # SCSI and SATA: VPD page 80h; four bytes of header, then the number
+            page = (folder / "device/vpd_pg80").read_bytes()
+            text = page[4 : 4 + int.from_bytes(page[2:4], "big")].decode(errors="replace")
+        except OSError:
+            pass
+    return " ".join(text.replace("\0", " ").split())
+
+
+def twins(name: str) -> list[str]:
+    """Other devices with this one's world-wide name: second paths to the same drive.
+
+    Namespaces of one NVMe drive share its serial number, but not this name.
+    """
+    own = world_wide_name(name)
+    others = [one for one in in_use.disks() if one != name] if own else []
+    return [one for one in others if world_wide_name(one) == own]
+
+
+def world_wide_name(name: str) -> str:
+    """The identifier that no other namespace or disk has; "" where the kernel shows none."""
+    folder = in_use.SYS_BLOCK / name
+    return read(folder / "wwid") or read(folder / "device/wwid")
+
+
+def interface(name: str) -> str:
+    """How the device is attached, for people: "NVMe, 8.0 GT/s PCIe x4", "SATA", "loop"."""
+    folder = in_use.SYS_BLOCK / in_use.whole_disk(name)
+    if read(folder / "loop/backing_file"):
+        return "loop"
+    where = str(folder.resolve())
+    if "/nvme" in where:
+        # With the kernel's multipath the device belongs to a subsystem, and that has controllers.
+        for pci in (folder / "device/device", *sorted(folder.glob("device/nvme*/device"))):
+            speed, width = read(pci / "current_link_speed"), read(pci / "current_link_width")
+            if speed and width:
+                return f"NVMe, {speed} x{width}"
+        return "NVMe"
+    for part, words in (("/usb", "USB"), ("/ata", "SATA"), ("/mmc", "MMC"), ("/virtio", "virtio")):
+        if part in where:
+            return words
+    if "/virtual/" in where:
+        return "virtual"
+    return "SCSI" if (folder / "device/vpd_pg80").exists() else "unknown"
+
+
+def block_facts(device: int) -> dict[str, Any]:
     """Facts of the block device with this device number; {} if there is none (tmpfs, network)."""
-    folder = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    if not folder.exists():
+    name = in_use.name_of(device)
+    if name is None:
         return {}
-    name = folder.resolve().name
-    whole = folder.resolve().parent.name if (folder / "partition").exists() else name
-    queue = SYS_BLOCK / whole / "queue"
-    return {
-        "interface": naming.interface(name),
-        "logical_block_bytes": _number(read(queue / "logical_block_size")),
-        "physical_block_bytes": _number(read(queue / "physical_block_size")),
+    whole = in_use.SYS_BLOCK / in_use.whole_disk(name)
+    queue, loop = whole / "queue", whole / "loop"
+    facts = {
+        "interface": interface(name),
+        "logical_block_bytes": _whole_number(read(queue / "logical_block_size")),
+        "physical_block_bytes": _whole_number(read(queue / "physical_block_size")),
         "rotational": read(queue / "rotational") == "1",
-        "scheduler": _chosen(read(queue / "scheduler")),
+        "scheduler": chosen(read(queue / "scheduler")),
         "write_cache": read(queue / "write_cache") or None,
-        "discard_max_bytes": _number(read(queue / "discard_max_bytes")),
-        "device_mapper": read(SYS_BLOCK / name / "dm/uuid").partition("-")[0] or None,
-        "firmware": _firmware(whole),
-        **_loop_facts(whole),
+        "discard_max_bytes": _whole_number(read(queue / "discard_max_bytes")),
+        "device_mapper": read(in_use.SYS_BLOCK / name / "dm/uuid").partition("-")[0] or None,
+        "firmware": read(whole / "device/firmware_rev") or read(whole / "device/rev") or None,
     }
-
-
-def _firmware(name: str) -> str | None:
-    device = SYS_BLOCK / name / "device"
-    return read(device / "firmware_rev") or read(device / "rev") or None
-
-
-def _loop_facts(name: str) -> dict[str, Any]:
-    """A loop that does not bypass the page cache measures memory as much as its drive."""
-    folder = SYS_BLOCK / name / "loop"
-    if not folder.exists():
-        return {}
-    return {
-        "backing_file": read(folder / "backing_file"),
-        "backing_file_past_page_cache": read(folder / "dio") == "1",
-    }
+    if loop.exists():  # one that does not bypass the page cache measures memory with its drive
+        facts["backing_file"] = read(loop / "backing_file")
+        facts["backing_file_past_page_cache"] = read(loop / "dio") == "1"
+    return facts
 
 
 def mount_facts(path: str) -> dict[str, Any]:
     """File system, mount point and mount options of the file at this path, links resolved."""
-    best: dict[str, Any] = {"filesystem": "unknown", "mount_point": "", "mount_options": ""}
-    for line in read(PROC / "self/mountinfo").splitlines():
-        before, _, after = line.partition(" - ")
-        fields, source = before.split(), after.split()
-        if len(fields) < 6 or len(source) < 3:
-            continue
-        point = unescape(fields[4])
-        inside = path == point or path.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best["mount_point"]):  # a later line hides an earlier one
-            options = dict.fromkeys([*fields[5].split(","), *source[2].split(",")])
-            best = {
-                "filesystem": source[0],
-                "mount_point": point,
-                "mount_options": ",".join(options),
-            }
-    return best
+    best = in_use.Mount("", "", "", "unknown", "", "")
+    for one in in_use.mounts():
+        inside = path == one.point or path.startswith(one.point.rstrip("/") + "/")
+        if inside and len(one.point) >= len(best.point):  # a later line hides an earlier one
+            best = one
+    options = dict.fromkeys([*best.options.split(","), *best.own_options.split(",")])
+    return {
+        "filesystem": best.kind,
+        "mount_point": best.point,
+        "mount_options": ",".join(options),
+    }
 
 
-def _chosen(text: str) -> str | None:
-    """The scheduler in use, of "none [mq-deadline] kyber"."""
+def chosen(text: str) -> str | None:
+    """The setting in use, of "none [mq-deadline] kyber"."""
     found = re.search(r"\[(\S+)\]", text)
     return found[1] if found else text or None
 
 
-def _number(text: str) -> int | None:
+def _whole_number(text: str) -> int | None:
     return int(text) if text.isdigit() else None

@@ -16,7 +16,7 @@ import fcntl
 import os
 import shlex
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal
 
@@ -72,23 +72,22 @@ class TargetDevice:
 
     def named(self) -> dict[str, Any]:
         """What says which file or drive it is; JSON values."""
-        known = {"kind": self.kind, "path": self.path, "size_bytes": self.size_bytes}
-        if self.device is None:
-            return known | {"inode": self.inode[1]}
-        return known | {what: getattr(self.device, what) for what in ("serial", "model", "wwid")}
+        device = self.device
+        if device is None:
+            return self._found | {"inode": self.inode[1]}
+        return self._found | {what: getattr(device, what) for what in ("serial", "model", "wwid")}
 
     def identity(self) -> dict[str, Any]:
         """What is known of it and of the storage below; JSON values, nothing that renames itself
         at the next boot except `path`."""
         below = storage.block_facts(self.storage_number)
-        facts: dict[str, Any] = {
-            "kind": self.kind,
-            "path": self.path,
-            "size_bytes": self.size_bytes,
-        }
-        if self.device is not None:
-            return facts | {"model": self.device.model, "serial": self.device.serial, **below}
-        return facts | storage.mount_facts(self.path) | {"storage": below}
+        if (device := self.device) is not None:
+            return self._found | {"model": device.model, "serial": device.serial, **below}
+        return self._found | storage.mount_facts(self.path) | {"storage": below}
+
+    @property
+    def _found(self) -> dict[str, Any]:
+        return {"kind": self.kind, "path": self.path, "size_bytes": self.size_bytes}
 
 
 @dataclass(frozen=True)
@@ -158,10 +157,8 @@ def _extend(file: BinaryIO, real: str, given: str, size_bytes: int) -> None:
     if examined.status.st_size > 0:
         raise _is_there(given)
     if reasons := protections.blockers(examined):
-        raise UserError(
-            f"{given} may not be tested: it {'; it '.join(reasons)}",
-            "make another file: drivebay review NEW.img --size 4G",
-        )
+        another = "make another file: drivebay review NEW.img --size 4G"
+        raise protections.refusal(given, reasons, another)
     below = os.fstatvfs(file.fileno())
     if size_bytes > below.f_bavail * below.f_frsize:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -312,10 +309,8 @@ def _check_file(
     refuse_leased(target)
     if flag := in_use.unchangeable(target.path):
         option = "-i" if flag.startswith("immutable") else "-a"
-        raise UserError(
-            f"{target.given} may not be tested: it is {flag}",
-            f"use another file, or: chattr {option} {shlex.quote(target.given)}",
-        )
+        hint = f"use another file, or: chattr {option} {shlex.quote(target.given)}"
+        raise protections.refusal(target.given, [f"is {flag}"], hint)
     if not os.access(target.path, os.R_OK | os.W_OK):
         raise EnvironmentProblem(
             f"{target.given}: no permission to read and write it",
@@ -342,17 +337,15 @@ def _check_file(
 @contextlib.contextmanager
 def _to_read(target: TargetDevice) -> Iterator[int]:
     """The file, open to be looked at."""
-    try:
-        fd = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{target.given}: cannot be read: {problem.strerror}",
-            f"see: ls -l {shlex.quote(target.given)}",
-        ) from None
-    try:
+    with contextlib.ExitStack() as stack:
+        try:
+            fd = stack.enter_context(in_use.opened(target.path))
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{target.given}: cannot be read: {problem.strerror}",
+                f"see: ls -l {shlex.quote(target.given)}",
+            ) from None
         yield fd
-    finally:
-        os.close(fd)
 
 
 def refuse_leased(target: TargetDevice) -> None:
@@ -361,21 +354,14 @@ def refuse_leased(target: TargetDevice) -> None:
         return
     with contextlib.suppress(OSError):  # what cannot be looked at is told by other checks
         if reasons := tuple(protections.leased(Examined(target.path, os.stat(target.path)))):
-            raise _used(target, reasons)
+            raise protections.refusal(target.given, reasons)
 
 
 def refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
     """Whatever the user says; looked at again before every step that writes."""
     reasons = protections.blockers(Examined(target.path, os.stat(target.path), held=held))
     if reasons:
-        raise _used(target, reasons)
-
-
-def _used(target: TargetDevice, reasons: Collection[str]) -> UserError:
-    return UserError(
-        f"{target.given} may not be tested: it {'; it '.join(reasons)}",
-        "stop what uses it, or make another file: drivebay review NEW.img --size 4G",
-    )
+        raise protections.refusal(target.given, reasons)
 
 
 def is_named(target: TargetDevice, permission: OverwritePermission) -> bool:
@@ -406,7 +392,7 @@ def refuse_foreign_data(
     """Data in a file is overwritten only if it is drivebay's own, or the file was named."""
     if is_named(target, permission):
         return
-    found = contents.of_file(target.path, target.size_bytes)
+    found = contents.of(target.path, target.size_bytes)
     blank = own or contents.is_blank(fd)
     examined = Examined(target.path, os.fstat(fd), contents=found, ours=own or blank)
     if reasons := protections.foreign_data(examined):
@@ -450,8 +436,8 @@ def check_device(
 
 def _check_direct(target: TargetDevice) -> None:
     try:
-        flags = os.O_RDWR | os.O_DIRECT | os.O_NONBLOCK | os.O_CLOEXEC
-        os.close(os.open(target.path, flags))
+        with in_use.opened(target.path, os.O_RDWR | os.O_DIRECT):
+            pass
     except PermissionError:
         raise EnvironmentProblem(
             f"{target.given}: no permission to write it", "run as root: sudo drivebay review ..."
@@ -472,16 +458,9 @@ def refuse_if_held(target: TargetDevice) -> None:
     if target.device is not None:
         return  # found out by inspecting it: an exclusive open
     refuse_leased(target)
-    try:
-        fd = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return  # found out and told by the other checks
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise held_by_another(target) from None
-    finally:
-        os.close(fd)
+    with contextlib.suppress(OSError), in_use.opened(target.path) as fd:  # told by other checks
+        if not in_use.lock(fd):
+            raise held_by_another(target)
 
 
 def held_by_another(target: TargetDevice) -> UserError:

@@ -17,7 +17,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from drivebay.targets.safety import in_use, marks
 
@@ -93,11 +92,9 @@ def main() -> None:
 
 
 def _note_device(path: str, session: str, identity: str, sequence: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    number = os.fstat(fd).st_rdev
-    sysfs = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    if in_use.read(sysfs / "diskseq") == sequence:
-        marks.note_device(fd, identity, "killed", session)
+    with in_use.opened(path) as fd:
+        if in_use.attachment(os.fstat(fd).st_rdev) == sequence:
+            marks.note_device(fd, identity, "killed", session)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.targets.safety.in_use import PROC, SYS_BLOCK, read
+from drivebay.targets.safety.storage import chosen
 
 SYS = Path("/sys")
 _LANE_BYTES_PER_S = {
@@ -41,7 +42,7 @@ def facts() -> dict[str, Any]:
         "iommu": _iommu(),
         "virtual_machine": _virtual_machine(),
         "container": _container(),
-        "pcie_aspm_policy": _chosen(read(SYS / "module/pcie_aspm/parameters/policy")),
+        "pcie_aspm_policy": chosen(read(SYS / "module/pcie_aspm/parameters/policy")),
         "nvme_power_latency_max_us": read(
             SYS / "module/nvme_core/parameters/default_ps_max_latency_us"
         )
@@ -59,7 +60,7 @@ def _telling_options() -> list[str]:
 
 
 def _iommu() -> str | None:
-    units = sorted(entry.name for entry in _entries(SYS / "class/iommu"))
+    units = sorted(entry.name for entry in SYS.glob("class/iommu/*"))
     if not units:
         return "off" if (SYS / "class/iommu").exists() else None
     return f"on ({', '.join(units[:4])})"
@@ -156,22 +157,10 @@ def no_sleep(name: str) -> list[str]:
             key = "default_ps_max_latency_us"
             allowed = read(SYS / "module/nvme_core/parameters" / key)
         drive = f"the drive may not sleep: APST is off ({key} is 0)" if allowed == "0" else ""
-        policy = _chosen(read(SYS / "module/pcie_aspm/parameters/policy"))
+        policy = chosen(read(SYS / "module/pcie_aspm/parameters/policy"))
         link = "its link may not sleep: the policy of ASPM is performance"
         return [words for words in (drive, link if policy == "performance" else "") if words]
     port = re.search(r"/(host\d+)/", f"{folder}/")
     key = "link_power_management_policy"
     policy = read(SYS / "class/scsi_host" / port[1] / key) if port else ""
     return [f"its link may not sleep: {key} is {policy}"] if policy == "max_performance" else []
-
-
-def _chosen(text: str) -> str | None:
-    found = re.search(r"\[(\S+)\]", text)
-    return found[1] if found else text or None
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []

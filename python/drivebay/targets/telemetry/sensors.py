@@ -37,6 +37,13 @@ _GET_LOG_PAGE = 0x02
 CELSIUS_MIN, CELSIUS_MAX = -100.0, 200.0
 """What a drive reports beyond is no temperature: 0 K (NVMe: not reported), -128 (ATA: not valid),
 255 (SCSI: not available); guess: no drive works there."""
+THROTTLING = (
+    "throttle_light_count",
+    "throttle_heavy_count",
+    "throttle_light_s",
+    "throttle_heavy_s",
+)
+"""In the order of the SMART log, from byte 216 on."""
 POLICIES_MAX = 16
 """CPU frequencies read per second at most; guess: each may have to wake a core."""
 
@@ -49,15 +56,13 @@ class Absent:
     why: str
 
 
+@dataclass(frozen=True)
 class Sensor:
     """One or more figures that are read together; `read` returns {} when they cannot be."""
 
-    def __init__(
-        self, source: str, read: Callable[[], dict[str, float]], close: Callable[[], None]
-    ) -> None:
-        self.source = source
-        self.read = read
-        self.close = close
+    source: str
+    read: Callable[[], dict[str, float]]
+    close: Callable[[], None]
 
 
 class Attribute:
@@ -69,10 +74,6 @@ class Attribute:
     def text(self, length: int = 4096) -> bytes:
         """What it says now."""
         return os.pread(self._fd, length, 0)
-
-    def number(self) -> float:
-        """What it says now, as a number."""
-        return float(self.text())
 
     def close(self) -> None:
         """Give the descriptor back."""
@@ -88,20 +89,29 @@ def is_temperature(celsius: float) -> bool:
     return CELSIUS_MIN < celsius < CELSIUS_MAX
 
 
-def _of_file(
+def _of_files(
     source: str,
     name: str,
-    path: Path,
+    paths: Iterable[Path],
     scale: float,
+    together: Callable[[Iterable[float]], float] = max,
     is_known: Callable[[float], bool] = math.isfinite,
-) -> Sensor:
-    attribute = Attribute(path)
+) -> Sensor | None:
+    """The number in several files as one figure; None if none can be opened."""
+    attributes: list[Attribute] = []
+    for path in paths:
+        with contextlib.suppress(OSError):
+            attributes.append(Attribute(path))
 
     def now() -> dict[str, float]:
-        value = attribute.number() * scale
+        value = together(float(one.text()) for one in attributes) * scale
         return {name: value} if is_known(value) else {}
 
-    return Sensor(source, now, attribute.close)
+    def close() -> None:
+        for attribute in attributes:
+            attribute.close()
+
+    return Sensor(source, now, close) if attributes else None
 
 
 def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], list[Absent]]:
@@ -111,32 +121,28 @@ def of_drive(name: str, control_path: str | None = None) -> tuple[list[Sensor], 
     """
     sensors: list[Sensor] = []
     absent: list[Absent] = []
-    temperature = _drive_temperature(name)
-    if temperature is None:
+    if warmth := _drive_temperature(name):
+        sensors.append(warmth)
+    else:
         hint = "; try: modprobe drivetemp" if name.startswith("sd") else ""
         absent.append(Absent("drive temperature", f"no hwmon sensor belongs to {name}{hint}"))
-    else:
-        source = f"drive temperature ({temperature})"
-        name_of = "drive.temperature_c"
-        sensors.append(_of_file(source, name_of, temperature, 1e-3, is_temperature))
-    if not name.startswith("nvme"):
-        absent.append(Absent("drive throttling", f"{name} is no NVMe drive, which alone count it"))
-        return sensors, absent
-    try:
-        sensors.append(_nvme_throttling(control_path or f"/dev/{name}"))
-    except PermissionError:
-        absent.append(Absent("drive throttling", "asking an NVMe drive needs root"))
-    except OSError as problem:
-        absent.append(Absent("drive throttling", f"its SMART log cannot be read: {problem}"))
-    return sensors, absent
+    why = f"{name} is no NVMe drive, which alone count it"
+    if name.startswith("nvme"):
+        try:
+            return [*sensors, _nvme_throttling(control_path or f"/dev/{name}")], absent
+        except PermissionError:
+            why = "asking an NVMe drive needs root"
+        except OSError as problem:
+            why = f"its SMART log cannot be read: {problem}"
+    return sensors, [*absent, Absent("drive throttling", why)]
 
 
-def _drive_temperature(name: str) -> Path | None:
+def _drive_temperature(name: str) -> Sensor | None:
     folder = SYS_BLOCK / name
     for pattern in ("device/hwmon*", "device/hwmon/hwmon*", "device/device/hwmon/hwmon*"):
-        for hwmon in sorted(folder.glob(pattern)):
-            if (hwmon / "temp1_input").exists():
-                return hwmon / "temp1_input"
+        for path in sorted(folder.glob(f"{pattern}/temp1_input")):
+            source, figure = f"drive temperature ({path})", "drive.temperature_c"
+            return _of_files(source, figure, [path], 1e-3, is_known=is_temperature)
     return None
 
 
@@ -169,16 +175,10 @@ def decode_smart_log(page: bytes) -> dict[str, float]:
     """
     celsius = int.from_bytes(page[1:3], "little") - 273.0
     warmth = {"drive.composite_temperature_c": celsius} if is_temperature(celsius) else {}
-    warning, critical = struct.unpack_from("<II", page, 192)
-    light, heavy, light_s, heavy_s = struct.unpack_from("<IIII", page, 216)
-    return warmth | {
-        "drive.warning_temperature_min": float(warning),
-        "drive.critical_temperature_min": float(critical),
-        "drive.throttle_light_count": float(light),
-        "drive.throttle_heavy_count": float(heavy),
-        "drive.throttle_light_s": float(light_s),
-        "drive.throttle_heavy_s": float(heavy_s),
-    }
+    names = ("warning_temperature_min", "critical_temperature_min", *THROTTLING)
+    numbers = (*struct.unpack_from("<II", page, 192), *struct.unpack_from("<IIII", page, 216))
+    counted = zip(names, numbers, strict=True)
+    return warmth | {f"drive.{name}": float(number) for name, number in counted}
 
 
 def _nvme_throttling(path: str) -> Sensor:
@@ -188,12 +188,9 @@ def _nvme_throttling(path: str) -> Sensor:
     def now() -> dict[str, float]:
         values = decode_smart_log(nvme_smart_log(fd))
         if before:
-
-            def grew(kind: str) -> bool:
-                names = (f"drive.throttle_{kind}_s", f"drive.throttle_{kind}_count")
-                return any(values[key] > before[key] for key in names)
-
-            values["drive.throttle_stage"] = 2.0 if grew("heavy") else 1.0 if grew("light") else 0.0
+            grew = [values[f"drive.{one}"] > before[f"drive.{one}"] for one in THROTTLING]
+            stage = 2.0 if grew[1] or grew[3] else 1.0 if grew[0] or grew[2] else 0.0
+            values["drive.throttle_stage"] = stage
         before.update(values)
         return values
 
@@ -219,9 +216,8 @@ def of_host() -> tuple[list[Sensor], list[Absent]]:
         ("host thermal limits", "host.cpu_throttle_count", _throttle_counters(), 1.0, sum),
     )
     for source, name, paths, scale, together in several:
-        attributes = _opened(paths)
-        if attributes:
-            sensors.append(_joined(source, name, attributes, scale, together))
+        if sensor := _of_files(source, name, paths, scale, together):
+            sensors.append(sensor)
         else:
             absent.append(Absent(source, "this kernel or virtual machine does not show it"))
     return sensors, absent
@@ -240,30 +236,6 @@ def _cpu_temperatures() -> list[Path]:
 
 def _throttle_counters() -> list[Path]:
     return sorted(CPU.glob("cpu[0-9]*/thermal_throttle/package_throttle_count"))[:POLICIES_MAX]
-
-
-def _opened(paths: Iterable[Path]) -> list[Attribute]:
-    found = []
-    for path in paths:
-        with contextlib.suppress(OSError):
-            found.append(Attribute(path))
-    return found
-
-
-def _joined(
-    source: str,
-    name: str,
-    attributes: list[Attribute],
-    scale: float,
-    together: Callable[[Iterable[float]], float],
-) -> Sensor:
-    def close() -> None:
-        for attribute in attributes:
-            attribute.close()
-
-    return Sensor(
-        source, lambda: {name: together(one.number() for one in attributes) * scale}, close
-    )
 
 
 def _cpu_time() -> Sensor:
@@ -303,14 +275,17 @@ def of_power(name: str) -> Sensor:
     sensors = power_sensors()
     found = [path for path in sensors if name in (read(path.parent / "name"), path.parent.name)]
     found += [path for path in sensors if name in (str(path), str(path.parent))]
-    if len(found) != 1:
+    sensor = None
+    if len(found) == 1:
+        sensor = _of_files(f"drive power ({found[0]})", "drive.power_w", found, 1e-6)
+    if sensor is None:
         known = ", ".join(f"{read(path.parent / 'name')} ({path.parent.name})" for path in sensors)
         count = f"{len(found)} power sensors are" if found else "no power sensor is"
         raise UserError(
             f"--power: {count} called {name!r}; this machine has {known or 'none'}",
             "name one by its hwmonN, or give a CSV file with the columns time and power_w",
         )
-    return _of_file(f"drive power ({found[0]})", "drive.power_w", found[0], 1e-6)
+    return sensor
 
 
 def power_sensors() -> list[Path]:

@@ -11,15 +11,12 @@ Leaves out: vendors' own logs. Attributes of SATA drives stay raw, as makers num
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from drivebay.common import documents
-from drivebay.targets.safety import erase
+from drivebay.common import documents, programs
 from drivebay.targets.telemetry import sensors
 
 if TYPE_CHECKING:  # SMART is read without the core, too
@@ -87,7 +84,7 @@ def read(name: str) -> Smart | str:
     ]
     complaints = []
     for program, arguments, figures_of in ways if name.startswith("nvme") else ways[1:]:
-        path = erase.program(program)
+        path = programs.find(program)
         if path is None:
             complaints.append(f"{program} is not installed")
             continue
@@ -104,16 +101,9 @@ def read(name: str) -> Smart | str:
 
 def _asked(path: str, arguments: list[str]) -> tuple[bytes, dict[str, Any]] | str:
     try:
-        done = subprocess.run(
-            [path, *arguments],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=TIMEOUT_S,
-            check=False,
-            env={**os.environ, "LC_ALL": "C"},
-        )
+        done = programs.ask([path, *arguments], timeout_s=TIMEOUT_S)
         table = documents.from_json(documents.text(done.stdout), int_bits=128)
-    except (OSError, subprocess.SubprocessError) as problem:
+    except programs.NoAnswer as problem:
         return str(problem)
     except ValueError:
         words = done.stderr.decode(errors="replace").split("\n")[0].strip()

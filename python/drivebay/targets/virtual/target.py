@@ -8,14 +8,14 @@ review that begin from the same prepared state share it (states).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
-from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from drivebay import _core
@@ -29,13 +29,14 @@ from drivebay.definitions.suites import Phase, Prepare, Test, Workload
 from drivebay.results.records import (
     SENSORS,
     STAGES_SCHEMA,
+    TOTALS,
     PhaseResult,
     core_histogram,
     flushed,
     one_second_series,
 )
 from drivebay.targets import rounds
-from drivebay.targets.base import Progress
+from drivebay.targets.base import Progress, Target
 from drivebay.targets.replay import figures as replay
 from drivebay.targets.telemetry import smart
 from drivebay.targets.trim_verdict import Claims, Validation, starts
@@ -72,7 +73,7 @@ class _Clock:
     done_s: float = 0.0
 
 
-class VirtualTarget:
+class VirtualTarget(Target):
     """A drive of the catalog, or a changed one, under test.
 
     Parameters
@@ -82,7 +83,7 @@ class VirtualTarget:
     events : whether phases keep what happens inside the drive, `PhaseResult.inside`.
     """
 
-    kind: Literal["virtual", "file", "block"] = "virtual"
+    kind = "virtual"
 
     def __init__(
         self, profile: Profile, states: States | None = None, *, events: bool = False
@@ -123,17 +124,9 @@ class VirtualTarget:
         }
 
     @property
-    def destroys(self) -> bool:
-        """Nothing of anybody's is overwritten."""
-        return False
-
-    @property
     def memory_bytes(self) -> int:
         """What a drive under test takes, with some room beside its maps."""
         return self._profile.memory_bytes * 11 // 10 + FIXED_BYTES
-
-    def recorded_in(self, folder: Path) -> None:
-        """Of no meaning here."""
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
         """Told before the first test: all that are to run, and how many states may be kept."""
@@ -192,7 +185,7 @@ class VirtualTarget:
 
     def estimate_s(self, test: Test) -> float:
         """Wall-clock seconds on one core, roughly."""
-        return _fills(test) * self._fill_wall_s + _load_wall_s(test)
+        return _passes(test.steps) * self._fill_wall_s + _load_wall_s(test)
 
     @property
     def _fill_wall_s(self) -> float:
@@ -201,37 +194,22 @@ class VirtualTarget:
 
     def run_test(self, test: Test, *, seed: int, progress: Progress) -> list[PhaseResult]:
         """Makes the drive as new, prepares it, runs the phases."""
-        loads_s = test.rounds_max * sum(phase.own_s for phase in test.phases)
         prepared_s = _prepare_loads_s(test)
-        loads_s += prepared_s
+        loads_s = prepared_s + test.rounds_max * sum(phase.own_s for phase in test.phases)
         fill_s = loads_s * self._fill_wall_s / max(0.01, _load_wall_s(test))
-        clock = self._clock = _Clock(progress, loads_s + fill_s * _fills(test), fill_s)
+        clock = self._clock = _Clock(progress, loads_s + fill_s * _passes(test.steps), fill_s)
         self._conditions: dict[str, Any] = {}
-        profile = self._running = self._profile_for(test)
+        self._running = self._profile_for(test)
         review_seed = seed if self._states.seed is None else self._states.seed
         first = derived_seed(review_seed, "prepare", key_of(test))
-
-        def prepare() -> Prepared:
-            """Makes the drive as new and takes it through the steps."""
-            self._rounds = {}
-            if self._drive is None:
-                self._drive = _core.VirtualDrive(profile.core, first)
-            else:
-                self._drive.reset(profile.core, first)
-            for step in test.prepare:
-                self._prepare(step, first)
-                clock.done_s += step.longest_s() if step.load is not None else 0.0
-            return self._drive, self._rounds
-
-        self._drive, figures = self._states.get(test, self._drive, prepare, progress)
+        as_new = partial(self._as_new, test, first)
+        self._drive, figures = self._states.get(test, self._drive, as_new, progress)
         clock.done_s = prepared_s + fill_s * _passes(test.prepare)
         health = self._health()
         indices = {phase.label: index for index, phase in enumerate(test.phases)}
 
         def run(phase: Phase, number: int) -> PhaseResult:
-            progress.check()
-            for step in phase.before:
-                self._prepare(step, seed)
+            self._before(phase, seed)
             wakes = self._held.health().wakes
             result = self._phase(phase, seed + number * PHASES_MAX + indices[phase.label])
             if test.kind == "idle":
@@ -240,9 +218,7 @@ class VirtualTarget:
             return result
 
         def run_together(group: tuple[Phase, ...]) -> list[PhaseResult]:
-            progress.check()
-            for step in group[0].before:
-                self._prepare(step, seed)
+            self._before(group[0], seed)
             jobs = [
                 (phase.workload.core(self.capacity_bytes), _masked(seed + indices[phase.label]))
                 for phase in group
@@ -250,18 +226,9 @@ class VirtualTarget:
             drive, kept = self._held, self._kept
             ran = self._watched(group[0].label, lambda control: drive.run_jobs(jobs, control, kept))
             clock.done_s += group[0].own_s
-            return [
-                self._phase_result(phase, one, {}) for phase, one in zip(group, ran, strict=True)
-            ]
+            return [self._result(*pair, {}) for pair in zip(group, ran, strict=True)]
 
-        if test.rounds is not None:
-            results = rounds.run(test, run)
-        else:
-            results = []
-            for group in test.groups:
-                reached = {one.label: (one.reads + one.writes) / one.duration_s for one in results}
-                now = tuple(phase.at_rate(reached) for phase in group)
-                results += run_together(now) if len(now) > 1 else [run(now[0], 0)]
+        results = rounds.run(test, run, run_together)
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
         if idle := self._policy_warnings():
@@ -271,6 +238,23 @@ class VirtualTarget:
         said = {"smart": smart.compared(health, self._health()), **self._conditions}
         results[0] = replace(results[0], conditions={**results[0].conditions, **said})
         return results
+
+    def _as_new(self, test: Test, seed: int) -> Prepared:
+        """Makes the drive as new and takes it through the test's preparation."""
+        self._rounds = {}
+        if self._drive is None:
+            self._drive = _core.VirtualDrive(self._running.core, seed)
+        else:
+            self._drive.reset(self._running.core, seed)
+        for step in test.prepare:
+            self._prepare(step, seed)
+            self._clock.done_s += step.longest_s() if step.load is not None else 0.0
+        return self._drive, self._rounds
+
+    def _before(self, phase: Phase, seed: int) -> None:
+        self._clock.progress.check()
+        for step in phase.before:
+            self._prepare(step, seed)
 
     @property
     def _held(self) -> _core.VirtualDrive:
@@ -317,7 +301,7 @@ class VirtualTarget:
                 raise UserError(
                     problem.message, "have it sorted first: drivebay trace convert TRACE sorted.csv"
                 ) from None
-            return self._phase_result(phase, replayed.run, replay.metrics(replayed))
+            return self._result(phase, replayed.run, replay.metrics(replayed))
         if (half := phase.trim) is not None:
             places = starts(self.capacity_bytes, half.extent_bytes)
             found = self._watched(
@@ -326,18 +310,31 @@ class VirtualTarget:
             )
             if half.discard:
                 self._conditions["trim"] = _trim_found(found).record()
-            return self._phase_result(phase, found.run, {})
+            return self._result(phase, found.run, {})
         workload = phase.workload.core(self.capacity_bytes)
         run = self._run(phase.label, workload, seed, events=kept)
-        return self._phase_result(phase, run, {})
+        return self._result(phase, run, {})
 
-    def _phase_result(
-        self, phase: Phase, run: _core.RunResult, more: dict[str, float]
-    ) -> PhaseResult:
-        """`more`: metrics that the phase's kind adds."""
+    def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
+        """Columns of the core as the tables of a result; `more`: metrics that the phase's kind
+        adds."""
         duration_s = (run.end_ns - run.start_ns) / 1e9
-        parts = busy(self._running.raw, run.before, run.after, duration_s)
-        return _phase_result(phase, run, more | parts)
+        metrics = _metrics(run)
+        metrics |= more
+        metrics |= busy(self._running.raw, run.before, run.after, duration_s)
+        found = None if run.inside is None else inside(run.inside)
+        if found is not None and found.dropped:
+            metrics["events_dropped"] = float(found.dropped)
+        return PhaseResult.counted(
+            phase.label,
+            phase.workload,
+            duration_s,
+            series=_series(run, duration_s),
+            histogram=core_histogram(read=run.read_latency, write=run.write_latency),
+            stages=_stages(run),
+            metrics=metrics,
+            inside=found,
+        )
 
     def _run(
         self,
@@ -470,12 +467,8 @@ def _trim_found(found: _core.TrimCheckResult) -> Validation:
     )
 
 
-def _fills(test: Test) -> int:
-    """How often the drive is filled in a test."""
-    return _passes(test.steps)
-
-
 def _passes(steps: tuple[Prepare, ...]) -> int:
+    """How often the drive is filled in these steps."""
     return sum(step.passes for step in steps if step.kind in ("fill", "sprandom"))
 
 
@@ -511,75 +504,51 @@ def _sprandom_workload(spare_percent: float, length: int) -> _core.Workload:
     )
 
 
-def _phase_result(phase: Phase, c: _core.RunResult, more: dict[str, float]) -> PhaseResult:
-    """Columns of the core as the tables of a result; `more` are metrics."""
-    duration_s = (c.end_ns - c.start_ns) / 1e9
-    rows = max(round(duration_s), 1, len(c.reads))
+def _series(run: _core.RunResult, duration_s: float) -> pa.Table:
+    """All seconds of the phase, zero where nothing completed."""
+    rows = max(round(duration_s), 1, len(run.reads))
 
-    def padded(name: str) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """A column over all seconds of the phase, zero where nothing completed."""
-        column = getattr(c, name)
-        return np.pad(column.astype(np.int64), (0, rows - len(column)))
+    def padded(name: str) -> npt.NDArray[np.int64]:
+        column = getattr(run, name).astype(np.int64)
+        return np.pad(column, (0, rows - len(column)))
 
     def sensor(name: str) -> list[float | None]:
-        values = getattr(c, name)[:rows].tolist()
+        values = getattr(run, name)[:rows].tolist()
         return [*values, *[None] * (rows - len(values))]
 
-    names = ("reads", "writes", "read_bytes", "write_bytes", "latency_ns_max")
-    columns = {name: padded(name) for name in names}
+    columns = {name: padded(name) for name in (*TOTALS, "latency_ns_max")}
     ios = columns["reads"] + columns["writes"]
-    series = one_second_series(
-        **columns,
-        latency_ns_mean=padded("latency_ns_sum") / np.maximum(ios, 1),
-        **{name: sensor(name) for name in SENSORS},
-    )
-    tables = [
-        pa.table(
-            {
-                "second": np.arange(len(ns)),
-                "stage": [stage] * len(ns),
-                "ns": ns.astype(np.int64),
-            },
-            schema=STAGES_SCHEMA,
-        )
-        for stage, ns in c.stage_ns.items()
-        if ns.any()
-    ]
-    # Nothing completes in a phase that is shorter than the wait of its first command.
-    stages = pa.concat_tables(tables) if tables else STAGES_SCHEMA.empty_table()
-    before, after = c.before, c.after
-    host_pages = after.host_pages - before.host_pages
+    mean = padded("latency_ns_sum") / np.maximum(ios, 1)
+    sensors = {name: sensor(name) for name in SENSORS}
+    return one_second_series(**columns, latency_ns_mean=mean, **sensors)
+
+
+def _stages(run: _core.RunResult) -> pa.Table:
+    """None where nothing completes: a phase shorter than the wait of its first command."""
+    tables = [STAGES_SCHEMA.empty_table()]
+    for stage, ns in run.stage_ns.items():
+        if ns.any():
+            columns = {"second": np.arange(len(ns)), "stage": [stage] * len(ns)}
+            tables.append(pa.table({**columns, "ns": ns.astype(np.int64)}, schema=STAGES_SCHEMA))
+    return pa.concat_tables(tables)
+
+
+def _metrics(run: _core.RunResult) -> dict[str, float]:
+    before, after = run.before, run.after
     metrics = {
         "energy_j": after.energy_j - before.energy_j,
         "throttled_s": after.throttled_s - before.throttled_s,
-        "stable": float(c.stable),
+        "stable": float(run.stable),
     }
-    if len(c.power_w):
+    if len(run.power_w):
         # Whole seconds only; the core's steps of 100 ms are its finest reading.
-        metrics["power_w_mean"] = float(c.power_w.mean())
-        metrics["power_w_peak_1s"] = float(c.power_w.max())
-        metrics["power_w_peak_100ms"] = float(c.power_w_peak.max())
-    metrics |= more
-    if c.media_errors:
-        metrics["media_errors"] = float(c.media_errors)
-    found = None if c.inside is None else inside(c.inside)
-    if found is not None and found.dropped:
-        metrics["events_dropped"] = float(found.dropped)
-    if c.flushes:
-        metrics |= flushed(c.flushes, c.flush_latency_ns_sum)
-    if host_pages:
+        metrics["power_w_mean"] = float(run.power_w.mean())
+        metrics["power_w_peak_1s"] = float(run.power_w.max())
+        metrics["power_w_peak_100ms"] = float(run.power_w_peak.max())
+    if run.media_errors:
+        metrics["media_errors"] = float(run.media_errors)
+    if run.flushes:
+        metrics |= flushed(run.flushes, run.flush_latency_ns_sum)
+    if host_pages := after.host_pages - before.host_pages:
         metrics["waf"] = (after.placed_pages - before.placed_pages) / host_pages
-    return PhaseResult(
-        label=phase.label,
-        workload=phase.workload,
-        duration_s=duration_s,
-        reads=int(c.reads.sum()),
-        writes=int(c.writes.sum()),
-        read_bytes=int(c.read_bytes.sum()),
-        write_bytes=int(c.write_bytes.sum()),
-        series=series,
-        histogram=core_histogram(read=c.read_latency, write=c.write_latency),
-        stages=stages,
-        metrics=metrics,
-        inside=found,
-    )
+    return metrics
