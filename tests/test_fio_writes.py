@@ -169,14 +169,8 @@ def test_the_seed_decides_the_addresses(file: Path) -> None:
     places = []
     for seed in (1, 1, 2):
         run("fallocate", "--punch-hole", "--offset", "0", "--length", str(GIB), str(file))
-        jobs = fio_job.phase_job(
-            load(duration_s=5, queue_depth=1),
-            label="run",
-            start=0,
-            length=GIB,
-            engine="libaio",
-            seed=seed,
-        )
+        parts = [("run", load(duration_s=5, queue_depth=1), 0, GIB)]
+        jobs = fio_job.jobs_together(parts, engine="libaio", seed=seed)
         job = jobs.replace("time_based=1", "number_ios=50")
         subprocess.run(
             ["fio", "--output-format=json", "-"],

@@ -17,7 +17,7 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled_test
 from drivebay.library.result import Samples
-from drivebay.targets.fio.job import phase_job
+from drivebay.targets.fio.job import jobs_together
 
 BLOCKS = 10_000
 SPAN = BLOCKS * 4096
@@ -236,7 +236,7 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         offsets="zoned:80/20:20/80", bssplit="4k/40:64k/60",
         rate_iops=1000, rate_process="poisson", thinktime_us=500, thinktime_blocks=16,
     )  # fmt: skip
-    job = phase_job(load, label="x", start=0, length=2**24, engine="psync", seed=1)
+    job = jobs_together([("x", load, 0, 2**24)], engine="psync", seed=1)
     for line in (
         "norandommap=1",
         "random_distribution=zoned:80/20:20/80",
@@ -251,10 +251,10 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         assert f"\n{line}\n" in job
     assert "fsync" not in job
     flushes = load.model_copy(update={"rate_iops": None, "rate_process": "linear", "fsync": 8})
-    job = phase_job(flushes, label="x", start=0, length=2**24, engine="psync", seed=1)
+    job = jobs_together([("x", flushes, 0, 2**24)], engine="psync", seed=1)
     assert "\nfsync=8\n" in job
     next_to = load.model_copy(update={"offsets": "zipf:1.0"})
-    job = phase_job(next_to, label="x", start=0, length=2**24, engine="psync", seed=1)
+    job = jobs_together([("x", next_to, 0, 2**24)], engine="psync", seed=1)
     assert "\nrandom_distribution=zipf:1.0001\n" in job, "fio refuses 1"
 
 

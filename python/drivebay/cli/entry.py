@@ -129,7 +129,7 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
 
 def _one_line(text: str) -> str:
     """One line that can be read: a name of 5,000 letters is not shown in full."""
-    from drivebay.cli.output import visible  # here, as --version does without
+    from drivebay.common.documents import printable  # here, as --version does without
 
-    line, half = visible(" ".join(text.split())), LINE_MAX // 2
+    line, half = printable(" ".join(text.split())), LINE_MAX // 2
     return line if len(line) <= LINE_MAX else f"{line[:half]} ... {line[-half:]}"

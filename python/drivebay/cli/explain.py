@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, show, table, visible
+from drivebay.cli.output import print_json, show, table
+from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _us(microseconds: float) -> str:
 
 
 def _wrapped(text: str) -> str:
-    return textwrap.fill(visible(text), WIDTH)
+    return textwrap.fill(printable(text), WIDTH)
 
 
 def _busy(found: Explained) -> None:

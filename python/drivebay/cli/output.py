@@ -7,40 +7,25 @@ import json
 import math
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from drivebay.common.documents import printable
+
 PIPE_WIDTH = 200
-HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Unicode's categories of controls, formats, halves of pairs, and ends of lines."""
 
 
 def say(line: str) -> None:
     """A line on stderr, at once; a terminal that has gone is no reason to stop. It is one write, so
     that lines of several threads do not run into each other."""
     with contextlib.suppress(OSError):
-        print(f"{visible(line)}\n", end="", file=sys.stderr, flush=True)
+        print(f"{printable(line)}\n", end="", file=sys.stderr, flush=True)
 
 
 def show(*lines: str) -> None:
     """Lines on stdout."""
-    print("\n".join(map(visible, lines)))
-
-
-def visible(text: str) -> str:
-    """Text for a terminal: what would act on it, or turn the order of letters, is escaped. A result
-    of others may have a drive's name that does either.
-
-    >>> visible(f"a{chr(27)}b") == "a" + chr(92) + "x1bb"
-    True
-    """
-    if text.isprintable():
-        return text
-    return "".join(
-        one if unicodedata.category(one) not in HIDDEN else ascii(one)[1:-1] for one in text
-    )
+    print("\n".join(map(printable, lines)))
 
 
 def say_notes(notes: Iterable[str]) -> None:
@@ -107,10 +92,10 @@ def table(
     shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for index, header in enumerate(headers):
         shown.add_column(
-            Text(visible(header)), justify="right" if index in right else "left", overflow="fold"
+            Text(printable(header)), justify="right" if index in right else "left", overflow="fold"
         )
     for row in rows:
-        shown.add_row(*(Text(visible(cell)) for cell in row))
+        shown.add_row(*(Text(printable(cell)) for cell in row))
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False)
     with console.capture() as lines:

@@ -22,8 +22,9 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from drivebay.cli.output import say, visible
+from drivebay.cli.output import say
 from drivebay.common import units
+from drivebay.common.documents import printable
 
 if TYPE_CHECKING:
     from drivebay.review import Plan
@@ -136,7 +137,7 @@ class Display:
             say(line)
             return
         with contextlib.suppress(OSError):
-            self.bars.console.print(visible(line), markup=False, soft_wrap=True)
+            self.bars.console.print(printable(line), markup=False, soft_wrap=True)
 
     def _repeat(self) -> None:
         while not self._over.wait(LINE_EVERY_S):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag
-from drivebay.cli.output import print_json_rows, table, visible
+from drivebay.cli.output import print_json_rows, table
+from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _print(found: Answer, *, as_json: bool, as_csv: bool) -> None:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         rows: Iterable[Sequence[Any]] = (found.columns, *found.rows)
         if sys.stdout.isatty():  # as it is for programs alone
-            rows = ([one if one is None else visible(str(one)) for one in row] for row in rows)
+            rows = ([one if one is None else printable(str(one)) for one in row] for row in rows)
         writer.writerows(rows)
     else:
         numbers = [

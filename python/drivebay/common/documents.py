@@ -21,6 +21,7 @@ import os
 import re
 import stat
 import tomllib
+import unicodedata
 from collections.abc import Iterable, Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -31,6 +32,8 @@ WRITTEN_BYTES_MAX = 1_000_000
 KEPT_BYTES_MAX = 2**28
 """A file that a program writes: a manifest, a log. guess: far above the largest seen, 2 MB."""
 DEPTH_MAX = 64
+HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode's categories of controls, formats, halves of pairs, and ends of lines."""
 LINE_BYTES_MAX = 2**20
 _STRING = re.compile(
     r'"""(?:\\.|[^\\])*?(?:"""|\Z)'  # what has no end is an error for the parser, too
@@ -146,16 +149,22 @@ def is_utf8(name: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 
-def printable(name: str) -> str:
-    """A name as results and messages can have it: bytes that are no UTF-8 and control characters
-    are written as in a string of Python.
+def printable(text: str) -> str:
+    """A text as results, messages and a terminal can have it: bytes of names that are no UTF-8, and
+    what would act on a terminal or turn the order of letters, are written as in a string of Python.
 
     >>> printable("disk 1"), printable("a\\nb\\udcff")
     ('disk 1', 'a\\\\nb\\\\xff')
     """
-    shown = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    if text.isprintable():
+        return text
     return "".join(
-        one if one.isprintable() else one.encode("unicode_escape").decode() for one in shown
+        one
+        if unicodedata.category(one) not in HIDDEN
+        else f"\\x{ord(one) - 0xDC00:02x}"
+        if "\udc80" <= one <= "\udcff"
+        else one.encode("unicode_escape").decode()
+        for one in text
     )
 
 

@@ -103,13 +103,6 @@ def phase_seed(seed: int, label: str) -> int:
     return derived_seed(seed, label, bits=62)
 
 
-def phase_job(
-    workload: Workload, *, label: str, start: int, length: int, engine: str, seed: int
-) -> str:
-    """The job file of a phase on the `length` bytes from `start` on, for its whole duration."""
-    return jobs_together([(label, workload, start, length)], engine=engine, seed=seed)
-
-
 def jobs_together(jobs: Sequence[tuple[str, Workload, int, int]], *, engine: str, seed: int) -> str:
     """The job file of phases that run at the same time: label, load, and span of each in bytes."""
     return _COMMON + f"ioengine={engine}\n" + "".join(_section(*job, seed) for job in jobs)
@@ -155,35 +148,25 @@ def fill_job(
     content: Content = RANDOM,
 ) -> str:
     """The job file that writes every byte from `start` on once, in sequence, and flushes."""
-    return (
-        _COMMON
-        + f"ioengine={engine}\n"
-        + f"randseed={phase_seed(seed, label)}\n"
-        + f"\n[{label}]\n"
-        + "rw=write\n"
-        + _data(content, refill=True)
-        + f"bs={FILL_BLOCK_BYTES}\n"
-        + f"iodepth={FILL_QUEUE_DEPTH}\n"
-        + f"offset={start}\n"
-        + f"size={length}\n"
-        + "end_fsync=1\n"
-    )
+    load = "rw=write\n" + _data(content, refill=True) + f"bs={FILL_BLOCK_BYTES}\n"
+    return _whole(label, load, start=start, length=length, engine=engine, seed=seed)
 
 
 def sprandom_job(*, length: int, spare: float, engine: str, seed: int) -> str:
     """The job file of fio's sprandom over the first `length` bytes: each 4 KiB once in random
     order, and `spare` (over the capacity) as many again; fio ends it by itself."""
+    load = "rw=randwrite\n" + _data(RANDOM, refill=True) + "bs=4096\n"
+    load += f"sprandom=1\nspr_op={spare:g}\n"
+    return _whole("sprandom", load, start=0, length=length, engine=engine, seed=seed)
+
+
+def _whole(label: str, load: str, *, start: int, length: int, engine: str, seed: int) -> str:
+    """The job file of writes that end by themselves, and a flush."""
     return (
         _COMMON
-        + f"ioengine={engine}\n"
-        + f"randseed={phase_seed(seed, 'sprandom')}\n"
-        + "\n[sprandom]\n"
-        + "rw=randwrite\n"
-        + _data(RANDOM, refill=True)
-        + f"bs=4096\niodepth={FILL_QUEUE_DEPTH}\n"
-        + f"offset=0\nsize={length}\n"
-        + f"sprandom=1\nspr_op={spare:g}\n"
-        + "end_fsync=1\n"
+        + f"ioengine={engine}\nrandseed={phase_seed(seed, label)}\n\n[{label}]\n"
+        + load
+        + f"iodepth={FILL_QUEUE_DEPTH}\noffset={start}\nsize={length}\nend_fsync=1\n"
     )
 
 

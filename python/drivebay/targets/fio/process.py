@@ -289,31 +289,18 @@ def run(
     EnvironmentProblem
         If fio fails, with its first line of complaint.
     """
-    recorders = [Recorder(number) for number in range(jobs)]
-    recorder = recorders[0]
+    seconds = _Seconds([Recorder(number) for number in range(jobs)], asks_until_ms)
+    first, *_ = seconds.recorders
     last: Document | None = None
-    asked_ms, answer_s = 0, ANSWER_S
-    waiting = False
-    zero = time.monotonic()  # of the job's clock, as far as we know
-    next_ask = zero + FIRST_ASK_S if asks_until_ms(recorder) > 1000 * SHORTEST_S else NEVER
     with Fio(tool.path, job, target_fd) as running:
         if on_start is not None:
             on_start(running.process.pid)
         while True:
             progress.check()
             look()
-            now = time.monotonic()
-            if now >= next_ask and not waiting and not running.stopped:
-                if (now - zero) * 1000 >= asks_until_ms(recorder) and asked_ms:
-                    next_ask = NEVER
-                elif running.can_be_asked():
-                    running.ask()
-                    waiting = True
-                else:
-                    next_ask = now + FIRST_ASK_S
-            got = running.answer(POLL_S if waiting else min(POLL_S, next_ask - now))
+            got = running.answer(seconds.ask(running))
             if got is None:
-                if waiting and running.is_stuck():
+                if seconds.waiting and running.is_stuck():
                     raise EnvironmentProblem(
                         "fio is stuck, as before 3.42 when it is asked while a job ends",
                         "go on with --resume; a newer fio does not",
@@ -322,26 +309,11 @@ def run(
             came, document = got
             if document is None:
                 break
-            answers_ms = asked_ms if waiting and asked_ms else None
-            last, waiting = document, False
+            last = document
             if running.stopped:
-                continue
-            if not answers_ms and not has_begun(document, jobs):
-                next_ask = came + FIRST_ASK_S
-                continue
-            ms = runtime_ms(document)
-            for one in recorders:
-                one.add(document, asked_ms=answers_ms)
-            if answers_ms:
-                answer_s += (ms - answers_ms) / 2000
-                answer_s = min(max(answer_s, 0.0), ANSWER_MAX_S)
-            asked_ms = ((ms + EARLY_MS) // 1000 + 1) * 1000
-            zero = came - answer_s - ms / 1000
-            next_ask = zero + asked_ms / 1000
-            if each_second(recorder):
+                seconds.waiting = False
+            elif seconds.take(came, document) and each_second(first):
                 running.stop()
-            elif asked_ms >= asks_until_ms(recorder):
-                next_ask = NEVER
         exit_code = running.process.wait()
         stopped = running.stopped
     artefacts = _artefacts(running, tool, job, name, shown_target, exit_code, last)
@@ -349,10 +321,58 @@ def run(
     if exit_code not in allowed or last is None or job_error(last) != 0:
         said = first_line(artefacts[f"{name}.stderr.txt"].decode(errors="replace"))
         raise _failure(said.replace(running.target, shown_target), exit_code, last)
-    for one in recorders:
+    for one in seconds.recorders:
         one.finish(last)
-        one.zero_s = zero
-    return recorders, artefacts
+        one.zero_s = seconds.zero
+    return seconds.recorders, artefacts
+
+
+class _Seconds:
+    """When fio is to be asked, so that its answers come at full seconds of the job's clock; `zero`
+    is when that clock began, as far as is known."""
+
+    def __init__(
+        self, recorders: list[Recorder], asks_until_ms: Callable[[Recorder], float]
+    ) -> None:
+        self.recorders = recorders
+        self.waiting = False
+        self.zero = time.monotonic()
+        self._until_ms = lambda: asks_until_ms(recorders[0])
+        self._asked_ms, self._answer_s = 0, ANSWER_S
+        long_enough = self._until_ms() > 1000 * SHORTEST_S
+        self._next = self.zero + FIRST_ASK_S if long_enough else NEVER
+
+    def ask(self, running: Fio) -> float:
+        """Asks fio, if it is time; for how many seconds an answer is to be waited for."""
+        now = time.monotonic()
+        if now >= self._next and not self.waiting and not running.stopped:
+            if self._asked_ms and (now - self.zero) * 1000 >= self._until_ms():
+                self._next = NEVER
+            elif running.can_be_asked():
+                running.ask()
+                self.waiting = True
+            else:
+                self._next = now + FIRST_ASK_S
+        return POLL_S if self.waiting else min(POLL_S, self._next - now)
+
+    def take(self, came: float, document: Document) -> bool:
+        """Takes an answer in; False before each job has begun."""
+        answers_ms = self._asked_ms if self.waiting and self._asked_ms else None
+        self.waiting = False
+        if not answers_ms and not has_begun(document, len(self.recorders)):
+            self._next = came + FIRST_ASK_S
+            return False
+        ms = runtime_ms(document)
+        for one in self.recorders:
+            one.add(document, asked_ms=answers_ms)
+        if answers_ms:
+            answer_s = self._answer_s + (ms - answers_ms) / 2000
+            self._answer_s = min(max(answer_s, 0.0), ANSWER_MAX_S)
+        self._asked_ms = ((ms + EARLY_MS) // 1000 + 1) * 1000
+        self.zero = came - self._answer_s - ms / 1000
+        over = self._asked_ms >= self._until_ms()
+        self._next = NEVER if over else self.zero + self._asked_ms / 1000
+        return True
 
 
 def _artefacts(

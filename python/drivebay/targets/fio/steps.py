@@ -18,7 +18,7 @@ from typing import Any
 
 from drivebay.common.errors import DrivebayError, EnvironmentProblem
 from drivebay.common.units import duration
-from drivebay.definitions.suites import Content, Phase, Prepare, Replay, Test, Trim, Workload
+from drivebay.definitions.suites import Phase, Prepare, Replay, Test, Trim, Workload
 from drivebay.results.records import PhaseResult, flushed
 from drivebay.targets import rounds
 from drivebay.targets.base import Progress
@@ -133,12 +133,6 @@ class Parts:
         self.at(share * self._seconds[self._index], **figures)
 
 
-def _too_little(name: str, moved: int, length: int) -> EnvironmentProblem:
-    return EnvironmentProblem(
-        f"{name}: {moved} of {length} bytes were written", "look for the cause with: dmesg | tail"
-    )
-
-
 def _not_purged(record: dict[str, Any]) -> str:
     if not record["supported"]:
         return "the storage was not purged, as it offers no way: it is as full as it was before"
@@ -211,9 +205,7 @@ class Steps:
         """These steps alone, one after the other; a record of each. Raises as `run` does."""
         records = []
         for number, step in enumerate(steps, start=1):
-            self.parts.begin(step.kind)
-            record = self._prepare(step, f"prepare-{number}-{step.kind}")
-            records.append({**step.model_dump(exclude_defaults=True), **record})
+            records.append(self._prepared(step, f"prepare-{number}-{step.kind}"))
         return records
 
     def _begin(self, phase: Phase, number: int) -> PhaseResult:
@@ -225,11 +217,9 @@ class Steps:
 
     def _before(self, phase: Phase) -> None:
         for place, step in enumerate(phase.before, start=1):
-            self.parts.begin(step.kind)
             name = f"before-{phase.label}-{place}-{step.kind}"
-            record = self._prepare(step, name)
-            kept = {**step.model_dump(exclude_defaults=True), **record}
-            self.artefacts[f"{name}.json"] = json.dumps(kept, indent=1).encode()
+            record = self._prepared(step, name)
+            self.artefacts[f"{name}.json"] = json.dumps(record, indent=1).encode()
         self.parts.begin(phase.label)
 
     def _together(self, group: tuple[Phase, ...]) -> list[PhaseResult]:
@@ -238,7 +228,6 @@ class Steps:
         self._before(first)
         capacity, seconds = self.handle.target.capacity_bytes, first.workload.duration_s
         jobs = [(one.label, one.workload, *one.workload.span(capacity)) for one in group]
-        job = fio_job.jobs_together(jobs, engine=self.tool.engine, seed=self.seed)
 
         def each_second(so_far: Recorder) -> bool:
             self.parts.at(so_far.duration_ms / 1000, data_bytes_per_s=so_far.latest_bytes_per_s)
@@ -246,7 +235,7 @@ class Steps:
 
         self.environment.begin_phase()
         recorders = self._fio(
-            job,
+            fio_job.jobs_together(jobs, engine=self.tool.engine, seed=self.seed),
             first.label,
             each_second,
             lambda _: seconds * 1000 - 250,
@@ -258,6 +247,11 @@ class Steps:
         results[0] = replace(whole, artefacts=self.artefacts)
         self.artefacts = {}
         return results
+
+    def _prepared(self, step: Prepare, name: str) -> dict[str, Any]:
+        """A step done, and its record."""
+        self.parts.begin(step.kind)
+        return {**step.model_dump(exclude_defaults=True), **self._prepare(step, name)}
 
     def _prepare(self, step: Prepare, name: str) -> dict[str, Any]:
         if step.kind == "rest":
@@ -272,24 +266,28 @@ class Steps:
             return self._discard(step)
         if step.spare_percent is not None:
             return self._sprandom(step.spare_percent / 100)
+        return self._fill(step, name)
+
+    def _fill(self, step: Prepare, name: str) -> dict[str, Any]:
         start, end = fill_span(step, self.handle.target.capacity_bytes)
         if step.if_needed and self.written.covers(start, end):
             return {"skipped": "every byte was written since the last purge"}
-        begun = time.monotonic()
-        for number in range(1, step.passes + 1):
-            done = (number - 1) / step.passes
-            self._fill(
-                start,
-                end,
-                f"{name}-{number}",
+        length, begun = end - start, time.monotonic()
+        for number in range(step.passes):
+            label = f"{name}-{number + 1}"
+            job = fio_job.fill_job(
+                label=label,
+                start=start,
+                length=length,
+                engine=self.tool.engine,
+                seed=self.seed,
                 content=step.content,
-                done_before=done,
-                share=1 / step.passes,
             )
+            self._whole(job, label, length, length, part=number, parts=step.passes)
         seconds = time.monotonic() - begun
-        self.written.bytes_per_s = max(1e6, (end - start) * step.passes / max(seconds, 1e-3))
+        self.written.bytes_per_s = max(1e6, length * step.passes / max(seconds, 1e-3))
         self.written.extents.append((start, end))
-        return {"start": start, "bytes": end - start, "took_s": round(seconds, 3)}
+        return {"start": start, "bytes": length, "took_s": round(seconds, 3)}
 
     def _sprandom(self, spare: float) -> dict[str, Any]:
         """The single pass, told of so much spare flash over the capacity."""
@@ -297,27 +295,19 @@ class Steps:
         job = fio_job.sprandom_job(
             length=length, spare=spare, engine=self.tool.engine, seed=self.seed
         )
-        least = round(length * (1 + spare) * SPRANDOM_LEAST)
-        recorder = self._whole(job, least, "sprandom", lambda done: done)
-        moved = recorder.total["write"].bytes
-        if moved < least:
-            raise _too_little("sprandom", moved, least)
+        recorder = self._whole(job, "sprandom", round(length * (1 + spare) * SPRANDOM_LEAST))
         self.written.extents.append((0, length))
-        return {"bytes": moved, "took_s": recorder.duration_ms / 1000}
+        return {"bytes": recorder.total["write"].bytes, "took_s": recorder.duration_ms / 1000}
 
     def _discard(self, step: Prepare) -> dict[str, Any]:
         start, length = step.span(self.handle.target.capacity_bytes)
         self.written.extents = []
         try:
-            discard(self.handle, start, length, self.parts.share)
+            with errors_told(self.handle.target.given, "discarding failed"):
+                discard(self.handle, start, length, self.parts.share)
         except EraseError as problem:
             self.environment.warn(f"nothing was discarded: {problem}")
             return {"supported": False}
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{self.handle.target.given}: discarding failed: {problem.strerror}",
-                "look for the cause with: dmesg | tail",
-            ) from None
         self.handle.fd(to_write=False)  # no more is written
         return {"supported": True, "start": start, "bytes": length}
 
@@ -333,10 +323,8 @@ class Steps:
     ) -> Recorder:
         """Runs a load for its duration, or until `is_over`, which is asked every second."""
         start, length = load.span(self.handle.target.capacity_bytes)
-        engine = self.tool.engine
-        job = fio_job.phase_job(
-            load, label=name, start=start, length=length, engine=engine, seed=seed
-        )
+        parts = [(name, load, start, length)]
+        job = fio_job.jobs_together(parts, engine=self.tool.engine, seed=seed)
 
         def each_second(so_far: Recorder) -> bool:
             rate = so_far.latest_bytes_per_s
@@ -395,61 +383,46 @@ class Steps:
 
     def _purge(self) -> dict[str, Any]:
         self.written.extents = []
-        try:
+        with errors_told(self.handle.target.given, "purging failed"):
             record = purge(
                 self.handle, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
             )
-            if record["marks_gone"] != record["marks"]:
-                self.environment.warn(_not_purged(record))
-            return record
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{self.handle.target.given}: purging failed: {problem.strerror}",
-                "look for the cause with: dmesg | tail",
-            ) from None
-
-    def _fill(
-        self,
-        start: int,
-        end: int,
-        name: str,
-        *,
-        content: Content,
-        done_before: float,
-        share: float,
-    ) -> None:
-        length = end - start
-        job = fio_job.fill_job(
-            label=name,
-            start=start,
-            length=length,
-            engine=self.tool.engine,
-            seed=self.seed,
-            content=content,
-        )
-        recorder = self._whole(job, length, name, lambda done: done_before + share * done)
-        if (moved := recorder.total["write"].bytes) != length:
-            raise _too_little(name, moved, length)
+        if record["marks_gone"] != record["marks"]:
+            self.environment.warn(_not_purged(record))
+        return record
 
     def _whole(
-        self, job: str, length: int, name: str, share_of: Callable[[float], float]
+        self,
+        job: str,
+        name: str,
+        least: int,
+        most: float = math.inf,
+        *,
+        part: int = 0,
+        parts: int = 1,
     ) -> Recorder:
-        """A job that ends by itself once it has written so many bytes; `share_of` the job's own
-        share gives that of the part."""
+        """A job that ends by itself once it has written so many bytes, at least and at most; it is
+        one of several parts of the step, counted from 0."""
 
         def each_second(so_far: Recorder) -> bool:
-            done = share_of(min(1.0, so_far.latest_bytes / length))
+            done = (part + min(1.0, so_far.latest_bytes / least)) / parts
             self.parts.share(done, data_bytes_per_s=so_far.latest_bytes_per_s)
             return False
 
         def asks_until_ms(so_far: Recorder) -> float:
             if so_far.latest_bytes == 0:
-                return math.inf if length >= ASKED_FILL_BYTES else 0
+                return math.inf if least >= ASKED_FILL_BYTES else 0
             rate = max(1.0, so_far.latest_bytes_per_s)
-            left_ms = (length - so_far.latest_bytes) / rate * 1000
+            left_ms = (least - so_far.latest_bytes) / rate * 1000
             return so_far.duration_ms + left_ms - 3000
 
-        return self._fio(job, name, each_second, asks_until_ms, writes=True)[0]
+        recorder = self._fio(job, name, each_second, asks_until_ms, writes=True)[0]
+        if not least <= (moved := recorder.total["write"].bytes) <= most:
+            raise EnvironmentProblem(
+                f"{name}: {moved} of {least} bytes were written",
+                "look for the cause with: dmesg | tail",
+            )
+        return recorder
 
     def _phase(self, phase: Phase, number: int) -> PhaseResult:
         if phase.replay is not None:

@@ -130,7 +130,7 @@ class FioTarget(Target):
         if any(step.kind == "sprandom" for test in tests for step in test.steps):
             must_have("sprandom", since="3.41", instead="prepare by random writes")
         for test in tests:
-            self._check_spans(test)
+            self._check_loads(test)
             for phase in test.phases:
                 if phase.replay is not None:
                     phase.replay.check(where=test.id)
@@ -204,58 +204,42 @@ class FioTarget(Target):
             self._handle.close()
             self._handle = None
 
-    def _check_spans(self, test: Test) -> None:
-        least = self._target.logical_block_bytes
+    def _check_loads(self, test: Test) -> None:
+        least, given = self._target.logical_block_bytes, self._target.given
+        skip = f"leave the test out: --skip {test.id}"
+
+        def refuse(key: str, value: object, why: str, hint: str = skip) -> None:
+            where = f"test {test.id}: workload.{key}: {value}"
+            raise UserError(f"{where} is not allowed on {given}{why}", hint)
+
         for load in test.loads:
+            offsets = f"'{load.offsets}'"
             if load.streams == "shared":
-                raise UserError(
-                    f"test {test.id}: workload.streams: 'shared' is not allowed on "
-                    f"{self._target.given}; must be 'each': fio keeps a place for reads and one "
-                    "for writes",
-                    f"change it in the suite, or leave the test out: --skip {test.id}",
-                )
+                why = "; must be 'each': fio keeps a place for reads and one for writes"
+                refuse("streams", "'shared'", why, f"change it in the suite, or {skip}")
             if load.trim_percent:
-                raise UserError(
-                    f"test {test.id}: workload.trim_percent: {load.trim_percent} is not allowed on "
-                    f"{self._target.given}: fio cannot mix trims with other requests",
-                    "a trace with trims can be replayed: drivebay replay --trim",
-                )
+                hint = "a trace with trims can be replayed: drivebay replay --trim"
+                why = ": fio cannot mix trims with other requests"
+                refuse("trim_percent", load.trim_percent, why, hint)
             if load.writes_zones:
-                raise UserError(
-                    f"test {test.id}: workload.offsets: '{load.offsets}' is not allowed on "
-                    f"{self._target.given}: fio trims no zones of a drive without zones",
-                    f"leave the test out: --skip {test.id}",
-                )
+                refuse("offsets", offsets, ": fio trims no zones of a drive without zones")
             if load.stands_for_ranks:
-                raise UserError(
-                    f"test {test.id}: workload.offsets: '{load.offsets}' is not allowed on "
-                    f"{self._target.given}: RANKS are for scaled drives, and fio has none",
-                    f'offsets = "{load.offsets.partition("/")[0]}"',
-                )
+                hint = f'offsets = "{load.offsets.partition("/")[0]}"'
+                refuse("offsets", offsets, ": RANKS are for scaled drives, and fio has none", hint)
             # Measured with 3.33: at more depth through io_uring, and among reads, too many.
             if load.fsync and (load.read_percent or load.queue_depth > 1):
-                raise UserError(
-                    f"test {test.id}: workload.fsync: {load.fsync} is not allowed on "
-                    f"{self._target.given} with reads or a queue depth above 1: fio flushes more "
-                    "often then",
-                    f"give queue_depth = 1 and read_percent = 0, or --skip {test.id}",
-                )
+                why = " with reads or a queue depth above 1: fio flushes more often then"
+                hint = f"give queue_depth = 1 and read_percent = 0, or --skip {test.id}"
+                refuse("fsync", load.fsync, why, hint)
             if load.read_percent != int(load.read_percent):
-                raise UserError(
-                    f"test {test.id}: workload.read_percent: {load.read_percent} is not allowed on "
-                    f"{self._target.given}: fio's rwmixread is a whole number",
-                    f"{round(load.read_percent)} is next to it",
-                )
-            _, length = load.span(self.capacity_bytes)
+                hint = f"{round(load.read_percent)} is next to it"
+                why = ": fio's rwmixread is a whole number"
+                refuse("read_percent", load.read_percent, why, hint)
             if load.block_bytes % least:
+                refuse("block_bytes", load.block_bytes, f"; must be a multiple of {least}")
+            if load.span(self.capacity_bytes)[1] == 0:
                 raise UserError(
-                    f"test {test.id}: workload.block_bytes: {load.block_bytes} is not allowed on "
-                    f"{self._target.given}; must be a multiple of {least}",
-                    f"leave the test out: --skip {test.id}",
-                )
-            if length == 0:
-                raise UserError(
-                    f"test {test.id}: not one block fits into its span of {self._target.given}",
+                    f"test {test.id}: not one block fits into its span of {given}",
                     "use a larger file or device",
                 )
 

@@ -31,10 +31,11 @@ from drivebay.common import documents, programs
 from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions.suites import Phase
 from drivebay.results.records import PhaseResult, histogram, one_second_series
+from drivebay.targets.fio.parse import bin_bounds
 from drivebay.targets.safety.erase import EraseError, bus_of
 from drivebay.targets.safety.handle import ExclusiveHandle
 from drivebay.targets.safety.in_use import SYS_BLOCK, read
-from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, mark_of
+from drivebay.targets.safety.purge import MARK_BYTES, DirectIo, discard, in_a_word, mark_of
 from drivebay.targets.trim_verdict import (
     BLOCK_BYTES,
     EXTENT_BYTES,
@@ -45,8 +46,6 @@ from drivebay.targets.trim_verdict import (
     starts,
 )
 
-BIN_BITS = 6
-"""Bins are at most 1/64 of their start wide: under 1.6 %, as everywhere."""
 BETWEEN_READS_S = 0.5
 """Before every later round of reads; guess: gives a drive that trims lazily the time to."""
 
@@ -183,14 +182,7 @@ def _read(handle: ExclusiveHandle, offsets: list[int], timed: Timed) -> list[byt
 
 def _in_words(found: list[bytes], old: list[bool]) -> Reads:
     kinds: set[Reads] = {
-        "old data"
-        if is_old
-        else "zeros"
-        if block.count(0) == len(block)
-        else "ones"
-        if block.count(0xFF) == len(block)
-        else "other"
-        for block, is_old in zip(found, old, strict=True)
+        "old data" if is_old else in_a_word(block) for block, is_old in zip(found, old, strict=True)
     }
     return kinds.pop() if len(kinds) == 1 else "mixed"
 
@@ -248,14 +240,13 @@ def _said(name: str, *arguments: str) -> str:
 
 
 @contextlib.contextmanager
-def errors_told(shown: str) -> Iterator[None]:
-    """An I/O error of the drive `shown` as one of ours."""
+def errors_told(shown: str, what: str = "TRIM cannot be validated") -> Iterator[None]:
+    """An I/O error of the drive `shown` as one of ours; `what` was not to be done."""
     try:
         yield
     except OSError as problem:
         raise EnvironmentProblem(
-            f"{shown}: TRIM cannot be validated: {problem.strerror}",
-            "look for the cause with: dmesg | tail",
+            f"{shown}: {what}: {problem.strerror}", "look for the cause with: dmesg | tail"
         ) from None
 
 
@@ -270,7 +261,7 @@ def read_phase(phase: Phase, check: Check, step: Step) -> tuple[PhaseResult, flo
         series=_series(timed, zero),
         histogram=histogram(
             ("read", *one, count)
-            for one, count in sorted(Counter(map(bin_of, timed.took_ns)).items())
+            for one, count in sorted(Counter(map(bin_bounds, timed.took_ns)).items())
         ),
     )
     return result, zero
@@ -293,14 +284,3 @@ def _series(timed: Timed, zero: float) -> pa.Table:
         latency_ns_mean=total / np.maximum(count, 1),
         latency_ns_max=highest,
     )
-
-
-def bin_of(ns: int) -> tuple[int, int]:
-    """The bin of a latency: from, and to before, in ns.
-
-    >>> bin_of(100), bin_of(1_000_000)
-    ((100, 101), (999424, 1007616))
-    """
-    shift = max(0, ns.bit_length() - 1 - BIN_BITS)
-    low = ns >> shift << shift
-    return low, low + (1 << shift)

@@ -194,16 +194,15 @@ class RealReplay:
     def _descriptor(self) -> Iterator[int]:
         if self.job.writes:
             handle = ExclusiveHandle(self.target, permission=self._permission)
-            try:
+            with contextlib.closing(handle):
                 yield handle.fd(to_write=True)
-            finally:
-                handle.close()
-            return
-        fd = _open_to_read(self.target)
-        try:
-            yield fd
-        finally:
-            os.close(fd)
+        else:
+            with target_device.to_read(self.target) as fd:
+                status = os.fstat(fd)
+                if (status.st_dev, status.st_ino, status.st_rdev) != self.target.inode:
+                    given = self.target.given
+                    raise UserError(f"{given} is no longer what it was", "give the command again")
+                yield fd
 
 
 def _refuse_own_trace(trace: Path, target: TargetDevice) -> None:
@@ -234,21 +233,6 @@ def _notes_on_mounts(target: TargetDevice) -> list[str]:
     names = (target.device.name, *in_use.partitions(target.device.name))
     points = [point for name in names for point in in_use.mount_points(name)]
     return [f"mounted at {point}: others may use it at the same time" for point in points]
-
-
-def _open_to_read(target: TargetDevice) -> int:
-    try:
-        fd = os.open(target.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{target.given}: cannot be read: {problem.strerror}",
-            "run as its owner, or as root: sudo drivebay replay ...",
-        ) from None
-    status = os.fstat(fd)
-    if (status.st_dev, status.st_ino, status.st_rdev) != target.inode:
-        os.close(fd)
-        raise UserError(f"{target.given} is no longer what it was", "give the command again")
-    return fd
 
 
 LOOK_EVERY_S = 0.25
@@ -284,7 +268,21 @@ def play(
     progress.on_cancel(job.control.stop)
     job.survey()
     progress.check()
-    with repeated(_Look(job, at), every_s=LOOK_EVERY_S):
+    before = (0.0, 0, 0)
+
+    def look() -> None:
+        """Tells how far the replay is."""
+        nonlocal before
+        now, (seconds_before, done_before, moved_before) = job.control.progress(), before
+        seconds = now.elapsed_ns / 1e9
+        if (passed := seconds - seconds_before) < LOOK_EVERY_S / 2:
+            return
+        before = seconds, now.done, now.bytes
+        iops, moved = (now.done - done_before) / passed, (now.bytes - moved_before) / passed
+        with contextlib.suppress(Cancelled):  # the core has been told as well
+            at(seconds, iops=iops, data_bytes_per_s=moved)
+
+    with repeated(look, every_s=LOOK_EVERY_S):
         done = job.play(handle.target, handle.fd(to_write=True))
     zero = time.monotonic() - done.figures["length_s"]
     progress.check()
@@ -320,27 +318,3 @@ def validity_warnings(done: Replayed) -> Iterator[str]:
         yield f"{failure['count']:,} x {failure['op']} failed with {failure['error']}"
     if figures["unanswered"]:
         yield f"{figures['unanswered']:,} requests never came back"
-
-
-class _Look:
-    """Tells how far the replay is, each time that it is called."""
-
-    def __init__(self, job: Job, at: Callable[..., None]) -> None:
-        self._job, self._at = job, at
-        self._before = (0.0, 0, 0)
-
-    def __call__(self) -> None:
-        now, (seconds_before, done_before, moved_before) = (
-            self._job.control.progress(),
-            self._before,
-        )
-        seconds = now.elapsed_ns / 1e9
-        if (passed := seconds - seconds_before) < LOOK_EVERY_S / 2:
-            return
-        self._before = seconds, now.done, now.bytes
-        rates = {
-            "iops": (now.done - done_before) / passed,
-            "data_bytes_per_s": (now.bytes - moved_before) / passed,
-        }
-        with contextlib.suppress(Cancelled):  # the core has been told as well
-            self._at(seconds, **rates)

@@ -16,6 +16,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -32,21 +33,21 @@ END_BYTES = 2**20
 SESSIONS_MAX = 10_000
 
 
+@dataclass(frozen=True)
 class Record:
     """What is kept in a folder; `resumes` if who goes on with the folder goes on with its targets,
     as of a review's result."""
 
-    def __init__(self, folder: Path, *, resumes: bool) -> None:
-        self._folder = folder
-        self._resumes = resumes
+    folder: Path
+    resumes: bool
 
     @property
     def sessions(self) -> frozenset[str]:
         """The sessions of those takings that may be gone on with."""
-        if not self._resumes:
+        if not self.resumes:
             return frozenset()
         try:
-            lines = (self._folder / NAME).read_bytes().splitlines()[-SESSIONS_MAX:]
+            lines = (self.folder / NAME).read_bytes().splitlines()[-SESSIONS_MAX:]
         except OSError:
             return frozenset()
         return frozenset(found for line in lines if (found := _session(line)))
@@ -69,9 +70,9 @@ class Record:
             If that cannot be kept: then nothing may be written.
         """
         # Of a result whoever may write to it may; what belongs to none is in a folder of our own.
-        place = contextlib.nullcontext(self._folder) if self._resumes else owned(self._folder)
+        place = contextlib.nullcontext(self.folder) if self.resumes else owned(self.folder)
         try:
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with place as folder:
                 saved = None
                 if device is not None and signatures:
@@ -90,8 +91,8 @@ class Record:
                     os.fsync(file.fileno())
         except OSError as problem:
             raise EnvironmentProblem(
-                f"{self._folder / NAME}: what was authorised cannot be kept: {problem.strerror}",
-                f"nothing was written; make {self._folder} writable, or choose another folder",
+                f"{self.folder / NAME}: what was authorised cannot be kept: {problem.strerror}",
+                f"nothing was written; make {self.folder} writable, or choose another folder",
             ) from None
 
 

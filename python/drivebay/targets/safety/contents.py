@@ -14,7 +14,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from drivebay.targets.safety import in_use, marks
 from drivebay.targets.safety.in_use import read
@@ -59,19 +59,24 @@ class Contents:
     problem: str = ""
     hidden: tuple[int, ...] = ()
     data: str = ""
-    members: tuple[str, ...] = field(init=False)
-    releasable: tuple[str, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        members: list[str] = []
-        others: list[str] = []
-        for where, area in self.areas:
-            for one in area.signatures:
-                member = one.kind in MEMBERS or one.kind.endswith("_member")
-                words = _WORDS.get(one.kind, f"the signature of {one.kind}")
-                (members if member else others).append(f"{where}bears {words}")
-        object.__setattr__(self, "members", tuple(members))
-        object.__setattr__(self, "releasable", tuple(others))
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Parts of something larger."""
+        return self._borne(members=True)
+
+    @property
+    def releasable(self) -> tuple[str, ...]:
+        """All other signatures."""
+        return self._borne(members=False)
+
+    def _borne(self, *, members: bool) -> tuple[str, ...]:
+        return tuple(
+            f"{where}bears {_WORDS.get(one.kind, f'the signature of {one.kind}')}"
+            for where, area in self.areas
+            for one in area.signatures
+            if members == (one.kind in MEMBERS or one.kind.endswith("_member"))
+        )
 
     def named_by(self, reference: str) -> Iterator[str]:
         """Where this is what UUID=, LABEL=, PARTUUID=, PARTLABEL= or a by-... path names."""

@@ -42,27 +42,19 @@ class Bottleneck:
 
 def bottlenecks_of(drive: str) -> list[Bottleneck]:
     """All that the disk with this kernel name is attached through, from the far end to the disk."""
-    folder = (SYS_BLOCK / drive).resolve()
     if backing := read(SYS_BLOCK / drive / "loop/backing_file"):
         with contextlib.suppress(OSError):
-            below = drive_below(os.stat(backing).st_dev)
-            if below is not None:
+            if (below := drive_below(os.stat(backing).st_dev)) is not None:
                 return bottlenecks_of(below)
-    functions = [name for name in folder.parts if _PCI.fullmatch(name)]
-    found = [Bottleneck(f"pci-{name}", f"PCIe bridge {name}") for name in functions[:-1]]
-    found += [Bottleneck(f"pci-{name}", f"controller {name}") for name in functions[-1:]]
-    found += [
-        Bottleneck(f"usb-{name}", f"USB hub or port {name}")
-        for name in folder.parts
-        if re.fullmatch(r"usb\d+|\d+-\d+(\.\d+)*", name)
+    folder = (SYS_BLOCK / drive).resolve()
+    *bridges, controller = [name for name in folder.parts if _PCI.fullmatch(name)] or [""]
+    hubs = [name for name in folder.parts if re.fullmatch(r"usb\d+|\d+-\d+(\.\d+)*", name)]
+    return [
+        *(Bottleneck(f"pci-{name}", f"PCIe bridge {name}") for name in bridges),
+        *([Bottleneck(f"pci-{controller}", f"controller {controller}")] if controller else []),
+        *(Bottleneck(f"usb-{name}", f"USB hub or port {name}") for name in hubs),
+        Bottleneck(f"disk-{folder.name}", f"disk {folder.name}"),
     ]
-    return [*found, Bottleneck(f"disk-{folder.name}", f"disk {folder.name}")]
-
-
-def shared(drive: str, other: str) -> list[Bottleneck]:
-    """The bottlenecks of both disks; empty if they can be tested at the same time."""
-    others = set(bottlenecks_of(other))
-    return [one for one in bottlenecks_of(drive) if one in others]
 
 
 @contextlib.contextmanager

@@ -276,18 +276,17 @@ def _kept(path: str, attribute: str) -> bytes:
 
 def _said_beside(path: str, attribute: str) -> bytes:
     """What the file beside it says, if nobody but us can have written that."""
-    with contextlib.suppress(OSError):
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(_beside(path, attribute), flags), "rb") as file:
-            if _is_ours_alone(os.fstat(file.fileno())):
-                return file.read(1000)
+    return _read_own(_beside(path, attribute))
+
+
+def _read_own(path: str | Path) -> bytes:
+    """What is in a file of ours that nobody else can have written; b"" of any other."""
+    with contextlib.suppress(OSError), in_use.opened(path, os.O_NOFOLLOW) as fd:
+        status, others = os.fstat(fd), stat.S_IWGRP | stat.S_IWOTH
+        regular = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+        if regular and status.st_uid == os.geteuid() and not status.st_mode & others:
+            return os.read(fd, 1000)
     return b""
-
-
-def _is_ours_alone(status: os.stat_result) -> bool:
-    others = stat.S_IWGRP | stat.S_IWOTH
-    regular = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
-    return regular and status.st_uid == os.geteuid() and not status.st_mode & others
 
 
 def _is_mark(raw: bytes) -> bool:
@@ -439,10 +438,7 @@ def forget_device(identity: str) -> None:
 
 def _of_device(identity: str) -> Mark | None:
     with contextlib.suppress(OSError), _devices() as at:
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        with open(os.open(at / _device_name(identity), flags), "rb") as file:
-            if _is_ours_alone(os.fstat(file.fileno())):
-                return decoded(file.read(1000))
+        return decoded(_read_own(at / _device_name(identity)))
     return None
 
 

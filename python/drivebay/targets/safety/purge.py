@@ -20,7 +20,7 @@ import mmap
 import os
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from drivebay.targets.safety import erase
 from drivebay.targets.safety.erase import EraseError, EraseMethod
@@ -78,7 +78,7 @@ def purge(
         gone = sum(now != mark for now, mark in zip(found, marks.values(), strict=True))
         tried.append({"method": method.name, "outcome": "done", "marks_gone": gone})
         last |= {"method": method.name, "supported": True, "marks_gone": gone}
-        last["reads_after"] = _in_a_word(b"".join(found))
+        last["reads_after"] = in_a_word(b"".join(found))
         if gone == MARKS:
             break
     handle.fd(to_write=False)  # no more is written
@@ -94,7 +94,7 @@ def _write_marks(fd: int, capacity_bytes: int, seed: int) -> dict[int, bytes]:
     return marks
 
 
-def _in_a_word(data: bytes) -> str:
+def in_a_word(data: bytes) -> Literal["zeros", "ones", "other"]:
     """What was read: "zeros", "ones" (every byte 0xFF) or "other"."""
     if data.count(0) == len(data):
         return "zeros"

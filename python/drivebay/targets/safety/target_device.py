@@ -299,7 +299,7 @@ def destroys(target: TargetDevice, permission: OverwritePermission) -> bool:
     always, of a file if that is why it was named."""
     if target.device is not None or permission.destroy_data is None:
         return target.device is not None
-    with _to_read(target) as fd:
+    with to_read(target) as fd:
         return not (marks.is_own(fd, target.path, permission.sessions) or contents.is_blank(fd))
 
 
@@ -319,7 +319,7 @@ def _check_file(
     refuse_used_file(target)
     if not will_write:
         return
-    with _to_read(target) as fd:
+    with to_read(target) as fd:
         own = marks.is_own(fd, target.path, permission.sessions)
         refuse_foreign_data(target, permission, fd, own=own)
     if not fills:
@@ -335,7 +335,7 @@ def _check_file(
 
 
 @contextlib.contextmanager
-def _to_read(target: TargetDevice) -> Iterator[int]:
+def to_read(target: TargetDevice) -> Iterator[int]:
     """The file, open to be looked at."""
     with contextlib.ExitStack() as stack:
         try:
@@ -343,7 +343,7 @@ def _to_read(target: TargetDevice) -> Iterator[int]:
         except OSError as problem:
             raise EnvironmentProblem(
                 f"{target.given}: cannot be read: {problem.strerror}",
-                f"see: ls -l {shlex.quote(target.given)}",
+                f"run as its owner, or as root; see: ls -l {shlex.quote(target.given)}",
             ) from None
         yield fd
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -167,30 +167,24 @@ class Telemetry:
         return sum(found) / len(found) if found else None
 
 
+@dataclass(frozen=True)
 class Phase:
-    """One phase's share of the readings."""
+    """One phase's share of the readings; `power_w` is a meter's of each second."""
 
-    def __init__(
-        self,
-        samples: list[tuple[float, Values]],
-        zero: float,
-        seconds: int,
-        power_w: npt.NDArray[np.float64] | None,
-    ) -> None:
-        self._samples = samples
-        self._zero = zero
-        self._seconds = seconds
-        self._power_w = power_w
+    samples: list[tuple[float, Values]]
+    zero: float
+    seconds: int
+    power_w: npt.NDArray[np.float64] | None
 
     def column(self, name: str) -> list[float | None]:
         """A figure at the middle of each second, between the two readings around it."""
-        if name == "drive.power_w" and self._power_w is not None:
-            return [None if np.isnan(watts) else float(watts) for watts in self._power_w]
-        found = [(at - self._zero, values[name]) for at, values in self._samples if name in values]
+        if name == "drive.power_w" and self.power_w is not None:
+            return [None if np.isnan(watts) else float(watts) for watts in self.power_w]
+        found = [(at - self.zero, values[name]) for at, values in self.samples if name in values]
         if not found:
-            return [None] * self._seconds
+            return [None] * self.seconds
         times, readings = (np.array(part) for part in zip(*found, strict=True))
-        middles = np.arange(self._seconds) + 0.5
+        middles = np.arange(self.seconds) + 0.5
         after = np.searchsorted(times, middles)
         nearest = np.minimum(
             np.abs(middles - times[np.maximum(after - 1, 0)]),
@@ -205,12 +199,12 @@ class Phase:
     def table(self) -> pa.Table:
         """All readings, in the order of time and name."""
         rows = [
-            (at - self._zero, name, value)
-            for at, values in self._samples
+            (at - self.zero, name, value)
+            for at, values in self.samples
             for name, value in sorted(values.items())
         ]
-        if self._power_w is not None:
-            watts = enumerate(self._power_w.tolist())
+        if self.power_w is not None:
+            watts = enumerate(self.power_w.tolist())
             rows += [(second + 0.5, "drive.power_w", w) for second, w in watts if not np.isnan(w)]
             rows.sort(key=lambda row: row[:2])
         columns = zip(*rows, strict=True) if rows else ([], [], [])
