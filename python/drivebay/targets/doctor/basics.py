@@ -280,15 +280,3 @@ CHECKS = (
 def look(checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
     """The findings, in the order of the table."""
     return (check.finding() for check in checks)
-
-
-def everything() -> list[Finding]:
-    """All findings, by group. Takes some seconds at most, and changes nothing."""
-    found = list(look())
-    try:
-        from drivebay.targets.doctor.drives import CHECKS as real
-    except ImportError:  # a package is broken, which the basics have told
-        pass
-    else:
-        found += look(real)
-    return sorted(found, key=lambda one: GROUPS.index(one.group))
