@@ -85,7 +85,7 @@ def test_nvme(sysfs: FakeSysfs, multipath: bool) -> None:
     assert named("nvme0n1") == named("nvme0n2") == named("nvme0n1p1") == expected
     assert in_use.partitions("nvme0n1") == ["nvme0n1p1"]
     assert in_use.partitions("nvme0n2") == []
-    assert storage.twins("nvme0n1") == [], "namespaces share a serial, but are not the same"
+    assert storage.other_paths("nvme0n1") == [], "namespaces share a serial, but are not the same"
 
 
 def sata(sysfs: FakeSysfs, name: str, *, ata: int, serial: str, wwid: str) -> None:
@@ -102,9 +102,9 @@ def test_sata_and_a_second_path_to_the_same_drive(sysfs: FakeSysfs) -> None:
     sata(sysfs, "sda", ata=1, serial="S3Z9NB0K  12", wwid="naa.5002538e40a8c4a1")
     sata(sysfs, "sdb", ata=2, serial="S3Z9NB0K99", wwid="naa.5002538e40a8c4b2")
     assert named("sda") == ("Samsung SSD 860", "S3Z9NB0K 12", "SATA")
-    assert storage.twins("sda") == storage.twins("sdb") == []
+    assert storage.other_paths("sda") == storage.other_paths("sdb") == []
     sata(sysfs, "sdc", ata=3, serial="S3Z9NB0K  12", wwid="naa.5002538e40a8c4a1")
-    assert storage.twins("sda") == ["sdc"]
+    assert storage.other_paths("sda") == ["sdc"]
     assert "is the same drive as sdc (a second path to it)" in blockers("sda")
     assert blockers("sdb") == ["is read-only"], "what is not there counts against"
     sysfs.write("class/block/sdb/ro", "0\n")

@@ -31,7 +31,7 @@ class Progress:
         self._cancel_hooks: list[Callable[[], None]] = []
 
     def report(self, what: str, done_s: float, planned_s: float, **figures: float) -> None:
-        """Tell the display; cheap enough for ten times a second."""
+        """Report to the display; cheap enough for ten times a second."""
         if self._report is not None:
             self._report(what, done_s, planned_s, figures)
 
@@ -90,14 +90,14 @@ class Target(Protocol):
         return 0
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, copies_max: int) -> None:
-        """Told before the first test: all that the review is to run, on this target or on one
+        """Called before the first test: all that the review is to run, on this target or on one
         beside it; the review's seed; and how many prepared states there is memory for. A real
         drive's state cannot be kept."""
         return
 
     def recorded_in(self, folder: Path) -> None:
-        """Told once there is a result: a real drive keeps there what was authorised, and takes what
-        a killed review of it has left half-written for its own."""
+        """Called once there is a result: a real drive keeps there what was authorised, and takes
+        what a killed review of it has left half-written for its own."""
         return
 
     def claim(self, test: Test) -> bool:

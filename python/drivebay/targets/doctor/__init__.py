@@ -14,7 +14,7 @@ def everything() -> list[Finding]:
     found = list(basics.look())
     try:
         from drivebay.targets.doctor.drives import CHECKS as real
-    except ImportError:  # a package is broken, which the basics have told
+    except ImportError:  # a package is broken, which the basics report
         pass
     else:
         found += basics.look(real)

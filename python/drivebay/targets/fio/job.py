@@ -1,4 +1,4 @@
-"""What fio is told: one job file per phase or fill.
+"""fio's job files: one per phase or fill.
 
 Sources: fio's HOWTO; the options below behave alike from 3.25 to 3.41 (checked).
 The job names its target by the environment variable DRIVEBAY_TARGET, so that a path with a colon

@@ -8,7 +8,7 @@ of its, and the spread over the seconds would come out 10 % too small.
 fio runs in its own session, so that Ctrl-C reaches drivebay only, which then stops it; the kernel
 sends it SIGTERM if drivebay dies; with `thread=1` it has no children of its own.
 
-Leaves out: what the figures mean (parse) and what fio is told (job).
+Leaves out: what the figures mean (parse) and fio's job files (job).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from drivebay.targets.fio import job as fio_job
 from drivebay.targets.fio import process as fio_run
 from drivebay.targets.fio.parse import Recorder
 from drivebay.targets.fio.process import Tool
-from drivebay.targets.fio.trim import Check, errors_told, read_phase
+from drivebay.targets.fio.trim import Check, drive_errors, read_phase
 from drivebay.targets.replay import run as replay_run
 from drivebay.targets.safety.erase import EraseError
 from drivebay.targets.safety.handle import ExclusiveHandle
@@ -290,7 +290,7 @@ class Steps:
         return {"start": start, "bytes": length, "took_s": round(seconds, 3)}
 
     def _sprandom(self, spare: float) -> dict[str, Any]:
-        """The single pass, told of so much spare flash over the capacity."""
+        """The single pass, for so much spare flash over the capacity."""
         length = self.handle.target.capacity_bytes
         job = fio_job.sprandom_job(
             length=length, spare=spare, engine=self.tool.engine, seed=self.seed
@@ -303,7 +303,7 @@ class Steps:
         start, length = step.span(self.handle.target.capacity_bytes)
         self.written.extents = []
         try:
-            with errors_told(self.handle.target.given, "discarding failed"):
+            with drive_errors(self.handle.target.given, "discarding failed"):
                 discard(self.handle, start, length, self.parts.share)
         except EraseError as problem:
             self.environment.warn(f"nothing was discarded: {problem}")
@@ -383,7 +383,7 @@ class Steps:
 
     def _purge(self) -> dict[str, Any]:
         self.written.extents = []
-        with errors_told(self.handle.target.given, "purging failed"):
+        with drive_errors(self.handle.target.given, "purging failed"):
             record = purge(
                 self.handle, own_erases=self.own_erases, seed=self.seed, step=self.parts.share
             )
@@ -467,7 +467,7 @@ class Steps:
             size, reads = half.extent_bytes, half.reads
             self.trim = Check(self.handle, seed=self.seed, extent_bytes=size, reads=reads)
         check = self.trim
-        with errors_told(self.handle.target.given):
+        with drive_errors(self.handle.target.given):
             if half.discard:
                 self.written.extents = []
                 check.discard()

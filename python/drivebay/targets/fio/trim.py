@@ -116,7 +116,7 @@ class Check:
             raise OSError(5, "what was written cannot be read back")
 
     def discard(self) -> None:
-        """Discard the middle halves; that none is offered is told by `read`. Raises as `write`."""
+        """Discard the middle halves; that none is offered is in `judged`. Raises as `write`."""
         quarter = self._extent_bytes // 4
         self._claimed = claims(self._handle)
         try:
@@ -240,7 +240,7 @@ def _said(name: str, *arguments: str) -> str:
 
 
 @contextlib.contextmanager
-def errors_told(shown: str, what: str = "TRIM cannot be validated") -> Iterator[None]:
+def drive_errors(shown: str, what: str = "TRIM cannot be validated") -> Iterator[None]:
     """An I/O error of the drive `shown` as one of ours; `what` was not to be done."""
     try:
         yield

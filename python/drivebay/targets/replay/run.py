@@ -254,8 +254,8 @@ def play(
 
     Parameters
     ----------
-    at : told how many seconds are done, with figures.
-    warn : told what makes the figures suspect.
+    at : called with the seconds done, and figures.
+    warn : called with what makes the figures suspect.
 
     Raises
     ------

@@ -30,7 +30,7 @@ STOP_OR_ANOTHER = "stop what uses it, or make another file: drivebay review NEW.
 @dataclass(frozen=True)
 class Examined:
     """One look at a file or block device. `name` is a device's kernel name; `held` that we have it
-    open exclusively; `contents` what it bears, None where that is not looked at; `ours` that a
+    open exclusively; `contents` what it bears, nothing where that is not looked at; `ours` that a
     file's data is drivebay's or there is none."""
 
     path: str
@@ -38,7 +38,7 @@ class Examined:
     name: str = ""
     capacity_bytes: int = 0
     held: bool = False
-    contents: Contents | None = None
+    contents: Contents = Contents()
     ours: bool = False
 
 
@@ -62,7 +62,7 @@ Find = Callable[[Examined], Iterable[str]]
 def _protects(
     kind: Literal["block", "file"], interface: str, test: str, released_by: str = ""
 ) -> Callable[[Find], Find]:
-    """Enters a search, whose docstring says what it protects; reasons are told in this order."""
+    """Enters a search, whose docstring says what it protects; reasons are given in this order."""
 
     def enter(find: Find) -> Find:
         what = (find.__doc__ or "").partition(".")[0]
@@ -165,15 +165,14 @@ def _named_by_system(examined: Examined) -> Iterator[str]:
     is compared with what the device bears. A reference that is not found may be to any device with
     a file system: what can be compared is not all that it may be found by (a copy, a damaged
     superblock)."""
-    if examined.contents is None:
-        return
+    file_systems = list(examined.contents.file_systems())
     for reference, why in in_use.named_for_booting():
         named = [f"{where}{why}" for where in examined.contents.named_by(reference)]
         yield from named
-        if named or not in_use.names_a_disk(reference):
+        if named or not file_systems or not in_use.names_a_disk(reference):
             continue
         if in_use.device_of_reference(reference) is None:
-            for where in examined.contents.file_systems():
+            for where in file_systems:
                 yield f"{where}may be the device that {why}: {reference} is not found"
 
 
@@ -266,8 +265,8 @@ def _unnamed(examined: Examined) -> Iterator[str]:
     """A device that cannot be named, or has two paths."""
     if not storage.serial(examined.name):
         yield "has no serial number to name it by"
-    elif twins := storage.twins(examined.name):
-        yield f"is the same drive as {', '.join(twins)} (a second path to it)"
+    elif others := storage.other_paths(examined.name):
+        yield f"is the same drive as {', '.join(others)} (a second path to it)"
 
 
 @block("/proc/PID/fdinfo", "test_open_for_writing")
@@ -313,20 +312,20 @@ def _exclusive(examined: Examined) -> Iterator[str]:
 @block("libblkid", "test_what_cannot_be_searched_is_refused")
 def _unsearchable(examined: Examined) -> Iterator[str]:
     """What cannot be read."""
-    if examined.contents is not None and examined.contents.problem:
+    if examined.contents.problem:
         yield f"cannot be searched for data: {examined.contents.problem}"
 
 
 @block("libblkid", "test_a_member_in_a_partition_that_the_kernel_does_not_show")
 def _members(examined: Examined) -> Iterable[str]:
     """A member of something larger, in any partition of any table."""
-    return examined.contents.members if examined.contents else ()
+    return examined.contents.members
 
 
 @block("libblkid, sysfs start", "test_partitions_that_the_kernel_does_not_show")
 def _hidden_partitions(examined: Examined) -> Iterator[str]:
     """Partitions that the kernel does not show."""
-    if examined.contents and (count := len(examined.contents.hidden)):
+    if count := len(examined.contents.hidden):
         what = "a partition" if count == 1 else f"{count} partitions"
         yield f"has {what} in its table that the kernel does not show: partx --add {examined.path}"
 
@@ -341,7 +340,7 @@ def _shown_partitions(examined: Examined) -> Iterator[str]:
 @block("libblkid", "test_a_signature", "--overwrite-signature")
 def _file_systems(examined: Examined) -> Iterable[str]:
     """A file system or a partition table."""
-    return examined.contents.releasable if examined.contents else ()
+    return examined.contents.releasable
 
 
 @block(
@@ -351,7 +350,7 @@ def _file_systems(examined: Examined) -> Iterable[str]:
 )
 def _unsigned_data(examined: Examined) -> Iterator[str]:
     """Data without a signature."""
-    if examined.contents and examined.contents.data:
+    if examined.contents.data:
         yield examined.contents.data
 
 
@@ -448,8 +447,6 @@ def _foreign_data(examined: Examined) -> Iterator[str]:
     """Data that drivebay did not write. Its own random data may look like a signature, and is asked
     about then, too."""
     found = examined.contents
-    if found is None:
-        return
     if found.problem:
         yield f"cannot be searched for data: {found.problem}"
     if not examined.ours:

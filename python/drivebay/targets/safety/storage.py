@@ -45,7 +45,7 @@ def serial(name: str) -> str:
     return " ".join(text.replace("\0", " ").split())
 
 
-def twins(name: str) -> list[str]:
+def other_paths(name: str) -> list[str]:
     """Other devices with this one's world-wide name: second paths to the same drive.
 
     Namespaces of one NVMe drive share its serial number, but not this name.

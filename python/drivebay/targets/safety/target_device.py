@@ -352,7 +352,7 @@ def refuse_leased(target: TargetDevice) -> None:
     """Before a file is opened: that would break another program's lease."""
     if target.device is not None:
         return
-    with contextlib.suppress(OSError):  # what cannot be looked at is told by other checks
+    with contextlib.suppress(OSError):  # what cannot be looked at is refused by other checks
         if reasons := tuple(protections.leased(Examined(target.path, os.stat(target.path)))):
             raise protections.refusal(target.given, reasons)
 
@@ -458,7 +458,10 @@ def refuse_if_held(target: TargetDevice) -> None:
     if target.device is not None:
         return  # found out by inspecting it: an exclusive open
     refuse_leased(target)
-    with contextlib.suppress(OSError), in_use.opened(target.path) as fd:  # told by other checks
+    with (
+        contextlib.suppress(OSError),
+        in_use.opened(target.path) as fd,
+    ):  # else refused by other checks
         if not in_use.lock(fd):
             raise held_by_another(target)
 

@@ -1,6 +1,6 @@
 """What is recorded around a test of a real drive: telemetry, SMART, host, other I/O, warnings.
 
-One `Environment` per test: begun before its preparation, told of every phase, and asked in the end
+One `Environment` per test: begun before its preparation, given every phase, and asked in the end
 for the test's conditions. Without root, or on a file, it finds less and says what is missing.
 """
 

@@ -150,8 +150,7 @@ def _number(value: Any) -> float | None:
 
 
 def smartctl_figures(table: Mapping[str, Any]) -> dict[str, float]:
-    """smartctl's JSON in our names; {} if the drive told nothing. What it does not report is left
-    out."""
+    """smartctl's JSON in our names, without what the drive does not report; {} if that is all."""
     nvme = table.get("nvme_smart_health_information_log")
     if isinstance(nvme, dict):
         celsius = _number(nvme.get("temperature"))

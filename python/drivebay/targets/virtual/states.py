@@ -57,16 +57,16 @@ class States:
         self._changed = threading.Condition()
         self._states: dict[str, _State] = {}
         self._kept_max = 0
-        self._told: tuple[tuple[Test, ...], int] | None = None
+        self._expected: tuple[tuple[Test, ...], int] | None = None
         self.seed: int | None = None
 
     def expect(self, tests: tuple[Test, ...], *, seed: int, kept_max: int) -> None:
-        """Told by every target before its first test: all tests that are to run, the review's
+        """Called by every target before its first test: all tests that are to run, the review's
         seed, and how many copies may be kept. Only the first time counts."""
         with self._changed:
-            if self._told == (tests, seed):
+            if self._expected == (tests, seed):
                 return
-            self._told, self.seed, self._kept_max = (tests, seed), seed, kept_max
+            self._expected, self.seed, self._kept_max = (tests, seed), seed, kept_max
             self._states = {}
             for test in tests:
                 if any(step.kind in COSTLY for step in test.prepare):
