@@ -115,7 +115,7 @@ def inspect(
         )
     capacity = int(read(in_use.SYS_BLOCK / name / "size") or 0) * SECTOR_BYTES
     look_inside = look_inside and capacity > 0 and os.access(real, os.R_OK)
-    found = contents.of(real, capacity, name) if look_inside else contents.Contents()
+    found = contents.of(real, capacity, name) if look_inside else contents.NOT_LOOKED_AT
     if look_inside and look_for_data and not found.releasable:
         found = replace(found, data=contents.data_on_device(real, capacity))
     examined = Examined(real, status, name, capacity, held, found)

@@ -108,6 +108,9 @@ def _tag(reference: str) -> tuple[str, str]:
     return (key, value.strip('"')) if equals else ("", "")
 
 
+NOT_LOOKED_AT = Contents()
+
+
 def of(path: str, size_bytes: int, name: str = "") -> Contents:
     """What a regular file bears, as a disk's image, or the block device of this kernel name, with
     its partitions by its own table and by the kernel's."""

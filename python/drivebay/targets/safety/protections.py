@@ -20,7 +20,7 @@ from typing import Literal
 
 from drivebay.common.errors import UserError
 from drivebay.targets.safety import in_use, storage
-from drivebay.targets.safety.contents import Contents
+from drivebay.targets.safety.contents import NOT_LOOKED_AT, Contents
 from drivebay.targets.safety.in_use import read
 
 NO_PERMISSION = "cannot be opened: no permission"
@@ -38,7 +38,7 @@ class Examined:
     name: str = ""
     capacity_bytes: int = 0
     held: bool = False
-    contents: Contents = Contents()
+    contents: Contents = NOT_LOOKED_AT
     ours: bool = False
 
 
