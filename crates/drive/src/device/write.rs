@@ -9,7 +9,7 @@ use drivebay_units::{Lpn, Nanos};
 
 use super::{Device, SHIFT_4K};
 use crate::io::{DeviceError, Io, Op};
-use crate::spec::Costs;
+use crate::profile::Costs;
 use crate::stage::{Stage, Stages};
 use crate::superblock::Mode;
 
