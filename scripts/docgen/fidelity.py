@@ -109,7 +109,7 @@ def score(validation: Document, kept: Document) -> str:
         f"{_percent(found['p90_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
         f"number), {100 * (found['within_share'] or 0):.0f} % within their bounds.** "
         f"Their 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the published "
-        f"values. It was fitted to {found['n_fitted']} others; {found['n_told']} more are "
+        f"values. It was fitted to {found['n_fitted']} others; {found['n_in_profile']} more are "
         f"in its profiles.{linear if refits else ''}\n"
     )
 
@@ -126,7 +126,7 @@ def modern(validation: Document) -> str:
         f"{_share(head['within_share'])} within their bounds. {head['n_contradicted']} of them "
         "contradict another published figure; of the others "
         f"{_share(head['within_of_others'])} are within. The profiles were fitted to "
-        f"{head['n_fitted']} others, {head['n_told']} more are in them. Of all {len(some)} rows "
+        f"{head['n_fitted']} others, {head['n_in_profile']} more are in them. Of all {len(some)} rows "
         f"{sum(row['ok'] for row in some)} come out within their bounds.\n"
     )
 
