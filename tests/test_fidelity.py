@@ -316,11 +316,11 @@ def test_derivatives_of_some_drives_take_the_place_of_theirs_alone() -> None:
 
 
 def test_derivatives_of_published_rows_go_on_from_their_journal(tmp_path: Path) -> None:
-    """Rows of a small drive, with few parameters free: latency at depth 1 is that of the flash."""
+    """With two parameters free: random reads at low depth wait for the flash above all."""
     names = {FLASH, "controller.host_core_us", "trace"}
 
     def found(said: list[str]) -> Derivatives:
-        bench = Bench(load_plan().only(["S781", "S782"]), tmp_path, said.append)
+        bench = Bench(load_plan().only(["S085"]), tmp_path, said.append)
         for one in bench.free.values():
             for name in set(one) - names:
                 del one[name]
@@ -329,7 +329,7 @@ def test_derivatives_of_published_rows_go_on_from_their_journal(tmp_path: Path) 
     said: list[str] = []
     first = found(said)
     (flash,) = (j for j, one in enumerate(first.parameters) if one.name == FLASH)
-    assert first.rows == ("S781", "S782") and (first.jacobian[:, flash] != 0).all()
+    assert first.rows == ("S085",) and first.jacobian[0, flash] < -0.1
     assert any(FLASH not in one and "drives run" in one for one in said)
     again: list[str] = []
     second = found(again)

@@ -235,7 +235,7 @@ def _drives(found: Document) -> str:
             (
                 table.named(name), str(one["n_predicted"]),
                 _percent(one["median_abs_loo_error_pct"]), _share(one["within_share"]),
-                _share(one["coverage_90"]), str(one["n_fitted"]), str(one["n_told"]),
+                _share(one["coverage_90"]), str(one["n_fitted"]), str(one["n_in_profile"]),
             )
             for name, one in found.items()
         ),
