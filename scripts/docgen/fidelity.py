@@ -126,8 +126,8 @@ def modern(validation: Document) -> str:
         f"{_share(head['within_share'])} within their bounds. {head['n_contradicted']} of them "
         "contradict another published figure; of the others "
         f"{_share(head['within_of_others'])} are within. The profiles were fitted to "
-        f"{head['n_fitted']} others, {head['n_in_profile']} more are in them. Of all {len(some)} rows "
-        f"{sum(row['ok'] for row in some)} come out within their bounds.\n"
+        f"{head['n_fitted']} others, {head['n_in_profile']} more are in them. Of all "
+        f"{len(some)} rows {sum(row['ok'] for row in some)} come out within their bounds.\n"
     )
 
 

@@ -100,7 +100,7 @@ RULES = tuple((kind, re.compile(test), re.compile(metric)) for kind, test, metri
 """Which rows are of a kind. A row is of one kind only, which tests/test_kinds.py makes sure of."""
 
 RowOf = Mapping[str, Any]
-"""A row of published/validation-run.json."""
+"""A row of the recorded run of `drivebay validate`."""
 
 
 @dataclass(frozen=True)
