@@ -122,9 +122,8 @@ def dead_links(page: str, text: str) -> list[str]:
             continue
         path, _, anchor = link.partition("#")
         place = (TOP / page).parent / path if path else TOP / page
-        if not place.exists():
-            dead.append(link)
-        elif anchor and place.suffix == ".md" and anchor not in anchors(place.read_text()):
+        heads = place.suffix == ".md" and bool(anchor)
+        if not place.exists() or (heads and anchor not in anchors(place.read_text())):
             dead.append(link)
     return dead
 
