@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from drivebay.analysis import fidelity
 
 TOP = Path(__file__).resolve().parent.parent
 README = (TOP / "README.md").read_text(encoding="utf-8")
@@ -20,10 +20,7 @@ ROWS = ROW.findall(README)
 
 def kept() -> dict[str, dict[str, Any]]:
     """The rows of the kept run by their id."""
-    (path,) = (TOP / "published").rglob("validation-run.json*")
-    content = path.read_bytes()
-    document = json.loads(lzma.decompress(content) if path.suffix == ".xz" else content)
-    return {row["id"]: row for row in document["rows"]}
+    return {row["id"]: row for row in fidelity.recorded()["rows"]}
 
 
 def number(text: str) -> float:

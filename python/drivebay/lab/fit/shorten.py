@@ -17,7 +17,7 @@ from drivebay.analysis import Measured
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.timeline import Floats
 from drivebay.definitions.suites import Phase, Test
-from drivebay.lab.calibrate.experiment import KINDS_OF_PHASES
+from drivebay.lab.fit.experiment import KINDS_OF_PHASES
 
 LENGTHS_S = (1, 2, 5, 20, 60)
 """Lengths to which a phase may be cut."""

@@ -1,4 +1,4 @@
-"""The memory of a fit: what every evaluation gave, in memory and in a file, line by line.
+"""The memory of fits: what every evaluation gave, in memory and in a file, line by line.
 
 An evaluation is deterministic in its values. That is all that an interrupted fit needs to go on:
 its search, which depends on nothing but the seed and the answers, is made again and finds its
@@ -10,27 +10,41 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.lab.calibrate.experiment import Figures, Job
+from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate.values import Figures
 
-JOURNAL_VERSION = 1
+JOURNAL_VERSION = 2
 
-Values = tuple[float, ...]
-"""A evaluation's values, in the order of its parameters."""
+
+@dataclass(frozen=True, order=True)
+class Evaluation:
+    """A run on its drive with other values: `at`, by their parameters' names.
+
+    `full`: in the length of the measurement, not a short form. `of`: a fingerprint of what else it
+    depends on, where one journal serves several.
+    """
+
+    run: Run
+    at: tuple[tuple[str, float], ...] = ()
+    full: bool = False
+    seed: int = 1
+    of: str = ""
 
 
 class Journal:
-    """What every evaluation gave, by job and values: in memory, and line by line in a file.
+    """What every evaluation gave: in memory, and line by line in a file.
 
     The file begins with what the fit is; a last line that was not finished is cut off.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Job, bool, Values], Figures] = {}
+        self._known: dict[Evaluation, Figures] = {}
         self._file: TextIO | None = None
         self._mutex = threading.Lock()
 
@@ -75,8 +89,9 @@ class Journal:
             if not lines or lines[0].get("journal") != JOURNAL_VERSION:
                 raise ValueError
             for line in lines[1:]:
-                job, values = Job(line["drive"], line["test"]), tuple(line["at"])
-                self._known[job, bool(line["full"]), values] = line["figures"]
+                figures = line.pop("figures")
+                run, at = Run(**line.pop("run")), tuple(sorted(line.pop("at").items()))
+                self._known[Evaluation(run, at, **line)] = figures
         except (ValueError, KeyError, TypeError, AttributeError):
             raise UserError(
                 f"{path} is no journal of a fit, or damaged", f"start again: rm {path}"
@@ -90,17 +105,16 @@ class Journal:
             with path.open("r+b") as file:
                 file.truncate(end)
 
-    def get(self, job: Job, full: bool, values: Values) -> Figures | None:
+    def get(self, what: Evaluation) -> Figures | None:
         """What was found, if anything."""
         with self._mutex:
-            return self._known.get((job, full, values))
+            return self._known.get(what)
 
-    def put(self, job: Job, full: bool, values: Values, figures: Figures) -> None:
+    def put(self, what: Evaluation, figures: Figures) -> None:
         """Remembers what was found; the line is handed to the system at once."""
         with self._mutex:
-            self._known[job, full, values] = figures
-            entry = {"drive": job.drive, "test": job.test, "full": full}
-            self._line({**entry, "at": values, "figures": figures})
+            self._known[what] = figures
+            self._line({**asdict(what), "at": dict(what.at), "figures": figures})
 
     def _line(self, content: Mapping[str, Any]) -> None:
         if self._file is not None:
@@ -117,6 +131,3 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-    def __len__(self) -> int:
-        return len(self._known)

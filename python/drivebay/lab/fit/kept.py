@@ -1,27 +1,27 @@
-"""What is kept in published/fidelity.json and fidelity-modern.json, with a fingerprint."""
+"""What is kept in published/computed/ of fidelity and of that of today's drives: a fingerprint,
+leverage, shifts and derivatives."""
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from drivebay.analysis import Measured, fidelity
-from drivebay.lab.fidelity.derivatives import (
+from drivebay.analysis import fidelity
+from drivebay.lab.fit.linear import Floats, Found, Problem, groups
+from drivebay.lab.fit.parameters import Parameter
+from drivebay.lab.fit.sensitivity import (
     Bench,
     Derivatives,
+    Runs,
     coordinate_of,
     transformed,
     z_of,
 )
-from drivebay.lab.fidelity.free import Free
-from drivebay.lab.fidelity.posterior import Floats, Found, Problem, groups
-from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.verdicts import Validation, judge
+from drivebay.results import files
 
 LEAST_SD = 1e-4
 """Figures that the parameters leave open by less are not kept."""
@@ -97,7 +97,7 @@ def modern_derivatives(bench: Bench, found: Derivatives) -> dict[str, Any]:
     return {
         "drives": sorted({row.published.drive for row in bench.plan.rows}),
         "parameters": [
-            {"name": one.path, "drives": found.drives[j], "stuck": j in found.stuck}
+            {"name": one.name, "drives": found.drives[j], "stuck": j in found.stuck}
             for j, one in enumerate(found.parameters)
         ],
         "noise": {name: _short(one) for name, one in zip(found.rows, found.noise, strict=True)},
@@ -112,9 +112,7 @@ def _derivatives(found: Derivatives) -> dict[str, dict[str, float]]:
     }
 
 
-def kept_derivatives(
-    bench: Bench, then: Mapping[str, Any], full: Mapping[Run, Measured]
-) -> Derivatives:
+def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Derivatives:
     """The derivatives that are kept of today's drives, of values that were others since.
 
     Parameters
@@ -126,13 +124,12 @@ def kept_derivatives(
     KeyError
         If a drive or a row is not among what is kept.
     """
-    paths = {name: {one.path: one for one in some.values()} for name, some in bench.free.items()}
-    frees: dict[str, Free] = {}  # what drives shared may be split since, or shared now
+    frees: dict[str, Parameter] = {}  # what drives shared may be split since, or shared now
     drives: dict[str, list[str]] = {}
     column: dict[tuple[int, str], int] = {}
     for j, one in enumerate(then["parameters"]):
         for name in one["drives"]:
-            free = paths[name].get(one["name"])
+            free = bench.free[name].get(one["name"])
             if free is None:  # a profile has gone without it since
                 continue
             frees.setdefault(free.key, free)
@@ -150,7 +147,7 @@ def kept_derivatives(
         names,
         tuple(frees.values()),
         tuple(tuple(some) for some in drives.values()),
-        np.array([z_of(one.start) for one in frees.values()]),
+        np.array([z_of(one.at) for one in frees.values()]),
         jacobian,
         np.array([then["noise"][name] for name in names]),
         full,
@@ -186,14 +183,14 @@ def _parameters(found: Derivatives, known: Found) -> list[dict[str, Any]]:
     } | set(np.flatnonzero(np.abs(found.jacobian).sum(axis=0)).tolist())
     return [
         {
-            "name": one.path,
+            "name": one.name,
             "drives": sorted({name.partition("@")[0] for name in found.drives[j]}),
-            "value": _short(one.parameter.start),
-            "low": _short(one.parameter.low),
-            "high": _short(one.parameter.high),
-            "best": _short(one.parameter.value(coordinate_of(known.best[j]))),
+            "value": _short(one.start),
+            "low": _short(one.low),
+            "high": _short(one.high),
+            "best": _short(one.value(coordinate_of(known.best[j]))),
             "open": _short(float(sd[j])),
-            "told": one.told,
+            "read_off": one.read_off,
             "moves": "stuck" if j in found.stuck else j in touched,
             "source": one.source,
         }
@@ -206,14 +203,14 @@ def _figures(bench: Bench, found: Derivatives, covariance: Floats) -> dict[str, 
     kept: dict[str, dict[str, dict[str, list[Any]]]] = {}
     for run, figures in sorted(found.figures.items()):
         drive = run.drive.partition("@")[0]
-        measured = found.full[run]
-        tests = kept.setdefault(drive, {}).setdefault(measured.test.id, {})
+        units = found.full[run]["units"]
+        tests = kept.setdefault(drive, {}).setdefault(bench.plan.tests[run.test].id, {})
         for key, changes in figures.items():
             numbers = list(changes)
             row = np.array([changes[j] for j in numbers])
             sd = math.sqrt(float(row @ covariance[np.ix_(numbers, numbers)] @ row))
-            if sd >= LEAST_SD and key in measured.figures:
-                tests[key] = [_short(sd), measured.figures[key].unit]
+            if sd >= LEAST_SD and key in units:
+                tests[key] = [_short(sd), units[key]]
     return kept
 
 
@@ -221,14 +218,12 @@ def _short(value: float) -> float:
     return float(f"{float(value):.5g}")
 
 
-def validation_of(bench: Bench, whole: Mapping[Run, Measured]) -> Validation:
+def validation_of(bench: Bench, whole: Runs) -> Validation:
     """The rows compared, from the whole runs."""
     runs = {run: whole[same] for run, same in bench.same.items()}
     return judge(bench.plan, runs)
 
 
-def write(path: Path, document: Mapping[str, Any]) -> None:
-    """Writes a document, whole or not at all."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+def write(name: str, document: Mapping[str, Any]) -> None:
+    """Keeps a computed document, whole or not at all."""
+    files.replace(fidelity.file_of(name), fidelity.compressed(document))

@@ -13,22 +13,24 @@ standard deviation of a range's uniform distribution): what the data do not tell
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from cmaes import CMA
 from scipy.optimize import least_squares
 
-from drivebay.lab.calibrate.evaluator import Evaluator
-from drivebay.lab.calibrate.experiment import FAR, Experiment, Figures, Job, Observation, loss
-from drivebay.lab.calibrate.journal import Values
-from drivebay.lab.calibrate.parameters import Parameter
+from drivebay.common.errors import Interrupted
+from drivebay.lab.fit.evaluator import Evaluator, Made
+from drivebay.lab.fit.experiment import FAR, Experiment, Job, Observation, loss
+from drivebay.lab.fit.journal import Evaluation, Journal
+from drivebay.lab.fit.linear import PRIOR, Floats
+from drivebay.lab.fit.parameters import Parameter
+from drivebay.lab.validate.values import Figures
 
-Floats = npt.NDArray[np.float64]
-
-PRIOR_WEIGHT = math.sqrt(12)
+Values = tuple[float, ...]
+"""An evaluation's values, in the order of the parameters."""
+PRIOR_WEIGHT = math.sqrt(PRIOR)
 """Of a parameter to its start: one over the standard deviation of a uniform distribution."""
 SIGMA = 0.2
 """First step of CMA-ES, in ranges; its authors' advice is about a third of a range or less."""
@@ -42,6 +44,73 @@ PATIENCE = 5e-3
 """Least squares end when a step improves the loss, or moves the values, by less than this share."""
 
 
+class Trials:
+    """What an experiment's jobs give with other values.
+
+    Parameters
+    ----------
+    jobs : workers; changes no figure.
+    hint : what an interrupted user is told to type.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        parameters: Sequence[Parameter],
+        journal: Journal,
+        *,
+        jobs: int,
+        hint: str,
+    ) -> None:
+        self._experiment = experiment
+        self._whole: set[Job] = set()
+        self._moving = {
+            job: tuple(one for one in parameters if experiment.moves(job, one))
+            for job in {*experiment.full, *experiment.tests}
+        }
+        self._parameters = tuple(parameters)
+        interrupted = Interrupted("interrupted; every finished test is kept", hint)
+        self._evaluator = Evaluator(
+            journal, self._made, experiment.keep, jobs=jobs, interrupted=interrupted
+        )
+
+    @property
+    def count(self) -> int:
+        """How many drives were tried."""
+        return self._evaluator.count
+
+    def report_to(self, progress: Callable[[int], None]) -> None:
+        """Has `progress` called now and after each drive, with how many there were."""
+        self._evaluator.report_to(progress)
+
+    def lengthen(self, jobs: Iterable[Job]) -> None:
+        """From now on these are run whole, in every trial."""
+        self._whole |= set(jobs)
+
+    def run(
+        self, points: Sequence[Values], jobs: Sequence[Job], *, full: bool = False
+    ) -> list[dict[Job, Figures]]:
+        """The figures of these jobs at each point, in the points' order; raises Interrupted."""
+        asked = [{job: self._asked(job, point, full) for job in jobs} for point in points]
+        found = self._evaluator.run(one for some in asked for one in some.values())
+        return [{job: found[one] for job, one in some.items()} for some in asked]
+
+    def _asked(self, job: Job, point: Values, full: bool) -> Evaluation:
+        """With the values that the job's drive has from the fitted one: it need not be run again
+        when others move."""
+        of, tests = self._experiment, self._experiment.tests
+        cut = tests.get(job) != of.full[job]
+        values = dict(zip(self._parameters, point, strict=True))
+        at = tuple((one.name, values[one]) for one in self._moving[job])
+        return Evaluation(job, at, (full or job in self._whole) and cut, of.seed)
+
+    def _made(self, group: Sequence[Evaluation]) -> Made:
+        of, run = self._experiment, group[0].run
+        known = {one.name: one for one in self._parameters}
+        profile = of.profile(run, {known[name]: value for name, value in group[0].at})
+        return [(one, profile, (of.full if one.full else of.tests)[one.run]) for one in group]
+
+
 @dataclass(frozen=True)
 class Problem:
     """What is fitted to what: some of the parameters, some of the jobs; the rest stays at `start`.
@@ -49,13 +118,12 @@ class Problem:
     `active` are indices into `parameters`.
     """
 
-    experiment: Experiment
     parameters: tuple[Parameter, ...]
     observations: tuple[Observation, ...]
     jobs: tuple[Job, ...]
     active: tuple[int, ...]
     start: Values
-    evaluator: Evaluator
+    trials: Trials
 
     def values(self, at: Sequence[float] | Floats) -> Values:
         """All values, those of `active` at these coordinates."""
@@ -71,13 +139,13 @@ class Problem:
     def residuals(self, found: Mapping[Job, Figures]) -> dict[str, float]:
         """Of every observation, in its scale."""
         return {
-            observation.name: observation.residual(self.experiment.read(observation, found))
+            observation.name: observation.residual(observation.read(found))
             for observation in self.observations
         }
 
     def many(self, points: Sequence[Values]) -> list[dict[str, float]]:
         """The residuals at these points."""
-        return [self.residuals(found) for found in self.evaluator.run(points, self.jobs)]
+        return [self.residuals(found) for found in self.trials.run(points, self.jobs)]
 
     def prior(self, values: Values) -> dict[str, float]:
         """How far each active parameter is from its start, as residuals."""

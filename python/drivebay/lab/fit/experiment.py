@@ -1,21 +1,25 @@
 """What a fit runs and what it is compared with: drives, tests on them, observed figures.
 
-The two kinds are in `folder` (a review's result) and `rows` (published figures).
+They are made of a review's result or of published rows (`observed`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from drivebay.analysis import Figure, Measured
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.calibrate.parameters import Parameter
+from drivebay.lab.fit.parameters import Parameter, leaf_at, with_values
+from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate.runs import as_run
+from drivebay.lab.validate.values import Figures, NotReached, kept, value_of
 
 SCALE = 0.01
 """A relative error of a folder's figure that counts as one; guess: what reviews repeat to."""
@@ -37,12 +41,18 @@ KEYS = {
 POWERED = KINDS_OF_PHASES | {"consistency", "thermal"}
 
 
+Job = Run
+"""A test on a drive; its drive is "" for the fitted one."""
+
+
 @dataclass(frozen=True)
 class Observation:
     """A figure to be met.
 
     `name` is TEST/KEY, or the id of a published row. `value` is in `unit`; of a "range" it is the
-    lower end and `high` the upper one. `scale` is the relative error that counts as one.
+    lower end and `high` the upper one. `scale` is the relative error that counts as one,
+    `bound_percent` how far it may be off. It is read from one figure of a job or is the ratio of
+    two (`figures`), times `factor`, less `less`.
     """
 
     name: str
@@ -53,6 +63,23 @@ class Observation:
     scale: float
     relation: Relation = "eq"
     high: float | None = None
+    bound_percent: float = 3.0
+    figures: tuple[tuple[Job, str], ...] = ()
+    factor: float = 1.0
+    less: float = 0.0
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs that it is read from."""
+        return tuple(job for job, _ in self.figures)
+
+    def read(self, done: Mapping[Job, Figures]) -> float | None:
+        """The figure from what its jobs gave; None if a job has none."""
+        try:
+            value, *over = (value_of(done[job], key) for job, key in self.figures)
+            return float(value / (over[0] if over else 1.0) * self.factor - self.less)
+        except (NotReached, KeyError, ZeroDivisionError):
+            return None
 
     def error(self, mine: float | None) -> float:
         """Logarithm of the ratio to what was given; 0 where a bound holds.
@@ -119,20 +146,8 @@ def loss(residuals: Mapping[str, float]) -> float:
     return sum(2 * square * (math.sqrt(1 + (r * r) / square) - 1) for r in residuals.values())
 
 
-Figures = Mapping[str, float | None]
-"""What a job gave, by key; None for a figure that it has not."""
-
-
-@dataclass(frozen=True, order=True)
-class Job:
-    """A test on a drive; `drive` is "" for the fitted one, else as in published/validation.toml."""
-
-    drive: str
-    test: str
-
-
 @dataclass(frozen=True)
-class Experiment(ABC):
+class Experiment:
     """What is run, and the observations that it is compared with.
 
     `tests` are those that evaluations run, `full` the same in the length in which they were
@@ -151,31 +166,35 @@ class Experiment(ABC):
     notes: tuple[str, ...]
     seed: int
 
-    @abstractmethod
-    def profile(
-        self, job: Job, parameters: Sequence[Parameter], values: Sequence[float]
-    ) -> Profile:
-        """The drive of a job with these values; raises UserError if there can be no such drive."""
+    def profile(self, job: Job, values: Mapping[Parameter, float]) -> Profile:
+        """The drive of a job with those of these values that it has from the fitted one.
 
-    @abstractmethod
+        Raises
+        ------
+        UserError
+            If there can be no such drive.
+        """
+        own = {one: value for one, value in values.items() if self.moves(job, one)}
+        if not job.drive:
+            return with_values(self.base, list(own), list(own.values()))
+        member = job.in_its_host(catalog.load(job.profile))
+        fitted = with_values(member, list(own), list(own.values())) if own else member
+        return as_run(job, changed(fitted, job.variants))
+
     def moves(self, job: Job, parameter: Parameter) -> bool:
-        """Whether the job's drive has this parameter from the fitted one."""
+        """Whether the job's drive has this parameter, value and source, from the fitted one."""
+        if not job.drive:
+            return True
+        try:
+            own = leaf_at(catalog.load(job.profile).raw, parameter.name)
+            return bool(own == leaf_at(self.base.raw, parameter.name))
+        except (KeyError, IndexError, ValueError):
+            return False
 
-    @abstractmethod
-    def jobs_of(self, observation: Observation) -> tuple[Job, ...]:
-        """The jobs that an observation is read from."""
-
-    @abstractmethod
     def keep(self, job: Job, found: Measured) -> Figures:
         """Of a job's figures those that observations are read from."""
-
-    @abstractmethod
-    def read(self, observation: Observation, done: Mapping[Job, Figures]) -> float | None:
-        """The observation's figure from what its jobs gave; None if a job has none."""
-
-    @abstractmethod
-    def bound_percent(self, observation: Observation, *, held_out: bool) -> float:
-        """How far the figure may be off."""
+        every = (*self.observations, *self.whole, *self.held_out)
+        return kept(found, {key for one in every for own, key in one.figures if own == job})
 
 
 def fingerprint(experiment: Experiment, parameters: Sequence[Parameter]) -> dict[str, Any]:

@@ -1,20 +1,31 @@
-"""What is fitted: values of a profile, each within what is plausible for it.
+"""What is fitted, or free: values of a profile, each within what is plausible for it.
 
 A parameter is a number of the profile by its dotted name, `nand.read_us`, the section left out
 where only one has such a name, as `--set` takes them. Its range is the profile's own, or the one
 that the user gives, `nand.read_us=55..70`, which must lie within it. Fits work on coordinates from
 0 to 1 over that range, on a log scale where it spans a factor of two or more. A list, such as the
 program times of the page types, is fitted as one factor, by its mean.
+
+Free, where published rows are weighed (`free_parameters`), are all numbers with a range. One that
+was read off a publication of published/figures.csv is free over a factor of four, whatever its
+range says: all that is known of it is the row, which must not count twice. A guess without a range
+is free over a factor of four, too. What was drawn from elsewhere (a standard, a maker of
+processors) and has no range is fixed, as is what the drive is built of (`BUILD`). Drives that have
+a value from the same profile or host share the parameter.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
+import json
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from drivebay.analysis import published
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions.profiles import Profile, from_resolved
 
@@ -26,12 +37,44 @@ WHOLE_MAX = 64
 """So many whole numbers of a range are tried, to learn whether the core takes them all."""
 
 
+BUILD = frozenset(
+    {
+        "blocks_per_plane",
+        "channels",
+        "commands_batch",
+        "commands_max",
+        "dies_per_channel",
+        "generation",
+        "lanes",
+        "page_kib",
+        "pages_per_block",
+        "payload_bytes",
+        "planes",
+        "processors",
+        "queue_depth_max",
+        "queues_max",
+        "read_completion_bytes",
+        "read_request_bytes",
+        "register_reads",
+        "register_writes",
+        "reserve_superblocks",
+        "streams",
+    }
+)
+"""Keys that say what the drive or host is built of: counts, and sizes of the standard's choice."""
+LEFT_OUT = ("drive", "identify", "health", "variants")
+"""Sections without influence on any published row."""
+OPEN_FACTOR = 2.0
+"""Up and down, for a value of which nothing but a published row, or nothing at all, is known."""
+
+
 @dataclass(frozen=True)
 class Parameter:
     """A value that is fitted.
 
     `start`, `low` and `high` are in the unit that the name ends with; of a list they are its mean.
-    `whole`: only whole numbers are possible.
+    `whole`: only whole numbers are possible. `source` is the profile's, `read_off` if it is a
+    publication whose rows are weighed; `key` tells parameters of the same name apart.
     """
 
     name: str
@@ -39,6 +82,23 @@ class Parameter:
     low: float
     high: float
     whole: bool = False
+    read_off: bool = False
+    source: str = ""
+    key: str = ""
+
+    @property
+    def section(self) -> str:
+        """The part of the profile it belongs to; a host's by protocol, all that is about heat in
+        one."""
+        parts = self.name.split(".")
+        if parts[0] in ("thermal", "energy", "power"):
+            return "heat"
+        return ".".join(parts[:2]) if parts[0] == "host" else parts[0]
+
+    @property
+    def at(self) -> float:
+        """Where it stands, 0 to 1 over its range."""
+        return self.coordinate(self.start)
 
     @property
     def log(self) -> bool:
@@ -123,17 +183,49 @@ def numbers(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     yield from below({key: part for key, part in raw.items() if key != "variants"}, "")
 
 
+def free_parameters(profile: Profile) -> dict[str, Parameter]:
+    """The free parameters of a drive in its host, by name."""
+    return {
+        path: one for path, leaf in numbers(profile.raw) if (one := _free(path, leaf)) is not None
+    }
+
+
+@functools.cache
+def _publication() -> re.Pattern[str]:
+    """Sources that published/figures.csv holds: reviews by their short names, makers' ratings."""
+    names = {re.sub(r",.*| p\d+,.*", "", row.source) for row in published.figures().values()}
+    known = "|".join(re.escape(name) for name in sorted(names))
+    return re.compile(rf"{known}|\bmaker|specification|\brating", re.IGNORECASE)
+
+
+def _free(path: str, leaf: Mapping[str, Any]) -> Parameter | None:
+    if path.split(".")[0] in LEFT_OUT or path.rpartition(".")[2] in BUILD:
+        return None
+    start, source = mean(leaf["value"]), str(leaf["source"])
+    guess = source.startswith("guess") or "; guess" in source
+    read_off = not guess and _publication().search(source) is not None
+    bounds = leaf.get("range")
+    if read_off or (bounds is None and guess):
+        low, high = start / OPEN_FACTOR, start * OPEN_FACTOR
+    else:
+        low, high = map(float, bounds or (0, 0))
+    key = f"{path} {json.dumps(leaf, sort_keys=True)}"
+    found = Parameter(path, start, low, high, read_off=read_off, source=source, key=key)
+    return found if low < high else None
+
+
 def with_values(
     profile: Profile,
     parameters: Sequence[Parameter],
     values: Sequence[float],
     *,
-    source: str = "evaluated by drivebay calibrate",
-    only: frozenset[str] | None = None,
+    source: str = "",
 ) -> Profile:
-    """The profile with these values, checked; their ranges stay.
+    """The profile with these values, checked.
 
-    `only` names the parameters to be set, where a drive of the family has others of its own.
+    Parameters
+    ----------
+    source : of the values, whose ranges then stay; without one values may lie outside of them.
 
     Raises
     ------
@@ -142,11 +234,29 @@ def with_values(
     """
     raw = copy.deepcopy(dict(profile.raw))
     for parameter, value in zip(parameters, values, strict=True):
-        if only is None or parameter.name in only:
-            leaf = leaf_at(raw, parameter.name)
-            leaf["value"] = _as_written(leaf["value"], value, whole=parameter.whole)
+        leaf = leaf_at(raw, parameter.name)
+        leaf["value"] = _as_written(leaf["value"], value, whole=parameter.whole)
+        if source:
             leaf["source"] = source
+        else:
+            leaf.pop("range", None)
     return from_resolved(raw)
+
+
+def moved(profile: Profile, at: Mapping[Parameter, float]) -> Profile:
+    """The profile with parameters at other coordinates; as whole numbers where it takes no others.
+
+    Raises
+    ------
+    UserError
+        If the model takes no such drive.
+    """
+    try:
+        return with_values(profile, list(at), [one.value(x) for one, x in at.items()])
+    except UserError:
+        wholes = [replace(one, whole=True) for one in at]
+        values = [one.value(x) for one, x in zip(wholes, at.values(), strict=True)]
+        return with_values(profile, wholes, values)
 
 
 def leaf_at(raw: Any, dotted: str) -> Any:
@@ -166,7 +276,7 @@ def _as_written(old: Any, value: float, *, whole: bool) -> Any:
     if isinstance(old, list):
         factor = value / mean(old)
         return [float(f"{part * factor:.{DIGITS}g}") for part in old]
-    return int(value) if whole else value
+    return int(value) if whole and type(old) is int else value
 
 
 def _paths(

@@ -1,7 +1,7 @@
 """For what a drive's model is good: the published rows by kind, how many of each within bounds.
 
 Each row belongs to one kind of figure, by the words of its test and its metric (`RULES`). A kind is
-good where enough rows that the model was not told are within their bounds.
+good where enough rows that the model was not calibrated on are within their bounds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from drivebay.lab.validate import table
 
 LEAST_PREDICTED = 2
-"""So many rows that were not told are needed to call a kind good."""
+"""So many rows that it was not calibrated on are needed to call a kind good."""
 GOOD_FROM = 0.7
 BAD_BELOW = 0.5
 """Shares of rows within bounds: good from the first on, not good below the second."""
@@ -100,13 +100,13 @@ RULES = tuple((kind, re.compile(test), re.compile(metric)) for kind, test, metri
 """Which rows are of a kind. A row is of one kind only, which tests/test_kinds.py makes sure of."""
 
 RowOf = Mapping[str, Any]
-"""A row of published/validation-run.json."""
+"""A row of the recorded run of `drivebay validate`."""
 
 
 @dataclass(frozen=True)
 class Kind:
     """A drive's rows of one kind: how many, how many of them within bounds, and the same of those
-    that the model was not told."""
+    that the model was not calibrated on."""
 
     name: str
     rows: int
@@ -116,8 +116,8 @@ class Kind:
 
     @property
     def share(self) -> float:
-        """The share within bounds: of all rows, or of those not told, whichever is less. One such
-        row alone does not count.
+        """The share within bounds: of all rows, or of those that it was not calibrated on,
+        whichever is less. One such row alone does not count.
 
         >>> Kind("mixed loads", 10, 8, 4, 1).share
         0.25
@@ -182,7 +182,7 @@ def kind_of(row: RowOf) -> str:
     if len(found) != 1:
         raise ValueError(
             f"{row['id']} ({row['test']}, {row['metric']}) is of {len(found)} kinds: "
-            "RULES of drivebay.lab.fidelity.kinds give each row one"
+            "RULES of drivebay.lab.fit.kinds give each row one"
         )
     return found[0]
 

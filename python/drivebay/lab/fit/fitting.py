@@ -23,28 +23,26 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.seeds import SEED_MAX
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
-from drivebay.lab.calibrate import write
-from drivebay.lab.calibrate.calibration import Calibration, Estimate, compared, head
-from drivebay.lab.calibrate.evaluator import Evaluator
-from drivebay.lab.calibrate.experiment import Experiment, Job, Observation, fingerprint
-from drivebay.lab.calibrate.folder import folder_experiment
-from drivebay.lab.calibrate.identifiability import Identifiability, identifiability
-from drivebay.lab.calibrate.journal import Journal, Values
-from drivebay.lab.calibrate.parameters import Parameter, select_parameters, with_values
-from drivebay.lab.calibrate.rows import rows_experiment
-from drivebay.lab.calibrate.search import (
+from drivebay.lab.fit import write
+from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
+from drivebay.lab.fit.journal import Journal
+from drivebay.lab.fit.linear import Floats, Identifiability, identifiability
+from drivebay.lab.fit.observed import experiment_for
+from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
+from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
+from drivebay.lab.fit.search import (
     GOOD,
-    Floats,
     Problem,
+    Trials,
+    Values,
     derivatives,
     global_search,
     local_search,
 )
-from drivebay.lab.validate import load_plan
 from drivebay.targets.virtual.states import workers_with_states
 
 EVALUATIONS_EACH = 25
-"""Evaluator of the search for each parameter, unless the user says how many."""
+"""Trials of the search for each parameter, unless the user says how many."""
 JOBS_MAX = 256
 QUICK_S = 60.0
 """A test is quick if its phases take at most so many seconds of the drive's time."""
@@ -107,7 +105,7 @@ def fit(
     Examples
     --------
     >>> import drivebay
-    >>> twin = drivebay.lab.calibrate.fit(
+    >>> twin = drivebay.calibrate.fit(
     ...     "results/mystery", base="sm951-ahci-512", parameters=["nand.read_us", "controller"],
     ...     hold_out=["mixed-random"], out="mystery.toml")  # doctest: +SKIP
     >>> twin.identifiability.sentences  # doctest: +SKIP
@@ -131,38 +129,10 @@ def fit(
     go_on = "give the same command again with --resume" if path else "give the same command again"
     workers = jobs or workers_with_states(start.memory_bytes)
     with contextlib.closing(journal):
-        evaluator = Evaluator(wanted, named, journal, jobs=workers, hint=go_on)
+        trials = Trials(wanted, named, journal, jobs=workers, hint=go_on)
         return _Fit(
-            wanted, named, evaluator, seed=seed, evaluations=evaluations, progress=progress
+            wanted, named, trials, seed=seed, evaluations=evaluations, progress=progress
         ).run(path)
-
-
-def experiment_for(
-    data: Path | str | Sequence[str],
-    base: Profile,
-    *,
-    only: Sequence[str] = (),
-    hold_out: Sequence[str] = (),
-    seed: int = 1,
-) -> Experiment:
-    """What to run and compare with; raises UserError if the data has no figure to fit to."""
-    if isinstance(data, Sequence) and not isinstance(data, str):
-        return rows_experiment(list(data), base, only, hold_out)
-    if isinstance(data, str) and not Path(data).exists():
-        if data in catalog.names():
-            about = [row.published.id for row in load_plan().of_drives([data]).rows]
-            return rows_experiment(about, base, only, hold_out, lenient=True)
-        if all(_is_row_id(part) for part in data.split(",")):
-            return rows_experiment(data.split(","), base, only, hold_out)
-        raise UserError(
-            f"'{data}' is neither a result folder nor published rows",
-            f"make one: drivebay review DRIVE --out {data}; or name rows: S058,S060",
-        )
-    return folder_experiment(Path(data), base, only, hold_out, seed)
-
-
-def _is_row_id(text: str) -> bool:
-    return text[:1] == "S" and text[1:].isdigit()
 
 
 def _in_range(option: str, value: int | None, low: int, high: int) -> None:
@@ -196,13 +166,13 @@ class _Fit:
         self,
         experiment: Experiment,
         parameters: tuple[Parameter, ...],
-        evaluator: Evaluator,
+        trials: Trials,
         *,
         seed: int,
         evaluations: int | None,
         progress: Callable[[str, int], None] | None,
     ) -> None:
-        self._experiment, self._parameters, self._evaluator = experiment, parameters, evaluator
+        self._experiment, self._parameters, self._trials = experiment, parameters, trials
         self._seed, self._left = seed, evaluations
         self._progress = progress
         self._start: Values = tuple(one.start for one in parameters)
@@ -244,13 +214,12 @@ class _Fit:
         self._tell("screen")
         jobs = tuple(sorted(self._experiment.tests))
         problem = Problem(
-            self._experiment,
             self._parameters,
             self._experiment.observations,
             jobs,
             tuple(range(len(self._parameters))),
             self._start,
-            self._evaluator,
+            self._trials,
         )
         centre = problem.coordinates(self._start)
         points = [self._start]
@@ -260,9 +229,9 @@ class _Fit:
                 moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
                 points.append(problem.values(moved))
         self._seen = points
-        found = self._evaluator.run(points, jobs)
+        found = self._trials.run(points, jobs)
         first = {
-            observation.name: self._experiment.read(observation, found[0])
+            observation.name: observation.read(found[0])
             for observation in self._experiment.observations
         }
         self._moves: set[tuple[int, Job]] = set()
@@ -271,10 +240,8 @@ class _Fit:
                 if not any(there.values()):
                     continue  # no possible drive: it tells nothing
                 for observation in self._experiment.observations:
-                    if _differ(first[observation.name], self._experiment.read(observation, there)):
-                        self._moves |= {
-                            (index, job) for job in self._experiment.jobs_of(observation)
-                        }
+                    if _differ(first[observation.name], observation.read(there)):
+                        self._moves |= {(index, job) for job in observation.jobs}
         seen = {job for _, job in self._moves}
         if not seen:
             names = ", ".join(one.name for one in self._parameters)
@@ -285,7 +252,7 @@ class _Fit:
         observations = tuple(
             observation
             for observation in self._experiment.observations
-            if set(self._experiment.jobs_of(observation)) <= seen
+            if set(observation.jobs) <= seen
         )
         active = tuple(sorted({index for index, _ in self._moves}))
         return replace(problem, observations=observations, jobs=tuple(sorted(seen)), active=active)
@@ -322,29 +289,27 @@ class _Fit:
         cut = [job for job in experiment.tests if experiment.tests[job] != experiment.full[job]]
         if not cut:
             return set()
-        (found,) = self._evaluator.run([at], sorted(cut), full=True)
+        (found,) = self._trials.run([at], sorted(cut), full=True)
         return {
             job
             for observation in experiment.whole
-            for job in experiment.jobs_of(observation)
+            for job in observation.jobs
             if job in found
-            and abs(100 * np.expm1(observation.error(experiment.read(observation, found))))
-            > experiment.bound_percent(observation, held_out=False)
+            and abs(100 * np.expm1(observation.error(observation.read(found))))
+            > observation.bound_percent
         }
 
     def _lengthen(self, jobs: set[Job]) -> None:
         """Fits to these tests as they were measured, from now on."""
-        self._evaluator.lengthen(jobs)
+        self._trials.lengthen(jobs)
         experiment = self._experiment
         kept = tuple(
             observation
             for observation in experiment.observations
-            if not jobs & set(experiment.jobs_of(observation))
+            if not jobs & set(observation.jobs)
         )
         added = tuple(
-            observation
-            for observation in experiment.whole
-            if jobs & set(experiment.jobs_of(observation))
+            observation for observation in experiment.whole if jobs & set(observation.jobs)
         )
         self._experiment = replace(
             experiment,
@@ -356,9 +321,7 @@ class _Fit:
         """The same with the quick tests alone, and the parameters that they show."""
         jobs = tuple(job for job in whole.jobs if self._is_quick(job))
         observations = tuple(
-            observation
-            for observation in whole.observations
-            if set(self._experiment.jobs_of(observation)) <= set(jobs)
+            observation for observation in whole.observations if set(observation.jobs) <= set(jobs)
         )
         if not observations:
             return None
@@ -370,8 +333,8 @@ class _Fit:
         observations = self._experiment.held_out
         if not observations:
             return None
-        jobs = {job for one in observations for job in self._experiment.jobs_of(one)}
-        self._evaluator.lengthen(jobs - set(self._experiment.tests))
+        jobs = {job for one in observations for job in one.jobs}
+        self._trials.lengthen(jobs - set(self._experiment.tests))
         return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
 
     def _is_quick(self, job: Job) -> bool:
@@ -392,13 +355,12 @@ class _Fit:
     ) -> Calibration:
         experiment = self._experiment
         jobs = sorted(experiment.full)
-        before, after = self._evaluator.run([self._start, best], jobs, full=True)
+        before, after = self._trials.run([self._start, best], jobs, full=True)
         figures = tuple(
             compared(
-                experiment,
                 observation,
-                experiment.read(observation, before),
-                experiment.read(observation, after),
+                observation.read(before),
+                observation.read(after),
                 held_out=held_out,
                 sd=spread.get(observation.name),
             )
@@ -441,13 +403,13 @@ class _Fit:
             profile = catalog.from_resolved({**profile.raw, "intervals": intervals})
         return Calibration(
             profile, content, out, fitted, figures, known, experiment.words, experiment.notes,
-            self._evaluator.count, self._seed,
+            self._trials.count, self._seed,
         )  # fmt: skip
 
     def _tell(self, what: str) -> None:
         if self._progress is not None:
             progress = self._progress
-            self._evaluator.report_to(lambda count: progress(what, count))
+            self._trials.report_to(lambda count: progress(what, count))
 
 
 def _spread(
@@ -464,7 +426,7 @@ def _intervals(experiment: Experiment, spread: Mapping[str, float]) -> Intervals
     """The same as the profile keeps it, by test and key: of the fitted drive's own figures."""
     found: Intervals = {}
     for one in (*experiment.whole, *experiment.held_out):
-        jobs = experiment.jobs_of(one)
+        jobs = one.jobs
         own = len(jobs) == 1 and jobs[0].drive.partition("@")[0] in ("", experiment.base.name)
         if own and one.name in spread:
             key = one.name.partition("/")[2] or one.name

@@ -12,8 +12,8 @@ import numpy as np
 
 from drivebay.analysis.fidelity import interval
 from drivebay.definitions.profiles import Profile
-from drivebay.lab.calibrate.experiment import Experiment, Observation
-from drivebay.lab.calibrate.identifiability import Identifiability
+from drivebay.lab.fit.experiment import Experiment, Observation
+from drivebay.lab.fit.linear import Identifiability
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,6 @@ class Calibration:
 
 
 def compared(
-    experiment: Experiment,
     observation: Observation,
     before: float | None,
     after: float | None,
@@ -105,7 +104,7 @@ def compared(
         return None if value is None else float(100 * np.expm1(observation.error(value)))
 
     error, one = percent(after), observation
-    ok = error is not None and abs(error) <= experiment.bound_percent(one, held_out=held_out)
+    ok = error is not None and abs(error) <= one.bound_percent
     figure = (one.name, one.test, one.label, one.unit, one.value)
     ends = None if sd is None or not after or after <= 0 else interval(after, sd)
     return Compared(*figure, before, after, percent(before), error, held_out, ok, ends)
