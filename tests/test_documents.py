@@ -137,3 +137,12 @@ def test_a_dead_link_is_found() -> None:
     text = "[a](gone.md) [b](README.md#gone) [c](README.md#read-on) ![d](no.png) [e](https://x.y)"
     assert dead_links("README.md", text) == ["gone.md", "README.md#gone", "no.png"]
     assert not dead_links("README.md", "`[a](gone.md)`\n```\n[b](gone.md)\n```\n")
+
+
+def test_a_day_of_the_changelog_is_short_and_the_models_changes_stand_apart() -> None:
+    text = (TOP / "CHANGELOG.md").read_text()
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert [one.partition("\n")[0] for one in sections if len(one.splitlines()) > 40] == []
+    *days, last = [one.partition("\n")[0] for one in sections]
+    assert all(re.fullmatch(r"(\d+\.\d+\.\d+, )?\d{4}-\d\d-\d\d", day) for day in days), days
+    assert last == "Model changes"
