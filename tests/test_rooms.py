@@ -63,6 +63,23 @@ RUST_ROOMS: dict[str, set[str]] = {
     "benches": {"run", "drive", "trace", "units"},
 }
 
+# Folder of the drive -> folders that it may import. `ground`: files that all may import.
+DRIVE_ROOMS: dict[str, set[str]] = {
+    "ground": set(),
+    "profile": {"ground"},
+    "plugin": {"ground", "profile"},
+    "physics": {"ground", "profile"},
+    "flash": {"ground", "profile", "plugin", "physics"},
+    "host": {"ground", "profile"},
+    "firmware": {"ground", "profile", "plugin", "physics", "flash"},
+    "device": {"ground", "profile", "physics", "flash", "host", "firmware"},
+    "crate": {"ground", "profile", "physics", "firmware", "device"},
+}
+DRIVE_GROUND = {
+    *("events", "io", "memory", "persist", "policy_plugin"),
+    *("stage", "superblock", "timeline", "victim_policy"),
+}
+
 # The virtual drive's model knows no wall clock, sockets or files of its own.
 MODEL_CRATES = ("units", "drive")
 FORBIDDEN_IN_MODEL = ("std::net", "std::time", "std::thread", "HashMap", "pyo3")
@@ -133,7 +150,9 @@ def test_python_rooms_import_only_downward() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize("rooms", [PYTHON_ROOMS, RUST_ROOMS], ids=["python", "rust"])
+@pytest.mark.parametrize(
+    "rooms", [PYTHON_ROOMS, RUST_ROOMS, DRIVE_ROOMS], ids=["python", "rust", "drive"]
+)
 def test_the_tables_themselves_hold_no_circle(rooms: dict[str, set[str]]) -> None:
     left = {room: set(below) for room, below in rooms.items()}
     while left:
@@ -149,6 +168,22 @@ def test_rust_crates_depend_only_downward() -> None:
     for crate, manifest in sorted(manifests.items()):
         unwanted = rust_dependencies(manifest) - RUST_ROOMS[crate]
         assert not unwanted, f"crates/{crate} must not depend on {sorted(unwanted)}"
+
+
+def test_folders_of_the_drive_import_only_downward() -> None:
+    def folder(module: str) -> str:
+        top = module.split("::")[0]
+        return "ground" if top in DRIVE_GROUND else top
+
+    graph = module_graph.rust_graph(TOP / "crates/drive/src")
+    assert {folder(module) for module in graph} == DRIVE_ROOMS.keys(), "enter the folder"
+    unwanted = [
+        f"{module} must not name {other}"
+        for module, named in graph.items()
+        for other in named
+        if folder(other) not in DRIVE_ROOMS[folder(module)] | {folder(module)}
+    ]
+    assert not unwanted, "\n".join(unwanted)
 
 
 @pytest.mark.parametrize("crate", MODEL_CRATES)

@@ -1,7 +1,7 @@
 """The profile's reference page: what the core's own types say of each value, what the core allows,
 and what the catalog has, with its source. `drives.py` makes the pages of the drives themselves.
 
-The types are read from `crates/drive/src/spec/schema.rs`, whose form is narrow: sections of
+The types are read from `crates/drive/src/profile/schema.rs`, whose form is narrow: sections of
 `name: Type = rule,` with doc comments. What is allowed is asked of the core: a value that cannot
 be right is put in, and the core's refusal says what it must be.
 """
@@ -20,7 +20,7 @@ from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 
 TOP = Path(__file__).resolve().parent.parent.parent
-SCHEMA = TOP / "crates/drive/src/spec/schema.rs"
+SCHEMA = TOP / "crates/drive/src/profile/schema.rs"
 EXAMPLE = "sm951-ahci-512"
 
 # The end of a name is its unit, longest first.

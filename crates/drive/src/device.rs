@@ -21,24 +21,24 @@ mod write;
 
 use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
 
-use crate::command_queue::{CommandQueue, QueuedRequest};
-use crate::controller::Controller;
-use crate::flash::Flash;
-use crate::ftl::Ftl;
-use crate::gc::Gc;
-use crate::health::Log;
-use crate::host_interface::HostInterface;
-use crate::in_place::InPlace;
+use crate::firmware::backend::Flash;
+use crate::firmware::controller::Controller;
+use crate::firmware::ftl::Ftl;
+use crate::firmware::gc::Gc;
+use crate::firmware::health::Log;
+use crate::firmware::map_cache::MapTraffic;
+use crate::firmware::read_ahead::ReadAhead;
+use crate::firmware::slc_cache::SlcCache;
+use crate::flash::in_place::InPlace;
+use crate::host::command_queue::{CommandQueue, QueuedRequest};
+use crate::host::interface::HostInterface;
+use crate::host::link::Link;
 use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
-use crate::link::Link;
-use crate::map_cache::MapTraffic;
+use crate::physics::reliability::Reliability;
+use crate::physics::thermal::{Thermal, Work};
 use crate::policy_plugin::{Decides, Decisions};
-use crate::read_ahead::ReadAhead;
-use crate::reliability::Reliability;
-use crate::slc_cache::SlcCache;
-use crate::spec::{Costs, Spec};
+use crate::profile::{Costs, Spec};
 use crate::stage::{Stage, Stages};
-use crate::thermal::{Thermal, Work};
 use crate::timeline::NEVER;
 
 /// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this

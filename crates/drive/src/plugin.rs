@@ -16,7 +16,7 @@ use crate::policy_plugin::{
     Decides, Decisions, DieRead, DriveView, HostWrite, NONE, PACE_MAX, Pace, PluginSpec,
     PolicyPlugin, RetriedRead, SuperblockView,
 };
-use crate::spec::Spec;
+use crate::profile::Spec;
 use crate::superblock::{COLD, HOST, State, Superblock};
 
 /// A plug-in in a drive, with its state.

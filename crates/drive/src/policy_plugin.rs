@@ -4,7 +4,7 @@
 //! write, the pace of garbage collection, what wear levelling moves, which free superblock is opened, whether a
 //! read passes the programs and erases of its die, and whether data that needed read retries is moved. What it
 //! does not take is the profile's. The structures are laid out as
-//! C has them, so that `crates/policy` hands them to compiled code as they are.
+//! C has them, so that `crates/plugin` hands them to compiled code as they are.
 //! A plug-in's state is a table of words that the drive owns: it is copied, saved and read back with the drive,
 //! so a drive with a plug-in is as repeatable as any other. It knows nothing else from one decision to the next.
 //! Left out: folding of the SLC cache. With which voltages a retry begins: in the model a later step decodes all

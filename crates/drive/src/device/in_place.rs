@@ -9,7 +9,7 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use super::Device;
 use super::read::add_parts;
 use crate::io::Io;
-use crate::spec::{Costs, PAGE_BYTES};
+use crate::profile::{Costs, PAGE_BYTES};
 use crate::stage::{Stage, Stages};
 
 /// Why a device without such media cannot come here.

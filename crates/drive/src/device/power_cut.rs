@@ -9,9 +9,9 @@
 use drivebay_units::Nanos;
 
 use super::Device;
-use crate::command_queue::CommandQueue;
-use crate::flash::StreamPage;
-use crate::host_interface::HostInterface;
+use crate::firmware::backend::StreamPage;
+use crate::host::command_queue::CommandQueue;
+use crate::host::interface::HostInterface;
 use crate::timeline::NEVER;
 
 /// What a power cut did.

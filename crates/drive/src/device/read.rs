@@ -3,9 +3,9 @@
 use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
 use super::{Device, SHIFT_4K};
-use crate::flash::{NO_WAIT, ReadParts};
+use crate::firmware::backend::{NO_WAIT, ReadParts};
 use crate::io::Io;
-use crate::spec::Costs;
+use crate::profile::Costs;
 use crate::stage::{Stage, Stages};
 
 impl Device {

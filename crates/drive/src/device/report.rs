@@ -4,9 +4,9 @@ use drivebay_units::Nanos;
 
 use super::Device;
 use crate::events::Events;
-use crate::health::{Health, data_units, named, percentage_used};
-use crate::power::Wake;
-use crate::thermal::STEP;
+use crate::firmware::health::{Health, data_units, named, percentage_used};
+use crate::physics::power::Wake;
+use crate::physics::thermal::STEP;
 
 impl Device {
     /// A command that the host begins at `at` ends an idle time: what it has to wake.

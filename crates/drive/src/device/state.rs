@@ -10,7 +10,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use super::Device;
 use crate::io::DeviceError;
 use crate::persist::{Persist, StateError, ensure, persist};
-use crate::spec::Spec;
+use crate::profile::Spec;
 
 /// Raised with every change of what is written: older states are not read.
 pub const STATE_VERSION: u32 = 25;

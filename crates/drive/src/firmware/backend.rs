@@ -1,0 +1,741 @@
+//! The flash back end: map, superblocks, write buffers and dies, and the orders that hold among them.
+//!
+//! Writes take an address at a frontier and a place in the write buffer; when all planes of a die are full,
+//! the die's program joins the deferred program queue. Erases run one superblock ahead: what took the place
+//! of a victim's pages may still be in the write buffer, and a power cut would lose both, so a
+//! superblock is erased only once all that was placed before it was given back is safe. If none was free
+//! then, it is erased when it is opened. Real firmware orders erases behind its journal for the same reason.
+//! Errors and wear are decided in `physics/reliability.rs` and carried out in `firmware/backend/errors.rs`.
+
+mod errors;
+mod power_cut;
+
+use std::ops::Range;
+
+use drivebay_units::{Lpn, Nanos, Ppa, Rng};
+
+use crate::events::{Event, EventKind, EventLog, Events, SuperblockState, Trigger};
+use crate::firmware::ftl::Ftl;
+use crate::firmware::map_access::MapAccess;
+use crate::firmware::map_cache::MapTraffic;
+use crate::firmware::staggered_erase::StaggeredErase;
+use crate::firmware::write_buffer::WriteBuffer;
+use crate::flash::nand::{DeferredQueue, Nand, Program, ReadTimes};
+use crate::io::DeviceError;
+use crate::persist::persist;
+use crate::physics::reliability::Errors;
+use crate::plugin::Plugin;
+use crate::policy_plugin::{Decides, Decisions};
+use crate::profile::{BufferRelease, Geometry, Spec};
+use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
+use crate::timeline::NEVER;
+
+/// Waits of a read of flash: for the die, in the array, for and on the channel.
+pub type ReadParts = [Nanos; 3];
+
+/// The waits of a read that waits for nothing.
+pub const NO_WAIT: ReadParts = [Nanos::ZERO; 3];
+
+/// A read of consecutive pages out of one flash page.
+pub struct PageRead {
+    /// When the pages are in the controller.
+    pub done: Nanos,
+    pub parts: ReadParts,
+    /// The array was read and its data decoded, which may have found a superblock that must be refreshed.
+    pub decoded: bool,
+}
+
+/// A flash page of a write stream's buffer, by its number: where a version of a page was put.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamPage {
+    stream: u8,
+    page: u64,
+}
+
+/// The flash back end.
+pub struct Flash {
+    geometry: Geometry,
+    buffer_pages: u32,
+    buffer_release: Option<BufferRelease>,
+    reserve_superblocks: u32,
+    /// Spare blocks of a fresh drive; none where failing is not modelled.
+    spare_blocks: Option<u32>,
+    ftl: Ftl,
+    nand: Nand,
+    buffers: [WriteBuffer; STREAMS],
+    deferred: DeferredQueue,
+    errors: Option<Box<Errors>>,
+    map: MapAccess,
+    /// The drive's time: nothing earlier is asked of a channel.
+    now: Nanos,
+    /// Nothing earlier is asked of a die.
+    dies_floor: Nanos,
+    /// The flash is worn out: every write is refused.
+    read_only: bool,
+    /// The present command met data that could not be read.
+    media_error: bool,
+    padded_pages: u64,
+    /// Of these, those that garbage collection has not made up for.
+    padding: u64,
+    /// Partly written pages in the buffers are whole by then; programs wait for it.
+    merged: Nanos,
+    staggered_erase: Option<Box<StaggeredErase>>,
+    /// Capacitors bring to flash what is in the buffers when the power fails.
+    protected: bool,
+    /// What happens to superblocks, while that is kept.
+    events: Option<Box<EventLog>>,
+}
+
+persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
+    padded_pages, padding, merged, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
+    protected, events);
+
+impl Flash {
+    /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
+    ///
+    /// # Errors
+    /// [`DeviceError::Memory`].
+    pub fn new(spec: &Spec, rng: &Rng, memory: Option<Flash>) -> Result<Flash, DeviceError> {
+        let g = &spec.geometry;
+        let ftl = match memory.and_then(|flash| flash.ftl.reset(spec, rng)) {
+            Some(ftl) => ftl,
+            None => Ftl::new(spec, rng).map_err(|e| DeviceError::Memory(e.to_string()))?,
+        };
+        // As many programs of a die as the buffers can hold, and some erases.
+        let rows = spec.buffer_pages >> (g.die_shift + g.plane_shift);
+        // Where places come free as programs end, a die that erases may hold more of them than its share.
+        let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
+        let pending = spec.streams() * rows + 8;
+        let mut nand = Nand::new(&spec.nand, g, pending, rng);
+        nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides().die_read));
+        Ok(Flash {
+            geometry: *g,
+            buffer_pages: spec.buffer_pages,
+            buffer_release: spec.buffer_release,
+            reserve_superblocks: spec.reserve_superblocks,
+            spare_blocks: spec.reliability.map(|r| r.spare_blocks),
+            nand,
+            buffers: fresh_buffers(spec.buffer_pages, spec.buffer_release),
+            deferred: DeferredQueue::default(),
+            errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
+            map: MapAccess::new(spec),
+            now: Nanos::ZERO,
+            dies_floor: Nanos::ZERO,
+            read_only: false,
+            media_error: false,
+            padded_pages: 0,
+            padding: 0,
+            merged: Nanos::ZERO,
+            staggered_erase: (spec.nand.staggered_erases)
+                .then(|| Box::new(StaggeredErase::new(g, spec.nand.erase_one_in))),
+            protected: spec.power_loss_protection || spec.in_place.is_some(),
+            events: None,
+            ftl,
+        })
+    }
+
+    /// The map and the superblocks.
+    #[inline(always)]
+    pub fn ftl(&self) -> &Ftl {
+        &self.ftl
+    }
+
+    #[inline(always)]
+    pub fn ftl_mut(&mut self) -> &mut Ftl {
+        &mut self.ftl
+    }
+
+    #[inline(always)]
+    pub fn nand(&self) -> &Nand {
+        &self.nand
+    }
+
+    /// What a plug-in was asked so far; none without one.
+    pub fn decisions(&self) -> Option<(Decides, Decisions)> {
+        let plugin = self.ftl.plugin()?;
+        let of_dies = self.nand.scheduler().map_or_else(Decisions::default, Plugin::decisions);
+        let Decisions { die_reads, die_reads_delayed, .. } = of_dies;
+        let decisions = Decisions { die_reads, die_reads_delayed, ..plugin.decisions() };
+        Some((plugin.decides(), decisions))
+    }
+
+    /// [`DeviceError::Policy`], once a plug-in has given an answer that is not allowed.
+    #[inline]
+    pub fn check_plugin(&self) -> Result<(), DeviceError> {
+        let plugins = [self.ftl.plugin(), self.nand.scheduler()];
+        plugins.into_iter().flatten().try_for_each(Plugin::check)
+    }
+
+    /// Time of the newest submission, or the end of the last idle time.
+    #[inline(always)]
+    pub fn now(&self) -> Nanos {
+        self.now
+    }
+
+    /// Time goes on: no channel will be asked for an earlier one.
+    #[inline(always)]
+    pub fn advance(&mut self, now: Nanos) {
+        self.now = now;
+    }
+
+    /// Padding and the map's own data programmed so far, in 4 KiB.
+    pub fn overhead_4k(&self) -> u64 {
+        (self.padded_pages << self.geometry.unit_shift) + self.map.written_4k()
+    }
+
+    #[inline(always)]
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// Whether data since the last call could not be read.
+    #[inline(always)]
+    pub fn take_media_error(&mut self) -> bool {
+        std::mem::take(&mut self.media_error)
+    }
+
+    /// Brings the dies up to `until`: nothing will ask them for an earlier time.
+    #[inline(always)]
+    pub fn dies_until(&mut self, until: Nanos) {
+        while self.deferred.next_at() <= until {
+            self.start_next();
+        }
+        self.dies_floor = self.dies_floor.max(until);
+    }
+
+    /// Hands everything that waits to the dies, erases as well.
+    pub fn settle(&mut self) {
+        while self.deferred.next_at() < NEVER {
+            self.start_next();
+        }
+    }
+
+    /// Asks the dies for what is due first. Cost: 1 die and 1 calendar per program.
+    fn start_next(&mut self) {
+        if self.deferred.erase_is_next() {
+            self.erase_next();
+        } else {
+            self.program_next();
+        }
+    }
+
+    /// Asks a die for the program that is due first, even if an erase is due before.
+    #[inline]
+    fn program_next(&mut self) {
+        let (stream, program) = self.deferred.pop();
+        let end = self.nand.program(self.dies_floor, program.at, program.page);
+        let mut pages = 0;
+        for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
+            let number = program.number - (earlier << self.geometry.order.plane_shift);
+            pages += u32::from(self.buffers[stream].give_back(number, end));
+        }
+        self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);
+        if let Some(erases) = &mut self.staggered_erase {
+            erases.follow_program(&mut self.nand, program.at);
+        }
+    }
+
+    fn program_all(&mut self) {
+        while self.deferred.has_programs() {
+            self.program_next();
+        }
+    }
+
+    /// Erases the superblock that has waited longest, whenever it is due.
+    ///
+    /// What took the place of its pages counts as safe from now on: commands that are served already may
+    /// have their turn after a power cut that comes next, but their erases cannot be undone.
+    fn erase_next(&mut self) {
+        let (at, index) = self.deferred.pop_erase();
+        self.ftl.erased(index);
+        match &mut self.staggered_erase {
+            Some(erases) => {
+                erases.order(index);
+                self.nand.count_superblock_erase();
+            }
+            None => self.nand.erase_superblock(at, index),
+        }
+        if self.events.is_some() {
+            self.note(EventKind::Erase, index, at, self.nand.idle_at());
+        }
+        self.promise(index, self.now);
+    }
+
+    // ---- Writing.
+
+    /// Places pages at a stream's frontier, which must have room; returns when the last is in the buffer.
+    #[inline(always)]
+    pub fn write(&mut self, stream: usize, lpn: Lpn, len: u32, from: Nanos) -> Nanos {
+        let first = self.ftl.place(stream, lpn, len);
+        self.map.note_change(1);
+        self.fill(stream, first, len, from)
+    }
+
+    /// Lets `len` pages from `first` on pass through a stream's buffer and programs what is complete.
+    ///
+    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 queue entry
+    /// per die-wide program.
+    #[inline(always)]
+    fn fill(&mut self, stream: usize, first: Ppa, len: u32, from: Nanos) -> Nanos {
+        let g = self.geometry;
+        let last = (1u32 << g.page_shift) - 1;
+        let (mut at, end, mut clock) = (first.0, first.0 + len, from);
+        while at < end {
+            if at & last == 0 {
+                let free_at = self.buffer_free_at(stream);
+                self.buffers[stream].take(free_at);
+            }
+            clock = clock.max(self.buffers[stream].ready());
+            let page_end = (at | last) + 1;
+            if end < page_end {
+                break;
+            }
+            let page = at >> g.page_shift;
+            if g.plane_of(page) == (1u32 << g.plane_shift) - 1 {
+                let number = self.buffers[stream].taken() - 1;
+                self.program(stream, Program { at: clock, page, number });
+            }
+            at = page_end;
+        }
+        clock
+    }
+
+    #[inline(never)]
+    fn program(&mut self, stream: usize, program: Program) {
+        let at = program.at.max(self.merged);
+        self.deferred.push(stream, Program { at, ..program });
+    }
+
+    /// The rest of a partly written page comes from flash at `at`.
+    pub fn merge(&mut self, at: Nanos) {
+        self.merged = self.merged.max(at);
+    }
+
+    /// When a stream's next place in the buffer will be free.
+    #[inline(always)]
+    pub fn buffer_free_at(&mut self, stream: usize) -> Nanos {
+        loop {
+            let at = self.buffers[stream].next_free_at(&self.nand);
+            if at < NEVER {
+                return at;
+            }
+            self.program_next();
+        }
+    }
+
+    /// When the buffers have a place each for another flash page of the host's and of garbage collection's.
+    pub fn room_at(&mut self) -> Nanos {
+        let copies = self.buffer_free_at(self.ftl.gc_stream()).max(self.buffer_free_at(HOST));
+        if self.ftl.splits_host_writes() {
+            return copies.max(self.buffer_free_at(COLD));
+        }
+        copies
+    }
+
+    /// Flash pages of copies that have taken a place in the buffer so far.
+    pub fn copies_taken(&self) -> u64 {
+        self.buffers[self.ftl.gc_stream()].taken()
+    }
+
+    /// When these flash pages of copies are programmed, by their number in their stream; those of a row that has only begun are
+    /// left out. Cost: 1 ring entry each.
+    pub fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
+        let stream = self.ftl.gc_stream();
+        let known = self.buffers[stream].known();
+        let mut last = Nanos::ZERO;
+        for page in pages.start.max(known.start)..pages.end.min(known.end) {
+            while self.buffers[stream].waits(page) && self.deferred.has_programs() {
+                self.program_next();
+            }
+            if !self.buffers[stream].waits(page) {
+                last = last.max(self.buffers[stream].end_of(page, &self.nand));
+            }
+        }
+        last
+    }
+
+    /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's, whichever is more.
+    /// Cost: 1 ring entry for each place.
+    pub fn buffer_taken_64(&self, at: Nanos) -> u32 {
+        let taken = |stream: usize| self.buffers[stream].taken_64(at, &self.nand);
+        taken(HOST).max(taken(self.ftl.gc_stream()))
+    }
+
+    /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host shares the
+    /// frontier, the reserve is for the foreground alone, which finishes the victims that it begins: else
+    /// the host could take the room that the rest of one needs.
+    #[inline(always)]
+    pub fn no_room_to_copy(&self) -> bool {
+        let stream = self.ftl.gc_stream();
+        let kept = if stream == HOST { self.reserve() } else { 0 };
+        self.ftl.room(stream) == 0 && self.ftl.free_superblocks() <= kept
+    }
+
+    /// Pages filled with nothing since the last call.
+    pub fn take_padding(&mut self) -> u64 {
+        std::mem::take(&mut self.padding)
+    }
+
+    /// Whether a flash page can be copied without touching the reserve.
+    pub fn may_copy_beside_reserve(&self) -> bool {
+        self.ftl.room(self.ftl.gc_stream()) >= 1 << self.geometry.page_shift
+            || self.ftl.free_superblocks() > self.reserve()
+    }
+
+    /// Free superblocks that only garbage collection may use.
+    pub fn reserve(&self) -> usize {
+        self.reserve_superblocks as usize
+    }
+
+    /// Programs all that a stream's buffer holds; returns when its newest `pages` flash pages (or all it
+    /// can hold) are safe, as far as is known now: reads asked later may still suspend the programs.
+    ///
+    /// Cost: 1 ring entry per page of the buffer.
+    pub fn make_durable(&mut self, stream: usize, at: Nanos, pages: u64) -> Nanos {
+        let g = self.geometry;
+        if let Some(padding) = self.ftl.pad(stream, (1 << g.page_shift) - 1) {
+            self.padded_pages += u64::from(padding.1);
+            self.padding += u64::from(padding.1);
+            self.fill(stream, padding.0, padding.1, at);
+        }
+        self.program_all();
+        let taken = self.buffers[stream].taken();
+        // Dies filled in part lie in the newest row, which lies in the open superblock.
+        for number in (taken.saturating_sub(g.row_pages())..taken).rev() {
+            if self.buffers[stream].waits(number) {
+                let page = self.ftl.frontier_page(stream, taken - 1 - number);
+                self.program(stream, Program { at, page, number });
+                self.program_all();
+            }
+        }
+        let oldest = taken.saturating_sub(pages).max(self.buffers[stream].known().start);
+        let ends = (oldest..taken).map(|n| self.buffers[stream].end_of(n, &self.nand));
+        let safe = ends.fold(at, Nanos::max);
+        self.buffers[stream].promise(oldest..taken, safe);
+        safe
+    }
+
+    /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were copied
+    /// from is not erased before they are safe.
+    pub fn flush(&mut self, at: Nanos) -> Nanos {
+        let pages = u64::from(self.buffer_pages);
+        let safe = self.make_durable(HOST, at, pages);
+        if self.ftl.splits_host_writes() {
+            return safe.max(self.make_durable(COLD, at, pages));
+        }
+        safe
+    }
+
+    /// Opens the next superblock for a stream at `at`, for as many bits per cell as `mode` says; false if
+    /// none is free.
+    pub fn open(&mut self, stream: usize, at: Nanos, mode: Mode) -> bool {
+        let Some(next) = self.ftl.next_free(mode) else {
+            return false;
+        };
+        if let Some(safe) = self.erase_free(next, at) {
+            self.buffers[stream].wait_until(safe);
+        }
+        while self.deferred.will_erase(next) {
+            self.erase_next();
+        }
+        let opened = self.ftl.open(stream, self.buffers[stream].taken(), mode);
+        self.nand.set_slc(next, mode != Mode::Native);
+        if self.events.is_some() {
+            self.note(EventKind::Open, next, at, at);
+        }
+        self.map.note_sealed();
+        if let Some(errors) = &mut self.errors {
+            errors.open(next, self.ftl.cycles(next), self.now);
+        }
+        if let Some(coming) = self.ftl.next_free(mode) {
+            self.erase_free(coming, at);
+        }
+        opened
+    }
+
+    /// Orders a free superblock's erase, unless that was done before; returns for when.
+    fn erase_free(&mut self, index: u32, at: Nanos) -> Option<Nanos> {
+        if self.ftl.superblock(index).erased || self.deferred.will_erase(index) {
+            return None;
+        }
+        let safe = self.make_safe(index, at);
+        self.promise(index, safe);
+        self.deferred.push_erase(index, safe);
+        Some(safe)
+    }
+
+    /// Of a stream's pages that the buffer knows: those placed before a superblock was given back.
+    fn placed_before(&self, stream: usize, index: u32) -> Range<u64> {
+        self.buffers[stream].known().start..self.ftl.given_back(index)[stream]
+    }
+
+    /// What was placed before a superblock was given back survives a power cut from `at` on.
+    fn promise(&mut self, index: u32, at: Nanos) {
+        for stream in 0..STREAMS {
+            let pages = self.placed_before(stream, index);
+            if !pages.is_empty() {
+                self.buffers[stream].promise(pages, at);
+            }
+        }
+    }
+
+    /// Brings all that was placed before a superblock was given back to flash; returns when it is there.
+    fn make_safe(&mut self, index: u32, at: Nanos) -> Nanos {
+        self.program_all();
+        let mut safe = at;
+        for stream in 0..STREAMS {
+            let pages = self.placed_before(stream, index);
+            let buffer = &self.buffers[stream];
+            let end = if pages.clone().any(|page| buffer.waits(page)) {
+                self.make_durable(stream, at, buffer.taken() - pages.start)
+            } else {
+                pages.map(|page| buffer.end_of(page, &self.nand)).fold(at, Nanos::max)
+            };
+            safe = safe.max(end);
+        }
+        safe
+    }
+
+    // ---- Reading.
+
+    /// Brings `len` consecutive pages out of one flash page, the buffer, or nowhere (unmapped).
+    ///
+    /// `bytes`: what they take on the channel. `from` must not go back from call to call.
+    #[inline(always)]
+    pub fn read(&mut self, from: Nanos, ppa: Option<Ppa>, len: u32, bytes: u64) -> PageRead {
+        let nowhere = PageRead { done: from, parts: NO_WAIT, decoded: false };
+        let Some(ppa) = ppa else {
+            return nowhere;
+        };
+        if let Some(errors) = &mut self.errors {
+            for at in ppa.0..ppa.0 + len {
+                self.media_error |= errors.was_lost(self.ftl.page_at(Ppa(at)).0);
+            }
+        }
+        if self.in_buffer(ppa, from) {
+            return nowhere;
+        }
+        let page = ppa.0 >> self.geometry.page_shift;
+        let ReadTimes { begin, sensed, done } = self.nand.read(self.now, from, page, bytes);
+        let parts = [begin.since(from), sensed.since(begin), done.since(sensed)];
+        if self.errors.is_some() {
+            // A flash page has at most 16 pages. The parts one by one: who adds them up is not to
+            // wait for memory where no errors are modelled.
+            let (done, [die, array, channel], _) =
+                self.retry(ppa, (1 << len) - 1, done, parts, true);
+            return PageRead { done, parts: [die, array, channel], decoded: true };
+        }
+        PageRead { done, parts, decoded: false }
+    }
+
+    /// Whether a page's data is still on its way to flash.
+    #[inline]
+    fn in_buffer(&self, ppa: Ppa, at: Nanos) -> bool {
+        let StreamPage { stream, page } = self.stream_page_at(ppa);
+        self.buffers[usize::from(stream)].holds(page, at, &self.nand)
+    }
+
+    /// Whether the newest data of a page is still in the buffer at `at`, and no program has taken it.
+    pub fn can_overwrite(&self, lpn: Lpn, at: Nanos) -> bool {
+        self.ftl.look_up(lpn).is_some_and(|ppa| {
+            let StreamPage { stream, page } = self.stream_page_at(ppa);
+            self.buffers[usize::from(stream)].waits_at(page, at, &self.nand)
+        })
+    }
+
+    #[inline(always)]
+    fn stream_page_at(&self, ppa: Ppa) -> StreamPage {
+        let (index, offset) = self.ftl.locate(ppa);
+        let superblock = self.ftl.superblock(index);
+        let page = superblock.first_page + u64::from(offset >> self.geometry.page_shift);
+        StreamPage { stream: superblock.stream, page }
+    }
+
+    // ---- Copying, for garbage collection and folding.
+
+    /// Reads what is valid in a flash page of the victim at `at`; returns when it is in the controller.
+    ///
+    /// Cost: 1 die and 1 calendar.
+    #[inline(always)]
+    pub fn read_source(&mut self, source: &Source, at: Nanos, trigger: Trigger) -> Nanos {
+        if self.events.is_some() {
+            self.note_copy(source, at, trigger);
+        }
+        let page = source.first.0 >> self.geometry.page_shift;
+        self.dies_until(at);
+        let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
+        let mut done = self.nand.read_inside(at, at, page, bytes).done;
+        if self.errors.is_some() {
+            done = self.decode_source(source, done);
+        }
+        if self.map.is_cached() {
+            done = done.max(self.translate_source(source, at));
+        }
+        done
+    }
+
+    /// Places what is valid in a flash page of the victim anew, from `from` on; at `at` the copying began.
+    ///
+    /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
+    #[inline(always)]
+    pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
+        let stream = self.ftl.gc_stream();
+        self.map.note_change(source.extents);
+        while source.valid != 0 {
+            if self.ftl.room(stream) == 0 {
+                let opened = self.open(stream, at, Mode::Native);
+                assert!(opened, "the reserve always has a superblock for garbage collection");
+            }
+            let (first, count) = self.ftl.relocate(&mut source);
+            self.fill(stream, first, count, from);
+        }
+    }
+
+    /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
+    pub fn retire_victim(&mut self, at: Nanos, trigger: Trigger) {
+        if self.events.is_some() {
+            self.note_retired(at, trigger);
+        }
+        if self.errors.is_some() && !self.victim_survives_erase() {
+            self.ftl.discard_victim();
+        } else {
+            self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+        }
+    }
+
+    // ---- Events, while they are kept.
+
+    /// From now on the first `limit` events are kept, and how busy dies and channels are.
+    pub fn keep_events(&mut self, limit: usize) {
+        self.events = Some(Box::new(EventLog::new(limit)));
+        self.nand.keep_activity(self.now);
+    }
+
+    /// What was kept, which ends with this.
+    pub fn take_events(&mut self) -> Option<Events> {
+        let (events, dropped) = self.events.take()?.finish();
+        let flash = *self.nand.take_activity()?;
+        let superblocks = self.ftl.superblock_states().collect();
+        Some(Events { events, dropped, flash, superblocks })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note(&mut self, kind: EventKind, superblock: u32, begin: Nanos, end: Nanos) {
+        let event = Event { kind, begin, end: Some(end), ..self.event_of(superblock) };
+        self.events.iter_mut().for_each(|log| log.add(event));
+    }
+
+    /// Pages of the victim are about to be copied.
+    #[cold]
+    #[inline(never)]
+    fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
+        let event = self.victim_event(self.ftl.locate(source.first).0, at, trigger);
+        let copied_4k = source.pages << self.geometry.unit_shift;
+        self.events.iter_mut().for_each(|log| log.note_copy(copied_4k, event));
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_retired(&mut self, at: Nanos, trigger: Trigger) {
+        let event = self.victim_event(self.ftl.victim_cycles().0, at, trigger);
+        let event = Event { end: Some(at), ..event };
+        self.events.iter_mut().for_each(|log| log.note_retired(event));
+    }
+
+    fn victim_event(&self, superblock: u32, begin: Nanos, trigger: Trigger) -> Event {
+        let slc = self.ftl.superblock(superblock).slc;
+        let kind = if slc { EventKind::Fold } else { EventKind::Collection };
+        Event { kind, begin, trigger: Some(trigger), ..self.event_of(superblock) }
+    }
+
+    fn event_of(&self, superblock: u32) -> Event {
+        let SuperblockState { valid_pages, erases, slc, .. } =
+            self.ftl.superblock_state(superblock);
+        Event {
+            kind: EventKind::Open,
+            begin: Nanos::ZERO,
+            end: None,
+            superblock,
+            valid_pages,
+            copied_pages: 0,
+            erases,
+            slc,
+            trigger: None,
+        }
+    }
+
+    // ---- The map's own traffic.
+
+    #[inline(always)]
+    pub fn has_map_cache(&self) -> bool {
+        self.map.is_cached()
+    }
+
+    /// Traffic of the map cache so far.
+    pub fn map_traffic(&self) -> MapTraffic {
+        self.map.traffic()
+    }
+
+    /// When the map entries of all these pages are in the controller.
+    #[inline(never)]
+    pub fn translate(&mut self, from: Nanos, first: Lpn, last: Lpn, change: bool) -> Nanos {
+        let pages = MapAccess::pages(first, last);
+        pages.map(|page| self.load_map_page(from, page, change)).max().unwrap_or(from)
+    }
+
+    /// `translate` for a range that is unmapped: only its ends are in pages that keep other entries.
+    pub fn translate_edges(&mut self, from: Nanos, first: Lpn, last: Lpn) -> Nanos {
+        let pages = MapAccess::pages(first, last);
+        let ready = self.load_map_page(from, *pages.start(), true);
+        ready.max(self.load_map_page(from, *pages.end(), true))
+    }
+
+    /// `translate` for the pages copied out of a flash page.
+    #[inline(never)]
+    fn translate_source(&mut self, source: &Source, from: Nanos) -> Nanos {
+        let mut ready = from;
+        let mut valid = source.valid;
+        while valid != 0 {
+            let lpn = self.ftl.page_at(Ppa(source.first.0 + valid.trailing_zeros()));
+            valid &= valid - 1;
+            ready = ready.max(self.translate(from, lpn, lpn, true));
+        }
+        ready
+    }
+
+    fn load_map_page(&mut self, from: Nanos, page: u32, change: bool) -> Nanos {
+        self.map.load(&mut self.nand, self.now, from, page, change)
+    }
+
+    /// Writes at `at` what the map journal has gathered, if that is enough; returns how many programs that takes.
+    #[inline(always)]
+    pub fn write_journal(&mut self, at: Nanos) -> u64 {
+        self.map.write_journal(&mut self.nand, self.now, at)
+    }
+
+    // ---- Erasing everything.
+
+    /// All data is gone in no time. `erase`: flash is erased as well, else when it is used again.
+    pub fn forget_all(&mut self, erase: bool) {
+        self.settle();
+        self.ftl.forget_all(erase);
+        self.nand.forget_all();
+        self.map.forget();
+        self.replace(0, self.geometry.user_pages);
+        self.buffers = fresh_buffers(self.buffer_pages, self.buffer_release);
+    }
+
+    /// Erases all that is not erased, from `from` on; returns when that is done.
+    pub fn erase_blocks(&mut self, from: Nanos) -> Nanos {
+        for index in self.ftl.superblocks_to_erase() {
+            self.nand.erase_superblock(from, index);
+        }
+        self.nand.idle_at().max(from)
+    }
+}
+
+/// One buffer per write stream.
+fn fresh_buffers(pages: u32, release: Option<BufferRelease>) -> [WriteBuffer; STREAMS] {
+    std::array::from_fn(|_| WriteBuffer::new(pages, release))
+}

@@ -1,0 +1,90 @@
+//! What outlives a power cut, and whether a state that was read back can be one.
+
+use drivebay_units::{Lpn, Nanos};
+
+use super::{Flash, StreamPage};
+use crate::firmware::write_buffer::WriteBuffer;
+use crate::flash::nand::DeferredQueue;
+use crate::persist::{StateError, ensure};
+use crate::superblock::STREAMS;
+
+impl Flash {
+    /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map entry.
+    pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
+        Some(self.stream_page_at(self.ftl.look_up(lpn)?))
+    }
+
+    /// Whether what was put there since the last power cut or erase would outlive one at `at`.
+    pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
+        let buffer = &self.buffers[usize::from(place.stream)];
+        self.protected
+            || place.page < buffer.known().start
+            || buffer.survives(place.page, at, &self.nand)
+    }
+
+    /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest data.
+    pub fn power_cut(&mut self, at: Nanos) -> u64 {
+        self.dies_until(at);
+        let lost: [Vec<u64>; STREAMS] = std::array::from_fn(|stream| {
+            let buffer = &self.buffers[stream];
+            let lost = |&page: &u64| !self.protected && !buffer.survives(page, at, &self.nand);
+            buffer.known().filter(lost).collect()
+        });
+        let free = self.ftl.free_pages();
+        let lost_pages = self.ftl.lose(&lost);
+        // The rest of a begun row stays unused: garbage collection makes up for it as for padding.
+        self.padding += free.saturating_sub(self.ftl.free_pages());
+        for stream in 0..STREAMS {
+            self.buffers[stream].restart(self.ftl.next_page(stream));
+        }
+        self.nand.power_cut();
+        self.deferred = DeferredQueue::default();
+        (self.dies_floor, self.merged) = (Nanos::ZERO, Nanos::ZERO);
+        lost_pages
+    }
+
+    /// Works out what follows from a state that was read back.
+    pub fn derive(&mut self) {
+        self.deferred.derive();
+        self.buffers.iter_mut().for_each(WriteBuffer::derive);
+    }
+
+    /// Checks that what was read is a state that this flash can be in.
+    pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
+        self.nand.check()?;
+        ensure(self.dies_floor <= core_until, "the time up to which dies are planned")?;
+        self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
+        self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
+        self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
+        let superblocks = self.geometry.superblocks;
+        self.staggered_erase.iter().try_for_each(|erases| erases.check(superblocks))?;
+        self.map.check()?;
+        let reads = self.nand.page_reads();
+        let counts = [self.padded_pages, self.padding, reads, self.nand.superblock_erases()];
+        ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
+        self.check_deferred()
+    }
+
+    /// Programs and erases that are due: every page that waits has one, and none is of another drive.
+    fn check_deferred(&self) -> Result<(), StateError> {
+        let g = &self.geometry;
+        let pages = (g.superblocks * g.superblock_pages) >> g.page_shift;
+        for stream in 0..STREAMS {
+            let buffer = &self.buffers[stream];
+            let taken = buffer.taken();
+            let covered =
+                self.deferred.check_programs(stream, g, pages, &buffer.known(), self.dies_floor)?;
+            for page in buffer.known().filter(|&page| buffer.waits(page)) {
+                // Its die's planes are not yet full: their last page will program all of them.
+                let coming = || {
+                    let plane = g.plane_of(self.ftl.frontier_page(stream, taken - 1 - page));
+                    let left = u64::from((1 << g.plane_shift) - 1 - plane) << g.order.plane_shift;
+                    page + left >= self.ftl.filled(stream, taken)
+                };
+                let newest = page + g.row_pages() >= taken;
+                ensure(covered.contains(&page) || newest && coming(), "a page nobody programs")?;
+            }
+        }
+        self.deferred.check_erases(|index| self.ftl.is_free_and_used(index))
+    }
+}

@@ -1,0 +1,148 @@
+//! The controller: cores and data paths.
+//!
+//! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
+//! adds to a command's work, and to its waiting for the cores, is booked as throttling.
+
+use drivebay_units::Nanos;
+
+use crate::firmware::flash_core::FlashCore;
+use crate::persist::{StateError, persist};
+use crate::profile::{Costs, SHARE_BITS, Spec, transfer};
+use crate::stage::{Stage, Stages};
+use crate::timeline::Fifo;
+
+/// Cores and data paths.
+pub struct Controller {
+    /// At the present clock.
+    costs: Costs,
+    /// At full clock.
+    nominal: Costs,
+    host_core: Fifo,
+    /// From the link into the write buffer.
+    write_path: Fifo,
+    /// From flash to the link, or the limit that heat sets.
+    read_path: Fifo,
+    flash_core: FlashCore,
+}
+
+persist!(Controller: host_core, write_path, read_path, flash_core; given: costs, nominal);
+
+impl Controller {
+    pub fn new(spec: &Spec) -> Controller {
+        let nominal = spec.throttle[0].costs;
+        Controller {
+            costs: nominal,
+            nominal,
+            host_core: Fifo::default(),
+            write_path: Fifo::default(),
+            read_path: Fifo::default(),
+            flash_core: FlashCore::new(),
+        }
+    }
+
+    /// Forgets all commands; work so far stays counted, and nothing is done before `ready`.
+    pub fn power_cut(&mut self, spec: &Spec, ready: Nanos) {
+        let mut flash_core = std::mem::replace(&mut self.flash_core, FlashCore::new());
+        flash_core.power_cut();
+        flash_core.wait_until(ready);
+        *self = Controller { costs: self.costs, flash_core, ..Controller::new(spec) };
+    }
+
+    pub fn check(&self) -> Result<(), StateError> {
+        self.flash_core.check()
+    }
+
+    /// What work costs at the present clock.
+    #[inline(always)]
+    pub fn costs(&self) -> &Costs {
+        &self.costs
+    }
+
+    pub fn set_costs(&mut self, costs: Costs) {
+        self.costs = costs;
+    }
+
+    #[inline(always)]
+    pub fn flash_core(&mut self) -> &mut FlashCore {
+        &mut self.flash_core
+    }
+
+    /// Nanoseconds that the flash core has worked so far, and until when it has work.
+    pub fn work(&self) -> (u64, Nanos) {
+        (self.flash_core.busy_ns(), self.flash_core.free_at())
+    }
+
+    /// When the host core can take another command.
+    #[inline(always)]
+    pub fn host_core_free_at(&self) -> Nanos {
+        self.host_core.free_at()
+    }
+
+    /// A command's pass through the host core.
+    #[inline(always)]
+    pub fn run_host_core(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
+        let (_, end) = self.host_core.reserve(from, self.costs.host_core);
+        self.book(Stage::Firmware, end.since(from), stages);
+        end
+    }
+
+    /// A command's pass through the flash core, which takes what `cost` makes of the costs.
+    #[inline(always)]
+    pub fn run_flash_core(
+        &mut self,
+        from: Nanos,
+        cost: impl Fn(&Costs) -> Nanos,
+        stages: &mut Stages,
+    ) -> Nanos {
+        let spent = cost(&self.costs);
+        let pass = self.flash_core.run(from, spent);
+        self.book(Stage::Firmware, pass.queued.after(spent), stages);
+        self.book(Stage::Gc, pass.gc, stages);
+        pass.end
+    }
+
+    /// Books time that the cores' clock sets, their work or waiting for it: what it takes at full clock
+    /// under `stage`, what the present clock adds as throttling. A wait that began at another clock is
+    /// booked by the present one.
+    #[inline(always)]
+    pub fn book(&self, stage: Stage, len: Nanos, stages: &mut Stages) {
+        let added = Nanos((len.0 * self.costs.added_by_clock) >> SHARE_BITS);
+        stages.add(stage, len.since(added));
+        stages.add(Stage::Throttle, added);
+    }
+
+    /// `bytes` of a write pass the write path as they come over the link, the first at `first`, the last at
+    /// `arrived`; returns when all are in.
+    #[inline(always)]
+    pub fn receive(
+        &mut self,
+        first: Nanos,
+        arrived: Nanos,
+        bytes: u64,
+        stages: &mut Stages,
+    ) -> Nanos {
+        let len = transfer(bytes, self.costs.write_path_fs_per_byte);
+        let nominal_len = transfer(bytes, self.nominal.write_path_fs_per_byte);
+        let accepted = self.write_path.reserve(first, len).1.max(arrived);
+        let wait = accepted.since(arrived);
+        let throttled =
+            if len > nominal_len { wait.since_or_zero(nominal_len) } else { Nanos::ZERO };
+        stages.add(Stage::Throttle, throttled);
+        stages.add(Stage::Buffer, wait.since(throttled));
+        accepted
+    }
+
+    /// When the data path to the link, or the limit that heat sets, lets a read go on.
+    #[inline(always)]
+    pub fn admit_read(&mut self, from: Nanos, bytes: u64, stages: &mut Stages) -> Nanos {
+        let (limit, nominal) =
+            (self.costs.read_limit_fs_per_byte, self.nominal.read_limit_fs_per_byte);
+        if limit == 0 {
+            return from;
+        }
+        let (begin, _) = self.read_path.reserve(from, transfer(bytes, limit));
+        let stage = if limit > nominal { Stage::Throttle } else { Stage::Firmware };
+        stages.add(stage, begin.since(from));
+        begin
+    }
+}

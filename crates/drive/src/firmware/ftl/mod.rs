@@ -1,0 +1,604 @@
+//! The flash translation layer: where each page (mapping unit) lies, and where the next one goes.
+//!
+//! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free superblocks
+//! (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims (`victims.rs`), and where a
+//! profile has them the SLC cache's superblocks (`slc.rs`), lifespans (`lifespans.rs`) and a policy plug-in
+//! (`../plugin.rs`). What touches several stands here.
+
+mod check;
+mod lifespans;
+mod mapping;
+mod placement;
+mod recovery;
+mod slc;
+mod superblocks;
+mod victims;
+
+use std::collections::VecDeque;
+
+use drivebay_units::{Lpn, Ppa, Rng};
+
+use crate::events::SuperblockState;
+use crate::io::DeviceError;
+use crate::persist::persist;
+use crate::plugin::Plugin;
+use crate::policy_plugin::{Pace, RetriedRead};
+use crate::profile::{Geometry, Spec};
+use crate::superblock::{EMPTY, HOST, Mode, STREAMS, Source, State, Superblock, Victim};
+use lifespans::Lifespans;
+use mapping::Mapping;
+use placement::Placement;
+use slc::SlcBlocks;
+use superblocks::Superblocks;
+use victims::VictimSelection;
+
+/// The map and the state of all superblocks.
+pub struct Ftl {
+    geometry: Geometry,
+    gc_stream: usize,
+    mapping: Mapping,
+    placement: Placement,
+    superblocks: Superblocks,
+    selection: VictimSelection,
+    /// The victim of garbage collection.
+    victim: Option<Victim>,
+    /// That of garbage collection in idle time, where it has a policy of its own.
+    idle_victim: Option<Victim>,
+    slc: SlcBlocks,
+    lifespans: Option<Box<Lifespans>>,
+    plugin: Option<Box<Plugin>>,
+}
+
+persist!(Ftl: mapping, placement, superblocks, selection, victim, idle_victim, slc, lifespans,
+    plugin; given: geometry, gc_stream);
+
+impl Ftl {
+    /// An erased drive.
+    ///
+    /// # Errors
+    /// When the system has no memory for the tables.
+    pub fn new(spec: &Spec, rng: &Rng) -> std::io::Result<Ftl> {
+        Ok(Self::with_map(Mapping::new(spec)?, spec, rng))
+    }
+
+    /// The tables of this one for a fresh drive, if they fit its profile.
+    pub fn reset(mut self, spec: &Spec, rng: &Rng) -> Option<Ftl> {
+        let (old, new) = (&self.geometry, &spec.geometry);
+        let fits = old.user_pages == new.user_pages
+            && old.superblock_pages == new.superblock_pages
+            && old.superblocks == new.superblocks
+            && self.superblocks.fits(spec);
+        if !fits {
+            return None;
+        }
+        self.mapping.clear();
+        Some(Self::with_map(self.mapping, spec, rng))
+    }
+
+    fn with_map(mapping: Mapping, spec: &Spec, rng: &Rng) -> Ftl {
+        let mut ftl = Ftl {
+            geometry: spec.geometry,
+            gc_stream: spec.gc_stream(),
+            mapping,
+            placement: Placement::new(spec),
+            superblocks: Superblocks::new(spec),
+            selection: VictimSelection::new(spec, rng),
+            victim: None,
+            idle_victim: None,
+            slc: SlcBlocks::new(spec),
+            lifespans: Lifespans::new(spec),
+            plugin: Plugin::new(spec, rng),
+        };
+        ftl.forget_blocks();
+        ftl
+    }
+
+    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is used. Wear
+    /// stays.
+    pub fn forget_all(&mut self, erase: bool) {
+        let used = self.superblocks.all().to_vec();
+        self.plugin.iter_mut().for_each(|plugin| plugin.start());
+        self.mapping.clear();
+        self.forget_blocks();
+        if !erase {
+            for (s, used) in self.superblocks.all_mut().iter_mut().zip(used) {
+                (s.erased, s.erases) = (used.erased, used.erases);
+                (s.slc, s.slc_erases) = (used.slc, used.slc_erases);
+            }
+        }
+    }
+
+    fn forget_blocks(&mut self) {
+        let g = &self.geometry;
+        let good = g.superblocks - g.bad_superblocks;
+        let ordinary = good - g.slc_superblocks;
+        let fixed = ordinary..good;
+        self.slc.clear(&self.placement, &self.superblocks);
+        self.superblocks.clear(g.superblocks, good);
+        let free = |&index: &u32| self.superblocks.get(index).state == State::Free;
+        self.slc.free = fixed.filter(free).collect();
+        self.placement.clear((0..ordinary).filter(free));
+        self.placement.free_pages = self.superblocks.usable_pages();
+        self.selection.clear_suggested();
+        (self.victim, self.idle_victim) = (None, None);
+    }
+
+    /// Superblocks that hold or held something since their last erase.
+    pub fn superblocks_to_erase(&self) -> impl Iterator<Item = u32> {
+        let all = (0u32..).zip(self.superblocks.all());
+        all.filter(|(_, s)| !s.erased && s.state != State::Bad).map(|(index, _)| index)
+    }
+
+    /// Whether the host's writes go to two streams.
+    pub fn splits_host_writes(&self) -> bool {
+        self.lifespans.is_some()
+    }
+
+    /// The stream to which the host's `pages` pages from `lpn` on belong. Cost: 1 map entry.
+    #[inline(always)]
+    ///
+    /// # Errors
+    /// [`DeviceError::Policy`].
+    pub fn stream_of(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
+        if self.lifespans.is_some() { self.stream_by_lifespan(lpn, pages) } else { Ok(HOST) }
+    }
+
+    #[inline(never)]
+    fn stream_by_lifespan(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
+        let old = self.look_up(lpn).map(|ppa| *self.superblock(self.locate(ppa).0));
+        let Some(lifespans) = &mut self.lifespans else { return Ok(HOST) };
+        let stream = lifespans.stream_of(pages, old);
+        let Some(plugin) = self.plugin.as_mut().filter(|plugin| plugin.decides().frontier) else {
+            return Ok(stream);
+        };
+        plugin.see_free(self.placement.free_pages, self.placement.free.len());
+        plugin.place_write(&lifespans.write(u64::from(lpn.0), pages, old))
+    }
+
+    /// The pace of garbage collection behind a command that took `pages`: `own`, unless a plug-in sets it.
+    #[inline]
+    pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
+        match &mut self.plugin {
+            Some(plugin) if plugin.decides().pace => {
+                plugin.see_free(self.placement.free_pages, self.placement.free.len());
+                plugin.pace(pages, own)
+            }
+            _ => own,
+        }
+    }
+
+    /// The plug-in, if there is one.
+    #[inline]
+    pub fn plugin(&self) -> Option<&Plugin> {
+        self.plugin.as_deref()
+    }
+
+    /// Whether a plug-in wants the data of a superblock moved in which a read needed retries.
+    #[cold]
+    pub fn moves_retried(&mut self, read: &RetriedRead) -> bool {
+        match &mut self.plugin {
+            Some(plugin) if plugin.decides().retried => {
+                plugin.see_free(self.placement.free_pages, self.placement.free.len());
+                plugin.read_retried(read)
+            }
+            _ => false,
+        }
+    }
+
+    /// The address of a page, if it is mapped. Cost: 1 map miss.
+    #[inline(always)]
+    pub fn look_up(&self, lpn: Lpn) -> Option<Ppa> {
+        self.mapping.look_up(lpn)
+    }
+
+    /// Starts fetching a page's map entry.
+    #[inline(always)]
+    pub fn prefetch(&self, lpn: Lpn) {
+        self.mapping.prefetch(lpn);
+    }
+
+    /// The page that was put at an address last. Cost: 1 entry.
+    #[inline(always)]
+    pub fn page_at(&self, ppa: Ppa) -> Lpn {
+        self.mapping.page_at(ppa)
+    }
+
+    /// The superblock of an address, and the address's number in it.
+    #[inline(always)]
+    pub fn locate(&self, ppa: Ppa) -> (u32, u32) {
+        self.mapping.locate(ppa)
+    }
+
+    /// Pages mapped.
+    pub fn mapped(&self) -> u64 {
+        self.mapping.mapped()
+    }
+
+    /// Pages that are erased, or will be when the part of the victim already read is erased.
+    #[inline(always)]
+    pub fn free_pages(&self) -> u64 {
+        self.placement.free_pages
+    }
+
+    /// Pages of all superblocks that are not bad, without those of the static SLC cache.
+    pub fn usable_pages(&self) -> u64 {
+        self.superblocks.usable_pages()
+    }
+
+    /// Free superblocks.
+    #[inline(always)]
+    pub fn free_superblocks(&self) -> usize {
+        self.placement.free.len()
+    }
+
+    /// The stream of the pages that garbage collection copies.
+    #[inline(always)]
+    pub fn gc_stream(&self) -> usize {
+        self.gc_stream
+    }
+
+    /// A superblock's record.
+    #[inline(always)]
+    pub fn superblock(&self, index: u32) -> &Superblock {
+        self.superblocks.get(index)
+    }
+
+    /// A superblock as results show it.
+    pub fn superblock_state(&self, index: u32) -> SuperblockState {
+        let valid_pages = self.mapping.valid()[index as usize] << self.geometry.unit_shift;
+        let Superblock { state, erases, slc_erases, slc, .. } = *self.superblock(index);
+        SuperblockState { state, valid_pages, erases, slc_erases, slc }
+    }
+
+    /// All of them.
+    pub fn superblock_states(&self) -> impl Iterator<Item = SuperblockState> {
+        (0..self.superblocks.all().len() as u32).map(|index| self.superblock_state(index))
+    }
+
+    /// Wear of a superblock, in erases after use with all bits per cell.
+    pub fn cycles(&self, index: u32) -> u32 {
+        self.superblocks.cycles(index)
+    }
+
+    /// Room left at a stream's frontier before the next superblock must be opened.
+    #[inline(always)]
+    pub fn room(&self, stream: usize) -> u32 {
+        self.placement.room(stream)
+    }
+
+    fn free_list(&mut self, mode: Mode) -> &mut VecDeque<u32> {
+        if mode == Mode::Static { &mut self.slc.free } else { &mut self.placement.free }
+    }
+
+    /// Seals a stream's full frontier and opens the free superblock that is next in turn.
+    ///
+    /// `mode` says from which of the free ones, and for how many bits per cell.
+    /// `first_page` is the number that the superblock's first flash page will have in the stream's
+    /// buffer. False if none is free.
+    pub fn open(&mut self, stream: usize, first_page: u64, mode: Mode) -> bool {
+        debug_assert_eq!(self.room(stream), 0);
+        let Some(index) = self.free_list(mode).pop_front() else {
+            return false;
+        };
+        if let Some(plugin) = &mut self.plugin {
+            plugin.see_free(self.placement.free_pages, self.placement.free.len());
+        }
+        let (valid, plugin) = (self.mapping.valid(), self.plugin.as_deref_mut());
+        self.selection.order_free(&mut self.placement.free, &self.superblocks, valid, plugin);
+        if let Some(full) = self.placement.standing(stream) {
+            self.superblocks.seal(full);
+            if self.superblocks.get(full).slc {
+                self.slc.note_sealed();
+            }
+        }
+        let s = self.superblocks.get_mut(index);
+        debug_assert!(s.state == State::Free && s.erased);
+        (s.state, s.erased, s.stream) = (State::Open, false, stream as u8);
+        (s.first_page, s.slc) = (first_page, mode != Mode::Native);
+        if let Some(lifespans) = &self.lifespans {
+            s.opened = lifespans.clock();
+        }
+        let pages = self.superblocks.pages_of(index);
+        if mode != Mode::Native {
+            self.slc.note_opened(mode, pages);
+            // Its pages count as free in place of what it counted before.
+            let before = self.superblocks.counts_free(index);
+            self.placement.free_pages = self.placement.free_pages + u64::from(pages) - before;
+        }
+        let begin = self.superblocks.begin_of(index);
+        let number = (first_page << self.geometry.page_shift) as u32;
+        self.placement.start(stream, index, [begin, begin + pages], number);
+        true
+    }
+
+    /// The free superblock that is next in turn.
+    pub fn next_free(&mut self, mode: Mode) -> Option<u32> {
+        self.free_list(mode).front().copied()
+    }
+
+    /// How many flash pages each stream had taken when a free superblock was given back: all of those
+    /// must be safe before it may be erased.
+    pub fn given_back(&self, index: u32) -> &[u64; STREAMS] {
+        &self.placement.given_back()[index as usize]
+    }
+
+    /// Notes that a free superblock is erased.
+    pub fn erased(&mut self, index: u32) {
+        let s = self.superblocks.get_mut(index);
+        s.erased = true;
+        s.erases += 1;
+        s.slc_erases += u32::from(s.slc);
+        self.slc.erases += u64::from(s.slc);
+    }
+
+    /// Places pages `lpn..lpn + len` at a stream's frontier, which must have room.
+    ///
+    /// Returns the first address. Cost: 1 map miss per run of pages that lie together in the map.
+    #[inline]
+    pub fn place(&mut self, stream: usize, lpn: Lpn, len: u32) -> Ppa {
+        let (first, superblock) = self.placement.take(stream, len);
+        let replaced = self.mapping.entries(lpn.0 as usize..(lpn.0 + len) as usize);
+        self.placement.replaced(stream).remember(first, replaced);
+        self.mapping.place(superblock, first, lpn, len);
+        Ppa(first)
+    }
+
+    /// Moves valid pages of a victim's flash page to garbage collection's frontier, as far as that has room.
+    ///
+    /// Returns the first new address and how many were moved; those are gone from `source` then.
+    /// Cost: no miss, the scan has just read the entries.
+    #[inline(always)]
+    pub fn relocate(&mut self, source: &mut Source) -> (Ppa, u32) {
+        let stream = self.gc_stream;
+        let count = source.pages.min(self.room(stream));
+        source.pages -= count;
+        let from = self.victim.as_ref().expect("pages are moved out of a victim").superblock;
+        let (first, to) = self.placement.take(stream, count);
+        let replaced = self.placement.replaced(stream);
+        self.mapping.relocate(source, [from, to], first, count, replaced);
+        (Ppa(first), count)
+    }
+
+    /// Fills a stream's open flash page with nothing; returns the first address of that and how many.
+    ///
+    /// `mask`: pages of a flash page, minus one. None if the stream stands at a flash page's beginning.
+    pub fn pad(&mut self, stream: usize, mask: u32) -> Option<(Ppa, u32)> {
+        let next = self.placement.frontiers()[stream].next;
+        let count = next.next_multiple_of(mask + 1) - next;
+        if count == 0 {
+            return None;
+        }
+        self.placement.take(stream, count);
+        self.mapping.pad(next, count);
+        Some((Ppa(next), count))
+    }
+
+    /// The flash page that lies `back` before the newest of a stream, in the same superblock.
+    pub fn frontier_page(&self, stream: usize, back: u64) -> u32 {
+        let next = self.placement.frontiers()[stream].next;
+        ((next - 1) >> self.geometry.page_shift) - back as u32
+    }
+
+    /// Unmaps pages; returns how many were mapped.
+    pub fn trim(&mut self, lpn: Lpn, len: u32) -> u64 {
+        self.mapping.trim(lpn, len)
+    }
+
+    /// The victim's next flash page with valid data; None when the victim is done (call
+    /// [`Ftl::finish_victim`]) or when there is no victim.
+    #[inline(always)]
+    pub fn next_source(&mut self) -> Option<Source> {
+        if self.victim.is_none() {
+            self.choose_victim()?;
+        }
+        let victim = self.victim.as_mut()?;
+        let before = victim.next;
+        let source = self.mapping.next_source(victim, self.geometry.page_shift);
+        self.placement.free_pages += u64::from(victim.next - before);
+        source
+    }
+
+    fn choose_victim(&mut self) -> Option<()> {
+        let index = if self.placement.free.is_empty() {
+            self.choose_what_fits()
+        } else {
+            if let Some(plugin) = &mut self.plugin {
+                plugin.see_free(self.placement.free_pages, self.placement.free.len());
+            }
+            let plugin = self.plugin.as_deref_mut();
+            self.selection.choose(&self.superblocks, self.mapping.valid(), plugin)
+        }?;
+        self.make_victim(index);
+        Some(())
+    }
+
+    /// With no superblock free, whatever the policy says, the emptiest, if its pages fit into what is left of
+    /// garbage collection's frontier. Power cuts in the middle of a victim leave it so: what was copied is
+    /// lost, and the frontier goes on at its next row.
+    #[cold]
+    fn choose_what_fits(&self) -> Option<u32> {
+        let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
+        let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
+        let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
+        (valid <= self.room(self.gc_stream)).then_some(emptiest)
+    }
+
+    /// Begins to empty a superblock.
+    fn make_victim(&mut self, index: u32) {
+        let s = self.superblocks.get_mut(index);
+        s.state = State::Victim;
+        if s.slc {
+            self.slc.note_victim();
+        }
+        let (begin, pages) = (self.superblocks.begin_of(index), self.superblocks.pages_of(index));
+        let valid = self.mapping.valid()[index as usize];
+        // A full one, moved for its wear or its errors, gives nothing: the duty limit bounds it.
+        let given = (u64::from(pages - valid) << 16).checked_div(u64::from(valid));
+        let given_per_copy = given.unwrap_or(EMPTY);
+        self.victim =
+            Some(Victim { superblock: index, next: begin, end: begin + pages, given_per_copy });
+    }
+
+    /// Pages that the victim in hand gives per page copied, in 1/65536, by what it held when it was chosen.
+    #[inline(always)]
+    pub fn given_per_copy(&self) -> u64 {
+        // An empty one that a power cut has given pages back to has nothing to give for them.
+        self.victim.filter(|v| v.given_per_copy != EMPTY).map_or(0, |v| v.given_per_copy)
+    }
+
+    /// Pages that it gives without a copy, likewise: all, if it was empty.
+    pub fn given_by_empty(&self) -> u64 {
+        let empty = self.victim.filter(|victim| victim.given_per_copy == EMPTY);
+        empty.map_or(0, |victim| u64::from(self.superblocks.pages_of(victim.superblock)) << 16)
+    }
+
+    /// Whether a victim has been read to its end and waits to be erased.
+    #[inline]
+    pub fn victim_is_done(&self) -> bool {
+        self.victim.is_some_and(|v| v.next == v.end)
+    }
+
+    /// The victim of garbage collection, its wear now, and after its next erase.
+    pub fn victim_cycles(&self) -> (u32, u32, u32) {
+        let index = self.victim.expect("there is a victim").superblock;
+        (index, self.cycles(index), self.superblocks.cycles_after_erase(index))
+    }
+
+    /// Gives the victim back, which must hold no valid page any more; it waits to be erased.
+    ///
+    /// `taken`: how many flash pages each stream has taken so far.
+    pub fn finish_victim(&mut self, taken: [u64; STREAMS]) {
+        let index = self.take_victim(taken);
+        self.superblocks.get_mut(index).state = State::Free;
+        let counts = self.superblocks.counts_free(index);
+        self.placement.free_pages += counts;
+        let fixed = self.superblocks.is_static(index);
+        self.free_list(if fixed { Mode::Static } else { Mode::Native }).push_back(index);
+    }
+
+    /// Gives up the victim, which must hold no valid page any more: it is never used again.
+    pub fn discard_victim(&mut self) {
+        let index = self.take_victim([0; STREAMS]);
+        self.superblocks.get_mut(index).state = State::Bad;
+    }
+
+    /// The victim is one no longer, and its pages no longer count as free.
+    fn take_victim(&mut self, taken: [u64; STREAMS]) -> u32 {
+        let victim = self.victim.take().expect("there was a victim");
+        let index = victim.superblock;
+        assert_eq!(victim.next, victim.end, "the victim has been read to its end");
+        let valid = self.mapping.valid()[index as usize];
+        assert_eq!(valid, 0, "all valid pages were copied before the erase");
+        self.placement.note_given_back(index, taken);
+        self.placement.free_pages -= u64::from(self.superblocks.pages_of(index));
+        self.selection.note_emptied(index);
+        let fixed = self.superblocks.is_static(index);
+        let s = self.superblocks.get_mut(index);
+        s.erased = false;
+        if s.slc && !fixed {
+            self.slc.note_left();
+        }
+        if let Some(lifespans) = &mut self.lifespans {
+            lifespans.note_emptied(s);
+        }
+        index
+    }
+
+    /// Puts a full superblock forward as a victim, whatever it holds; others are passed over, and so is
+    /// the SLC cache, which folding empties.
+    #[cold]
+    pub fn suggest_victim(&mut self, index: u32) {
+        let s = self.superblocks.get(index);
+        if s.state == State::Sealed && !s.slc {
+            self.selection.suggest(index);
+        }
+    }
+
+    /// Whether a superblock that was put forward waits to be a victim, or is one.
+    #[inline(always)]
+    pub fn must_collect(&self) -> bool {
+        !self.selection.suggested().is_empty()
+    }
+
+    /// Whether a superblock is free, and waits to be erased.
+    pub fn is_free_and_used(&self, index: u32) -> bool {
+        let s = self.superblocks.all().get(index as usize);
+        s.is_some_and(|s| s.state == State::Free && !s.erased)
+    }
+
+    /// From where the cache's next superblock would come; none if it is full.
+    ///
+    /// `reserve`: free superblocks that only garbage collection may use.
+    pub fn next_of_cache(&self, reserve: usize) -> Option<Mode> {
+        self.slc.next(&self.placement, reserve)
+    }
+
+    /// Whether there is something to fold.
+    #[inline(always)]
+    pub fn can_fold(&self) -> bool {
+        self.slc.can_fold()
+    }
+
+    /// Exchanges garbage collection's victim for folding's, and back.
+    pub fn swap_victims(&mut self) {
+        std::mem::swap(&mut self.victim, &mut self.slc.victim);
+    }
+
+    /// Exchanges victim and policy of garbage collection behind writes for those of idle time, and back; does
+    /// nothing where idle time has no policy of its own.
+    pub fn swap_idle_victim(&mut self) {
+        if self.selection.swap_policy() {
+            std::mem::swap(&mut self.victim, &mut self.idle_victim);
+        }
+    }
+
+    /// Whether another victim's flash page can be copied so that the rest of the one behind writes, or a full one
+    /// if none is in hand, still finds room. Always, where idle time has no victim of its own.
+    pub fn has_room_beside_victim(&self) -> bool {
+        if !self.selection.has_idle_policy() {
+            return true;
+        }
+        let superblock = u64::from(self.geometry.superblock_pages);
+        let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
+        let room =
+            u64::from(self.room(self.gc_stream)) + self.placement.free.len() as u64 * superblock;
+        room >= self.victim.map_or(superblock, valid) + (1 << self.geometry.page_shift)
+    }
+
+    /// [`Ftl::next_source`] for folding, between two calls of [`Ftl::swap_victims`].
+    pub fn next_fold(&mut self) -> Option<Source> {
+        if self.victim.is_none() {
+            let index = self.next_to_fold()?;
+            self.make_victim(index);
+        }
+        self.next_source()
+    }
+
+    /// Whether the next superblock to fold holds nothing any more.
+    pub fn fold_is_empty(&self) -> bool {
+        let index = self.slc.victim.map(|v| v.superblock).or_else(|| self.next_to_fold());
+        index.is_some_and(|index| self.mapping.valid()[index as usize] == 0)
+    }
+
+    /// Empty ones first, then the oldest. Cost: one pass over all superblocks, once per victim.
+    fn next_to_fold(&self) -> Option<u32> {
+        let all = (0u32..).zip(self.superblocks.all().iter().zip(self.mapping.valid()));
+        let full = all.filter(|(_, (s, _))| s.slc && s.state == State::Sealed);
+        full.min_by_key(|(_, (s, valid))| (**valid > 0, s.sealed)).map(|(index, _)| index)
+    }
+
+    /// Pages of data that the cache can hold at most just now, and the valid ones in it.
+    pub fn cache_pages(&self, reserve: usize) -> (u64, u64) {
+        self.slc.capacity(&self.placement, &self.superblocks, self.mapping.valid(), reserve)
+    }
+
+    /// Pages placed in the cache so far, padding included.
+    pub fn slc_pages(&self) -> u64 {
+        self.slc.pages_placed(&self.placement, &self.superblocks)
+    }
+
+    /// Erases that followed use with one bit per cell.
+    pub fn slc_erases(&self) -> u64 {
+        self.slc.erases
+    }
+}

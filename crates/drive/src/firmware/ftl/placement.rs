@@ -1,0 +1,166 @@
+//! Placement: the write frontiers, the free superblocks that they take, and the free space of both.
+//!
+//! Source: superblocks and separate frontiers as in FEMU and NVMeVirt (published simulators).
+
+use std::collections::VecDeque;
+
+use crate::firmware::write_buffer::WriteBuffer;
+use crate::persist::persist;
+use crate::profile::Spec;
+use crate::superblock::STREAMS;
+
+/// Where a stream writes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Frontier {
+    pub superblock: u32,
+    pub next: u32,
+    /// 0: the stream has no superblock yet.
+    pub end: u32,
+    /// An address plus this is its number in the stream (modulo 2^32).
+    pub offset: u32,
+}
+
+persist!(Frontier: superblock, next, end, offset);
+
+/// What the newest addresses of a stream took the place of, as map entries: as many as a buffer's ring has
+/// places. `recovery.rs` says what for.
+pub struct Ring<'a> {
+    entries: &'a mut [u32],
+    offset: u32,
+}
+
+impl Ring<'_> {
+    #[inline(always)]
+    pub fn set(&mut self, ppa: u32, entry: u32) {
+        let mask = self.entries.len() - 1;
+        self.entries[ppa.wrapping_add(self.offset) as usize & mask] = entry;
+    }
+
+    /// Keeps the map entries of pages that are about to be placed from an address on.
+    #[inline(always)]
+    pub fn remember(&mut self, first: u32, mut entries: &[u32]) {
+        if let &[entry] = entries {
+            return self.set(first, entry);
+        }
+        let len = self.entries.len();
+        let mut at = first.wrapping_add(self.offset) as usize & (len - 1);
+        while !entries.is_empty() {
+            let (now, later) = entries.split_at(entries.len().min(len - at));
+            self.entries[at..at + now.len()].copy_from_slice(now);
+            (entries, at) = (later, 0);
+        }
+    }
+}
+
+/// Frontiers and free superblocks.
+pub struct Placement {
+    frontiers: [Frontier; STREAMS],
+    replaced: [Vec<u32>; STREAMS],
+    /// Ordinary free superblocks, in the order in which they came free.
+    pub free: VecDeque<u32>,
+    /// Per superblock: how many flash pages each stream had taken when it was last given back.
+    given_back: Vec<[u64; STREAMS]>,
+    /// Pages that are erased, or will be when the part of the victim already read is erased.
+    pub free_pages: u64,
+}
+
+persist!(Placement: frontiers, replaced, free, given_back, free_pages);
+
+impl Placement {
+    pub fn new(spec: &Spec) -> Placement {
+        let ring = WriteBuffer::places(spec.buffer_pages) << spec.geometry.page_shift;
+        Placement {
+            frontiers: [Frontier::default(); STREAMS],
+            replaced: std::array::from_fn(|_| vec![0; ring]),
+            free: VecDeque::new(),
+            given_back: vec![[0; STREAMS]; spec.geometry.superblocks as usize],
+            free_pages: 0,
+        }
+    }
+
+    /// These superblocks are free, and nothing else.
+    pub fn clear(&mut self, free: impl Iterator<Item = u32>) {
+        self.frontiers = [Frontier::default(); STREAMS];
+        self.free = free.collect();
+        self.given_back.fill([0; STREAMS]);
+    }
+
+    #[inline(always)]
+    pub fn frontiers(&self) -> &[Frontier; STREAMS] {
+        &self.frontiers
+    }
+
+    /// Room left at a stream's frontier before the next superblock must be opened.
+    #[inline(always)]
+    pub fn room(&self, stream: usize) -> u32 {
+        let f = self.frontiers[stream];
+        f.end - f.next
+    }
+
+    /// The superblock that a stream has filled, if any.
+    pub fn standing(&self, stream: usize) -> Option<u32> {
+        let f = self.frontiers[stream];
+        (f.end != 0).then_some(f.superblock)
+    }
+
+    /// A stream goes on in a superblock with these addresses.
+    pub fn start(&mut self, stream: usize, superblock: u32, [next, end]: [u32; 2], number: u32) {
+        let offset = number.wrapping_sub(next);
+        self.frontiers[stream] = Frontier { superblock, next, end, offset };
+    }
+
+    /// Takes the next addresses of a frontier; returns the first, and the superblock.
+    #[inline(always)]
+    pub fn take(&mut self, stream: usize, len: u32) -> (u32, u32) {
+        let frontier = &mut self.frontiers[stream];
+        debug_assert!(len <= frontier.end - frontier.next);
+        let first = frontier.next;
+        frontier.next += len;
+        self.free_pages -= u64::from(len);
+        (first, frontier.superblock)
+    }
+
+    /// What a stream's newest addresses took the place of.
+    #[inline(always)]
+    pub fn replaced(&mut self, stream: usize) -> Ring<'_> {
+        Ring { entries: &mut self.replaced[stream], offset: self.frontiers[stream].offset }
+    }
+
+    /// What the address with this number in its stream took the place of.
+    pub fn replaced_by(&self, stream: usize, number: u64) -> u32 {
+        let entries = &self.replaced[stream];
+        entries[number as usize & (entries.len() - 1)]
+    }
+
+    /// All that is remembered.
+    pub fn remembered(&self) -> impl Iterator<Item = u32> {
+        self.replaced.iter().flatten().copied()
+    }
+
+    /// See [`Ftl::given_back`](super::Ftl::given_back).
+    pub fn given_back(&self) -> &[[u64; STREAMS]] {
+        &self.given_back
+    }
+
+    pub fn note_given_back(&mut self, index: u32, taken: [u64; STREAMS]) {
+        self.given_back[index as usize] = taken;
+    }
+
+    /// After a power cut: frontiers go on at the next row of so many pages, and superblocks that hold something
+    /// are not free.
+    pub fn restart(&mut self, row: u32, superblock_pages: u32, valid: &[u32]) {
+        self.free.retain(|&index| valid[index as usize] == 0);
+        for frontier in &mut self.frontiers {
+            let begin = frontier.superblock * superblock_pages;
+            let used = frontier.next - begin.min(frontier.next);
+            frontier.next = frontier.end.min(begin + used.next_multiple_of(row));
+        }
+        let free = self.free.len() as u64 * u64::from(superblock_pages);
+        self.free_pages = free + self.all_room();
+    }
+
+    /// Room left at all frontiers.
+    pub fn all_room(&self) -> u64 {
+        (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum()
+    }
+}

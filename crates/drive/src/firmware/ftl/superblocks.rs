@@ -1,0 +1,148 @@
+//! The superblocks' records: how each is used, in which order they were sealed, and how worn they are.
+//!
+//! The static SLC cache's come behind the ordinary ones.
+
+use crate::persist::persist;
+use crate::profile::Spec;
+use crate::superblock::{State, Superblock};
+
+/// The state of every superblock of the drive.
+pub struct Superblocks {
+    all: Vec<Superblock>,
+    /// How many have been sealed.
+    sealed: u64,
+    ordinary: usize,
+    /// Pages of one with all bits per cell, and with one.
+    pages: [u32; 2],
+    /// Wear of an erase after use with one bit per cell, in 1/256 of one after use with all.
+    cycle_weight_256: u32,
+}
+
+persist!(Superblocks: all, sealed; given: ordinary, pages, cycle_weight_256);
+
+impl Superblocks {
+    pub fn new(spec: &Spec) -> Superblocks {
+        let slc = spec.slc_cache;
+        Superblocks {
+            all: Vec::new(),
+            sealed: 0,
+            ordinary: spec.geometry.ordinary_superblocks() as usize,
+            pages: [spec.geometry.superblock_pages, slc.map_or(0, |slc| slc.superblock_pages)],
+            cycle_weight_256: slc.map_or(0, |slc| slc.cycle_weight_256),
+        }
+    }
+
+    /// Whether a drive of this profile has the same static superblocks.
+    pub fn fits(&self, spec: &Spec) -> bool {
+        self.ordinary == spec.geometry.ordinary_superblocks() as usize
+    }
+
+    /// All are free and erased; those that were given up stay so, and wear stays.
+    pub fn clear(&mut self, superblocks: u32, good: u32) {
+        let old = std::mem::take(&mut self.all);
+        self.all = (0..superblocks)
+            .map(|index| {
+                let was = old.get(index as usize);
+                let given_up = was.is_some_and(|s| s.state == State::Bad);
+                Superblock {
+                    state: if index < good && !given_up { State::Free } else { State::Bad },
+                    stream: 0,
+                    erased: true,
+                    sealed: 0,
+                    first_page: 0,
+                    erases: was.map_or(0, |s| s.erases + u32::from(!s.erased)),
+                    opened: 0,
+                    slc: false,
+                    slc_erases: was.map_or(0, |s| s.slc_erases + u32::from(!s.erased && s.slc)),
+                }
+            })
+            .collect();
+        self.sealed = 0;
+    }
+
+    #[inline(always)]
+    pub fn all(&self) -> &[Superblock] {
+        &self.all
+    }
+
+    /// Without those of the static SLC cache.
+    #[inline(always)]
+    pub fn ordinary(&self) -> &[Superblock] {
+        &self.all[..self.ordinary]
+    }
+
+    pub fn of_static_cache(&self) -> &[Superblock] {
+        &self.all[self.ordinary..]
+    }
+
+    #[inline(always)]
+    pub fn get(&self, index: u32) -> &Superblock {
+        &self.all[index as usize]
+    }
+
+    #[inline(always)]
+    pub fn get_mut(&mut self, index: u32) -> &mut Superblock {
+        &mut self.all[index as usize]
+    }
+
+    pub fn all_mut(&mut self) -> &mut [Superblock] {
+        &mut self.all
+    }
+
+    /// Whether one belongs to the static SLC cache.
+    pub fn is_static(&self, index: u32) -> bool {
+        index as usize >= self.ordinary
+    }
+
+    /// First address of one.
+    #[inline(always)]
+    pub fn begin_of(&self, index: u32) -> u32 {
+        index * self.pages[0]
+    }
+
+    /// Pages of one as it is used now.
+    #[inline(always)]
+    pub fn pages_of(&self, index: u32) -> u32 {
+        self.pages[usize::from(self.all[index as usize].slc)]
+    }
+
+    /// What a free one counts among the free pages.
+    pub fn counts_free(&self, index: u32) -> u64 {
+        if self.is_static(index) { 0 } else { u64::from(self.pages[0]) }
+    }
+
+    /// Pages of all that are not bad, without those of the static SLC cache.
+    pub fn usable_pages(&self) -> u64 {
+        let good = self.ordinary().iter().filter(|s| s.state != State::Bad).count();
+        good as u64 * u64::from(self.pages[0])
+    }
+
+    /// Superblock `index` is full and may become a victim.
+    pub fn seal(&mut self, index: u32) {
+        let s = &mut self.all[index as usize];
+        (s.state, s.sealed) = (State::Sealed, self.sealed);
+        self.sealed += 1;
+    }
+
+    /// How many have been sealed.
+    pub fn sealed(&self) -> u64 {
+        self.sealed
+    }
+
+    /// Wear of one, in erases after use with all bits per cell.
+    pub fn cycles(&self, index: u32) -> u32 {
+        let s = self.get(index);
+        self.weighted(s.erases, s.slc_erases)
+    }
+
+    /// Its wear after the next erase.
+    pub fn cycles_after_erase(&self, index: u32) -> u32 {
+        let s = self.get(index);
+        self.weighted(s.erases + 1, s.slc_erases + u32::from(s.slc))
+    }
+
+    fn weighted(&self, erases: u32, slc_erases: u32) -> u32 {
+        let slc = (u64::from(slc_erases) * u64::from(self.cycle_weight_256)) >> 8;
+        erases - slc_erases + slc as u32
+    }
+}

@@ -1,0 +1,15 @@
+//! The firmware: cores, map, placement, write buffer, garbage collection, caches, and the log it keeps.
+
+pub mod backend;
+pub mod controller;
+pub mod flash_core;
+pub mod ftl;
+pub mod gc;
+pub mod health;
+pub mod map_access;
+pub mod map_cache;
+pub mod map_journal;
+pub mod read_ahead;
+pub mod slc_cache;
+pub mod staggered_erase;
+pub mod write_buffer;

@@ -1,0 +1,207 @@
+//! The SLC cache at work: where the host's next superblock comes from, and folding.
+//!
+//! The host writes to superblocks with one bit per cell while there are some to be had: static ones first,
+//! then dynamic ones. Folding copies what is still valid, oldest superblock first, to superblocks with all
+//! bits per cell, with garbage collection's machinery: reads, core time, buffer and programs are the same,
+//! and so is a command's wait behind it. It works while nothing is asked of the drive, beside the host's
+//! writes at a set ratio, and at one to one when the cache is full and writes have to wait for room. Where the profile
+//! says so, folding beside writes begins when the cache is full, and writes go past the cache from then on until a rest:
+//! so a fill is slower behind the cache while it is being emptied, and faster towards the end (TechPowerUp, 980 PRO).
+//! Sources: the mechanisms as reviews measure them (AnandTech's and Tom's Hardware's fills of TLC and QLC
+//! drives: fast, then either direct TLC speed or less than that while the cache is folded).
+//! Not modelled: copies inside a die (on-chip folding), which would spare the channels; data that is left
+//! in the cache for the sake of reads.
+
+use drivebay_units::Nanos;
+
+use crate::events::Trigger;
+use crate::firmware::backend::Flash;
+use crate::firmware::controller::Controller;
+use crate::firmware::gc::Gc;
+use crate::io::DeviceError;
+use crate::persist::persist;
+use crate::profile::{SlcCacheSpec, WhenFull};
+use crate::superblock::{HOST, Mode};
+
+/// The SLC cache, and what folding still owes.
+#[derive(Debug)]
+pub struct SlcCache {
+    spec: SlcCacheSpec,
+    /// Pages to be folded for what the host has written, in 1/256; overdrawn when negative.
+    owed_256: i64,
+    /// It was full, and the drive has not rested since.
+    closed: bool,
+}
+
+persist!(SlcCache: owed_256, closed; given: spec);
+
+impl SlcCache {
+    pub fn new(spec: SlcCacheSpec) -> SlcCache {
+        SlcCache { spec, owed_256: 0, closed: false }
+    }
+
+    /// Nothing is left to fold for what was written before.
+    pub fn restart(&mut self) {
+        (self.owed_256, self.closed) = (0, false);
+    }
+
+    /// From where the host's next superblock of the cache would come; none if the cache is full or closed.
+    fn next(&self, flash: &Flash) -> Option<Mode> {
+        if self.closed { None } else { flash.ftl().next_of_cache(flash.reserve()) }
+    }
+
+    /// Opens a superblock of the cache for the host at `at`, if there is one to be had.
+    ///
+    /// Returns whether it did, and when the host may go on.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`].
+    pub fn open(
+        &mut self,
+        at: Nanos,
+        gc: &mut Gc,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Result<(bool, Nanos), DeviceError> {
+        let waits = self.spec.when_full == WhenFull::Fold;
+        let begin = controller.flash_core().free_at();
+        let mut mode = self.next(flash);
+        while mode.is_none() && flash.ftl().can_fold() {
+            let may_fold = waits || flash.ftl().fold_is_empty();
+            if !may_fold || self.fold_once(Trigger::Foreground, gc, flash, controller)?.is_none() {
+                break;
+            }
+            mode = self.next(flash);
+        }
+        self.closed |= mode.is_none() && self.spec.fold_from_full;
+        let end = controller.flash_core().free_at();
+        let may_go_on = if end > begin { end } else { Nanos::ZERO };
+        if let Some(mode) = mode {
+            let opened = flash.open(HOST, at.max(may_go_on), mode);
+            assert!(opened, "a superblock of the cache is free");
+        }
+        Ok((mode.is_some(), may_go_on))
+    }
+
+    /// Folding's share behind a command that has written `pages` pages.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`].
+    #[inline(never)]
+    pub fn follow_write(
+        &mut self,
+        pages: u64,
+        gc: &mut Gc,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Result<(), DeviceError> {
+        let mut ratio_256 = self.spec.fold_ratio_256;
+        let is_full = || flash.ftl().next_of_cache(flash.reserve()).is_none();
+        if self.spec.when_full == WhenFull::Fold && is_full() {
+            ratio_256 = ratio_256.max(256);
+        }
+        if self.spec.fold_from_full && !self.closed {
+            ratio_256 = 0;
+        }
+        self.owed_256 += pages as i64 * ratio_256;
+        while self.owed_256 > 0 && flash.ftl().can_fold() {
+            match self.fold_once(Trigger::Behind, gc, flash, controller)? {
+                Some(folded) => self.owed_256 -= i64::from(folded) * 256,
+                None => break,
+            }
+        }
+        // What there was not to fold is not owed.
+        self.owed_256 = self.owed_256.min(0);
+        Ok(())
+    }
+
+    /// Folds the next flash page without a pause, or gives a folded superblock back; returns how many
+    /// pages were copied, or none if there is nothing left to do.
+    fn fold_once(
+        &mut self,
+        trigger: Trigger,
+        gc: &mut Gc,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) -> Result<Option<u32>, DeviceError> {
+        while !flash.may_copy_beside_reserve() {
+            gc.run_superblock(flash, controller)?;
+        }
+        let begin = controller.flash_core().free_at();
+        let stream = flash.ftl().gc_stream();
+        let wait = flash.buffer_free_at(stream).since_or_zero(begin);
+        let folded = fold_page(begin.after(wait), trigger, gc, flash, controller);
+        Ok(folded.map(|(pages, cost)| {
+            if pages > 0 {
+                controller.flash_core().gc(wait.after(cost));
+            }
+            pages
+        }))
+    }
+
+    /// Work while the flash core has no command until `until`: garbage collection, and from its time on
+    /// folding.
+    #[inline(never)]
+    pub fn work_until(
+        &mut self,
+        until: Nanos,
+        gc: &mut Gc,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) {
+        let begin = gc.idle_since(controller).after(self.spec.fold_after);
+        gc.run_until(until.min(begin), flash, controller);
+        if until > begin {
+            self.closed = false;
+            fold_until(begin, until, gc, flash, controller);
+            gc.run_until(until, flash, controller);
+        }
+    }
+}
+
+/// Copies what is valid in the next flash page to fold; returns how many pages, and what that costs the
+/// core. No pages: a superblock was given back instead. None: there is nothing to fold.
+fn fold_page(
+    at: Nanos,
+    trigger: Trigger,
+    gc: &mut Gc,
+    flash: &mut Flash,
+    controller: &Controller,
+) -> Option<(u32, Nanos)> {
+    flash.ftl_mut().swap_victims();
+    let done = match flash.ftl_mut().next_fold() {
+        Some(source) => Some((source.pages, gc.copy(source, at, trigger, flash, controller))),
+        None if flash.ftl().victim_is_done() => {
+            flash.retire_victim(at, trigger);
+            Some((0, Nanos::ZERO))
+        }
+        None => None,
+    };
+    flash.ftl_mut().swap_victims();
+    done
+}
+
+/// Folds from `begin`, or when the core is free, to `until`.
+fn fold_until(
+    begin: Nanos,
+    until: Nanos,
+    gc: &mut Gc,
+    flash: &mut Flash,
+    controller: &mut Controller,
+) {
+    let mut at = begin.max(controller.flash_core().free_at());
+    while at < until && flash.may_copy_beside_reserve() {
+        let stream = flash.ftl().gc_stream();
+        at = at.max(flash.buffer_free_at(stream));
+        if at >= until {
+            return;
+        }
+        let Some((pages, cost)) = fold_page(at, Trigger::Idle, gc, flash, controller) else {
+            return;
+        };
+        if pages > 0 {
+            controller.flash_core().gc_from(at, cost);
+        }
+        at = at.after(cost);
+    }
+}

@@ -1,0 +1,106 @@
+//! Places of the write buffer that come free in the order in which programs end, whatever order they were taken in.
+//!
+//! A die's programs end one after another, so the next to end is the first of one of the dies. Where a die programs the
+//! pages of a word line at once (one-pass programming), their data stays until the last of them is done. Where it takes
+//! two passes (QLC: all pages coarse, and fine once the next word line is coarse), it stays until the die has programmed
+//! the next word line as well.
+//! Sources: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016); two passes and their buffers (patents
+//! US 11,837,277 B2 of Western Digital and US 2024/0393977 A1 of Micron). guess: when a drive's firmware frees
+//! what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves short; the
+//! die's next programs count with it. Between its passes a page is read from flash, as if the first had been all.
+
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
+
+use drivebay_units::Nanos;
+
+use crate::flash::nand::{Nand, Ticket};
+use crate::persist::{StateError, ensure, persist};
+use crate::profile::BufferRelease;
+use crate::timeline::NEVER;
+
+/// Programs whose places have not come free, by die.
+pub struct Release {
+    /// Each program, and how many places it gives back.
+    dies: Vec<VecDeque<(Ticket, u32)>>,
+    /// Dies with as many programs as it takes for some to give their places back, by when the last of these ended when it was
+    /// looked at: not before that, as reads only move an end to later.
+    next: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Programs of a die that give their places back together.
+    together: usize,
+    /// Places that have come free so far, or will at a time that is known.
+    freed: u64,
+    /// When the newest of them does.
+    freed_at: Nanos,
+}
+
+persist!(Release: dies, freed, freed_at; given: next, together);
+
+impl Release {
+    pub fn new(release: BufferRelease) -> Release {
+        Release {
+            dies: (0..release.dies).map(|_| VecDeque::new()).collect(),
+            next: BinaryHeap::new(),
+            together: release.programs as usize,
+            freed: 0,
+            freed_at: Nanos::ZERO,
+        }
+    }
+
+    /// A die was given a program that takes the data of so many places.
+    pub fn note_program(&mut self, die: u32, program: Ticket, places: u32) {
+        let programs = &mut self.dies[die as usize];
+        programs.push_back((program, places));
+        if programs.len() == self.together {
+            self.next.push(Reverse((Nanos::ZERO, die)));
+        }
+    }
+
+    /// When so many places have come free; the end of time if that takes programs not yet given to flash. Cost: some steps
+    /// of a heap of dies where more must come free.
+    pub fn freed_at(&mut self, places: u64, nand: &Nand) -> Nanos {
+        while self.freed < places {
+            let Some(mut first) = self.next.peek_mut() else { return NEVER };
+            let Reverse((looked_at, die)) = *first;
+            let programs = &mut self.dies[die as usize];
+            let end = nand.end_of(programs[self.together - 1].0);
+            if end > looked_at {
+                *first = Reverse((end, die));
+                continue;
+            }
+            let given_back = programs.drain(..self.together);
+            self.freed += given_back.map(|(_, places)| u64::from(places)).sum::<u64>();
+            self.freed_at = self.freed_at.max(end);
+            if programs.len() < self.together {
+                PeekMut::pop(first);
+            } else {
+                *first = Reverse((Nanos::ZERO, die));
+            }
+        }
+        self.freed_at
+    }
+
+    /// Works out what follows from programs that were read back.
+    pub fn derive(&mut self) {
+        let full = |&(_, programs): &(u32, &VecDeque<_>)| programs.len() >= self.together;
+        let dies = (0..).zip(&self.dies).filter(full);
+        self.next = dies.map(|(die, _)| Reverse((Nanos::ZERO, die))).collect();
+    }
+
+    /// All is lost or programmed: so many places have come free.
+    pub fn restart(&mut self, places: u64) {
+        self.dies.iter_mut().for_each(VecDeque::clear);
+        (self.freed, self.freed_at) = (places, Nanos::ZERO);
+        self.derive();
+    }
+
+    /// Whether its programs can be known to the flash, and make up all places `given` to it so far.
+    pub fn check(&self, given: u64, nand: &Nand) -> Result<(), StateError> {
+        let programs = || self.dies.iter().flatten();
+        let known = programs().all(|&(program, _)| nand.end_of(program) < NEVER);
+        let places = programs().map(|&(_, places)| u64::from(places)).sum::<u64>();
+        let all = self.freed.checked_add(places) == Some(given);
+        ensure(known && all, "places of the write buffer")
+    }
+}

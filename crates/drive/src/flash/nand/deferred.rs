@@ -1,0 +1,177 @@
+//! The deferred program queue: programs and erases that are due later, so that dies are asked in time order.
+//!
+//! A copy's program can begin when its data has come, long after the command behind which it was read; a
+//! host's when the buffer has room. If dies were asked in the order of commands, an early program would
+//! queue behind a late one. Each stream's programs are due in the order in which they are given, and so
+//! are erases: a few queues, merged by time.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Range;
+
+use drivebay_units::Nanos;
+
+use crate::persist::{StateError, ensure, persist};
+use crate::profile::Geometry;
+use crate::superblock::STREAMS;
+use crate::timeline::NEVER;
+
+/// A program of a die's planes that waits for its time.
+#[derive(Clone, Copy, Default)]
+pub struct Program {
+    pub at: Nanos,
+    /// The flash page up to whose plane the die is programmed.
+    pub page: u32,
+    /// Its number in its stream.
+    pub number: u64,
+}
+
+persist!(Program: at, page, number);
+
+/// Where the erases stand among the queues' heads, behind the streams.
+const ERASES: usize = STREAMS;
+
+/// Programs and erases that are due later.
+pub struct DeferredQueue {
+    streams: [VecDeque<Program>; STREAMS],
+    /// When, and which superblock.
+    erases: VecDeque<(Nanos, u32)>,
+    /// When the first of each queue is due: the streams, the erases.
+    heads: [Nanos; STREAMS + 1],
+    /// The earliest of them.
+    next_at: Nanos,
+}
+
+persist!(DeferredQueue: streams, erases; given: heads, next_at);
+
+impl Default for DeferredQueue {
+    fn default() -> DeferredQueue {
+        DeferredQueue {
+            streams: Default::default(),
+            erases: VecDeque::new(),
+            heads: [NEVER; STREAMS + 1],
+            next_at: NEVER,
+        }
+    }
+}
+
+impl DeferredQueue {
+    /// When the first program or erase is due.
+    #[inline(always)]
+    pub fn next_at(&self) -> Nanos {
+        self.next_at
+    }
+
+    /// Whether an erase is due before every program.
+    #[inline(always)]
+    pub fn erase_is_next(&self) -> bool {
+        self.heads[ERASES] == self.next_at
+    }
+
+    pub fn has_programs(&self) -> bool {
+        self.streams.iter().any(|queue| !queue.is_empty())
+    }
+
+    /// Whether a superblock waits to be erased.
+    pub fn will_erase(&self, superblock: u32) -> bool {
+        self.erases.iter().any(|&(_, waiting)| waiting == superblock)
+    }
+
+    /// Adds a program, due at its time or when the stream's program before it is.
+    #[inline(always)]
+    pub fn push(&mut self, stream: usize, program: Program) {
+        let queue = &mut self.streams[stream];
+        match queue.back() {
+            Some(before) => {
+                let at = program.at.max(before.at);
+                queue.push_back(Program { at, ..program });
+            }
+            None => {
+                queue.push_back(program);
+                self.set_head(stream, program.at);
+            }
+        }
+    }
+
+    /// Adds an erase, due at `at` or when the erase before it is.
+    pub fn push_erase(&mut self, superblock: u32, at: Nanos) {
+        let at = self.erases.back().map_or(at, |&(before, _)| at.max(before));
+        self.erases.push_back((at, superblock));
+        self.set_head(ERASES, self.erases[0].0);
+    }
+
+    /// Takes the program that is due first, of which stream it is as well; of two the lower stream's.
+    #[inline(always)]
+    pub fn pop(&mut self) -> (usize, Program) {
+        const { assert!(STREAMS == 3) };
+        let mut stream = usize::from(self.heads[1] < self.heads[0]);
+        if self.heads[2] < self.heads[stream] {
+            stream = 2;
+        }
+        let queue = &mut self.streams[stream];
+        let program =
+            queue.pop_front().expect("a buffer of two rows holds no page nobody programs");
+        let next = queue.front().map_or(NEVER, |next| next.at);
+        self.set_head(stream, next);
+        (stream, program)
+    }
+
+    /// Takes the superblock that has waited longest for its erase, and when that is due.
+    pub fn pop_erase(&mut self) -> (Nanos, u32) {
+        let erase = self.erases.pop_front().expect("a superblock waits to be erased");
+        self.set_head(ERASES, self.erases.front().map_or(NEVER, |&(at, _)| at));
+        erase
+    }
+
+    /// A queue has another head.
+    #[inline(always)]
+    fn set_head(&mut self, queue: usize, at: Nanos) {
+        self.heads[queue] = at;
+        self.next_at = self.heads.into_iter().fold(NEVER, Nanos::min);
+    }
+
+    /// Works out the heads of queues that were read back.
+    pub fn derive(&mut self) {
+        for stream in 0..STREAMS {
+            self.set_head(stream, self.streams[stream].front().map_or(NEVER, |due| due.at));
+        }
+        self.set_head(ERASES, self.erases.front().map_or(NEVER, |&(at, _)| at));
+    }
+
+    /// Checks a stream's programs; returns the numbers of the flash pages that they program.
+    ///
+    /// `pages`: of the whole drive, `known`: those that the stream's buffer knows.
+    pub fn check_programs(
+        &self,
+        stream: usize,
+        g: &Geometry,
+        pages: u32,
+        known: &Range<u64>,
+        floor: Nanos,
+    ) -> Result<BTreeSet<u64>, StateError> {
+        let mut covered = BTreeSet::new();
+        let mut last = floor;
+        for due in &self.streams[stream] {
+            let plane = u64::from(g.plane_of(due.page));
+            let sound = due.page < pages && known.contains(&due.number);
+            let oldest = due.number.checked_sub(plane << g.order.plane_shift);
+            ensure(sound && oldest.is_some(), "a program that waits")?;
+            ensure(last <= due.at, "the order of programs")?;
+            covered
+                .extend((0..=plane).map(|earlier| due.number - (earlier << g.order.plane_shift)));
+            last = due.at;
+        }
+        Ok(covered)
+    }
+
+    /// Whether erases wait for superblocks that `may_wait`, each once, in order.
+    pub fn check_erases(&self, may_wait: impl Fn(u32) -> bool) -> Result<(), StateError> {
+        let mut seen = BTreeSet::new();
+        let mut last = Nanos::ZERO;
+        for &(at, index) in &self.erases {
+            ensure(may_wait(index) && seen.insert(index), "an erase that waits")?;
+            ensure(last <= at, "the order of erases")?;
+            last = at;
+        }
+        Ok(())
+    }
+}

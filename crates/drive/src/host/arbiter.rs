@@ -1,0 +1,181 @@
+//! The arbiter of a half-duplex controller: reads and writes in batches, one direction at a time.
+//!
+//! Source: Tom's Hardware on the SM951 (2015): PCIe drives before it were modular designs with remains of the
+//! SATA era, half-duplex, unable to process reads and writes at the same time. Model: one data path for both
+//! directions. A batch of one direction goes on while commands of it come and some of them are under way. It is
+//! closed, if the other direction waits, when it has served so many commands or the other has waited so long in it.
+//! Then the path drains and turns: the turnaround begins with the end of the last transfer, so a path that
+//! has rested has turned already. A write's data moves only when its direction has the path; it is off the path
+//! when it is in the buffer, a read when its data is in the host's memory. Commands without data do not wait.
+//! guess: that a batch is closed by these two limits; no maker has published its rule.
+//! Left out: a turnaround that takes longer at the slower clock of a hot drive.
+
+use drivebay_units::Nanos;
+
+use crate::persist::{StateError, ensure, persist};
+use crate::profile::HalfDuplexSpec;
+use crate::timeline::NEVER;
+
+/// Neither direction, of a path that has moved nothing.
+const NEITHER: usize = 2;
+
+/// What stands first in the queue of a direction.
+#[derive(Clone, Copy)]
+pub struct Head {
+    /// When it came; [`NEVER`] if none waits.
+    pub arrival: Nanos,
+    pub has_data: bool,
+}
+
+/// The path's direction: the number of the queue that has it.
+pub struct Arbiter {
+    spec: HalfDuplexSpec,
+    direction: usize,
+    /// From when on it has it.
+    since: Nanos,
+    /// Commands of the batch so far.
+    served: u32,
+    /// When the last of its transfers ends.
+    end: Nanos,
+    /// When the newest command was let through.
+    last: Nanos,
+}
+
+persist!(Arbiter: direction, since, served, end, last; given: spec);
+
+impl Arbiter {
+    /// Nothing granted yet.
+    pub fn new(spec: HalfDuplexSpec) -> Arbiter {
+        let zero = Nanos::ZERO;
+        Arbiter { spec, direction: NEITHER, since: zero, served: 0, end: zero, last: zero }
+    }
+
+    pub fn check(&self) -> Result<(), StateError> {
+        ensure(self.direction <= NEITHER, "a direction")
+    }
+
+    /// When each queue's head goes on or turns the path, as far as is known now; only the earlier is given.
+    pub fn due(&self, heads: [Head; 2]) -> [Nanos; 2] {
+        let due = [0, 1].map(|queue| self.due_of(queue, heads));
+        let first = usize::from(due[1] < due[0] || (due[1] == due[0] && self.direction == 1));
+        let mut only = [NEVER; 2];
+        only[first] = due[first];
+        only
+    }
+
+    fn due_of(&self, queue: usize, heads: [Head; 2]) -> Nanos {
+        let (Head { arrival, has_data }, other) = (heads[queue], heads[1 - queue]);
+        if arrival == NEVER || !has_data {
+            return arrival.max(self.last);
+        }
+        if queue != self.direction {
+            return arrival.max(if self.direction == NEITHER { self.last } else { self.end });
+        }
+        let at = arrival.max(self.since).max(self.last);
+        let is_closed = || {
+            self.served >= self.spec.batch_commands
+                || at.since(other.arrival.max(self.since)) > self.spec.batch_wait
+        };
+        if other.has_data && other.arrival <= at && is_closed() { NEVER } else { at }
+    }
+
+    /// Lets the head of a queue through that is due at `due`; returns from when on.
+    pub fn grant(&mut self, queue: usize, has_data: bool, due: Nanos) -> Nanos {
+        let mut at = due;
+        if has_data {
+            if queue != self.direction {
+                let turned = self.end.after(self.spec.turnaround);
+                self.since = if self.direction == NEITHER { Nanos::ZERO } else { turned };
+                (self.direction, self.served) = (queue, 0);
+            }
+            self.served = self.served.saturating_add(1);
+            at = at.max(self.since);
+        }
+        self.last = self.last.max(at);
+        at
+    }
+
+    /// A command of the granted direction is off the path at `at`.
+    pub fn release(&mut self, at: Nanos) {
+        self.end = self.end.max(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: usize = 0;
+    const WRITE: usize = 1;
+
+    fn arbiter(batch_commands: u32, batch_wait: u64) -> Arbiter {
+        let batch_wait = Nanos(batch_wait);
+        Arbiter::new(HalfDuplexSpec { turnaround: Nanos(10), batch_commands, batch_wait })
+    }
+
+    fn heads(read: u64, write: u64) -> [Head; 2] {
+        [read, write].map(|at| Head { arrival: Nanos(at), has_data: true })
+    }
+
+    /// Lets through what is due first; its queue, and from when on.
+    fn next(arbiter: &mut Arbiter, heads: [Head; 2]) -> (usize, u64) {
+        let due = arbiter.due(heads);
+        let queue = usize::from(due[1] < due[0]);
+        (queue, arbiter.grant(queue, heads[queue].has_data, due[queue]).0)
+    }
+
+    const NONE: u64 = u64::MAX;
+
+    #[test]
+    fn the_other_direction_waits_for_all_before_and_the_turnaround() {
+        let mut path = arbiter(9, 1000);
+        assert_eq!(next(&mut path, heads(NONE, 5)), (WRITE, 5), "nothing came before");
+        path.release(Nanos(100));
+        assert_eq!(next(&mut path, heads(NONE, 6)), (WRITE, 6), "the same direction");
+        path.release(Nanos(80));
+        assert_eq!(next(&mut path, heads(7, NONE)), (READ, 110));
+        path.release(Nanos(200));
+        assert_eq!(next(&mut path, heads(8, NONE)), (READ, 110), "not before reads had the path");
+        path.release(Nanos(150));
+        assert_eq!(next(&mut path, heads(NONE, 205)), (WRITE, 210));
+        path.release(Nanos(300));
+        assert_eq!(next(&mut path, heads(400, NONE)), (READ, 400), "the turnaround was over");
+    }
+
+    #[test]
+    fn a_batch_goes_on_until_it_is_drained() {
+        let mut path = arbiter(9, 1000);
+        next(&mut path, heads(0, NONE));
+        path.release(Nanos(100));
+        assert_eq!(next(&mut path, heads(50, 20)), (READ, 50), "reads are under way");
+        path.release(Nanos(150));
+        assert_eq!(next(&mut path, heads(160, 20)), (WRITE, 160), "the path was drained at 150");
+    }
+
+    #[test]
+    fn a_batch_is_closed_by_its_commands_and_by_the_wait_of_the_others() {
+        for (commands, wait) in [(2, 1000), (9, 20)] {
+            let mut path = arbiter(commands, wait);
+            assert_eq!(next(&mut path, heads(0, NONE)).0, READ);
+            path.release(Nanos(100));
+            assert_eq!(next(&mut path, heads(30, 20)).0, READ);
+            path.release(Nanos(150));
+            assert_eq!(next(&mut path, heads(50, 20)), (WRITE, 160), "{commands}, {wait}");
+            path.release(Nanos(170));
+            assert_eq!(next(&mut path, heads(50, 155)), (WRITE, 160), "{commands}, {wait}");
+        }
+        let mut path = arbiter(1, 0);
+        next(&mut path, heads(0, NONE));
+        assert_eq!(next(&mut path, heads(30, NONE)), (READ, 30), "nobody else waits");
+    }
+
+    #[test]
+    fn commands_without_data_do_not_wait_for_the_path() {
+        let mut path = arbiter(9, 1000);
+        next(&mut path, heads(NONE, 5));
+        path.release(Nanos(100));
+        let flush = Head { arrival: Nanos(7), has_data: false };
+        assert_eq!(next(&mut path, [flush, heads(NONE, 9)[1]]), (READ, 7));
+        assert_eq!(next(&mut path, heads(NONE, 9)), (WRITE, 9), "the batch goes on");
+    }
+}

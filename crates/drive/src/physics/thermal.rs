@@ -1,0 +1,368 @@
+//! Heat: counted energy feeds the nodes of a network, and their temperatures drive the throttling.
+//!
+//! Steps of 100 ms, each exact for its mean power (`physics/network.rs`). Array operations heat the flash,
+//! everything else the controller; in a profile of one node they are the same. Work is booked when its
+//! command comes, evenly over the time until the flash core has done it. Without states of sleep, a step with a command counts as awake,
+//! one without as idle; with them, each nanosecond counts by its state (`physics/power.rs`).
+//! The sensor of the health log lags behind its node, is read at intervals, and gives whole degrees;
+//! throttling follows the nodes themselves.
+//! Not modelled: leakage that grows with temperature (a hot drive would draw some per cent more).
+
+use drivebay_units::Nanos;
+
+use crate::persist::{StateError, ensure, persist};
+use crate::physics::network::Network;
+use crate::profile::{Energy, NODES_MAX, Power, Rated, Spec, THROTTLE_STAGES_MAX};
+
+/// Length of one step.
+pub const STEP: Nanos = Nanos::millis(100);
+
+/// The controller's node.
+const CONTROLLER: usize = 0;
+
+/// Work done so far, by kind; differences between two moments feed the nodes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Work {
+    /// 4 KiB pages programmed.
+    pub programmed: u64,
+    /// Of these, with one bit per cell.
+    pub slc_programmed: u64,
+    /// Flash pages read.
+    pub page_reads: u64,
+    /// Bytes read over the flash channels.
+    pub read_bytes: u64,
+    /// Superblocks erased.
+    pub erases: u64,
+    /// Payload bytes over the link.
+    pub link_bytes: u64,
+    /// Flash core at work, nanoseconds.
+    pub core_ns: u64,
+    /// Host commands.
+    pub commands: u64,
+}
+
+persist!(Work: programmed, slc_programmed, page_reads, read_bytes, erases, link_bytes, core_ns, commands);
+
+/// Times that the health log reports, summed over steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThermalLog {
+    /// Time in each throttle stage; entry 0 is unused.
+    pub stage_time: [Nanos; THROTTLE_STAGES_MAX + 1],
+    /// How often each stage was entered from the milder one.
+    pub stage_entries: [u64; THROTTLE_STAGES_MAX + 1],
+    /// At or above the warning temperature, below the critical one.
+    pub warning: Nanos,
+    /// At or above the critical temperature.
+    pub critical: Nanos,
+}
+
+persist!(ThermalLog: stage_time, stage_entries, warning, critical);
+
+/// Temperatures, energy so far and throttle stage.
+pub struct Thermal {
+    energy: Energy,
+    network: Network,
+    nand: usize,
+    power: Option<Power>,
+    /// The stages' steps: (number of the stage, on, off); entry 0 is none.
+    turns: Vec<(usize, f64, f64)>,
+    temperature_c: [f64; NODES_MAX],
+    sensor: Sensor,
+    rated: Rated,
+    /// The step of a throttle stage that holds, an entry of `turns`; [`Thermal::stage`] is the stage it belongs to.
+    stage: usize,
+    next_step: Nanos,
+    last: Work,
+    /// A command has come in the step in hand.
+    awake: bool,
+    /// Energy of the step in hand, by node, nanojoule.
+    pending_nj: [u64; NODES_MAX],
+    /// Energy of work that is asked for and not yet spent, by node, nanojoule.
+    owed_nj: [u64; NODES_MAX],
+    /// Up to when the states of sleep have been accounted for.
+    accounted: Nanos,
+    energy_nj: u64,
+    peak_nj: u64,
+    log: ThermalLog,
+}
+
+persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, owed_nj, accounted, energy_nj,
+    peak_nj, log; given: energy, network, nand, power, turns, rated);
+
+/// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
+fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
+    (u128::from(microwatt) * u128::from(nanoseconds) / 1_000_000) as u64
+}
+
+/// What the health log's temperature has come to.
+#[derive(Clone, Copy, PartialEq)]
+struct Sensor {
+    node: usize,
+    interval_steps: u64,
+    /// Of the difference to the node: what is left after a step.
+    keep: f64,
+    follows_c: f64,
+    reads_c: f64,
+}
+
+persist!(Sensor: follows_c, reads_c; given: node, interval_steps, keep);
+
+impl Sensor {
+    fn step(&mut self, temperature_c: &[f64; NODES_MAX], number: u64) {
+        let node_c = temperature_c[self.node];
+        self.follows_c = node_c + self.keep * (self.follows_c - node_c);
+        if number.is_multiple_of(self.interval_steps) {
+            self.reads_c = self.follows_c.round();
+        }
+    }
+}
+
+impl Thermal {
+    /// A drive at ambient temperature.
+    pub fn new(spec: &Spec) -> Thermal {
+        let (thermal, step_s) = (&spec.thermal, STEP.as_secs_f64());
+        let lag_s = thermal.sensor.lag_s;
+        let sensor = Sensor {
+            node: thermal.sensor.node,
+            interval_steps: thermal.sensor.interval_steps,
+            keep: if lag_s > 0.0 { libm::exp(-step_s / lag_s) } else { 0.0 },
+            follows_c: thermal.ambient_c,
+            reads_c: thermal.ambient_c.round(),
+        };
+        Thermal {
+            energy: spec.energy,
+            network: Network::new(thermal, step_s),
+            nand: thermal.nand,
+            power: spec.power.clone(),
+            turns: spec.throttle.iter().map(|s| (s.number, s.on_c, s.off_c)).collect(),
+            temperature_c: [thermal.ambient_c; NODES_MAX],
+            sensor,
+            rated: spec.rated,
+            stage: 0,
+            next_step: STEP,
+            last: Work::default(),
+            awake: false,
+            pending_nj: [0; NODES_MAX],
+            owed_nj: [0; NODES_MAX],
+            accounted: Nanos::ZERO,
+            energy_nj: 0,
+            peak_nj: 0,
+            log: ThermalLog::default(),
+        }
+    }
+
+    /// The environment has another temperature from the next step on.
+    pub fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.network.set_ambient_c(ambient_c);
+    }
+
+    /// Whether this can be how warm a drive is at `now` that has done this work.
+    pub fn check(&self, now: Nanos, work: Work) -> Result<(), StateError> {
+        let sensor = [self.sensor.follows_c, self.sensor.reads_c];
+        let bearable = |celsius: &f64| (-1e4..=1e6).contains(celsius);
+        let felt = self.temperature_c.iter().chain(&sensor).all(bearable);
+        let due = self.next_step > now && self.next_step <= now.after(STEP);
+        let timed = due && self.next_step.0.is_multiple_of(STEP.0) && self.accounted <= now;
+        let Work {
+            programmed,
+            slc_programmed,
+            page_reads,
+            read_bytes,
+            erases,
+            link_bytes,
+            core_ns,
+            commands,
+        } = self.last;
+        let done = programmed <= work.programmed
+            && slc_programmed <= work.slc_programmed
+            && page_reads <= work.page_reads
+            && read_bytes <= work.read_bytes
+            && erases <= work.erases
+            && link_bytes <= work.link_bytes
+            && core_ns <= work.core_ns
+            && commands <= work.commands;
+        ensure(felt && timed && done && self.stage < self.turns.len(), "heat and throttling")
+    }
+
+    /// The entry of the spec's throttle steps that holds; 0 for none.
+    pub fn step_held(&self) -> usize {
+        self.stage
+    }
+
+    /// The throttle stage that holds; 0 for none.
+    pub fn stage(&self) -> usize {
+        self.turns[self.stage].0
+    }
+
+    /// When the next step is due.
+    #[inline(always)]
+    pub fn next_step(&self) -> Nanos {
+        self.next_step
+    }
+
+    /// Steps up to `now`, with nothing asked of the drive since `idle_since` and the flash core at work on
+    /// what was asked until `works_until`; returns the entry of the throttle steps that holds then.
+    pub fn advance(
+        &mut self,
+        now: Nanos,
+        work: Work,
+        works_until: Nanos,
+        idle_since: Nanos,
+    ) -> usize {
+        self.awake |= work.commands > self.last.commands;
+        self.take(work);
+        while self.next_step <= now {
+            let awake = std::mem::take(&mut self.awake);
+            self.pending_nj[CONTROLLER] += self.base_nj(self.next_step, idle_since, awake);
+            let rests = self.spend(works_until);
+            let before = (self.temperature_c, self.sensor, self.stage);
+            let energy_nj = self.step();
+            self.next_step = self.next_step.after(STEP);
+            let settled = before == (self.temperature_c, self.sensor, self.stage)
+                && !awake
+                && rests
+                && self.sleep_is_settled(idle_since);
+            if settled && self.next_step <= now {
+                self.repeat(energy_nj, 1 + now.since(self.next_step).0 / STEP.0);
+            }
+        }
+        if self.power.is_some() {
+            self.pending_nj[CONTROLLER] += self.base_nj(now, idle_since, self.awake);
+        }
+        self.stage
+    }
+
+    /// Adds the energy of the work since the last call to what is owed.
+    fn take(&mut self, work: Work) {
+        let (e, last) = (&self.energy, &self.last);
+        let slc_pages = work.slc_programmed - last.slc_programmed;
+        let pages = (work.programmed - last.programmed).saturating_sub(slc_pages);
+        self.owed_nj[self.nand] += pages * e.program_4k_nj
+            + slc_pages * e.slc_program_4k_nj
+            + (work.page_reads - last.page_reads) * e.read_page_nj
+            + (work.erases - last.erases) * e.erase_superblock_nj;
+        self.owed_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
+            + (work.read_bytes - last.read_bytes) * e.read_4k_nj / 4096
+            + nanojoule(e.core_busy_uw, work.core_ns - last.core_ns);
+        self.last = work;
+    }
+
+    /// Moves what is owed to the step in hand, or the step's share of it if the work goes on for longer;
+    /// whether there was nothing to move.
+    fn spend(&mut self, works_until: Nanos) -> bool {
+        let spans = STEP.after(works_until.since_or_zero(self.next_step));
+        let rests = self.owed_nj == [0; NODES_MAX];
+        for (pending, owed) in self.pending_nj.iter_mut().zip(&mut self.owed_nj) {
+            let share = u128::from(*owed) * u128::from(STEP.0) / u128::from(spans.0);
+            *pending += share as u64;
+            *owed -= share as u64;
+        }
+        rests
+    }
+
+    /// Energy without work up to `to`, as far as it is not accounted for.
+    fn base_nj(&mut self, to: Nanos, idle_since: Nanos, awake: bool) -> u64 {
+        let Some(power) = &self.power else {
+            let base_uw = if awake { self.energy.active_uw } else { self.energy.idle_uw };
+            return base_uw * STEP.0 / 1_000_000;
+        };
+        let awake_until = to.min(idle_since).max(self.accounted);
+        let awake_ns = awake_until.since(self.accounted).0;
+        let idle_nj = power
+            .idle_energy_nj(awake_until.since_or_zero(idle_since), to.since_or_zero(idle_since));
+        self.accounted = to;
+        nanojoule(self.energy.active_uw, awake_ns) + idle_nj
+    }
+
+    /// Whether more idle time changes nothing about the power.
+    fn sleep_is_settled(&self, idle_since: Nanos) -> bool {
+        self.power.as_ref().is_none_or(|power| {
+            self.next_step.since_or_zero(STEP.after(idle_since)) >= power.settled_after()
+        })
+    }
+
+    /// One step of the energy in hand, which it returns.
+    fn step(&mut self) -> u64 {
+        let energy_nj = self.pending_nj.iter().sum();
+        let watt = self.pending_nj.map(|nj| nj as f64 / 1e9 / STEP.as_secs_f64());
+        self.pending_nj = [0; NODES_MAX];
+        self.network.step(&mut self.temperature_c, &watt);
+        self.sensor.step(&self.temperature_c, self.next_step.0 / STEP.0);
+        self.peak_nj = self.peak_nj.max(energy_nj);
+        self.count(energy_nj, 1);
+        self.turn();
+        energy_nj
+    }
+
+    /// Books a step that happened `times` times.
+    fn count(&mut self, energy_nj: u64, times: u64) {
+        let len = STEP.times(times);
+        self.energy_nj += energy_nj * times;
+        let number = self.stage();
+        if number > 0 {
+            self.log.stage_time[number] = self.log.stage_time[number].after(len);
+        }
+        let reads_c = self.sensor.reads_c;
+        if self.rated.critical_c.is_some_and(|limit| reads_c >= limit) {
+            self.log.critical = self.log.critical.after(len);
+        } else if self.rated.warning_c.is_some_and(|limit| reads_c >= limit) {
+            self.log.warning = self.log.warning.after(len);
+        }
+    }
+
+    /// Enters the next stage, or leaves this one.
+    fn turn(&mut self) {
+        let felt_c = self.temperature_c[CONTROLLER];
+        if let Some(&(number, on_c, _)) = self.turns.get(self.stage + 1)
+            && felt_c >= on_c
+        {
+            self.log.stage_entries[number] += u64::from(number > self.stage());
+            self.stage += 1;
+        } else if self.stage > 0 {
+            self.stage -= usize::from(felt_c < self.turns[self.stage].2);
+        }
+    }
+
+    /// Nothing changes any more: so many steps at once.
+    fn repeat(&mut self, energy_nj: u64, times: u64) {
+        self.count(energy_nj, times);
+        let len = STEP.times(times);
+        self.next_step = self.next_step.after(len);
+        self.accounted = self.accounted.after(len);
+    }
+
+    /// Degrees Celsius of the controller at the last step.
+    pub fn temperature_c(&self) -> f64 {
+        self.temperature_c[CONTROLLER]
+    }
+
+    /// Degrees Celsius of all nodes at the last step.
+    pub fn node_temperatures_c(&self) -> [f64; NODES_MAX] {
+        self.temperature_c
+    }
+
+    /// What the health log reports: whole degrees Celsius.
+    pub fn sensor_c(&self) -> f64 {
+        self.sensor.reads_c
+    }
+
+    /// Nanojoule up to the last step.
+    pub fn energy_nj(&self) -> u64 {
+        self.energy_nj
+    }
+
+    /// Most energy of a step since the last call, nanojoule.
+    pub fn take_peak_nj(&mut self) -> u64 {
+        std::mem::take(&mut self.peak_nj)
+    }
+
+    /// Time spent in any throttle stage.
+    pub fn throttled(&self) -> Nanos {
+        self.log.stage_time.iter().fold(Nanos::ZERO, |sum, &len| sum.after(len))
+    }
+
+    /// What was counted for the health log.
+    pub fn log(&self) -> ThermalLog {
+        self.log
+    }
+}

@@ -1,0 +1,64 @@
+//! How the times of flash differ from block to block and from page to page.
+//!
+//! Sources: pages and blocks of a chip differ in their times, and keep them (Grupp et al., MICRO 2009); by
+//! how much is the profile's. Model: a place has a deviation that its number and the drive's seed give,
+//! the same at every visit; deviations of blocks and pages add up. Each is the sum of four uniform
+//! bytes: close to normal, and never beyond 3.5 standard deviations.
+//! Not modelled: change with wear. Effect: worn drives program a little too slowly.
+
+use drivebay_units::{Divider, Nanos, Rng};
+
+use crate::persist::persist;
+use crate::profile::{Geometry, Spread};
+
+/// Times by place.
+pub struct Variation {
+    spread: Spread,
+    seed: u64,
+    by_superblock: Divider,
+    geometry: Geometry,
+}
+
+persist!(Variation: seed; given: spread, by_superblock, geometry);
+
+impl Variation {
+    /// The deviations of the drive with this generator.
+    pub fn new(spread: Spread, geometry: &Geometry, rng: &Rng) -> Variation {
+        Variation {
+            spread,
+            seed: rng.fork("nand").next_u64(),
+            by_superblock: Divider::new(geometry.superblock_pages >> geometry.page_shift),
+            geometry: *geometry,
+        }
+    }
+
+    /// Time of a read or program of a flash page that usually takes `len`.
+    #[inline(always)]
+    pub fn of_page(&self, page: u32, len: Nanos) -> Nanos {
+        let block = self.draw(self.by_superblock.divide(page), self.geometry.die_of(page));
+        let own = self.draw(page, u32::MAX);
+        scaled(len, block * self.spread.block + own * self.spread.page)
+    }
+
+    /// Time of the erase of a die's block that usually takes `len`.
+    #[inline]
+    pub fn of_erase(&self, superblock: u32, die: u32, len: Nanos) -> Nanos {
+        scaled(len, self.draw(superblock, die) * self.spread.erase)
+    }
+
+    /// The deviation of a place, around zero.
+    #[inline(always)]
+    fn draw(&self, place: u32, of: u32) -> i64 {
+        let key = self.seed ^ (u64::from(of) << 32 | u64::from(place));
+        // Multiply, fold, multiply: enough mixing for four bytes of the upper half (Steele et al., 2014).
+        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let [.., a, b, c, d] = mixed.to_le_bytes();
+        i64::from(a) + i64::from(b) + i64::from(c) + i64::from(d) - 510
+    }
+}
+
+#[inline(always)]
+fn scaled(len: Nanos, by: i64) -> Nanos {
+    Nanos((len.0 as i64 + ((len.0 as i64 * by) >> 24)) as u64)
+}

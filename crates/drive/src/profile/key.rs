@@ -1,0 +1,314 @@
+//! Keys of a profile: a value with its source, what it may be, and what an error says.
+//!
+//! [`sections!`] makes of one declaration the type that is read, the check of every value by its dotted name,
+//! and the page of the documentation (`scripts/docgen/profiles.py`).
+
+use std::ops::RangeInclusive;
+
+use drivebay_units::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// Why a profile was refused. Shown as `error:`; what follows the line break as `hint:`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The text is not TOML or JSON, or has unknown, missing or mistyped fields.
+    #[error(
+        "{field}: {problem}\nhint: compare with a profile of the catalog, for example drives/sm951-ahci-512.toml"
+    )]
+    Malformed {
+        /// Dotted path of the field.
+        field: String,
+        /// What the parser says.
+        problem: String,
+    },
+    /// A number outside what the model allows or its own stated range.
+    #[error("{field}: {given} is not allowed; must be {allowed}\nhint: {hint}")]
+    OutOfRange {
+        /// Dotted path of the field.
+        field: String,
+        /// The value, as the profile has it.
+        given: String,
+        /// What would be accepted.
+        allowed: String,
+        /// The hint shown to the user.
+        hint: String,
+    },
+    /// A value without a source.
+    #[error(
+        "{field}: has no source\nhint: add source = \"...\" with a publication, or \"guess: what it was fitted to\""
+    )]
+    NoSource {
+        /// Dotted path of the field.
+        field: String,
+    },
+}
+
+impl SpecError {
+    pub(super) fn out(
+        field: &str,
+        given: impl ToString,
+        allowed: impl Into<String>,
+        hint: &str,
+    ) -> SpecError {
+        SpecError::OutOfRange {
+            field: field.to_owned(),
+            given: given.to_string(),
+            allowed: allowed.into(),
+            hint: hint.to_owned(),
+        }
+    }
+}
+
+/// A value and where it is from.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sourced<T> {
+    /// The value, in the unit that its name ends with.
+    pub value: T,
+    /// A publication, a computation from one, or `guess: what it was fitted to`.
+    pub source: String,
+    /// What is plausible; the value must lie within.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range: Option<[f64; 2]>,
+}
+
+/// A number with its source.
+pub type Number = Sourced<f64>;
+/// A whole number with its source.
+pub type Whole = Sourced<u64>;
+/// A word with its source.
+pub type Word = Sourced<String>;
+/// Yes or no, with its source.
+pub type Flag = Sourced<bool>;
+/// Numbers with one source.
+pub type Numbers = Sourced<Vec<f64>>;
+
+/// What stands under a name: a sourced value, a section, or one of them that may be left out.
+pub trait Key {
+    /// What its value may be; `()` where the part that uses it decides.
+    type Rule;
+    /// Checks the value, or all values of a section.
+    fn check(&self, field: &str, rule: Self::Rule) -> Result<(), SpecError>;
+    /// Left out of the profile.
+    fn is_absent(&self) -> bool {
+        false
+    }
+}
+
+impl<V: Value> Key for Sourced<V> {
+    type Rule = V::Rule;
+    fn check(&self, field: &str, rule: V::Rule) -> Result<(), SpecError> {
+        if matches!(self.source.trim(), "" | "guess:" | "guess") {
+            return Err(SpecError::NoSource { field: field.to_owned() });
+        }
+        self.value.check(field, rule)?;
+        match (self.range, self.value.number()) {
+            (Some([low, high]), Some(value)) if !(low <= value && value <= high) => {
+                let allowed = format!("in the profile's own range {low} to {high}");
+                let hint =
+                    "change the value, or the profile's range for it and the source of that range";
+                Err(SpecError::out(field, value, allowed, hint))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<K: Key> Key for Option<K> {
+    type Rule = K::Rule;
+    fn check(&self, field: &str, rule: K::Rule) -> Result<(), SpecError> {
+        self.as_ref().map_or(Ok(()), |key| key.check(field, rule))
+    }
+    fn is_absent(&self) -> bool {
+        self.is_none()
+    }
+}
+
+impl<S: Key<Rule = ()>> Key for Vec<S> {
+    type Rule = ();
+    fn check(&self, field: &str, (): ()) -> Result<(), SpecError> {
+        let mut all = self.iter().enumerate();
+        all.try_for_each(|(i, section)| section.check(&format!("{field}[{i}]"), ()))
+    }
+}
+
+/// What the model does not use: text for people, changes that are laid over the profile by others.
+macro_rules! unchecked {
+    ($($type:ty),+) => {$(
+        impl Key for $type {
+            type Rule = ();
+            fn check(&self, _: &str, (): ()) -> Result<(), SpecError> {
+                Ok(())
+            }
+        }
+    )+};
+}
+unchecked!(String, serde_json::Map<String, serde_json::Value>);
+
+/// What a source can be given for.
+pub trait Value {
+    /// What a schema says of the values that are allowed.
+    type Rule;
+    /// Refuses a value that the rule does not allow; `field` names it in the message.
+    fn check(&self, field: &str, rule: Self::Rule) -> Result<(), SpecError>;
+    /// As a number that a profile's own range may bound.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+}
+
+fn bounds_hint(field: &str) -> String {
+    format!("set {field} = {{ value = ..., source = \"...\" }} within these bounds")
+}
+
+impl Value for f64 {
+    type Rule = RangeInclusive<f64>;
+    fn check(&self, field: &str, rule: RangeInclusive<f64>) -> Result<(), SpecError> {
+        if self.is_finite() && rule.contains(self) {
+            return Ok(());
+        }
+        let allowed = format!("a number from {} to {}", rule.start(), rule.end());
+        Err(SpecError::out(field, self, allowed, &bounds_hint(field)))
+    }
+    fn number(&self) -> Option<f64> {
+        Some(*self)
+    }
+}
+
+/// What a whole number may be.
+#[derive(Default)]
+pub enum WholeRule {
+    /// The part that uses it decides.
+    #[default]
+    Any,
+    /// Within bounds.
+    Within(RangeInclusive<u64>),
+    /// A power of two within bounds.
+    PowerOfTwo(RangeInclusive<u64>),
+}
+
+impl From<RangeInclusive<u64>> for WholeRule {
+    fn from(bounds: RangeInclusive<u64>) -> WholeRule {
+        WholeRule::Within(bounds)
+    }
+}
+
+impl Value for u64 {
+    type Rule = WholeRule;
+    fn check(&self, field: &str, rule: WholeRule) -> Result<(), SpecError> {
+        let bounds = match &rule {
+            WholeRule::Any => return Ok(()),
+            WholeRule::Within(bounds) | WholeRule::PowerOfTwo(bounds) => bounds.clone(),
+        };
+        let (low, high) = (bounds.start(), bounds.end());
+        if !bounds.contains(self) {
+            let allowed = format!("a whole number from {low} to {high}");
+            return Err(SpecError::out(field, self, allowed, &bounds_hint(field)));
+        }
+        if matches!(rule, WholeRule::PowerOfTwo(_)) && !self.is_power_of_two() {
+            let (below, above) = (1 << self.ilog2(), self.next_power_of_two());
+            let hint = format!(
+                "use {below} or {above}; capacity can be kept by changing nand.blocks_per_plane"
+            );
+            let allowed = format!("a power of two from {low} to {high}");
+            return Err(SpecError::out(field, self, allowed, &hint));
+        }
+        Ok(())
+    }
+    fn number(&self) -> Option<f64> {
+        Some(*self as f64)
+    }
+}
+
+/// Values of which the part that uses them decides what they may be.
+macro_rules! any_value {
+    ($($type:ty),+) => {$(
+        impl Value for $type {
+            type Rule = ();
+            fn check(&self, _: &str, (): ()) -> Result<(), SpecError> {
+                Ok(())
+            }
+        }
+    )+};
+}
+any_value!(bool, String, u8, u16, Vec<f64>);
+
+impl Number {
+    /// Microseconds as time.
+    pub fn micros(&self) -> Nanos {
+        nanos(self.value)
+    }
+
+    /// Milliseconds as time.
+    pub fn millis(&self) -> Nanos {
+        nanos(self.value * 1000.0)
+    }
+
+    /// A rate in megabytes per second as femtoseconds per byte.
+    pub fn fs_per_byte(&self) -> u64 {
+        (1e9 / self.value).round() as u64
+    }
+}
+
+impl Word {
+    /// What the word stands for.
+    pub fn one_of<T: Clone>(&self, field: &str, choices: &[(&str, T)]) -> Result<T, SpecError> {
+        if let Some((_, meant)) = choices.iter().find(|(name, _)| *name == self.value) {
+            return Ok(meant.clone());
+        }
+        let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
+        let hint = format!("set {field}.value = \"{}\"", names[0]);
+        let allowed = format!("one of {}", names.join(", "));
+        Err(SpecError::out(field, format!("\"{}\"", self.value), allowed, &hint))
+    }
+}
+
+/// Whether a flag is given and set.
+pub fn is_set(flag: &Option<Flag>) -> bool {
+    flag.as_ref().is_some_and(|flag| flag.value)
+}
+
+/// Time of so many microseconds.
+pub fn nanos(us: f64) -> Nanos {
+    Nanos((us * 1000.0).round() as u64)
+}
+
+/// Declares sections of a profile: `name: Type = what the value may be`.
+macro_rules! sections {
+    ($(
+        $(#[$about:meta])*
+        $section:ident { $($(#[$doc:meta])* $key:ident: $kind:ty $(= $rule:expr)?,)+ }
+    )+) => {$(
+        $(#[$about])*
+        #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
+        #[serde(deny_unknown_fields)]
+        pub struct $section {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Key::is_absent")] pub $key: $kind,)+
+        }
+
+        impl Key for $section {
+            type Rule = ();
+            fn check(&self, section: &str, (): ()) -> Result<(), SpecError> {
+                let dot = if section.is_empty() { "" } else { "." };
+                $(
+                    let name = format!("{section}{dot}{}", stringify!($key));
+                    self.$key.check(&name, $crate::profile::key::rule!($($rule)?))?;
+                )+
+                Ok(())
+            }
+        }
+    )+};
+}
+
+/// The rule that a key is declared with, if it is.
+macro_rules! rule {
+    () => {
+        Default::default()
+    };
+    ($rule:expr) => {
+        ($rule).into()
+    };
+}
+
+pub(crate) use {rule, sections};

@@ -1,0 +1,354 @@
+//! A checked profile, with everything the model needs derived from it.
+//!
+//! `RawSpec` -> [`Spec::check`] -> frozen [`Spec`]. A value that is not allowed is an error that names
+//! the field, the value, what is allowed and what to do; nothing is clamped silently.
+//! `schema.rs` says what each key may be; one file per part of the drive derives the rest.
+
+mod constants;
+mod controller;
+mod family;
+mod flash;
+mod gc;
+mod host;
+mod host_interface;
+mod identify;
+mod in_place;
+mod key;
+mod link;
+mod map_cache;
+mod map_journal;
+mod power;
+mod read_ahead;
+mod reliability;
+mod schema;
+mod slc_cache;
+mod thermal;
+
+use std::sync::Arc;
+
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use crate::policy_plugin::{PluginSpec, PolicyPlugin};
+use crate::victim_policy::VictimPolicy;
+use key::{Key, is_set};
+
+pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
+pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec, SHARE_BITS};
+pub use family::whole_profile;
+pub use flash::{BufferRelease, Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
+pub use gc::{BackgroundSpec, Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
+pub use host::HostSpec;
+pub use host_interface::{Interface, Protocol, QUEUES_MAX};
+pub use identify::{Identify, PowerState};
+pub use in_place::InPlaceSpec;
+pub use key::SpecError;
+pub use link::{LinkSpec, SataFrames};
+pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
+pub use map_journal::MapJournalSpec;
+pub use power::{Power, Rated, Sleep};
+pub use read_ahead::ReadAheadSpec;
+pub use reliability::{ErrorRate, ReliabilitySpec};
+pub use schema::RawSpec;
+pub use slc_cache::{SlcCacheSpec, WhenFull};
+pub use thermal::{Energy, NODES_MAX, ThermalSpec, ThrottleStage};
+
+/// A checked profile.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    /// As it was given, for the record.
+    pub raw: RawSpec,
+    /// AHCI or NVMe.
+    pub protocol: Protocol,
+    /// Most commands outstanding.
+    pub queue_depth_max: u32,
+    /// The computer that the drive is tested in.
+    pub host: HostSpec,
+    /// How commands get to the controller.
+    pub host_interface: Interface,
+    /// Rates and frames of the link between host and drive.
+    pub link: LinkSpec,
+    /// How reads and writes share one data path, if they do.
+    pub half_duplex: Option<HalfDuplexSpec>,
+    /// How writes are let in, if they wait where reads pass them.
+    pub admission: Option<AdmissionSpec>,
+    /// Sizes of the flash and of what the host sees of it.
+    pub geometry: Geometry,
+    /// Times of flash operations and of the channels.
+    pub nand: NandTiming,
+    /// Write buffer, in flash pages.
+    pub buffer_pages: u32,
+    /// Its places come free as programs end.
+    pub buffer_release: Option<BufferRelease>,
+    /// Flushes and forced writes are acknowledged without being done.
+    pub ignore_flush: bool,
+    /// Data that waits in the write buffer is overwritten there.
+    pub coalesces: bool,
+    /// What was acknowledged outlives a power cut: flushes and forced writes have nothing to wait for.
+    pub power_loss_protection: bool,
+    /// How garbage collection chooses its victim.
+    pub policy: Policy,
+    /// That of idle time, where it has one of its own.
+    pub idle_policy: Option<Policy>,
+    /// One frontier for the host and garbage collection.
+    pub shared_frontier: bool,
+    /// Two frontiers for the host, by the lifespan of what is overwritten, or as the plug-in says.
+    pub by_lifespan: bool,
+    /// Free superblocks kept for garbage collection in the foreground.
+    pub reserve_superblocks: u32,
+    /// Pacing of garbage collection.
+    pub pacing: PacingSpec,
+    /// Garbage collection that is put off while the write buffer has room.
+    pub background: Option<BackgroundSpec>,
+    /// Code from outside that takes decisions of the controller.
+    pub plugin: Option<PluginSpec>,
+    /// How wear is spread.
+    pub wear_leveling: WearLeveling,
+    /// Garbage collection in idle time.
+    pub idle: Option<Idle>,
+    /// Energy per operation, and power in each state.
+    pub energy: Energy,
+    /// Heat nodes of the drive, and its temperature sensor.
+    pub thermal: ThermalSpec,
+    /// Sleep; none where the host does not allow it.
+    pub power: Option<Power>,
+    /// What the health log measures against.
+    pub rated: Rated,
+    /// What an NVMe drive says of itself.
+    pub identify: Option<Identify>,
+    /// Throttle stages; entry 0 is "none" with nominal costs.
+    pub throttle: Vec<ThrottleStage>,
+    /// Errors and wear, if modelled.
+    pub reliability: Option<ReliabilitySpec>,
+    /// The map's cache, if the map does not fit the drive's memory.
+    pub map_cache: Option<MapCacheSpec>,
+    /// The map's journal, if it has one.
+    pub map_journal: Option<MapJournalSpec>,
+    /// Reading ahead, if the drive does.
+    pub read_ahead: Option<ReadAheadSpec>,
+    /// The SLC cache, if there is one.
+    pub slc_cache: Option<SlcCacheSpec>,
+    /// For how long nothing must have been asked of the flash core before it works for itself; none if it
+    /// never does.
+    pub idle_after: Option<Nanos>,
+    /// The media in place of flash, if it is written in place.
+    pub in_place: Option<InPlaceSpec>,
+}
+
+impl Spec {
+    /// Reads and checks a profile in TOML.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_toml(text: &str) -> Result<Spec, SpecError> {
+        let value: toml::Table = text.parse().map_err(|e: toml::de::Error| {
+            SpecError::Malformed { field: "profile".to_owned(), problem: e.message().to_owned() }
+        })?;
+        Self::from_value(value, None)
+    }
+
+    /// Reads and checks a profile of the family of `base`: see [`whole_profile`].
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_family(base: &str, text: &str) -> Result<Spec, SpecError> {
+        Self::from_value(whole_profile(base, text)?, None)
+    }
+
+    /// Reads and checks a profile in JSON.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn from_json(text: &str) -> Result<Spec, SpecError> {
+        Self::with_plugin(text, None)
+    }
+
+    /// Reads and checks a profile in JSON; `plugin`: the one that it names.
+    ///
+    /// # Errors
+    /// [`SpecError`] naming the field.
+    pub fn with_plugin(
+        text: &str,
+        plugin: Option<Arc<dyn PolicyPlugin>>,
+    ) -> Result<Spec, SpecError> {
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|e| {
+            SpecError::Malformed { field: "profile".to_owned(), problem: e.to_string() }
+        })?;
+        Self::from_value(value, plugin)
+    }
+
+    fn from_value<'de, D: serde::Deserializer<'de>>(
+        value: D,
+        plugin: Option<Arc<dyn PolicyPlugin>>,
+    ) -> Result<Spec, SpecError> {
+        let raw = serde_path_to_error::deserialize(value).map_err(|e| SpecError::Malformed {
+            field: e.path().to_string(),
+            problem: e.inner().to_string().lines().next().unwrap_or_default().to_owned(),
+        })?;
+        Self::check(raw, plugin)
+    }
+
+    /// Derives the model's numbers from a profile that is checked; `plugin`: the one that it names.
+    fn check(given: RawSpec, plugin: Option<Arc<dyn PolicyPlugin>>) -> Result<Spec, SpecError> {
+        given.check("", ())?;
+        check_name(&given.drive.name)?;
+        let in_place = in_place::check_in_place(&given)?;
+        let raw = if in_place.is_some() { in_place::filled_in(&given) } else { given.clone() };
+        check_sections(&raw)?;
+        let mut geometry = match in_place {
+            Some(_) => in_place::check_geometry(&raw)?,
+            None => flash::check_geometry(&raw)?,
+        };
+        let mut nand = flash::check_nand(&raw)?;
+        let slc_cache = (raw.slc_cache.as_ref())
+            .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
+            .transpose()?;
+        flash::check_staggered_erase(&nand, slc_cache.is_some())?;
+        geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
+        nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
+        let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
+        let pacing = gc::check_pacing(&raw, &geometry, nand.page_types)?;
+        let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
+        let admission = controller::check_admission(&raw, &geometry, buffer_pages)?;
+        let looks = admission.as_ref().is_some_and(|admission| admission.look_pages.is_some());
+        let background = gc::check_background(&raw, &geometry, &pacing, looks)?;
+        let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
+        let (policy, idle_policy, shared_frontier) =
+            gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
+        let reserve = raw.gc().reserve_superblocks.value;
+        let by_plugin = decides.is_some_and(|decides| decides.frontier);
+        let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
+        if in_place.is_none() {
+            flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
+        }
+        let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
+        let host = host::check_host(&raw, protocol)?;
+        let link = link::check_link(&raw, protocol)?;
+        let thermal = thermal::check_thermal(&raw.thermal)?;
+        let energy = thermal::energy(&raw, &geometry);
+        let power = power::check_power(&raw, &energy)?;
+        let idle = gc::check_idle(&raw, &geometry)?;
+        let journal = |raw| map_journal::map_journal(raw, &geometry);
+        let fold_after = slc_cache.map(|slc| slc.fold_after);
+        Ok(Spec {
+            protocol,
+            queue_depth_max,
+            half_duplex: raw.controller.half_duplex.as_ref().map(controller::half_duplex),
+            admission,
+            pacing,
+            background,
+            plugin,
+            idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
+            idle,
+            wear_leveling: gc::wear_leveling(&raw),
+            throttle: thermal::check_throttle(&raw.thermal, controller::costs(&raw))?,
+            power: power.filter(|_| host.power_saving),
+            rated: power::check_rated(&raw)?,
+            identify: identify::check_identify(&raw)?,
+            host,
+            host_interface: host_interface::check_interface(&raw, protocol, link.round_trip)?,
+            link,
+            energy,
+            thermal,
+            reserve_superblocks: reserve as u32,
+            ignore_flush: is_set(&raw.write_buffer().ignore_flush),
+            coalesces: check_coalesces(&raw)?,
+            power_loss_protection: is_set(&raw.write_buffer().power_loss_protection),
+            reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
+            map_journal: raw.map_journal.as_ref().map(journal),
+            map_cache: optional(&raw.map_cache, &geometry, map_cache::check_map_cache)?,
+            read_ahead: raw.read_ahead.as_ref().map(|raw| read_ahead::read_ahead(raw, &geometry)),
+            slc_cache,
+            geometry,
+            nand,
+            buffer_pages,
+            buffer_release,
+            policy,
+            idle_policy,
+            shared_frontier,
+            by_lifespan,
+            in_place,
+            raw: given,
+        })
+    }
+
+    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`, in idle time too.
+    ///
+    /// The rule is no part of a saved state: restore it into a drive with the same rule.
+    #[must_use]
+    pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
+        (self.policy, self.idle_policy) = (Policy::Custom(Arc::new(policy)), None);
+        self
+    }
+
+    /// Whether a flush waits until what was acknowledged is on flash.
+    #[must_use]
+    pub fn flush_waits(&self) -> bool {
+        !(self.ignore_flush || self.power_loss_protection)
+    }
+
+    /// Write streams in use: the host's one or two, and garbage collection's.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        2 + u32::from(self.by_lifespan)
+    }
+
+    /// The write stream of the pages that garbage collection copies.
+    #[must_use]
+    pub fn gc_stream(&self) -> usize {
+        usize::from(!self.shared_frontier)
+    }
+
+    /// User capacity in bytes.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> u64 {
+        self.geometry.user_sectors * SECTOR_BYTES
+    }
+}
+
+/// Checks a section that a profile may leave out.
+fn optional<R, S>(
+    raw: &Option<R>,
+    geometry: &Geometry,
+    check: fn(&R, &Geometry) -> Result<S, SpecError>,
+) -> Result<Option<S>, SpecError> {
+    raw.as_ref().map(|raw| check(raw, geometry)).transpose()
+}
+
+/// What only media that is written in place can do without.
+fn check_sections(raw: &RawSpec) -> Result<(), SpecError> {
+    for (field, missing) in [("gc", raw.gc.is_none()), ("write_buffer", raw.write_buffer.is_none())]
+    {
+        if missing {
+            let problem = format!("missing field `{field}`");
+            return Err(SpecError::Malformed { field: field.to_owned(), problem });
+        }
+    }
+    Ok(())
+}
+
+/// Whether data is replaced in the buffer. A flush must then not be told before what was replaced is safe, which
+/// protection gives and this model has no other means for.
+fn check_coalesces(raw: &RawSpec) -> Result<bool, SpecError> {
+    let buffer = raw.write_buffer();
+    let coalesces = is_set(&buffer.coalesces);
+    if coalesces && !is_set(&buffer.power_loss_protection) {
+        let hint = "set write_buffer.power_loss_protection, or leave this out";
+        return Err(SpecError::out(
+            "write_buffer.coalesces",
+            true,
+            "false without protection",
+            hint,
+        ));
+    }
+    Ok(coalesces)
+}
+
+fn check_name(name: &str) -> Result<(), SpecError> {
+    let safe = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if (1..=64).contains(&name.len()) && name.chars().all(safe) {
+        return Ok(());
+    }
+    let hint = "name it like sm951-ahci-512";
+    let allowed = "1 to 64 lower-case letters, digits and hyphens";
+    Err(SpecError::out("drive.name", format!("\"{name}\""), allowed, hint))
+}
