@@ -337,10 +337,13 @@ class _Seconds:
         self.recorders = recorders
         self.waiting = False
         self.zero = time.monotonic()
-        self._until_ms = lambda: asks_until_ms(recorders[0])
+        self._asks_until_ms = asks_until_ms
         self._asked_ms, self._answer_s = 0, ANSWER_S
         long_enough = self._until_ms() > 1000 * SHORTEST_S
         self._next = self.zero + FIRST_ASK_S if long_enough else NEVER
+
+    def _until_ms(self) -> float:
+        return self._asks_until_ms(self.recorders[0])
 
     def ask(self, running: Fio) -> float:
         """Asks fio, if it is time; for how many seconds an answer is to be waited for."""
