@@ -104,10 +104,11 @@ def mounts() -> list[Mount]:
     found = []
     for line in read(PROC / "self/mountinfo").splitlines():
         before, _, after = line.partition(" - ")
-        fields, source = before.split(), after.split(" ")
-        if len(fields) >= 6 and len(source) >= 3:
-            point, name = unescape(fields[4]), unescape(source[1])
-            found.append(Mount(fields[2], point, fields[5], source[0], name, source[2]))
+        fields = [*before.split(), "", ""]
+        kind, source, own_options, *_ = [*after.split(" "), "", ""]
+        if len(fields) >= 7:
+            point, name = unescape(fields[4]), unescape(source)
+            found.append(Mount(fields[2], point, fields[5], kind, name, own_options))
     return found
 
 
@@ -203,9 +204,9 @@ def named_for_booting() -> Iterator[tuple[str, str]]:
         key, _, value = word.partition("=")
         if key in ("root", "resume", "boot", "usr"):
             yield value, f"is named on the kernel's command line ({key}=)"
-    for table, device, user in ((FSTAB, 0, 1), (CRYPTTAB, 1, 0)):
+    for table, device, user, plain in ((FSTAB, 0, 1, unescape), (CRYPTTAB, 1, 0, str)):
         for line in read(table).splitlines():
-            fields = [unescape(field) for field in line.split()]
+            fields = [plain(field) for field in line.split()]
             if len(fields) >= 2 and not fields[0].startswith("#"):
                 yield fields[device], f"is named in {table} for {fields[user]}"
     try:
