@@ -71,35 +71,23 @@ impl PyPolicy {
     }
 }
 
-/// What a policy plug-in was asked; None where it leaves the decision to the drive.
-#[pyclass(module = "drivebay._core", frozen, get_all, name = "Decisions")]
-pub(crate) struct PyDecisions {
-    /// Victims, and of these those where every candidate held as many valid pages.
-    victims: Option<(u64, u64)>,
-    /// Writes that needed a frontier, and of these those to the host's second one.
-    writes: Option<(u64, u64)>,
-    /// Commands whose pace was asked for, and of these those where it was changed.
-    paces: Option<(u64, u64)>,
-    /// Times that it was asked what wear levelling is to move, and of these those where it named a superblock.
-    levelings: Option<(u64, u64)>,
-    /// Superblocks to be opened, and of these those where the drive would have opened another.
-    opens: Option<(u64, u64)>,
-    /// Reads that met a program or an erase on their die, and of these those that it had wait.
-    die_reads: Option<(u64, u64)>,
-    /// Reads with retries, and of these those whose superblock it had moved.
-    retried: Option<(u64, u64)>,
-}
-
-impl From<(Decides, Decisions)> for PyDecisions {
-    fn from((decides, n): (Decides, Decisions)) -> PyDecisions {
-        PyDecisions {
-            victims: decides.victim.then_some((n.victims, n.victims_alike)),
-            writes: decides.frontier.then_some((n.writes, n.writes_second)),
-            paces: decides.pace.then_some((n.paces, n.paces_changed)),
-            levelings: decides.wear.then_some((n.levelings, n.levelings_moved)),
-            opens: decides.open.then_some((n.opens, n.opens_changed)),
-            die_reads: decides.die_read.then_some((n.die_reads, n.die_reads_delayed)),
-            retried: decides.retried.then_some((n.retried, n.retried_moved)),
-        }
+class! {
+    /// What a policy plug-in was asked; None where it leaves the decision to the drive.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Decisions")]
+    PyDecisions((decides, n): (Decides, Decisions)) {
     }
+    /// Victims, and of these those where every candidate held as many valid pages.
+    victims: Option<(u64, u64)> = decides.victim.then_some((n.victims, n.victims_alike)),
+    /// Writes that needed a frontier, and of these those to the host's second one.
+    writes: Option<(u64, u64)> = decides.frontier.then_some((n.writes, n.writes_second)),
+    /// Commands whose pace was asked for, and of these those where it was changed.
+    paces: Option<(u64, u64)> = decides.pace.then_some((n.paces, n.paces_changed)),
+    /// Times that it was asked what wear levelling is to move, and of these those where it named a superblock.
+    levelings: Option<(u64, u64)> = decides.wear.then_some((n.levelings, n.levelings_moved)),
+    /// Superblocks to be opened, and of these those where the drive would have opened another.
+    opens: Option<(u64, u64)> = decides.open.then_some((n.opens, n.opens_changed)),
+    /// Reads that met a program or an erase on their die, and of these those that it had wait.
+    die_reads: Option<(u64, u64)> = decides.die_read.then_some((n.die_reads, n.die_reads_delayed)),
+    /// Reads with retries, and of these those whose superblock it had moved.
+    retried: Option<(u64, u64)> = decides.retried.then_some((n.retried, n.retried_moved)),
 }

@@ -108,13 +108,12 @@ struct InFlight {
     command: Command,
     due: Nanos,
     issued: Nanos,
-    ticket: Option<Ticket>,
+    ticket: Ticket,
 }
 
 struct ReplayLoop<'a, P, C> {
     source: &'a mut dyn Source,
-    /// None: each request as soon as there is a place for it.
-    pacer: Option<Pacer>,
+    pacer: Pacer,
     backend: &'a mut P,
     clock: &'a C,
     start: Nanos,
@@ -135,7 +134,7 @@ struct ReplayLoop<'a, P, C> {
     failed: bool,
 }
 
-/// Plays what a source gives on a port; without a pacer as fast as `depth` allows.
+/// Plays what a source gives on a port.
 ///
 /// Nothing at or beyond `capacity_bytes` is sent: such a request fails with `EFBIG`, unsent.
 ///
@@ -143,7 +142,7 @@ struct ReplayLoop<'a, P, C> {
 /// [`ReplayError::OutOfRange`]; whatever happens later is in the outcome.
 pub fn play<P: IoBackend, C: Clock>(
     source: &mut dyn Source,
-    pacer: Option<Pacer>,
+    pacer: Pacer,
     backend: &mut P,
     clock: &C,
     capacity_bytes: u64,
@@ -151,13 +150,12 @@ pub fn play<P: IoBackend, C: Clock>(
     control: &Control,
 ) -> Result<Outcome, ReplayError> {
     options.check()?;
-    let delay = if pacer.is_some() { START_DELAY } else { Nanos::ZERO };
     let mut replay_loop = ReplayLoop {
         source,
         pacer,
         backend,
         clock,
-        start: clock.now().after(delay),
+        start: clock.now().after(START_DELAY),
         options: *options,
         capacity_bytes,
         record: Record::default(),
@@ -247,9 +245,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
             let InFlight { number, command, due, issued, ticket } = flight;
             self.record.complete(number, command, result, (due, issued), now);
             self.bytes += u64::try_from(result).map_or(0, |moved| moved.min(command.bytes));
-            if let (Some(pacer), Some(ticket)) = (&mut self.pacer, ticket) {
-                pacer.completed(ticket, now);
-            }
+            self.pacer.completed(ticket, now);
         }
     }
 
@@ -266,10 +262,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
             if self.pending.is_none() && !self.fetch(now) {
                 return self.ended.is_none().then(|| now.after(UNREAD_SLEEP));
             }
-            let due = match &self.pacer {
-                Some(pacer) => pacer.release()?,
-                None => Nanos::ZERO,
-            };
+            let due = self.pacer.release()?;
             if due > now {
                 return Some(due);
             }
@@ -306,9 +299,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     fn fetch(&mut self, now: Nanos) -> bool {
         match self.source.next() {
             Next::Item(item) => {
-                if let Some(pacer) = &mut self.pacer {
-                    pacer.admit(item.at, item.response);
-                }
+                self.pacer.admit(item.at, item.response);
                 self.pending = Some(item);
                 return true;
             }
@@ -329,10 +320,8 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     /// What is not played is done the moment it may be issued.
     fn skip(&mut self, due: Nanos) {
         self.pending = None;
-        if let Some(pacer) = &mut self.pacer {
-            let ticket = pacer.issue();
-            pacer.completed(ticket, due);
-        }
+        let ticket = self.pacer.issue();
+        self.pacer.completed(ticket, due);
     }
 
     /// Cannot be sent at all.
@@ -345,15 +334,11 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         self.pending = None;
         let slot = self.free.pop().expect("it was queued there");
         let now = self.now();
-        // In a closed loop a request is due when there is a place for it.
-        let due = if self.pacer.is_some() { due } else { now };
         self.record.issue(command.op, due, now);
-        let ticket = self.pacer.as_mut().map(Pacer::issue);
-        if self.pacer.is_some() {
-            let late = now.since_or_zero(due);
-            let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
-            self.record.lateness(late, self.options.late_after, full, unread);
-        }
+        let ticket = self.pacer.issue();
+        let late = now.since_or_zero(due);
+        let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
+        self.record.lateness(late, self.options.late_after, full, unread);
         let flight = InFlight { number, command, due, issued: now, ticket };
         self.slots[slot as usize] = Some(flight);
     }

@@ -3,17 +3,17 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use drivebay_trace::{Op, Pace, Pacer, Placement, Request, TraceError};
-use drivebay_units::{Nanos, Rng};
+use drivebay_trace::{Pace, Pacer, Placement, Request, TraceError};
+use drivebay_units::Nanos;
 
 use crate::clock::Monotonic;
 use crate::control::Control;
 use crate::error::ReplayError;
 use crate::record::Record;
 use crate::replay_loop::{EndReason, Options, Outcome, play};
-use crate::source::{AHEAD, Item, Next, OpFilter, Skipped, Source, Traced, read_ahead};
+use crate::source::{AHEAD, Next, OpFilter, Skipped, Traced, read_ahead};
 use crate::target::{Content, Target};
-use crate::uring::{Command, Uring};
+use crate::uring::Uring;
 
 /// How a trace is played.
 #[derive(Clone, Debug)]
@@ -58,15 +58,8 @@ pub fn replay(
         }
         let clock = Monotonic::default();
         let fixed_buffers = ring.fixed_buffers();
-        let played = play(
-            &mut source,
-            Some(pacer),
-            &mut ring,
-            &clock,
-            capacity_bytes,
-            &setup.options,
-            control,
-        );
+        let played =
+            play(&mut source, pacer, &mut ring, &clock, capacity_bytes, &setup.options, control);
         drop(source); // lets the reading thread end
         played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })
     })
@@ -82,62 +75,4 @@ fn nothing(ended: EndReason, direct: bool) -> Outcome {
 fn wake_exactly() {
     // Where it fails, wake-ups are later, which the lateness shows.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
-}
-
-/// A closed loop: always `depth` reads of one size outstanding, at random places.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadLoop {
-    /// Bytes of each read; a multiple of the target's logical block.
-    pub block_bytes: u64,
-    /// Reads outstanding at the same time.
-    pub depth: u32,
-    /// Length of the run.
-    pub length: Nanos,
-    /// Seed of the offsets.
-    pub seed: u64,
-}
-
-struct RandomReads {
-    rng: Rng,
-    blocks: u64,
-    block_bytes: u64,
-    number: u64,
-}
-
-impl Source for RandomReads {
-    fn next(&mut self) -> Next {
-        let offset_bytes = self.rng.below(self.blocks) * self.block_bytes;
-        let command = Some(Command { op: Op::Read, offset_bytes, bytes: self.block_bytes });
-        let number = self.number;
-        self.number += 1;
-        Next::Item(Item { number, at: Nanos::ZERO, response: None, command })
-    }
-}
-
-/// Reads at random as fast as the depth allows: for comparing this engine with others.
-///
-/// # Errors
-/// If it cannot begin.
-pub fn closed_loop(
-    target: Target,
-    load: &ReadLoop,
-    control: &Control,
-) -> Result<Outcome, ReplayError> {
-    let options =
-        Options { depth: load.depth, length_max: Some(load.length), ..Options::default() };
-    options.check()?;
-    let (direct, capacity_bytes) = (target.direct, target.capacity_bytes);
-    let blocks = capacity_bytes.checked_div(load.block_bytes).unwrap_or(0);
-    if blocks == 0 {
-        let (field, given) = ("block_bytes", load.block_bytes);
-        let (allowed, hint) = ("1 to the target's size", "4096");
-        return Err(ReplayError::OutOfRange { field, given, allowed, hint });
-    }
-    let rng = Rng::new(load.seed).fork("places");
-    let mut source = RandomReads { rng, blocks, block_bytes: load.block_bytes, number: 0 };
-    let mut ring = Uring::new(target, load.depth, Content::Zero)?;
-    let fixed_buffers = ring.fixed_buffers();
-    let clock = Monotonic::default();
-    let played = play(&mut source, None, &mut ring, &clock, capacity_bytes, &options, control);
-    played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })
 }

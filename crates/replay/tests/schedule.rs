@@ -144,7 +144,7 @@ impl Run {
         let pacer = Pacer::new(self.pace).expect("an allowed pace");
         let outcome = play(
             source,
-            Some(pacer),
+            pacer,
             &mut drive,
             &time,
             self.capacity_bytes,

@@ -13,12 +13,13 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
 use crate::error::RunError;
+use crate::generator::Generator;
 use crate::inside::{Keep, Kept, Sample, Watch, next_look};
 use crate::pacing::Pacing;
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Recorder, Totals};
-use crate::workload::{Generator, Stable, Workload};
+use crate::workload::{Stable, Workload};
 
 /// Requests drawn ahead.
 const BATCH: usize = 32;

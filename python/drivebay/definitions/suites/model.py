@@ -149,15 +149,15 @@ class Workload(Requests, _Span):
 
     def core(self, capacity_bytes: int) -> _core.Workload:
         """The load as the core runs it on a drive of this capacity."""
+        start, length = self.span(capacity_bytes)
         stable = self.until_stable
-        return self.on_span(
-            *self.span(capacity_bytes),
-            duration_s=self.duration_s,
-            bytes_max=self.bytes_max(capacity_bytes),
-            until_stable=None
-            if stable is None
-            else (stable.window_s, stable.within_percent, stable.min_s),
-        )
+        stop = {
+            "duration_s": self.duration_s,
+            "bytes": self.bytes_max(capacity_bytes),
+            "stable": None if stable is None else stable.model_dump(),
+        }
+        span = {"span_start_bytes": start, "span_bytes": length}
+        return _core.Workload(**self.fields(), **span, stop=stop)
 
 
 class Prepare(_Span):
@@ -450,9 +450,9 @@ class Test(Data):
         return (*steps, *(phase.workload for phase in self.phases))
 
     @property
-    def writes_zones(self) -> bool:
-        """Whether a load of it needs zones that are trimmed, which fio does not have."""
-        return any(load.writes_zones for load in self.loads)
+    def only_virtual(self) -> bool:
+        """Whether a real drive cannot be asked for one of its loads."""
+        return any(load.only_virtual for load in self.loads)
 
     @property
     def groups(self) -> tuple[tuple[Phase, ...], ...]:
@@ -639,7 +639,7 @@ class Suite(Data):
     def in_real_time(self) -> Suite:
         """The form for a real drive: no rest is longer than its `waiting_s`, and what only a
         virtual drive can do is left out, unless it is all there is."""
-        tests = [test for test in self.tests if not test.writes_zones] or self.tests
+        tests = [test for test in self.tests if not test.only_virtual] or self.tests
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in tests)})
 
     def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:
