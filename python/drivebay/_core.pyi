@@ -4,13 +4,14 @@ The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
 
 from os import PathLike
 from pathlib import Path
-from typing import Literal, SupportsFloat, SupportsIndex, final
+from typing import Any, Final, Literal, SupportsFloat, SupportsIndex, final
 
 from _typeshed import SupportsGetItem
 from numpy import bool_, float64, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 __all__ = [
+    "QUEUE_DEPTH_MAX",
     "Control",
     "Counters",
     "Decisions",
@@ -51,6 +52,11 @@ __all__ = [
     "trace_formats",
     "workload_fields",
 ]
+
+QUEUE_DEPTH_MAX: Final[int]
+"""
+Most requests that are outstanding, in all queues together.
+"""
 
 @final
 class Control:
@@ -371,25 +377,10 @@ class OpLatency:
 class Policy:
     """Compiled code that takes decisions of a virtual drive."""
     @staticmethod
-    def from_functions(
-        name: str,
-        *,
-        state_bytes: SupportsIndex = 0,
-        start: SupportsIndex = 0,
-        choose_victim: SupportsIndex = 0,
-        place_write: SupportsIndex = 0,
-        set_pace: SupportsIndex = 0,
-        level_wear: SupportsIndex = 0,
-        open_superblock: SupportsIndex = 0,
-        schedule_read: SupportsIndex = 0,
-        read_retried: SupportsIndex = 0,
-    ) -> Policy:
-        """The plug-in `name`, "name@digest", of the functions at these addresses; 0 for none."""
-    @staticmethod
     def from_table(name: str, address: SupportsIndex) -> Policy:
         """
         The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it is of another
-        version. The library must stay loaded.
+        version. The table and the code of its functions must stay.
         """
 
 @final
@@ -566,7 +557,7 @@ class ReplayOptions:
     or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
     before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
     """
-    def __new__(cls, /, **fields: typing.Any) -> ReplayOptions: ...
+    def __new__(cls, /, **fields: Any) -> ReplayOptions: ...
     @property
     def buffered(self, /) -> bool: ...
     @property
@@ -1176,7 +1167,7 @@ class Workload:
     the mean within which its data rates lie, and `min_s`, the earliest end. With none of them it ends when each block
     has come, if the offsets go over the span in passes. Raises `UserError` naming a field that is not allowed.
     """
-    def __new__(cls, /, **fields: typing.Any) -> Workload: ...
+    def __new__(cls, /, **fields: Any) -> Workload: ...
 
 def replay_real(
     source: TraceSource,

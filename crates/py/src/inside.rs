@@ -1,14 +1,14 @@
 //! What happened inside a drive during a run: events, activity by interval, superblocks at the end.
 
 use drivebay_drive::{Event, EventKind, State, SuperblockState, Trigger};
-use drivebay_run::{Inside as Kept, Look};
+use drivebay_run::{Inside as Kept, Reading};
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
 
 use crate::columns::{Column, Columns};
 
 /// A count of the drive, by name.
-type Counted = (&'static str, fn(&Look) -> u64);
+type Counted = (&'static str, fn(&Reading) -> u64);
 
 class! {
     /// What a run kept of the drive's inside.
@@ -22,7 +22,7 @@ class! {
         let since = |at: Nanos| at.0 as i64 - kept.start.0 as i64;
         let of_event = |of: fn(&Event) -> u32| Column::new(py, events.iter().map(of));
         let of_block = |of: fn(&SuperblockState) -> u32| Column::new(py, blocks.iter().map(of));
-        let of_look = |of: fn(&Look) -> u64| Column::new(py, kept.looks.iter().map(of));
+        let of_reading = |of: fn(&Reading) -> u64| Column::new(py, kept.readings.iter().map(of));
         let row_by_row = |first: usize, count: usize| {
             let rows = 0..kept.intervals;
             let columns: Vec<Vec<u64>> = (first..first + count)
@@ -32,18 +32,18 @@ class! {
             Column::new(py, rows.flat_map(|row| (0..count).map(move |i| columns[i][row])))
         };
         let counted: [Counted; 12] = [
-            ("host_pages", |look| look.counters.host_pages),
-            ("placed_pages", |look| look.counters.placed_pages),
-            ("copied_pages", |look| look.counters.copied_pages),
-            ("slc_pages", |look| look.counters.slc_pages),
-            ("erases", |look| look.counters.erases),
-            ("page_reads", |look| look.counters.page_reads),
-            ("flash_core_busy_ns", |look| look.counters.core_busy_ns),
-            ("map_look_ups", |look| look.counters.map.look_ups),
-            ("map_sram_hits", |look| look.counters.map.sram_hits),
-            ("map_host_hits", |look| look.counters.map.host_hits),
-            ("map_loads", |look| look.counters.map.loads),
-            ("map_write_backs", |look| look.counters.map.write_backs),
+            ("host_pages", |reading| reading.counters.host_pages),
+            ("placed_pages", |reading| reading.counters.placed_pages),
+            ("copied_pages", |reading| reading.counters.copied_pages),
+            ("slc_pages", |reading| reading.counters.slc_pages),
+            ("erases", |reading| reading.counters.erases),
+            ("page_reads", |reading| reading.counters.page_reads),
+            ("flash_core_busy_ns", |reading| reading.counters.core_busy_ns),
+            ("map_look_ups", |reading| reading.counters.map.look_ups),
+            ("map_sram_hits", |reading| reading.counters.map.sram_hits),
+            ("map_host_hits", |reading| reading.counters.map.host_hits),
+            ("map_loads", |reading| reading.counters.map.loads),
+            ("map_write_backs", |reading| reading.counters.map.write_backs),
         ];
         let dies = flash.dies;
     }
@@ -93,13 +93,13 @@ class! {
     channel_ns: Column<u64> = row_by_row(3 * dies, flash.channels),
     /// What the drive had counted since it was made, by name; shape (intervals + 1,), as the others below: at the
     /// start and at the end of each interval.
-    counted: Columns = Columns::new(py, counted.map(|(name, of)| (name, of_look(of))))?,
+    counted: Columns = Columns::new(py, counted.map(|(name, of)| (name, of_reading(of))))?,
     /// 4 KiB pages that were free.
-    free_pages: Column<u64> = of_look(|look| look.free_pages),
+    free_pages: Column<u64> = of_reading(|reading| reading.free_pages),
     /// 4 KiB pages of data that the SLC cache could hold just then.
-    cache_room_pages: Column<u64> = of_look(|look| look.cache_pages.0),
+    cache_room_pages: Column<u64> = of_reading(|reading| reading.cache_pages.0),
     /// 4 KiB pages of data that it held.
-    cache_held_pages: Column<u64> = of_look(|look| look.cache_pages.1),
+    cache_held_pages: Column<u64> = of_reading(|reading| reading.cache_pages.1),
     /// What each superblock was doing at the end.
     superblock_state: Column<u8> = Column::new(py, blocks.iter().map(|b| b.state as u8)),
     /// 4 KiB pages of data in it.

@@ -145,7 +145,7 @@ fn run_together<const KEEPS: bool>(
                 && at >= look_at
                 && let Some(watch) = &mut watch
             {
-                watch.look(device, at);
+                watch.read(device, at);
                 look_at = watch.next();
             }
             let job = &mut running[number];

@@ -5,6 +5,7 @@
 //! `snapshot.rs` keeps a drive's state in a file.
 //! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
 
+mod bssplit;
 mod closed_loop;
 mod control;
 mod discard;
@@ -33,7 +34,7 @@ pub use distribution::{Offsets, Zone};
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{run, run_keeping};
 pub use error::RunError;
-pub use inside::{Inside, Keep, Kept, Look, Sample};
+pub use inside::{Inside, Keep, Kept, Reading, Sample};
 pub use jobs::run_jobs;
 pub use queue_depth::{DepthTracker, QueueDepths};
 pub use queue_slots::DEPTH_MAX;

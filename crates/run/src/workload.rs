@@ -17,7 +17,8 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::distribution::{Offsets, bssplit, zones_have_blocks};
+use crate::bssplit;
+use crate::distribution::{Offsets, zones_have_blocks};
 use crate::queue_slots::DEPTH_MAX;
 
 /// 115 days: far above any test, below what the slots of a run can tell apart (208 days).

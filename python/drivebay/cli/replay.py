@@ -27,11 +27,10 @@ from drivebay.common.threads import repeated
 if TYPE_CHECKING:
     from drivebay.analysis.storage_bench import StorageBench
     from drivebay.definitions.suites import Test
-    from drivebay.definitions.suites.loads import TraceLoad
     from drivebay.results.records import PhaseResult
     from drivebay.targets.base import Target
     from drivebay.targets.replay.figures import Replayed
-    from drivebay.targets.replay.run import RealReplay, Survey, TraceSource
+    from drivebay.targets.replay.run import RealReplay, Survey
 
 REST_S = 1800.0
 WAIT_S = 0.2
@@ -235,7 +234,7 @@ def _checked(load: type[L], given: Options, **more: Any) -> L:
         field = str(first["loc"][0])
         option = f"--{names.get(field, field).replace('_', '-')}"
         hint = "drivebay replay --help lists what is allowed"
-        raise mistakes.told(first, option, of="a replay", hint=hint) from None
+        raise mistakes.user_error(first, option, of="a replay", hint=hint) from None
 
 
 def _test(given: Options) -> Test:
@@ -310,7 +309,9 @@ def _real_run(given: Options) -> RealReplay:
     from drivebay.targets.replay.run import RealReplay
     from drivebay.targets.safety.target_device import OverwritePermission
 
+    _must_be_readable_twice(given)
     load = _checked(TraceLoad, given)
+    load.check(where="replay")
     real = {
         "only_reads": given.only_reads,
         "zeros": given.zeros,
@@ -323,7 +324,7 @@ def _real_run(given: Options) -> RealReplay:
     played = load.options(
         seed=given.seed, **{name: value for name, value in real.items() if value is not None}
     )
-    source = _source(given, load)
+    source = load.source(given.trace_seed)
     permission = OverwritePermission(given.destroy_data, given.overwrite_signature)
     run = RealReplay(source, played, given.drive, permission=permission)
     if source.path is not None:
@@ -331,22 +332,21 @@ def _real_run(given: Options) -> RealReplay:
     return run
 
 
-def _source(given: Options, load: TraceLoad) -> TraceSource:
-    """What TRACE means; a real drive's trace is read twice."""
+def _must_be_readable_twice(given: Options) -> None:
+    """Raises UserError unless TRACE is a file or a synthesized trace: it is read before as well."""
     path = Path(given.trace)
-    load.check(where="replay")
-    if path.exists():
-        if given.scale != 1.0:
-            raise UserError(
-                "--scale is for synthesized traces; a recorded one is replayed whole",
-                "leave it out, or name destroyer, heavy or light",
-            )
-        if not path.is_file():
-            raise UserError(
-                f"{path} is no regular file; a trace is read twice, so it must be one",
-                "write it into a file first: drivebay trace convert IN OUT.csv",
-            )
-    return load.source(given.trace_seed)
+    if not path.exists():
+        return
+    if given.scale != 1.0:
+        raise UserError(
+            "--scale is for synthesized traces; a recorded one is replayed whole",
+            "leave it out, or name destroyer, heavy or light",
+        )
+    if not path.is_file():
+        raise UserError(
+            f"{path} is no regular file; a trace is read twice, so it must be one",
+            "write it into a file first: drivebay trace convert IN OUT.csv",
+        )
 
 
 def _replay_real(given: Options) -> None:

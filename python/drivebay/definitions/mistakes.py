@@ -31,7 +31,7 @@ def first(problem: ValidationError) -> ErrorDetails:
     return error if field is None else {**error, "loc": (*error["loc"], field)}
 
 
-def told(
+def user_error(
     error: ErrorDetails, field: str, *, of: str, hint: str, known: Iterable[str] = ()
 ) -> UserError:
     """A mistake in words.

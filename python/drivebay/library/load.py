@@ -31,14 +31,14 @@ class _Load(Data):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _told(cls, given: Any, check: ModelWrapValidatorHandler[Any]) -> Any:
+    def _as_user_error(cls, given: Any, check: ModelWrapValidatorHandler[Any]) -> Any:
         try:
             return check(given)
         except ValidationError as problem:
             first = mistakes.first(problem)
             hint = f"help(drivebay.{cls.__name__}) lists what there is"
             field = f"{cls.__name__}: {mistakes.dotted(first['loc'])}"
-            raise mistakes.told(first, field, of=f"a {cls.__name__}", hint=hint) from None
+            raise mistakes.user_error(first, field, of=f"a {cls.__name__}", hint=hint) from None
 
 
 class Workload(_Load, loads.Requests):

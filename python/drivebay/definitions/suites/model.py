@@ -225,6 +225,25 @@ class Prepare(_Span):
             return load.duration_s * rule.rounds_max
         return self.seconds if self.load is None else self.load.duration_s
 
+    def shortened(self, quick: Quick) -> Prepare:
+        """The --quick form."""
+        if self.kind == "rest":
+            waiting_s = min(quick.waiting_s, self.waiting_s or quick.waiting_s)
+            return self.model_copy(update={"waiting_s": waiting_s})
+        if self.kind == "fill":
+            if_needed = quick.keep_state or self.if_needed
+            return self.model_copy(update={"passes": 1, "if_needed": if_needed})
+        if self.load is None:
+            return self
+        shorter: dict[str, Any] = {"duration_s": min(self.load.duration_s, quick.duration_s)}
+        if self.kind == "steady":
+            _, rule = self.rounds
+            rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
+            load = self.load.model_copy(update=shorter)
+            return self.model_copy(update={"load": load, "until_steady": rule})
+        load = self.load.model_copy(update={**shorter, "until_stable": None})
+        return self.model_copy(update={"load": load})
+
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill or discard, to the last byte of the range."""
         return self._extent(capacity_bytes)
@@ -314,6 +333,32 @@ class Phase(Data):
         rate = max(iops[self.rate_of] * self.rate_percent / 100, RATE_MIN)
         workload = self.workload.model_copy(update={"rate_iops": rate, "rate_process": "poisson"})
         return self.model_copy(update={"workload": workload})
+
+    def shortened(self, quick: Quick) -> Phase:
+        """The --quick form.
+
+        Raises
+        ------
+        ValueError
+            If `quick` does not say how.
+        """
+        before = tuple(step.shortened(quick) for step in self.before)
+        if self.trim is not None:
+            return self
+        if self.replay is not None:
+            scale, drive_s = self.replay.scale * quick.scale, self.replay.drive_s * quick.scale
+            changed = {"scale": scale, "drive_s": drive_s}
+            part = Replay(**{**self.replay.model_dump(), **changed})
+            again = {"label": self.label, "replay": part, "before": before}
+            return Phase.model_validate(again)
+        load = self.workload.model_dump()
+        load["duration_s"] = min(self.workload.duration_s, quick.duration_s)
+        if self.workload.until_stable is not None:
+            if quick.until_stable is None:
+                raise ValueError("quick needs 'until_stable', as the phase has one")
+            load["until_stable"] = quick.until_stable.model_dump()
+        shorter = {"workload": Workload(**load), "before": before, "rest_s": 0.0, "waiting_s": None}
+        return self.model_copy(update=shorter)
 
     @model_validator(mode="before")
     @classmethod
@@ -520,71 +565,19 @@ class Test(Data):
         return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
-        def shorter(step: Prepare) -> Prepare:
-            if step.kind == "rest":
-                waiting_s = min(quick.waiting_s, step.waiting_s or quick.waiting_s)
-                return step.model_copy(update={"waiting_s": waiting_s})
-            if step.kind == "fill":
-                passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
-                return step.model_copy(update=passes)
-            if step.kind == "steady":
-                load, rule = step.rounds
-                load = load.model_copy(
-                    update={"duration_s": min(load.duration_s, quick.duration_s)}
-                )
-                rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
-                return step.model_copy(update={"load": load, "until_steady": rule})
-            if step.load is not None:
-                shorter_s = min(step.load.duration_s, quick.duration_s)
-                load = step.load.model_copy(update={"duration_s": shorter_s, "until_stable": None})
-                return step.model_copy(update={"load": load})
-            return step
-
-        prepare = tuple(
-            shorter(step)
-            for step in self.prepare
-            if not (step.kind == "purge" and quick.keep_state)
-        )
-        phases = []
-        for phase in self.phases:
-            if phase.replay is not None:
-                changed = {
-                    "scale": phase.replay.scale * quick.scale,
-                    "drive_s": phase.replay.drive_s * quick.scale,
-                }
-                part = Replay(**{**phase.replay.model_dump(), **changed})
-                before = tuple(map(shorter, phase.before))
-                again = {"label": phase.label, "replay": part, "before": before}
-                phases.append(Phase.model_validate(again))
-                continue
-            if phase.trim is not None:
-                phases.append(phase)
-                continue
-            load = phase.workload.model_dump()
-            load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
-            if phase.workload.until_stable is not None:
-                if quick.until_stable is None:
-                    raise ValueError("quick needs 'until_stable', as the phase has one")
-                load["until_stable"] = quick.until_stable.model_dump()
-            before = tuple(map(shorter, phase.before))
-            changed_load = {"workload": Workload(**load), "before": before}
-            phases.append(
-                phase.model_copy(update={**changed_load, "rest_s": 0.0, "waiting_s": None})
-            )
-        window = self.metric_window_s
+        kept = (step for step in self.prepare if not (step.kind == "purge" and quick.keep_state))
+        window, rounds = self.metric_window_s, self.rounds
         if window is not None:
             if quick.metric_window_s is None:
                 raise ValueError("quick needs 'metric_window_s', as the test has one")
             window = min(window, quick.metric_window_s)
-        rounds = self.rounds
         if rounds is not None and quick.rounds_max is not None:
             few = min(quick.rounds_max, rounds.rounds_max)
-            rounds = rounds.model_copy(
-                update={"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
-            )
+            most = {"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
+            rounds = rounds.model_copy(update=most)
         shorter_parts = {
-            "prepare": prepare,
-            "phases": tuple(phases),
+            "prepare": tuple(step.shortened(quick) for step in kept),
+            "phases": tuple(phase.shortened(quick) for phase in self.phases),
             "metric_window_s": window,
             "rounds": rounds,
         }
