@@ -59,7 +59,7 @@ impl PyReplayOptions {
     }
 
     fn plan(&self, source: &PySource, only_reads: bool) -> Plan {
-        let options = ReplayOptions { only_reads, ..self.0.clone() };
+        let options = ReplayOptions { only_reads, ..self.0 };
         Plan { source: source.0.clone(), options }
     }
 }

@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use drivebay_replay::{Content, Control, OpFilter, Options, Outcome, ReplaySetup, Target, replay};
-use drivebay_trace::{Op, Pace, Placement, Request, Rule, TraceError};
+use drivebay_replay::{Control, Outcome, ReplayOptions, Target, replay};
+use drivebay_trace::{Op, Placement, Request, Rule, TraceError};
 use drivebay_units::{Nanos, Rng};
 
 type Any = Box<dyn std::error::Error>;
@@ -52,7 +52,7 @@ fn ours(path: &str, bytes: u64, seconds: u64) -> Result<f64, Any> {
         (0..4096).map(offset).map(|offset| read(Nanos::ZERO, offset)).collect::<Vec<_>>()
     };
     let options =
-        Options { depth: DEPTH, length_max: Some(Nanos::secs(seconds)), ..Options::default() };
+        ReplayOptions { depth: DEPTH, length_max_s: Some(seconds as f64), ..only_reads() };
     let outcome = play(path, bytes, options, move || Some(Ok(block())))?;
     Ok(outcome.record.completed as f64 / outcome.length.as_secs_f64())
 }
@@ -61,21 +61,19 @@ fn read(at: Nanos, offset_bytes: u64) -> Request {
     Request { at, offset_bytes, bytes: 4096, response: None, device: 0, op: Op::Read }
 }
 
+fn only_reads() -> ReplayOptions {
+    ReplayOptions { only_reads: true, ..ReplayOptions::default() }
+}
+
 fn play(
     path: &str,
     bytes: u64,
-    options: Options,
+    options: ReplayOptions,
     blocks: impl FnMut() -> Option<Result<Vec<Request>, TraceError>> + Send,
 ) -> Result<Outcome, Any> {
-    let setup = ReplaySetup {
-        pace: Pace::AS_RECORDED,
-        placement: Placement::new(Rule::Fold, bytes, 512, 0)?,
-        filter: OpFilter { only_reads: true, trim: false },
-        content: Content::Zero,
-        options,
-    };
+    let placement = Placement::new(Rule::Fold, bytes, 512, 0)?;
     let target = Target::open(Path::new(path), bytes, true, false)?;
-    Ok(replay(blocks, target, &setup, &Control::default())?)
+    Ok(replay(blocks, target, &options, placement, &Control::default())?)
 }
 
 fn fio(path: &str, seconds: u64) -> Result<f64, Any> {
@@ -114,9 +112,9 @@ fn place(n: u64) -> u64 {
 
 fn thirty_reads(path: &str, bytes: u64) -> Result<(), Any> {
     for depth in [1, 4] {
-        let reads = (0..READS).map(|n| read(APART.times(n), place(n))).collect();
+        let reads: Vec<_> = (0..READS).map(|n| read(APART.times(n), place(n))).collect();
         let mut blocks = vec![Ok(reads)].into_iter();
-        let options = Options { depth, ..Options::default() };
+        let options = ReplayOptions { depth, ..only_reads() };
         let outcome = play(path, bytes, options, move || blocks.next())?;
         let record = &outcome.record;
         println!(

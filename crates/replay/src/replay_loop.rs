@@ -12,61 +12,21 @@ use drivebay_units::Nanos;
 use crate::clock::Clock;
 use crate::control::{Control, Progress};
 use crate::error::ReplayError;
+use crate::options::ReplayOptions;
 use crate::record::{Failure, Record};
 use crate::source::{Item, Next, Skipped, Source};
 use crate::uring::{Command, IoBackend, Queueing, WaitFor};
 
-/// Most requests outstanding.
-pub const DEPTH_MAX: u32 = 4096;
 /// From the call to the first request: time to fall asleep before it.
 const START_DELAY: Nanos = Nanos::millis(5);
 /// The longest sleep: how soon a word to stop is heard.
 const SLEEP_MAX: Nanos = Nanos::millis(50);
 /// Sleep while the trace is not read yet.
 const UNREAD_SLEEP: Nanos = Nanos::micros(100);
+/// A request issued later than this after it was due counts as late.
+const LATE_AFTER: Nanos = Nanos::micros(100);
 /// Longest wait for what is out after the word to stop: a drive's own time-out is 30 s in Linux.
 const DRAIN_MAX: Nanos = Nanos::secs(35);
-
-/// How a replay is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Most requests outstanding, 1 to [`DEPTH_MAX`]; what is due beyond it waits and is late.
-    pub depth: u32,
-    /// Time before a due request that is spun and not slept; 0 sleeps always.
-    pub spin: Nanos,
-    /// A request issued later than this after it was due counts as late.
-    pub late_after: Nanos,
-    /// Issue nothing after this time.
-    pub length_max: Option<Nanos>,
-    /// Stop after so many failed requests.
-    pub failures_max: u64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            depth: 1024,
-            spin: Nanos::micros(80),
-            late_after: Nanos::micros(100),
-            length_max: None,
-            failures_max: u64::MAX,
-        }
-    }
-}
-
-impl Options {
-    /// Checks the bounds.
-    ///
-    /// # Errors
-    /// [`ReplayError::OutOfRange`].
-    pub fn check(&self) -> Result<(), ReplayError> {
-        if (1..=DEPTH_MAX).contains(&self.depth) {
-            return Ok(());
-        }
-        let (given, allowed) = (u64::from(self.depth), "1 to 4096");
-        Err(ReplayError::OutOfRange { field: "depth", given, allowed, hint: "--depth 32" })
-    }
-}
 
 /// How a replay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +77,7 @@ struct ReplayLoop<'a, P, C> {
     backend: &'a mut P,
     clock: &'a C,
     start: Nanos,
-    options: Options,
+    options: ReplayOptions,
     capacity_bytes: u64,
     record: Record,
     slots: Box<[Option<InFlight>]>,
@@ -146,7 +106,7 @@ pub fn play<P: IoBackend, C: Clock>(
     backend: &mut P,
     clock: &C,
     capacity_bytes: u64,
-    options: &Options,
+    options: &ReplayOptions,
     control: &Control,
 ) -> Result<Outcome, ReplayError> {
     options.check()?;
@@ -230,9 +190,9 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     fn find_reason_to_end(&mut self, control: &Control, now: Nanos) {
         if control.stop_requested() {
             self.ended = Some(EndReason::Stopped);
-        } else if self.options.length_max.is_some_and(|max| now >= max) {
+        } else if self.options.length_max().is_some_and(|max| now >= max) {
             self.ended = Some(EndReason::TimeUp);
-        } else if self.record.failed() > self.options.failures_max {
+        } else if self.options.failures_max.is_some_and(|most| self.record.failed() > most) {
             self.ended = Some(EndReason::Failures);
         }
     }
@@ -338,7 +298,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         let ticket = self.pacer.issue();
         let late = now.since_or_zero(due);
         let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
-        self.record.lateness(late, self.options.late_after, full, unread);
+        self.record.lateness(late, LATE_AFTER, full, unread);
         let flight = InFlight { number, command, due, issued: now, ticket };
         self.slots[slot as usize] = Some(flight);
     }
@@ -348,10 +308,10 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         let Some(due) = due else { return WaitFor::Completion(SLEEP_MAX) };
         // Before the start, time stands at zero: so count on the clock itself.
         let left = self.start.after(due).since_or_zero(self.clock.now());
-        if left <= self.options.spin {
+        if left <= self.options.spin() {
             return WaitFor::Now;
         }
-        WaitFor::After(left.since(self.options.spin).min(SLEEP_MAX))
+        WaitFor::After(left.since(self.options.spin()).min(SLEEP_MAX))
     }
 }
 

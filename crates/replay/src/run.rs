@@ -3,32 +3,18 @@
 use std::sync::mpsc::sync_channel;
 use std::thread;
 
-use drivebay_trace::{Pace, Pacer, Placement, Request, TraceError};
+use drivebay_trace::{Pacer, Placement, Request, TraceError};
 use drivebay_units::Nanos;
 
 use crate::clock::Monotonic;
 use crate::control::Control;
 use crate::error::ReplayError;
+use crate::options::ReplayOptions;
 use crate::record::Record;
-use crate::replay_loop::{EndReason, Options, Outcome, play};
-use crate::source::{AHEAD, Next, OpFilter, Skipped, Traced, read_ahead};
-use crate::target::{Content, Target};
+use crate::replay_loop::{EndReason, Outcome, play};
+use crate::source::{AHEAD, Next, Skipped, Traced, read_ahead};
+use crate::target::Target;
 use crate::uring::Uring;
-
-/// How a trace is played.
-#[derive(Clone, Debug)]
-pub struct ReplaySetup {
-    /// When requests are due.
-    pub pace: Pace,
-    /// Where on the target their addresses lie.
-    pub placement: Placement,
-    /// Which requests are issued, which are passed over.
-    pub filter: OpFilter,
-    /// The data that write requests carry.
-    pub content: Content,
-    /// Queue depth, polling and limits.
-    pub options: Options,
-}
 
 /// Plays a trace, given block by block in order of time, the first request at 0.
 ///
@@ -39,18 +25,19 @@ pub struct ReplaySetup {
 pub fn replay(
     blocks: impl FnMut() -> Option<Result<Vec<Request>, TraceError>> + Send,
     target: Target,
-    setup: &ReplaySetup,
+    options: &ReplayOptions,
+    placement: Placement,
     control: &Control,
 ) -> Result<Outcome, ReplayError> {
-    setup.options.check()?;
-    let pacer = Pacer::new(setup.pace)?;
+    options.check()?;
+    let pacer = Pacer::new(options.pace())?;
     let (direct, capacity_bytes) = (target.direct, target.capacity_bytes);
-    let mut ring = Uring::new(target, setup.options.depth, setup.content)?;
+    let mut ring = Uring::new(target, options)?;
     wake_exactly();
     thread::scope(|scope| {
         let (to, from) = sync_channel(AHEAD);
         scope.spawn(move || read_ahead(blocks, &to));
-        let mut source = Traced::new(from, setup.placement.clone(), setup.filter);
+        let mut source = Traced::new(from, placement, options);
         match source.wait_for_first() {
             Next::Broken(text) => return Ok(nothing(EndReason::Broken(text), direct)),
             Next::End => return Ok(nothing(EndReason::Complete, direct)),
@@ -58,8 +45,7 @@ pub fn replay(
         }
         let clock = Monotonic::default();
         let fixed_buffers = ring.fixed_buffers();
-        let played =
-            play(&mut source, pacer, &mut ring, &clock, capacity_bytes, &setup.options, control);
+        let played = play(&mut source, pacer, &mut ring, &clock, capacity_bytes, options, control);
         drop(source); // lets the reading thread end
         played.map(|outcome| Outcome { fixed_buffers, direct, ..outcome })
     })
