@@ -142,7 +142,7 @@ class Options:
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False
     no_wait: options.NoWait = False
-    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.", panel=options.REAL)] = False
+    yes: options.Yes = False
 
     def load(self) -> dict[str, Any]:
         """The trace and its replay, in the fields of a suite's."""

@@ -125,7 +125,7 @@ impl Device {
             if self.flash.ftl().room(stream) == 0 {
                 let before = clock;
                 clock = clock.max(self.open_for_host(stream, from)?);
-                stages.add(Stage::Gc, clock.since(before));
+                self.controller.book(Stage::Gc, clock.since(before), stages);
             }
             let len = left.min(self.flash.ftl().room(stream));
             let stored = self.flash.write(stream, Lpn(lpn), len, clock);
