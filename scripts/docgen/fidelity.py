@@ -296,7 +296,7 @@ def _row(row: dict[str, Any], conflict: str) -> list[str]:
 
 
 def sensitivity(validation: Document, kept: Document) -> str:
-    """The body of docs/sensitivity.md."""
+    """The body of the page of sensitivities."""
     if not kept.get("rows"):
         return "Not computed yet: `make fidelity`.\n"
     parameters = kept["parameters"]

@@ -27,8 +27,7 @@ from drivebay.lab.fit.experiment import (
     scale_of,
 )
 from drivebay.lab.fit.shorten import shortened
-from drivebay.lab.validate import load_plan
-from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run
+from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run, load_plan
 from drivebay.lab.validate.runs import SEED
 from drivebay.results import load
 
