@@ -110,7 +110,7 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
     let sectors = (1 + rng.below(100)).min(USER * 8 - lba) as u32;
     let mut ask = |op| {
         let io = Io { op, lba, sectors };
-        if let Err(error) = device.accept(now, io, tag) {
+        if let Err(error) = device.accept(now, io, tag, Nanos::ZERO) {
             seen.push(Seen::Refused(error));
         }
     };

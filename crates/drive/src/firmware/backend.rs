@@ -204,7 +204,7 @@ impl Flash {
     }
 
     /// Hands everything that waits to the dies, erases as well.
-    pub fn settle(&mut self) {
+    fn settle(&mut self) {
         while self.deferred.next_at() < NEVER {
             self.start_next();
         }
@@ -728,6 +728,7 @@ impl Flash {
 
     /// Erases all that is not erased, from `from` on; returns when that is done.
     pub fn erase_blocks(&mut self, from: Nanos) -> Nanos {
+        self.settle();
         for index in self.ftl.superblocks_to_erase() {
             self.nand.erase_superblock(from, index);
         }

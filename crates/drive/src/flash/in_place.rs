@@ -14,7 +14,7 @@ use crate::profile::{InPlaceSpec, PAGE_BYTES, transfer};
 use crate::timeline::{Calendar, Fifo};
 
 /// When the parts of an access were over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Access {
     /// The whole of it.
     pub done: Nanos,
