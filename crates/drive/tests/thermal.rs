@@ -1,7 +1,7 @@
 //! The heat network, its throttling and its sensor against closed forms.
 
-use crate::support::{Profile, at_depth, repeated};
-use drivebay_drive::{Device, Io, Op, Spec};
+use crate::support::{Profile, at_depth, closed_loop, page, repeated};
+use drivebay_drive::{Device, Io, Op, Spec, Stage};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
 
@@ -176,6 +176,40 @@ fn no_rate_hangs_on_a_tenth_of_a_degree() {
     };
     let (one, other): (f64, f64) = (rate(55.0), rate(55.1));
     assert!((one / other - 1.0).abs() < 0.005, "{one} against {other} a second");
+}
+
+/// Where the cores set the rate, what a slower clock adds to an I/O, waiting behind others and behind garbage
+/// collection included, is booked as throttling: as much as the drive is faster at full clock.
+#[test]
+fn the_share_of_throttling_is_what_full_clock_would_save() {
+    let run = |clock_percent: Option<f64>| {
+        let flash = Profile::sm951().four_dies(30_000).set("nand.erase_us", 1.0);
+        let mut profile = flash.set("nand.program_us", vec![1.0]);
+        match clock_percent {
+            None => profile = profile.cool(),
+            Some(clock) => {
+                let stage = &mut profile.0["thermal"]["throttle"][0];
+                stage.as_table_mut().expect("a stage").remove("full_c");
+                for (key, value) in [("on_c", 1.0), ("off_c", 0.0), ("clock_percent", clock)] {
+                    stage[key] = toml::toml! { value = 0.0  source = "test" }.into();
+                    stage[key]["value"] = value.into();
+                }
+            }
+        }
+        let mut device = profile.device();
+        let mut sum = (0, 0);
+        let begun = device.now();
+        let writes = (0..200_000).map(|i: u64| page(Op::Write, i * 7919 % 30_000));
+        closed_loop(&mut device, 32, writes, |served| {
+            assert_eq!(served.stages.total(), served.done.since(served.submitted));
+            sum.0 += served.stages.of(Stage::Throttle).0;
+            sum.1 += served.stages.total().0;
+        });
+        (device.now().since(begun).as_secs_f64(), sum.0 as f64 / sum.1 as f64)
+    };
+    let ((cool, none), (hot, share)) = (run(None), run(Some(60.0)));
+    assert_eq!(none, 0.0);
+    assert_near(&[share], &[1.0 - cool / hot], 0.02);
 }
 
 /// Time above the limits: the warning's up to the critical temperature, the critical one's above it.

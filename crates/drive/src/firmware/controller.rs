@@ -1,13 +1,13 @@
 //! The controller: cores and data paths.
 //!
 //! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
-//! adds to a command is booked as throttling.
+//! adds to a command's work, and to its waiting for the cores, is booked as throttling.
 
 use drivebay_units::Nanos;
 
 use crate::firmware::flash_core::FlashCore;
 use crate::persist::{StateError, persist};
-use crate::profile::{Costs, Spec, transfer};
+use crate::profile::{Costs, SHARE_BITS, Spec, transfer};
 use crate::stage::{Stage, Stages};
 use crate::timeline::Fifo;
 
@@ -81,9 +81,8 @@ impl Controller {
     /// A command's pass through the host core.
     #[inline(always)]
     pub fn run_host_core(&mut self, from: Nanos, stages: &mut Stages) -> Nanos {
-        let (begin, end) = self.host_core.reserve(from, self.costs.host_core);
-        stages.add(Stage::Firmware, begin.since(from));
-        book_firmware(stages, self.costs.host_core, self.nominal.host_core);
+        let (_, end) = self.host_core.reserve(from, self.costs.host_core);
+        self.book(Stage::Firmware, end.since(from), stages);
         end
     }
 
@@ -95,12 +94,21 @@ impl Controller {
         cost: impl Fn(&Costs) -> Nanos,
         stages: &mut Stages,
     ) -> Nanos {
-        let (spent, nominal) = (cost(&self.costs), cost(&self.nominal));
+        let spent = cost(&self.costs);
         let pass = self.flash_core.run(from, spent);
-        stages.add(Stage::Firmware, pass.queued);
-        stages.add(Stage::Gc, pass.gc);
-        book_firmware(stages, spent, nominal);
+        self.book(Stage::Firmware, pass.queued.after(spent), stages);
+        self.book(Stage::Gc, pass.gc, stages);
         pass.end
+    }
+
+    /// Books time that the cores' clock sets, their work or waiting for it: what it takes at full clock
+    /// under `stage`, what the present clock adds as throttling. A wait that began at another clock is
+    /// booked by the present one.
+    #[inline(always)]
+    pub fn book(&self, stage: Stage, len: Nanos, stages: &mut Stages) {
+        let added = Nanos((len.0 * self.costs.added_by_clock) >> SHARE_BITS);
+        stages.add(stage, len.since(added));
+        stages.add(Stage::Throttle, added);
     }
 
     /// `bytes` of a write pass the write path as they come over the link, the first at `first`, the last at
@@ -137,11 +145,4 @@ impl Controller {
         stages.add(stage, begin.since(from));
         begin
     }
-}
-
-/// Books firmware work: the nominal part as firmware, what a slower clock adds as throttling.
-#[inline(always)]
-fn book_firmware(stages: &mut Stages, spent: Nanos, nominal: Nanos) {
-    stages.add(Stage::Firmware, nominal);
-    stages.add(Stage::Throttle, spent.since(nominal));
 }

@@ -87,7 +87,12 @@ pub struct Costs {
     pub write_path_fs_per_byte: u64,
     /// Reads are let through no faster than this, femtoseconds per byte; 0 for no limit.
     pub read_limit_fs_per_byte: u64,
+    /// The share of the cores' time that a slower clock adds, in parts of 2 to the power of [`SHARE_BITS`].
+    pub added_by_clock: u64,
 }
+
+/// Bits of a share of time.
+pub const SHARE_BITS: u32 = 16;
 
 impl Costs {
     /// Flash core, for `pages` copied that make so many extents.
@@ -114,6 +119,7 @@ pub(super) fn costs(raw: &RawSpec) -> Costs {
         journal: raw.map_journal.as_ref().map_or(Nanos::ZERO, |j| j.program_us.micros()),
         write_path_fs_per_byte: c.write_path_mb_per_s.fs_per_byte(),
         read_limit_fs_per_byte: c.read_path_mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
+        added_by_clock: 0,
     }
 }
 
@@ -132,5 +138,6 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         journal: slow(c.journal),
         write_path_fs_per_byte: c.write_path_fs_per_byte,
         read_limit_fs_per_byte: c.read_limit_fs_per_byte,
+        added_by_clock: ((1.0 - clock_percent / 100.0) * f64::from(1 << SHARE_BITS)).round() as u64,
     }
 }

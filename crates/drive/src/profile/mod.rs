@@ -33,7 +33,7 @@ use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
-pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec};
+pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec, SHARE_BITS};
 pub use family::whole_profile;
 pub use flash::{BufferRelease, Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
 pub use gc::{BackgroundSpec, Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};

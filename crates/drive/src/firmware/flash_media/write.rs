@@ -108,7 +108,9 @@ impl FlashMedia {
         while left > 0 {
             if self.backend.ftl().room(stream) == 0 {
                 let opened = self.open_for_host(stream, from, path.controller)?;
-                clock = path.book(Stage::Gc, clock, clock.max(opened));
+                let wait = opened.since_or_zero(clock);
+                path.controller.book(Stage::Gc, wait, path.stages);
+                clock = clock.after(wait);
             }
             let len = left.min(self.backend.ftl().room(stream));
             let stored = self.backend.write(stream, Lpn(lpn), len, clock);

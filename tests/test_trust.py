@@ -1,0 +1,64 @@
+"""What the published rows say about the model: far misses mark tests, and the README's ten rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drivebay.analysis import trust
+
+SUITE = "anandtech-2015"
+
+
+def test_a_test_whose_published_rows_are_missed_by_far_is_doubted_in_all_its_figures() -> None:
+    found = trust.doubt("sm951-ahci-512", SUITE, "mixed-random", "mean_rate")
+    assert found is not None and found.key == "" and found.off >= trust.FAR
+    assert found.words.endswith("times the published data rate")
+
+
+def test_a_missed_figure_says_nothing_of_the_others_of_its_test() -> None:
+    assert trust.doubt("sm951-ahci-512", SUITE, "heavy-empty", "over_10_ms") is not None
+    assert trust.doubt("sm951-ahci-512", SUITE, "heavy-empty", "rate") is None
+
+
+def test_a_drive_without_rows_of_a_test_has_those_of_others_and_a_real_one_none() -> None:
+    assert trust.doubt("t700-1tb", SUITE, "mixed-random", "mean_rate") is not None
+    assert trust.doubt(None, SUITE, "mixed-random", "mean_rate") is None
+
+
+@pytest.mark.parametrize(
+    ("reproduced", "bounds", "times"),
+    [(80.0, [30, 40], 2.0), (15.0, [30, 40], 0.5), (35.0, [30, 40], 1.0)],
+)
+def test_a_miss_is_counted_from_the_nearest_end_of_what_was_published(
+    reproduced: float, bounds: list[float], times: float
+) -> None:
+    row = {"id": "X", "metric": "data rate", "relation": "eq", "published": "slow"}
+    run = ({**row, "reproduced": reproduced, "bounds": bounds},)
+    asked = {"X": {"statement": "words", "runs": ["drive/a-test"]}}
+    (found,) = trust._answers(run, asked, {"a-test": {"suite": SUITE}})
+    assert found.times == pytest.approx(times)
+
+
+def test_rows_that_another_publication_contradicts_or_that_are_relative_tell_nothing() -> None:
+    row = {"id": "X", "metric": "rate", "relation": "eq", "published": 1.0, "reproduced": 9.0}
+    tests = {"a-test": {"suite": SUITE}}
+    for more in ({"conflict": "another row"}, {"over": "d/a-test/f"}, {"change": "d/a-test/f"}):
+        assert not list(trust._answers((row,), {"X": {"value": "d/a-test/f", **more}}, tests))
+
+
+def test_the_ten_rows_have_every_test_that_is_missed_by_far() -> None:
+    rows = trust.accuracy("sm951-ahci-512")
+    assert len(rows) == trust.ROWS
+    drive = [one for one in trust.answers() if one.drive == "sm951-ahci-512" and one.far]
+    names = " ".join(row[0] for row in rows)
+    assert {one.row["test"] for one in drive} and all(one.row["test"] in names for one in drive)
+    assert trust.accuracy_table("sm951-ahci-512").count("\n") == trust.ROWS + 1
+
+
+def test_without_a_recorded_run_nothing_is_doubted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(trust.data, "path", lambda _: tmp_path)
+    assert trust.recorded.__wrapped__() == ()
