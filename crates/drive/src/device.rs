@@ -18,6 +18,7 @@ pub mod state;
 
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
+use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::firmware::ftl::Ftl;
 use crate::firmware::health::Log;
@@ -130,19 +131,19 @@ impl Device {
     /// If the media is written in place.
     #[must_use]
     pub fn ftl(&self) -> &Ftl {
-        self.media.flash().expect("the media is flash").backend().ftl()
+        self.media.flash().expect("the media is flash").backend.ftl()
     }
 
     /// What a policy plug-in takes, and was asked so far; none without one.
     #[must_use]
     pub fn decisions(&self) -> Option<(Decides, Decisions)> {
-        self.media.flash()?.backend().decisions()
+        self.media.of_flash(Flash::decisions)
     }
 
     /// # Errors
     /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        self.media.flash().map_or(Ok(()), |flash| flash.backend().check_plugin())
+        self.media.flash().map_or(Ok(()), |flash| flash.backend.check_plugin())
     }
 
     /// Time of the last submission, or the end of the last idle time.
@@ -156,14 +157,13 @@ impl Device {
     #[must_use]
     pub fn counters(&self) -> Counters {
         let work = self.work();
-        let flash = self.media.flash();
         Counters {
             commands: work.commands,
             host_pages: self.media.host_4k(),
             placed_pages: work.programmed,
-            copied_pages: flash.map_or(0, |flash| flash.copied_4k()),
+            copied_pages: self.media.flash().map_or(0, |flash| flash.copied_4k()),
             slc_pages: work.slc_programmed,
-            slc_erases: flash.map_or(0, |flash| flash.backend().ftl().slc_erases()),
+            slc_erases: self.media.of_flash(|flash| flash.ftl().slc_erases()),
             erases: work.erases,
             page_reads: work.page_reads,
             read_bytes: work.read_bytes,
@@ -172,33 +172,23 @@ impl Device {
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.thermal.stage(),
-            reliability: self.reliability(),
-            map: flash.map_or_else(MapTraffic::default, |flash| flash.backend().map_traffic()),
+            reliability: self.media.of_flash(Flash::reliability),
+            map: self.media.of_flash(Flash::map_traffic),
         }
-    }
-
-    /// Errors and wear so far; zeros if not modelled.
-    fn reliability(&self) -> Reliability {
-        let flash = self.media.flash();
-        flash.map_or_else(Reliability::default, |flash| flash.backend().reliability())
     }
 
     /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
     #[must_use]
     pub fn cache_pages(&self) -> (u64, u64) {
-        let pages = self.media.flash().map_or((0, 0), |flash| {
-            let backend = flash.backend();
-            backend.ftl().cache_pages(backend.reserve())
-        });
+        let (room, held) = self.media.of_flash(|flash| flash.ftl().cache_pages(flash.reserve()));
         let shift = self.spec.geometry.unit_shift;
-        (pages.0 << shift, pages.1 << shift)
+        (room << shift, held << shift)
     }
 
     /// 4 KiB pages that are free, or will be with the next erase; none on media that is written in place.
     #[must_use]
     pub fn free_4k(&self) -> u64 {
-        let free = self.media.flash().map_or(0, |flash| flash.backend().ftl().free_pages());
-        free << self.spec.geometry.unit_shift
+        self.media.of_flash(|flash| flash.ftl().free_pages()) << self.spec.geometry.unit_shift
     }
 
     /// Sectors that hold data, in whole mapping units: all, where the media is written in place.
@@ -212,7 +202,7 @@ impl Device {
     #[must_use]
     pub fn is_mapped(&self, lba: u64) -> bool {
         let flash = self.media.flash();
-        flash.is_none_or(|flash| flash.backend().ftl().look_up(flash.page_of(lba)).is_some())
+        flash.is_none_or(|flash| flash.backend.ftl().look_up(flash.page_of(lba)).is_some())
     }
 
     /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
@@ -249,7 +239,7 @@ impl Device {
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
         if let Some(flash) = self.media.flash() {
-            flash.backend().ftl().prefetch(flash.page_of(lba));
+            flash.backend.ftl().prefetch(flash.page_of(lba));
         }
     }
 
@@ -392,33 +382,20 @@ impl Device {
             self.scheduler.release(request.begin);
         }
         let Request { begin, io, .. } = request;
-        let backpressure = self.scheduler.has_backpressure();
         let mut path = Path {
             controller: &mut self.controller,
             link: &mut self.link,
             stages: &mut request.stages,
-            backpressure,
+            backpressure: self.scheduler.has_backpressure(),
         };
         let (ready, media_error) = self.media.serve(begin, io, &mut path)?;
         if !self.scheduler.is_in_order() {
-            self.follow(begin, io.op, ready);
+            let flash = self.media.flash_mut();
+            self.scheduler.follow(io.op, [begin, ready], |admission| {
+                flash.expect("writes are admitted to flash").room(begin, admission)
+            });
         }
         Ok(self.complete(request, ready, media_error))
-    }
-
-    /// A request that began at `begin` was served at `ready`: what that says to those that wait.
-    #[cold]
-    #[inline(never)]
-    fn follow(&mut self, begin: Nanos, op: Op, ready: Nanos) {
-        match self.media.flash_mut() {
-            _ if op == Op::Read => self.scheduler.follow_read(begin, ready),
-            Some(flash) if op.is_write() && self.scheduler.admits_writes() => {
-                let room = flash.room();
-                let taken_64 = || flash.backend().buffer_taken_64(begin);
-                self.scheduler.follow_write(begin, room, taken_64);
-            }
-            _ => {}
-        }
     }
 
     /// The completion of a request that the drive is done with at `ready`.

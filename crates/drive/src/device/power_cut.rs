@@ -30,20 +30,20 @@ impl Device {
     #[must_use]
     pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
         let Some(flash) = self.media.flash() else { return Some(StreamPage::default()) };
-        flash.backend().stream_page(flash.page_of(lba))
+        flash.backend.stream_page(flash.page_of(lba))
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        self.media.flash().is_none_or(|flash| flash.backend().is_programmed(place, at))
+        self.media.flash().is_none_or(|flash| flash.backend.is_programmed(place, at))
     }
 
     /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the dies
     /// have begun by then. To be followed by [`Device::power_cut`].
     pub fn before_power_cut(&mut self, at: Nanos) {
         if let Some(flash) = self.media.flash_mut() {
-            flash.backend_mut().dies_until(at);
+            flash.backend.dies_until(at);
         }
     }
 
@@ -54,14 +54,14 @@ impl Device {
         debug_assert!(at >= self.now(), "time does not go back");
         let (lost_pages, ready) = match &mut self.media {
             Media::InPlace(media) => {
-                media.power_cut();
+                media.cells.power_cut();
                 (0, at)
             }
             Media::Flash(flash) => {
-                let lost_pages = flash.backend_mut().power_cut(at);
+                let lost_pages = flash.backend.power_cut(at);
                 let pages =
                     u64::from(self.spec.streams()) * u64::from(self.spec.geometry.pages_per_die());
-                let scan = flash.backend().nand().read_time().times(pages);
+                let scan = flash.backend.nand().read_time().times(pages);
                 (lost_pages << self.spec.geometry.unit_shift, at.after(scan))
             }
         };

@@ -37,12 +37,12 @@ impl Device {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
             available_spare_percent: flash
-                .map_or(100, |flash| flash.backend().available_spare_percent()),
+                .map_or(100, |flash| flash.backend.available_spare_percent()),
             percentage_used: (self.spec.rated.cycles)
                 .map(|rated| percentage_used(self.media.cycles(), rated)),
             data_units_read: data_units(bytes_up),
             data_units_written: data_units(bytes_down),
-            media_errors: self.reliability().media_errors,
+            media_errors: self.media.of_flash(|flash| flash.reliability().media_errors),
             warning_time: thermal.warning,
             critical_time: thermal.critical,
             throttling: stages.map(|i| (thermal.stage_entries[i], thermal.stage_time[i])).collect(),
@@ -55,15 +55,15 @@ impl Device {
     /// is gone.
     pub fn keep_events(&mut self, limit: usize) {
         match &mut self.media {
-            Media::Flash(flash) => flash.backend_mut().keep_events(limit),
-            Media::InPlace(media) => media.keep_events(),
+            Media::Flash(flash) => flash.backend.keep_events(limit),
+            Media::InPlace(media) => media.cells.keep_activity(media.now),
         }
     }
 
     /// What was kept since [`Device::keep_events`], which ends with this.
     pub fn take_events(&mut self) -> Option<Events> {
         match &mut self.media {
-            Media::Flash(flash) => flash.backend_mut().take_events(),
+            Media::Flash(flash) => flash.backend.take_events(),
             Media::InPlace(media) => media.take_events(),
         }
     }

@@ -48,8 +48,8 @@ impl Device {
         }
         let from = self.controller.work().1.max(at);
         let done = match (&mut self.media, how) {
-            (Media::InPlace(media), _) => from.max(media.idle_at()).after(NEW_KEY),
-            (Media::Flash(flash), Sanitize::Block) => flash.backend_mut().erase_blocks(from),
+            (Media::InPlace(media), _) => from.max(media.cells.idle_at()).after(NEW_KEY),
+            (Media::Flash(flash), Sanitize::Block) => flash.backend.erase_blocks(from),
             (Media::Flash(_), Sanitize::Crypto) => from.after(NEW_KEY),
         };
         self.forget_data(how == Sanitize::Block);
@@ -69,7 +69,7 @@ impl Device {
 
     fn forget_data(&mut self, erase: bool) {
         if let Some(flash) = self.media.flash_mut() {
-            flash.backend_mut().forget_all(erase);
+            flash.backend.forget_all(erase);
         }
         self.forget_work_under_way();
     }

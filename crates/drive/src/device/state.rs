@@ -46,7 +46,7 @@ impl Device {
     fn derive(&mut self) {
         self.controller.set_costs(self.spec.throttle[self.thermal.step_held()].costs);
         self.media.flash_mut().into_iter().for_each(|flash| flash.derive());
-        self.scheduler.derive();
+        self.scheduler.arrange();
     }
 
     /// Writes the state; the profile is not part of it.
@@ -90,7 +90,7 @@ impl Device {
         let written = match &self.media {
             Media::Flash(flash) => {
                 flash.check(self.controller.work().1)?;
-                flash.host_pages()
+                flash.host_pages
             }
             Media::InPlace(media) => {
                 media.check()?;

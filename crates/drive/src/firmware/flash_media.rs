@@ -15,6 +15,7 @@ use crate::firmware::media::Path;
 use crate::firmware::read_ahead::ReadAhead;
 use crate::firmware::scheduler::{Room, WorkClass};
 use crate::firmware::slc_cache::SlcCache;
+use crate::host::admission::Admission;
 use crate::io::{DeviceError, Io, Op};
 use crate::persist::{StateError, ensure, persist};
 use crate::physics::thermal::Work;
@@ -25,14 +26,15 @@ const SHIFT_4K: u32 = 3;
 
 /// Flash, and what its firmware does beside the back end.
 pub struct FlashMedia {
-    backend: Flash,
+    /// Map, superblocks, write buffer and dies.
+    pub backend: Flash,
     gc: Gc,
     slc_cache: Option<Box<SlcCache>>,
     read_ahead: Option<Box<ReadAhead>>,
     /// Pieces of 4 KiB that the host wrote, whole or in part.
-    host_4k: u64,
+    pub host_4k: u64,
     /// Pages (mapping units) that these were brought up to.
-    host_pages: u64,
+    pub host_pages: u64,
     /// Of these, those that took the place of others in the write buffer.
     absorbed_pages: u64,
     geometry: Geometry,
@@ -73,36 +75,6 @@ impl FlashMedia {
                 .slc_cache
                 .map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0),
         })
-    }
-
-    /// Map, superblocks, write buffer and dies.
-    #[inline(always)]
-    pub fn backend(&self) -> &Flash {
-        &self.backend
-    }
-
-    #[inline(always)]
-    pub fn backend_mut(&mut self) -> &mut Flash {
-        &mut self.backend
-    }
-
-    #[inline(always)]
-    pub fn now(&self) -> Nanos {
-        self.backend.now()
-    }
-
-    #[inline(always)]
-    pub fn advance(&mut self, now: Nanos) {
-        self.backend.advance(now);
-    }
-
-    pub fn host_4k(&self) -> u64 {
-        self.host_4k
-    }
-
-    /// Pages (mapping units) that the host wrote so far.
-    pub fn host_pages(&self) -> u64 {
-        self.host_pages
     }
 
     /// 4 KiB copied so far.
@@ -159,12 +131,14 @@ impl FlashMedia {
         self.gc.works_when_idle()
     }
 
-    /// What the flash says behind a write where writes are admitted.
-    pub fn room(&mut self) -> Room {
+    /// What the flash says behind a write that was admitted at `at`.
+    pub fn room(&mut self, at: Nanos, admission: &Admission) -> Room {
+        let samples = admission.looks(self.host_pages);
         Room {
             at: self.backend.room_at().max(self.gc.writes_from()),
             paced: self.gc.runs(&self.backend),
             written: self.host_pages,
+            taken_64: samples.then(|| self.backend.buffer_taken_64(at)),
         }
     }
 

@@ -20,9 +20,11 @@ const PAGE_SHIFT: u32 = 3;
 
 /// The media, and what the host has written.
 pub struct InPlaceMedia {
-    cells: InPlace,
-    host_4k: u64,
-    now: Nanos,
+    pub cells: InPlace,
+    /// Pieces of 4 KiB that the host wrote, whole or in part.
+    pub host_4k: u64,
+    /// Time of the newest submission, or the end of the last idle time.
+    pub now: Nanos,
     user_sectors: u64,
 }
 
@@ -43,20 +45,6 @@ impl InPlaceMedia {
         self.cells.check()
     }
 
-    #[inline(always)]
-    pub fn now(&self) -> Nanos {
-        self.now
-    }
-
-    #[inline(always)]
-    pub fn advance(&mut self, now: Nanos) {
-        self.now = now;
-    }
-
-    pub fn host_4k(&self) -> u64 {
-        self.host_4k
-    }
-
     pub fn work(&self) -> Work {
         let (page_reads, read_bytes) = (self.cells.reads(), self.cells.read_bytes());
         Work { programmed: self.host_4k, page_reads, read_bytes, ..Work::default() }
@@ -65,21 +53,6 @@ impl InPlaceMedia {
     /// How often the whole of it has been written.
     pub fn cycles(&self) -> f64 {
         self.cells.writes() as f64 / (self.user_sectors >> PAGE_SHIFT) as f64
-    }
-
-    /// When all that was asked so far is done.
-    pub fn idle_at(&self) -> Nanos {
-        self.cells.idle_at()
-    }
-
-    /// Nothing is under way any more.
-    pub fn power_cut(&mut self) {
-        self.cells.power_cut();
-    }
-
-    /// See [`crate::Device::keep_events`].
-    pub fn keep_events(&mut self) {
-        self.cells.keep_activity(self.now);
     }
 
     /// See [`crate::Device::take_events`].

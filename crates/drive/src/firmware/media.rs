@@ -2,6 +2,7 @@
 
 use drivebay_units::{Nanos, Rng};
 
+use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::firmware::flash_media::FlashMedia;
 use crate::firmware::in_place::InPlaceMedia;
@@ -78,6 +79,11 @@ impl Media {
         }
     }
 
+    /// What the flash's back end says; the default on other media.
+    pub fn of_flash<T: Default>(&self, says: impl Fn(&Flash) -> T) -> T {
+        self.flash().map_or_else(T::default, |flash| says(&flash.backend))
+    }
+
     /// The flash, if it is that, to change.
     #[inline(always)]
     pub fn flash_mut(&mut self) -> Option<&mut FlashMedia> {
@@ -91,8 +97,8 @@ impl Media {
     #[inline(always)]
     pub fn now(&self) -> Nanos {
         match self {
-            Media::Flash(flash) => flash.now(),
-            Media::InPlace(media) => media.now(),
+            Media::Flash(flash) => flash.backend.now(),
+            Media::InPlace(media) => media.now,
         }
     }
 
@@ -100,8 +106,8 @@ impl Media {
     #[inline(always)]
     pub fn advance(&mut self, now: Nanos) {
         match self {
-            Media::Flash(flash) => flash.advance(now),
-            Media::InPlace(media) => media.advance(now),
+            Media::Flash(flash) => flash.backend.advance(now),
+            Media::InPlace(media) => media.now = now,
         }
     }
 
@@ -134,8 +140,8 @@ impl Media {
     /// Pieces of 4 KiB that the host wrote, whole or in part.
     pub fn host_4k(&self) -> u64 {
         match self {
-            Media::Flash(flash) => flash.host_4k(),
-            Media::InPlace(media) => media.host_4k(),
+            Media::Flash(flash) => flash.host_4k,
+            Media::InPlace(media) => media.host_4k,
         }
     }
 

@@ -60,14 +60,6 @@ impl Default for Request {
     }
 }
 
-impl Request {
-    /// It waits until `begin`, which is booked as `stage`.
-    fn put_off(&mut self, begin: Nanos, stage: Stage) {
-        self.stages.add(stage, begin.since(self.begin));
-        self.begin = begin;
-    }
-}
-
 /// From when on the heads of the queues may go on.
 enum Rule {
     /// From their arrival.
@@ -103,6 +95,8 @@ pub struct Room {
     pub paced: bool,
     /// Pages that the host has written so far.
     pub written: u64,
+    /// What part of the write buffer is taken, in 1/64, if admission samples it now.
+    pub taken_64: Option<u32>,
 }
 
 impl Scheduler {
@@ -173,18 +167,17 @@ impl Scheduler {
     #[cold]
     #[inline(never)]
     fn grant(&mut self, mut request: Request, queue: usize, due: Nanos) -> Request {
-        match &mut self.rule {
-            Rule::InOrder => {}
+        let (begin, stage) = match &mut self.rule {
             Rule::HalfDuplex(path) => {
-                let begin = path.grant(queue, request.io.data_bytes() > 0, due);
-                request.put_off(begin, Stage::Firmware);
+                (path.grant(queue, request.io.data_bytes() > 0, due), Stage::Firmware)
             }
             Rule::Admission(admission) if queue == WITH_DATA => {
-                let begin = admission.open_at().max(request.begin);
-                request.put_off(begin, Stage::Buffer);
+                (admission.open_at().max(request.begin), Stage::Buffer)
             }
-            Rule::Admission(_) => {}
-        }
+            _ => (request.begin, Stage::Buffer),
+        };
+        request.stages.add(stage, begin.since(request.begin));
+        request.begin = begin;
         self.arrange();
         request
     }
@@ -209,32 +202,30 @@ impl Scheduler {
         }
     }
 
-    /// Whether writes are admitted, so that [`Scheduler::follow_write`] counts.
-    #[inline(always)]
-    pub fn admits_writes(&self) -> bool {
-        matches!(self.rule, Rule::Admission(_))
-    }
-
-    /// A read that began at `begin` was served at `ready`.
-    pub fn follow_read(&mut self, begin: Nanos, ready: Nanos) {
+    /// A request that began at `begin` was served, and was done at `ready`: what that says to those that wait. `room` is
+    /// asked behind a write that was admitted.
+    #[cold]
+    #[inline(never)]
+    pub fn follow(
+        &mut self,
+        op: Op,
+        [begin, ready]: [Nanos; 2],
+        room: impl FnOnce(&Admission) -> Room,
+    ) {
         match &mut self.rule {
-            Rule::InOrder => {}
-            Rule::HalfDuplex(_) => self.release(ready),
-            Rule::Admission(admission) => {
-                if admission.follow_read(begin) {
-                    self.arrange();
-                }
+            Rule::HalfDuplex(path) if op == Op::Read => path.release(ready),
+            Rule::Admission(admission) if op == Op::Read => {
+                admission.follow_read(begin);
             }
+            Rule::Admission(admission) if op.is_write() => {
+                let Room { at, paced, written, taken_64 } = room(admission);
+                if let Some(taken_64) = taken_64 {
+                    admission.look(written, taken_64);
+                }
+                admission.let_in(begin, at, paced, written);
+            }
+            _ => return,
         }
-    }
-
-    /// A write was admitted at `at` and served; `taken_64`: what part of the write buffer is taken then.
-    pub fn follow_write(&mut self, at: Nanos, room: Room, taken_64: impl Fn() -> u32) {
-        let Rule::Admission(admission) = &mut self.rule else { return };
-        if admission.looks(room.written) {
-            admission.look(room.written, taken_64());
-        }
-        admission.let_in(at, room.at, room.paced, room.written);
         self.arrange();
     }
 
@@ -246,7 +237,7 @@ impl Scheduler {
 
     /// Works out when the heads go on.
     #[cold]
-    fn arrange(&mut self) {
+    pub fn arrange(&mut self) {
         let head = |queue: &VecDeque<Request>| match queue.front() {
             Some(next) => Head { arrival: next.begin, has_data: next.io.data_bytes() > 0 },
             None => Head { arrival: NEVER, has_data: false },
@@ -258,11 +249,6 @@ impl Scheduler {
             Rule::HalfDuplex(path) => path.due(heads),
             Rule::Admission(admission) => [direct, admission.open_at().max(with_data)],
         };
-    }
-
-    /// Works out what follows from the state.
-    pub fn derive(&mut self) {
-        self.arrange();
     }
 
     /// Whether all requests are `allowed`, their stages add up, and each queue is in order; so many pages are `written`.

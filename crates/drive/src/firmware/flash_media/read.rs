@@ -43,7 +43,7 @@ impl FlashMedia {
         }
         let (end, parts) = self.read_pages(known, ppa, 1, self.frames(io, first.0, 1), path);
         path.add_parts(parts);
-        let ready = path.link.move_up(self.now(), end, bytes);
+        let ready = path.link.move_up(self.backend.now(), end, bytes);
         path.book(Stage::Link, end, ready)
     }
 
@@ -115,7 +115,7 @@ impl FlashMedia {
             // Partial first and last pages: what is left over goes with the last extent.
             let share = if lpn > last.0 { left } else { left.min(u64::from(len) * unit_bytes) };
             left -= share;
-            let up = path.link.move_up(self.now(), end, share);
+            let up = path.link.move_up(self.backend.now(), end, share);
             if up >= latest.0 {
                 latest = (up, end, parts);
             }
