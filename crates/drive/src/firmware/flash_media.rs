@@ -11,7 +11,7 @@ use drivebay_units::{Lpn, Nanos, Rng};
 use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
-use crate::firmware::media::Path;
+use crate::firmware::path::Path;
 use crate::firmware::read_ahead::ReadAhead;
 use crate::firmware::scheduler::{Room, WorkClass};
 use crate::firmware::slc_cache::SlcCache;

@@ -7,7 +7,7 @@
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::events::Events;
-use crate::firmware::media::Path;
+use crate::firmware::path::Path;
 use crate::flash::in_place::{Access, InPlace};
 use crate::io::{Io, Op};
 use crate::persist::{StateError, ensure, persist};

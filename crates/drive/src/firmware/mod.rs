@@ -12,6 +12,7 @@ pub mod map_access;
 pub mod map_cache;
 pub mod map_journal;
 pub mod media;
+pub mod path;
 pub mod read_ahead;
 pub mod scheduler;
 pub mod slc_cache;

@@ -4,7 +4,7 @@ use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
 use super::{FlashMedia, SHIFT_4K};
 use crate::firmware::backend::{NO_WAIT, ReadParts};
-use crate::firmware::media::Path;
+use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
 use crate::io::Io;
 use crate::profile::Costs;

@@ -9,7 +9,7 @@ use drivebay_units::{Lpn, Nanos};
 
 use super::{FlashMedia, SHIFT_4K};
 use crate::firmware::controller::Controller;
-use crate::firmware::media::Path;
+use crate::firmware::path::Path;
 use crate::firmware::scheduler::WorkClass;
 use crate::io::{DeviceError, Io, Op};
 use crate::profile::Costs;
