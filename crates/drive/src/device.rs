@@ -169,7 +169,7 @@ impl Device {
             page_reads: work.page_reads,
             read_bytes: work.read_bytes,
             core_busy_ns: work.core_ns,
-            energy_nj: self.thermal.energy_nj(),
+            energy_nj: self.thermal.energy_nj,
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.thermal.stage(),

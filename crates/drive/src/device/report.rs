@@ -27,7 +27,7 @@ impl Device {
     /// The health log at this moment.
     #[must_use]
     pub fn health(&self) -> Health {
-        let thermal = self.thermal.log();
+        let thermal = self.thermal.log;
         let power = self.spec.power.as_ref();
         let (work, host_4k, flash) = (self.work(), self.media.host_4k(), self.media.flash());
         let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;

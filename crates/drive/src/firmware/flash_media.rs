@@ -88,9 +88,9 @@ impl FlashMedia {
         Work {
             programmed: (placed << unit_shift) + self.backend.overhead_4k(),
             slc_programmed: self.backend.ftl().slc_pages() << unit_shift,
-            page_reads: nand.page_reads(),
-            read_bytes: nand.read_bytes(),
-            erases: nand.superblock_erases(),
+            page_reads: nand.page_reads,
+            read_bytes: nand.read_bytes,
+            erases: nand.superblock_erases,
             ..Work::default()
         }
     }
@@ -98,7 +98,7 @@ impl FlashMedia {
     /// Mean program/erase cycles, those of the SLC cache by what they wear.
     pub fn cycles(&self) -> f64 {
         let slc_erases = self.backend.ftl().slc_erases() as f64;
-        let erases = self.backend.nand().superblock_erases() as f64;
+        let erases = self.backend.nand().superblock_erases as f64;
         let worn = erases - slc_erases * (1.0 - self.slc_cycle_weight);
         worn / f64::from(self.geometry.superblocks - self.geometry.bad_superblocks)
     }

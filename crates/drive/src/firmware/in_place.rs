@@ -46,13 +46,13 @@ impl InPlaceMedia {
     }
 
     pub fn work(&self) -> Work {
-        let (page_reads, read_bytes) = (self.cells.reads(), self.cells.read_bytes());
+        let (page_reads, read_bytes) = (self.cells.reads, self.cells.read_bytes);
         Work { programmed: self.host_4k, page_reads, read_bytes, ..Work::default() }
     }
 
     /// How often the whole of it has been written.
     pub fn cycles(&self) -> f64 {
-        self.cells.writes() as f64 / (self.user_sectors >> PAGE_SHIFT) as f64
+        self.cells.writes as f64 / (self.user_sectors >> PAGE_SHIFT) as f64
     }
 
     /// See [`crate::Device::take_events`].

@@ -120,9 +120,12 @@ pub struct Nand {
     geometry: Geometry,
     /// Moving all planes' data to a die.
     load: Nanos,
-    page_reads: u64,
-    read_bytes: u64,
-    superblock_erases: u64,
+    /// Flash pages read so far.
+    pub page_reads: u64,
+    /// Bytes read over the channels so far.
+    pub read_bytes: u64,
+    /// Superblocks erased so far.
+    pub superblock_erases: u64,
     /// How busy all are, while that is kept.
     activity: Option<Box<FlashActivity>>,
     /// What says whether reads pass writes, where a plug-in does.
@@ -228,21 +231,6 @@ impl Nand {
         let activity = self.activity.take();
         self.choose_rule();
         activity
-    }
-
-    /// Flash pages read so far.
-    pub fn page_reads(&self) -> u64 {
-        self.page_reads
-    }
-
-    /// Bytes read over the channels so far.
-    pub fn read_bytes(&self) -> u64 {
-        self.read_bytes
-    }
-
-    /// Superblocks erased so far.
-    pub fn superblock_erases(&self) -> u64 {
-        self.superblock_erases
     }
 
     /// Senses a flash page and moves `bytes` of it over the channel.

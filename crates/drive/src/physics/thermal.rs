@@ -81,9 +81,11 @@ pub struct Thermal {
     owed_nj: [u64; NODES_MAX],
     /// Up to when the states of sleep have been accounted for.
     accounted: Nanos,
-    energy_nj: u64,
+    /// Nanojoule up to the last step.
+    pub energy_nj: u64,
     peak_nj: u64,
-    log: ThermalLog,
+    /// What was counted for the health log.
+    pub log: ThermalLog,
 }
 
 persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, owed_nj, accounted, energy_nj,
@@ -346,11 +348,6 @@ impl Thermal {
         self.sensor.reads_c
     }
 
-    /// Nanojoule up to the last step.
-    pub fn energy_nj(&self) -> u64 {
-        self.energy_nj
-    }
-
     /// Most energy of a step since the last call, nanojoule.
     pub fn take_peak_nj(&mut self) -> u64 {
         std::mem::take(&mut self.peak_nj)
@@ -359,10 +356,5 @@ impl Thermal {
     /// Time spent in any throttle stage.
     pub fn throttled(&self) -> Nanos {
         self.log.stage_time.iter().fold(Nanos::ZERO, |sum, &len| sum.after(len))
-    }
-
-    /// What was counted for the health log.
-    pub fn log(&self) -> ThermalLog {
-        self.log
     }
 }
