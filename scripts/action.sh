@@ -4,7 +4,8 @@
 # usage: DRIVE=NAME [OPTIONS=LINES] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits for its
-# sockets, and writes their names as the outputs `nbd` and `control`.
+# sockets, and writes their names as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP,
+# so that a job may have the step several times, and what an earlier job left there does not matter.
 #
 # Each line of OPTIONS is an option of `drivebay serve`: --NAME, --NAME VALUE or --NAME=VALUE. The value is the rest
 # of the line as it stands: nothing in it is evaluated, and quotes are part of it. Blanks around name and value,
@@ -35,7 +36,8 @@ if ! command -v drivebay >/dev/null; then
     PATH=$PWD/.venv/bin:$PATH
     echo "$PWD/.venv/bin" >>"$GITHUB_PATH"
 fi
-nbd=$RUNNER_TEMP/drivebay.nbd control=$RUNNER_TEMP/drivebay.control log=$RUNNER_TEMP/drivebay.log
+folder=$(mktemp -d "$RUNNER_TEMP/drivebay.XXXXXX") || fail "RUNNER_TEMP: no folder can be made in it" "RUNNER_TEMP=/tmp"
+nbd=$folder/nbd control=$folder/control log=$folder/log
 cd "$RUNNER_TEMP"
 nohup drivebay serve "${options[@]}" "--nbd=unix:$nbd" "--control=unix:$control" -- "$DRIVE" >"$log" 2>&1 &
 server=$!

@@ -27,8 +27,9 @@ from typing import Any
 
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions import profiles as catalog
-from drivebay.lab import calibrate
-from drivebay.lab.calibrate import calibration, select_parameters
+from drivebay.lab import fit as calibrate
+from drivebay.lab.fit import outcome as calibration
+from drivebay.lab.fit import select_parameters
 
 FAMILY = "sm951-ahci-512"
 AGREES_SD = 2.0

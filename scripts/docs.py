@@ -17,6 +17,7 @@ sys.path.insert(0, str(TOP / "python"))
 sys.path.insert(0, str(TOP / "scripts"))
 
 from docgen import cli, drives, problems, profiles, python, schemas, tests, texts  # noqa: E402
+from docgen import fidelity as fidelity_pages  # noqa: E402
 from mkdocs.config.defaults import MkDocsConfig  # noqa: E402
 from mkdocs.exceptions import PluginError  # noqa: E402
 from mkdocs.structure.files import File, Files  # noqa: E402
@@ -27,8 +28,8 @@ from drivebay import report  # noqa: E402
 from drivebay.analysis import fidelity  # noqa: E402
 
 BENCH = "bench"
-COMPUTED = ("fidelity.md", "sensitivity.md")
-GENERATORS = (cli, drives, problems, profiles, python, schemas, tests, texts)
+COMPUTED = ("fidelity.md", *fidelity_pages.COMPUTED)
+GENERATORS = (cli, drives, fidelity_pages, problems, profiles, python, schemas, tests, texts)
 
 SHIM = "https://unpkg.com/iframe-worker/shim"
 _LOADED = re.compile(r'<(?:script|img|link|iframe)\b[^>]*?(?:src|href)="(https?:[^"]*)"')

@@ -1,30 +1,27 @@
 """Computes leverage, leave-one-out errors, intervals and sensitivities anew: `make fidelity`.
 
     python scripts/fidelity.py [--modern [--again]] [--refits 20] [--drive NAME]
-                               [--runs | --fit | --unchanged | --pages]
+                               [--runs | --unchanged | --pages]
 
-Writes published/fidelity.json, published/validation-run.json and the generated parts of
-docs/fidelity.md and docs/sensitivity.md. Every evaluation is kept in target/fidelity/ as soon as it
-is done: a killed run goes on when it is started again with the same model, and what is kept of a
-drive is used again as long as its profile, its tests and its rows are the same. `--drive` limits
-it to the rows about a drive, to try it out: it then writes nothing. `--runs` only runs the rows
-anew, some minutes: leverage, errors without the row and intervals stay those kept.
-`--modern` is of today's drives instead, which published/validation.toml lists as unscored and no
-score has: leverage and errors without the row, in published/fidelity-modern.json. There `--drive`
-takes the derivatives of that drive alone, beside those that are kept of others. `--again`, after
-a fit has moved some values: runs the rows, some minutes, and computes the rest from the derivatives
-that are kept, those of the values before. Rows of drives without any count as they are.
-`--fit` prints where a fit would put the profiles' values, and writes none.
-`--unchanged` is for a change of the model's code that moves no figure: it runs the rows and, if
-each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint, the
-evaluations too; shipped results of the model before are then none of an older model.
-`--pages` only writes the pages. A test asserts that the pages are those of the kept results.
-"""
+Writes fidelity.json.xz and validation-run.json.xz in published/computed/ and the generated parts of
+docs/fidelity.md; the site's pages of rows and sensitivities are made of them. Every evaluation is
+kept in target/fidelity/ as soon as it is done: a killed run goes on when it is started again with
+the same model, and what is kept of a drive is used again as long as its profile, its tests and its
+rows are the same. `--drive` limits it to the rows about a drive, to try it out: it then writes
+nothing. `--runs` only runs the rows anew, some minutes: leverage, errors without the row and
+intervals stay those kept. `--modern` is of today's drives instead, which published/validation.toml
+lists as unscored and no score has: leverage and errors without the row, in fidelity-modern.json.xz.
+There `--drive` takes the derivatives of that drive alone, beside those that are kept of others.
+`--again`, after a fit has moved some values: runs the rows, some minutes, and computes the rest
+from the derivatives that are kept, those of the values before. Rows of drives without any count as
+they are. `--unchanged` is for a change of the model's code that moves no figure: it runs the rows
+and, if each reproduces what is kept to the last digit, keeps all the rest with the new fingerprint,
+the evaluations too; shipped results of the model before are then none of an older model. `--pages`
+only writes docs/fidelity.md. A test asserts that it is that of the kept results."""
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -34,43 +31,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from docgen.fidelity import written
+
 from drivebay.analysis import fidelity
 from drivebay.common.errors import DrivebayError
-from drivebay.lab.fidelity import fit, kept, pages, remarks
-from drivebay.lab.fidelity.derivatives import Bench, derivatives, whole_runs
-from drivebay.lab.fidelity.posterior import posterior
-from drivebay.lab.fidelity.refit import refits
+from drivebay.lab.fit import kept
+from drivebay.lab.fit.linear import posterior
+from drivebay.lab.fit.refit import refits
+from drivebay.lab.fit.sensitivity import Bench, derivatives, whole_runs
 from drivebay.lab.validate import load_plan, score, table
 
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"
-SENSITIVITY = TOP / "docs" / "sensitivity.md"
-RECORDED = TOP / "published" / "validation-run.json"
 
 
-def written(page: str, name: str, recorded: str, found: str) -> str:
-    """The page `name` ("fidelity" or "sensitivity") with its generated parts."""
-    validation, document = json.loads(recorded), json.loads(found)
-    rows = {row["id"]: row for row in validation["rows"]}
-    parts = {
-        "fidelity": [
-            ("score", pages.score(validation, document)),
-            ("limits", remarks.limits_page(rows)),
-            ("contradictions", remarks.contradictions_page(rows)),
-            ("modern", pages.modern(validation)),
-            ("table", pages.rows(validation)),
-        ],
-        "sensitivity": [("table", pages.sensitivity(validation, document))],
-    }
-    return pages.replaced(page, parts[name])
-
-
-def write_pages() -> None:
-    """Writes both pages from what is kept."""
-    for path in (PAGE, SENSITIVITY):
-        path.write_text(
-            written(path.read_text(), path.stem, RECORDED.read_text(), json.dumps(fidelity.kept()))
-        )
+def write_page() -> None:
+    """Writes the page from what is kept."""
+    PAGE.write_text(written(PAGE.read_text(), fidelity.recorded(), fidelity.kept()))
 
 
 def evaluations(model: str, *, modern: bool) -> Path:
@@ -92,7 +69,7 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
     DrivebayError : a row reproduces another figure.
     """
     then = fidelity.kept_modern() if modern else fidelity.kept()
-    rows = [row for row in json.loads(RECORDED.read_text())["rows"] if row["scored"] != modern]
+    rows = [row for row in fidelity.recorded()["rows"] if row["scored"] != modern]
     kept_rows = [row for row in rows if row["drive"] in then.get("drives", (row["drive"],))]
     figures = [
         {row["id"]: (row["reproduced"], row["ok"]) for row in some}
@@ -117,7 +94,7 @@ def prove_unchanged(validation: dict[str, Any], *, modern: bool) -> None:
 
 def write(document: dict[str, Any], *, modern: bool) -> None:
     """Keeps what was computed."""
-    kept.write(TOP / "published" / (fidelity.MODERN if modern else fidelity.FILE), document)
+    kept.write(fidelity.MODERN if modern else fidelity.FILE, document)
     for one in (fidelity.kept, fidelity.kept_modern, fidelity.derived_modern, fidelity.stale,
                 fidelity.stale_modern):  # fmt: skip
         one.cache_clear()
@@ -125,10 +102,9 @@ def write(document: dict[str, Any], *, modern: bool) -> None:
 
 def record(validation: dict[str, Any], *, modern: bool) -> None:
     """Keeps a run of the drives that are scored, or of today's, beside the others'."""
-    kept.write(
-        RECORDED, table.replaced(json.loads(RECORDED.read_text()), validation, scored=not modern)
-    )
-    write_pages()
+    run = table.replaced(fidelity.recorded(), validation, scored=not modern)
+    kept.write(fidelity.RECORDED, run)
+    write_page()
 
 
 def main() -> None:
@@ -139,13 +115,13 @@ def main() -> None:
     parser.add_argument("--modern", action="store_true")
     parser.add_argument("--again", action="store_true")
     mode = parser.add_mutually_exclusive_group()
-    for name in ("--runs", "--fit", "--unchanged", "--pages"):
+    for name in ("--runs", "--unchanged", "--pages"):
         mode.add_argument(name, action="store_true")
     asked = parser.parse_args()
     if asked.again and not asked.modern:
         parser.error("--again is of --modern")
     if asked.pages:
-        write_pages()
+        write_page()
         return
     os.nice(5)
     modern = asked.modern
@@ -171,31 +147,26 @@ def main() -> None:
         return
     if not asked.again:
         found = derivatives(bench)
-    if modern and (asked.again or (asked.drive and not asked.fit)):
+    if modern and (asked.again or asked.drive):
         then = then if asked.again else kept.joined(then, kept.modern_derivatives(bench, found))
         # A row that is newer than its drive's derivatives counts as it is.
         bench = bench_of(then["drives"], then["derivatives"])
         found = kept.kept_derivatives(bench, then, whole_runs(bench))
     problem, chosen = kept.problem_of(bench, found)
-    if asked.fit:
-        for one in fit.changes(bench, found, problem, chosen):
-            print(f"{one.path} of {', '.join(one.drives)}: {one.before:g} -> {one.after:g}, "
-                  f"for {', '.join(one.rows)}")  # fmt: skip
-        return
     known = posterior(problem)
     real = [] if modern else refits(bench, found, problem, chosen, known, count=asked.refits)
     document = kept.document_of(bench, found, problem, chosen, known, real, modern=modern)
     if asked.drive and not modern:
         rows = score.scored(kept.validation_of(bench, found.full))
-        print(json.dumps(real, indent=1))
+        print(*real, sep="\n")
         for row in rows:
             print(row.row.published.id, document["rows"].get(row.row.published.id))
         return
     write(document, modern=modern)
     every = bench_of([])
-    told = table.as_json(kept.validation_of(every, whole_runs(every)))
-    record(told, modern=modern)
-    print(table.headline("all", told["unscored"]["summary"] if modern else told["summary"]))
+    judged = table.as_json(kept.validation_of(every, whole_runs(every)))
+    record(judged, modern=modern)
+    print(table.headline("all", judged["unscored"]["summary"] if modern else judged["summary"]))
 
 
 if __name__ == "__main__":

@@ -3,19 +3,18 @@
     .venv/bin/python scripts/validation.py
 
 Many rows are outside of their bounds, which is no mistake of a change; a row that comes out other
-than in published/validation-run.json is, unless the run is kept anew (`make fidelity`). Some
-minutes; exit code 1 if a row differs.
-"""
+than in published/computed/validation-run.json.xz is, unless the run is kept anew (`make fidelity`).
+Some minutes; exit code 1 if a row differs."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
-KEPT = Path(__file__).resolve().parent.parent / "published" / "validation-run.json"
+from drivebay.analysis import fidelity
+
 SAME = ("reproduced", "ok", "published", "bounds")
 
 
@@ -43,7 +42,7 @@ def main() -> None:
     done = subprocess.run(tool, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode not in (0, 1):  # 1: rows are outside of their bounds
         raise SystemExit(done.returncode)
-    lines = differences(json.loads(KEPT.read_text(encoding="utf-8")), json.loads(done.stdout))
+    lines = differences(fidelity.recorded(), json.loads(done.stdout))
     print("\n".join(lines) or "every row as in the kept run")
     raise SystemExit(bool(lines))
 

@@ -40,6 +40,7 @@ _remembered = tempfile.TemporaryDirectory(prefix="drivebay-state-")
 """What drivebay remembers while these tests run, also in the programs that they start: set before
 their files are imported."""
 os.environ[marks.STATE_VARIABLE] = _remembered.name
+os.environ["XDG_CONFIG_HOME"] = _remembered.name  # no defaults of whoever runs the tests
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,25 +64,64 @@ def arguments(folder: Path, drive: str, options: str) -> list[str]:
         (folder / "arguments").read_bytes().decode().removesuffix("\0").split("\0")
     )
     assert (verb, dashes, last) == ("serve", "--", drive)
-    assert nbd == f"--nbd=unix:{folder}/drivebay.nbd"
-    assert control == f"--control=unix:{folder}/drivebay.control"
+    (own,) = folder.glob("drivebay.*")
+    assert nbd == f"--nbd=unix:{own}/nbd"
+    assert control == f"--control=unix:{own}/control"
     return given
 
 
-def test_a_step_leaves_a_served_drive(tmp_path: Path) -> None:
-    done = step(tmp_path, "sm951-ahci-512", "--pace none\n--set ambient_c = 30\n")
+def server_of(done: subprocess.CompletedProcess[str]) -> int:
     assert done.returncode == 0, done.stderr
-    server = int(done.stdout.split("process ")[1].split(")")[0])
+    return int(done.stdout.split("process ")[1].split(")")[0])
+
+
+def outputs_of(folder: Path) -> dict[str, str]:
+    """What the last step in this folder gave."""
+    return dict(line.split("=", 1) for line in (folder / "outputs").read_text().splitlines())
+
+
+def status(folder: Path, control: str) -> dict[str, Any]:
+    command = [str(folder / "drivebay"), "ctl", control, "status", "--json"]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(said.stdout)
+    return found
+
+
+def test_a_step_leaves_a_served_drive(tmp_path: Path) -> None:
+    server = server_of(step(tmp_path, "sm951-ahci-512", "--pace none\n--set ambient_c = 30\n"))
     try:
-        outputs = dict(
-            line.split("=", 1) for line in (tmp_path / "outputs").read_text().splitlines()
-        )
-        assert outputs["nbd"] == f"nbd+unix:///?socket={tmp_path / 'drivebay.nbd'}"
-        command = [str(tmp_path / "drivebay"), "ctl", outputs["control"], "status", "--json"]
-        said = subprocess.run(command, capture_output=True, text=True, check=True)
-        assert json.loads(said.stdout)["power_cuts"] == 0
+        outputs = outputs_of(tmp_path)
+        own = Path(outputs["control"]).parent
+        assert own.parent == tmp_path
+        assert outputs["nbd"] == f"nbd+unix:///?socket={own}/nbd"
+        assert status(tmp_path, outputs["control"])["power_cuts"] == 0
     finally:
         os.kill(server, signal.SIGTERM)
+
+
+def test_a_second_step_of_a_job_serves_a_second_drive(tmp_path: Path) -> None:
+    first = server_of(step(tmp_path, "sm951-ahci-512", "--pace none"))
+    try:
+        control = outputs_of(tmp_path)["control"]
+        second = server_of(step(tmp_path, "xp941-512", "--pace none"))
+        try:
+            other = outputs_of(tmp_path)["control"]
+            assert other != control
+            drives = [status(tmp_path, one)["drive"] for one in (control, other)]
+            assert drives == ["sm951-ahci-512", "xp941-512"]
+        finally:
+            os.kill(second, signal.SIGTERM)
+    finally:
+        os.kill(first, signal.SIGTERM)
+
+
+def test_sockets_that_an_earlier_job_left_do_not_count(tmp_path: Path) -> None:
+    for name in ("drivebay.control", "drivebay.nbd"):
+        with socket.socket(socket.AF_UNIX) as stale:
+            stale.bind(str(tmp_path / name))
+    done = step(tmp_path, "nosuch")
+    assert done.returncode == 1
+    assert not (tmp_path / "outputs").exists()
 
 
 def test_a_server_that_does_not_start_fails_the_step(tmp_path: Path) -> None:

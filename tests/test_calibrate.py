@@ -26,19 +26,19 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
-from drivebay.lab import calibrate
-from drivebay.lab.calibrate import (
-    calibration,
+from drivebay.lab import fit as calibrate
+from drivebay.lab.fit import (
     experiment,
-    fitting,
-    identifiability,
+    linear,
+    observed,
+    outcome,
     select_parameters,
     shorten,
     write,
 )
-from drivebay.lab.calibrate.experiment import Job
-from drivebay.lab.calibrate.journal import Journal
-from drivebay.lab.calibrate.parameters import Parameter, with_values
+from drivebay.lab.fit.experiment import Job
+from drivebay.lab.fit.journal import Journal
+from drivebay.lab.fit.parameters import Parameter, with_values
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.runs import profile_of
 from drivebay.targets.virtual.target import VirtualTarget
@@ -342,12 +342,12 @@ def test_a_quick_review_and_a_partial_one_are_labelled(
         if step["id"] == "writes":
             step |= {"state": "pending", "files": {}}
     (partial / "manifest.json").write_text(json.dumps(manifest))
-    found = fitting.experiment_for(partial, base)
+    found = observed.experiment_for(partial, base)
     assert any("is a quick review" in note for note in found.notes)
     assert any("not run in partial: writes" in note for note in found.notes)
     assert found.words.endswith("(small, quick)")
     with pytest.raises(UserError, match="has not been run") as caught:
-        fitting.experiment_for(partial, base, only=["writes"])
+        observed.experiment_for(partial, base, only=["writes"])
     assert "drivebay review --resume" in caught.value.hint
 
 
@@ -366,7 +366,7 @@ def test_the_command_says_what_was_found_and_exits_as_it_ended(
     shown = runner.invoke(app, [*words, "--json"], standalone_mode=False)
     assert shown.exit_code == 0 and not shown.return_value, shown.output
     content = json.loads(shown.stdout)
-    assert content == {**calibration.as_json(twin), "out": str(out)}
+    assert content == {**outcome.as_json(twin), "out": str(out)}
     assert content["recovered"] and content["predicted"]
     assert [row["name"] for row in content["parameters"] if row["sd"] is None] == [
         "thermal.throttle.0.on_c"
@@ -420,9 +420,7 @@ def test_bounds_and_ranges_count_only_outside() -> None:
 def test_two_parameters_that_only_act_together_are_named() -> None:
     parameters = [Parameter(name, 2, 1, 4) for name in ("x", "y", "z")]
     slopes = np.array([[50.0, 50.0, 0.0], [49.0, 50.0, 0.0], [0.0, 0.0, 0.01]])
-    found = identifiability.identifiability(
-        parameters, (2, 2, 2), ("f", "g", "h"), (0.01,) * 3, slopes
-    )
+    found = linear.identifiability(parameters, (2, 2, 2), ("f", "g", "h"), (0.01,) * 3, slopes)
     assert found.determined == 1
     assert found.correlation[0, 1] < -0.95
     assert any(s.startswith("x and y cannot be told apart") for s in found.sentences)
@@ -444,12 +442,12 @@ def test_a_test_is_cut_only_where_its_data_say_the_same(folder: Path) -> None:
 def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
     """The XP941 has a host core of its own, and the family's flash."""
     base = catalog.load("sm951-ahci-512")
-    rows = fitting.experiment_for("S148", base)
+    rows = observed.experiment_for("S148", base)
     parameters = select_parameters(base, ["nand.read_us", "controller.host_core_us"])
     (job,) = rows.tests
     assert job.drive == "sm951-ahci-512@centos-7-z87"
     other = Job("xp941-512", job.test)
-    changed = rows.profile(other, parameters, (4.0, 70.0))
+    changed = rows.profile(other, dict(zip(parameters, (4.0, 70.0), strict=True)))
     own = catalog.load("xp941-512").raw
     shared = [one.name for one in parameters if rows.moves(other, one)]
     for parameter, value in zip(parameters, (4.0, 70.0), strict=True):
@@ -461,11 +459,11 @@ def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:
 def test_a_row_of_a_part_of_a_drive_is_fitted_on_that_part() -> None:
     """As `drivebay validate` runs it: calibration of the servers' drives ran whole ones before."""
     base = catalog.load("p4800x-375")
-    rows = fitting.experiment_for("S769", base)
+    rows = observed.experiment_for("S769", base)
     parameters = select_parameters(base, ["nand.read_us"])
     (job,) = rows.tests
     assert job.drive.startswith("p4800x-375+scaled-16@")
-    made = rows.profile(job, parameters, (1.5,))
+    made = rows.profile(job, {parameters[0]: 1.5})
     assert made.raw["nand"]["read_us"]["value"] == 1.5
     as_validated = profile_of(Run(job.drive, job.test))
     assert made.capacity_bytes == as_validated.capacity_bytes < base.capacity_bytes / 15

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from drivebay.analysis import fidelity
 from drivebay.definitions import profiles as catalog
 
 TOP = Path(__file__).resolve().parent.parent
-RECORDED = json.loads((TOP / "published" / "validation-run.json").read_text())
+RECORDED = fidelity.recorded()
 
 
 @pytest.fixture
@@ -93,6 +94,6 @@ def test_rows_without_leverage_are_said_to_have_none(drives: Any) -> None:
     assert drives._leverage(some) == "computed for 1 of 2 rows"
 
 
-def test_links_lead_to_sections_of_the_calibration(drives: Any) -> None:
+def test_links_lead_to_entries_of_the_calibrations_journal(drives: Any) -> None:
     links = drives.calibration(catalog.load("970-evo-plus-1tb"), [])
-    assert links == ["[The 970 EVO Plus](../concepts/calibration.md#the-970-evo-plus)"]
+    assert links == ["[The 970 EVO Plus](../reference/trials.md#the-970-evo-plus)"]

@@ -289,9 +289,18 @@ def test_a_verb_loads_only_its_own_module(tmp_path: Path) -> None:
         assert loaded <= ({"rich"} if verb == "hosts" else set())
 
 
-def test_no_command_shows_the_help_and_is_wrong_usage(tmp_path: Path) -> None:
+def test_no_command_shows_five_lines_to_type(tmp_path: Path) -> None:
     done = run(cwd=tmp_path)
-    assert done.returncode == 2 and "Review drives:" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    asked = ["try", "your disk", "compare", "throttling", "serve"]
+    assert [line.partition("  ")[0] for line in lines] == asked
+    assert max(map(len, lines)) <= 80
+    for line in lines:
+        verb, *words = line.partition("drivebay ")[2].partition("  ")[0].split()
+        page = run(verb, "--help", cwd=tmp_path).stdout
+        for word in words:
+            assert not word.startswith("--") or f"  {word}" in page, line
 
 
 def test_version(tmp_path: Path) -> None:

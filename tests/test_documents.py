@@ -82,3 +82,67 @@ def test_a_file_that_is_gone_is_found() -> None:
     assert not missing("see `tests/test_documents.py`, `test_documents.py` and `drives/`")
     assert undefined("```way\ntests/test_documents.py  gone  what it does\n```\n")
     assert not undefined("```way\ntests/test_documents.py  undefined  what it does\n```\n")
+
+
+LINK = re.compile(r"(?<!\\)\[(?:[^\]\[]|\[[^\]]*\])*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
+HREF = re.compile(r"""<(?:a|img)\b[^>]*?\b(?:href|src)=["']([^"']+)""")
+FENCE = re.compile(r"^ *(```|~~~).*?^ *\1", re.DOTALL | re.MULTILINE)
+CODE = re.compile(r"`[^`\n]*`")
+HEADING = re.compile(r"^#{1,6} +(.*?)(?: +\{#([\w-]+)\})? *#*$", re.MULTILINE)
+NAMED_ANCHOR = re.compile(r"""<a\b[^>]*?\b(?:id|name)=["']([^"']+)""")
+BUILT = {"docs/index.md": {"bench/index.html"}}
+"""Links to what `make docs` builds, by page; the text says so."""
+
+
+def pages() -> list[str]:
+    """The Markdown files of the checkout."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+    listed = subprocess.run(command, cwd=TOP, capture_output=True, text=True, check=False)
+    return [line for line in listed.stdout.splitlines() if (TOP / line).exists()]
+
+
+def anchors(text: str) -> set[str]:
+    """The names of a page's headings, as GitHub and MkDocs make them, and those given."""
+    text = FENCE.sub("", text)
+    found, seen = set(NAMED_ANCHOR.findall(text)), dict[str, int]()
+    for heading, given in HEADING.findall(text):
+        words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        name = given or re.sub(r"[^\w\- ]", "", words.lower()).strip().replace(" ", "-")
+        count = seen[name] = seen.get(name, -1) + 1
+        found |= {name, re.sub("-+", "-", name)} if not count else {f"{name}-{count}"}
+    return found
+
+
+def dead_links(page: str, text: str) -> list[str]:
+    """The links of a page to files, and to headings in them, that are not there."""
+    plain = CODE.sub("", FENCE.sub("", text))
+    dead = []
+    for link in (*LINK.findall(plain), *HREF.findall(plain)):
+        if re.match(r"[a-z][a-z0-9+.-]*:", link) or link in BUILT.get(page, ()):
+            continue
+        path, _, anchor = link.partition("#")
+        place = (TOP / page).parent / path if path else TOP / page
+        heads = place.suffix == ".md" and bool(anchor)
+        if not place.exists() or (heads and anchor not in anchors(place.read_text())):
+            dead.append(link)
+    return dead
+
+
+@pytest.mark.parametrize("page", pages())
+def test_no_link_is_dead_in_the_checkout(page: str) -> None:
+    assert not dead_links(page, (TOP / page).read_text())
+
+
+def test_a_dead_link_is_found() -> None:
+    text = "[a](gone.md) [b](README.md#gone) [c](README.md#read-on) ![d](no.png) [e](https://x.y)"
+    assert dead_links("README.md", text) == ["gone.md", "README.md#gone", "no.png"]
+    assert not dead_links("README.md", "`[a](gone.md)`\n```\n[b](gone.md)\n```\n")
+
+
+def test_a_day_of_the_changelog_is_short_and_the_models_changes_stand_apart() -> None:
+    text = (TOP / "CHANGELOG.md").read_text()
+    sections = re.split(r"^## ", text, flags=re.MULTILINE)[1:]
+    assert [one.partition("\n")[0] for one in sections if len(one.splitlines()) > 40] == []
+    *days, last = [one.partition("\n")[0] for one in sections]
+    assert all(re.fullmatch(r"(\d+\.\d+\.\d+, )?\d{4}-\d\d-\d\d", day) for day in days), days
+    assert last == "Model changes"

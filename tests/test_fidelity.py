@@ -4,8 +4,8 @@ on virtual drives whose values are hidden; and that the pages are those of the k
 
 from __future__ import annotations
 
+import importlib
 import json
-import runpy
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, published
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import Headline
 from drivebay.cli.review import _print_headline
@@ -23,12 +23,11 @@ from drivebay.common import data
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import scaling, suites
 from drivebay.definitions.scaling import scaled
-from drivebay.lab.calibrate.parameters import Parameter, numbers
-from drivebay.lab.fidelity import conditions, fit
-from drivebay.lab.fidelity.derivatives import Derivatives, coordinate_of
-from drivebay.lab.fidelity.free import Free, free_of, moved
-from drivebay.lab.fidelity.kept import joined, kept_derivatives
-from drivebay.lab.fidelity.posterior import EDGE, Z_90, Problem, fitted, posterior
+from drivebay.lab.fit import conditions
+from drivebay.lab.fit.kept import joined, kept_derivatives
+from drivebay.lab.fit.linear import EDGE, Problem, fitted, posterior
+from drivebay.lab.fit.parameters import Parameter, free_parameters, moved, numbers
+from drivebay.lab.fit.sensitivity import Bench, Derivatives, coordinate_of, derivatives
 from drivebay.lab.pool import Worker
 from drivebay.lab.validate import load_plan, table
 from drivebay.lab.validate.plan import Run
@@ -158,7 +157,7 @@ def _held(values: Any, slopes: Any, published: Any, bound: Any, truth: Any) -> l
         found = posterior(given)
         best = found.best
     off = np.abs(values(best) - truth)
-    return list(off <= Z_90 * found.sd)
+    return list(off <= fidelity.Z_90 * found.sd)
 
 
 HIDDEN = ("nand.read_us", "controller.write_command_us", "controller.host_core_us")
@@ -170,7 +169,7 @@ FORETOLD = (("qd2", 100), ("qd4", 100), ("qd2", 0))
 def test_nine_intervals_of_ten_hold_the_figures_of_virtual_drives_with_hidden_values() -> None:
     """The real core: three rates are seen with 3 % of error, three others foretold."""
     base = scaled(catalog.load("sm951-ahci-512"), 1 / 64)
-    free = [one for one in free_of(base).values() if one.path in HIDDEN]
+    free = [one for one in free_parameters(base).values() if one.name in HIDDEN]
     suite = suites.load("anandtech-2015")
     tests = []
     for name in ("random-read", "random-write"):
@@ -191,8 +190,8 @@ def test_nine_intervals_of_ten_hold_the_figures_of_virtual_drives_with_hidden_va
     worker = Worker()
 
     def values(z: np.ndarray) -> np.ndarray:
-        pairs = [(one, coordinate_of(float(at))) for one, at in zip(free, z, strict=True)]
-        worker.set_profile(moved(base, pairs), tests, seed=1)
+        values = {one: coordinate_of(float(at)) for one, at in zip(free, z, strict=True)}
+        worker.set_profile(moved(base, values), tests, seed=1)
         rates = {
             (phase.label, phase.workload.read_percent): phase.step.rate_mb_s
             for test in tests
@@ -217,17 +216,17 @@ def test_nine_intervals_of_ten_hold_the_figures_of_virtual_drives_with_hidden_va
 
 
 def test_a_value_read_off_a_publication_is_open_and_counts_of_parts_are_fixed() -> None:
-    free = {one.path: one for one in free_of(catalog.load("sm951-ahci-512")).values()}
+    free = free_parameters(catalog.load("sm951-ahci-512"))
     limit = free["controller.write_path_mb_per_s"]
-    assert limit.told and limit.parameter.high == pytest.approx(2 * 1550)
-    assert free["nand.read_us"].parameter.low == 40 and not free["nand.read_us"].told
+    assert limit.read_off and limit.high == pytest.approx(2 * 1550)
+    assert free["nand.read_us"].low == 40 and not free["nand.read_us"].read_off
     assert "nand.channels" not in free and "drive.capacity_sectors" not in free
 
 
 def test_a_family_shares_the_parameters_that_its_members_do_not_give_themselves() -> None:
-    base = free_of(catalog.load("sm951-ahci-512"))
-    member = free_of(catalog.load("sm951-ahci-256"))
-    shared = {base[key].path for key in base.keys() & member.keys()}
+    drives = (catalog.load(name) for name in ("sm951-ahci-512", "sm951-ahci-256"))
+    base, member = ({one.key: one for one in free_parameters(drive).values()} for drive in drives)
+    shared = {base[key].name for key in base.keys() & member.keys()}
     assert "nand.read_us" in shared and "gc.threshold_mb" not in shared
 
 
@@ -265,8 +264,8 @@ def derived(jacobian: Any, rows: Any) -> tuple[Any, Derivatives]:
     """Rows of a drive by their ids, and derivatives by three parameters in the middle of 10 to 20,
     which it shares with another one."""
     paths = (FLASH, FIRMWARE, HOST)
-    frees = tuple(Free(p, p, Parameter(p, 15, 10, 19.9), False, "guess") for p in paths)
-    free = {one.key: one for one in frees}
+    frees = tuple(Parameter(p, 15, 10, 19.9, source="guess", key=p) for p in paths)
+    free = {one.name: one for one in frees}
     bench: Any = SimpleNamespace(
         rows=[
             SimpleNamespace(
@@ -283,30 +282,16 @@ def derived(jacobian: Any, rows: Any) -> tuple[Any, Derivatives]:
     return bench, Derivatives(tuple(n for n, _ in rows), frees, drives, *some, {}, {}, ())
 
 
-def test_a_fit_moves_what_its_rows_tell_and_neither_hosts_nor_for_rows_in_conflict() -> None:
-    jacobian = [[0.1, 0.0, 0.1], [0.0, 0.1, 0.0]]
-    bench, found = derived(jacobian, [("S1", ""), ("S2", "two sources")])
-    given = problem(jacobian, [-0.1, -0.1], [0.02, 0.02])
-    (only,) = fit.changes(bench, found, given, [0, 1])
-    assert (only.path, only.drives, only.rows) == (FLASH, ("a", "c"), ("S1",))
-    assert 10 <= only.after < only.before == 15
-    many = range(100)
-    bench, found = derived([[1.0, 0.0, 0.0]] * 100, [(f"S{i}", "") for i in many])
-    far = problem(found.jacobian, [-2.5] * 100, [2.0] * 100)
-    assert fit.changes(bench, found, far, list(many))[0].after == 10  # the end of its range
-
-
 def test_derivatives_of_before_serve_values_that_were_moved_since() -> None:
     bench, found = derived([[0.5, 0.0, -0.25]], [("S1", "")])
     kept = {
-        "parameters": [{"name": one.path, "drives": ["a@b", "c@b"], "stuck": one.path == HOST}
+        "parameters": [{"name": one.name, "drives": ["a@b", "c@b"], "stuck": one.name == HOST}
                        for one in found.parameters],
         "noise": {"S1": 0.01},
         "derivatives": {"S1": {"0": 0.5, "2": -0.25}},
     }  # fmt: skip
-    moved_one = Parameter(FLASH, 19.9, 10, 19.9)
-    bench.free["a@b"]["other source"] = Free(FLASH, "other source", moved_one, False, "guess")
-    del bench.free["a@b"][FLASH]
+    moved_one = Parameter(FLASH, 19.9, 10, 19.9, source="guess", key="other source")
+    bench.free["a@b"][FLASH] = moved_one
     again = kept_derivatives(bench, kept, {})
     assert again.drives == (("a@b",), ("c@b",), ("a@b", "c@b"), ("a@b", "c@b"))  # shared no more
     assert again.jacobian.tolist() == [[0.5, 0.0, 0.0, -0.25]] and again.stuck == (3,)
@@ -328,6 +313,28 @@ def test_derivatives_of_some_drives_take_the_place_of_theirs_alone() -> None:
     assert [one["drives"] for one in both["parameters"]] == [["a@b"], ["c@b", "c+scaled-16@b"]]
     assert both["derivatives"] == {"S1": {"0": 1.0}, "S2": {"1": 2.0}}
     assert joined(both, part("a", "S1", 3.0))["derivatives"]["S1"] == {"2": 3.0}
+
+
+def test_derivatives_of_published_rows_go_on_from_their_journal(tmp_path: Path) -> None:
+    """With two parameters free: random reads at low depth wait for the flash above all."""
+    names = {FLASH, "controller.host_core_us", "trace"}
+
+    def found(said: list[str]) -> Derivatives:
+        bench = Bench(load_plan().only(["S085"]), tmp_path, said.append)
+        for one in bench.free.values():
+            for name in set(one) - names:
+                del one[name]
+        return derivatives(bench)
+
+    said: list[str] = []
+    first = found(said)
+    (flash,) = (j for j, one in enumerate(first.parameters) if one.name == FLASH)
+    assert first.rows == ("S085",) and first.jacobian[0, flash] < -0.1
+    assert any(FLASH not in one and "drives run" in one for one in said)
+    again: list[str] = []
+    second = found(again)
+    assert second.jacobian.tolist() == first.jacobian.tolist() and second.figures == first.figures
+    assert {one.partition(": ")[2] for one in again} == {"0 drives run"}
 
 
 KNOWN = {
@@ -384,17 +391,39 @@ def test_results_of_other_profiles_are_called_stale(monkeypatch: pytest.MonkeyPa
     fidelity.stale.cache_clear()
 
 
-def test_the_pages_are_those_of_the_kept_results() -> None:
-    script = runpy.run_path(str(TOP / "scripts" / "fidelity.py"))
-    recorded = (TOP / "published" / "validation-run.json").read_text()
-    kept = json.dumps(fidelity.kept())
-    for name in ("fidelity", "sensitivity"):
-        page = (TOP / "docs" / f"{name}.md").read_text()
-        assert page == script["written"](page, name, recorded, kept), "make fidelity ARGS=--pages"
+@pytest.fixture
+def pages(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The generator of the pages, which is no part of the package."""
+    monkeypatch.syspath_prepend(str(TOP / "scripts"))
+    return importlib.import_module("docgen.fidelity")
+
+
+def test_the_page_is_that_of_the_kept_results(pages: Any) -> None:
+    page = (TOP / "docs" / "fidelity.md").read_text()
+    assert page == pages.written(page, fidelity.recorded(), fidelity.kept()), (
+        "make fidelity ARGS=--pages"
+    )
+    assert len(page.split()) <= 1500
+
+
+def test_the_site_has_every_row_and_every_calibration(pages: Any) -> None:
+    made = pages.pages()
+    rows = made[pages.ROWS_PAGE]
+    for row in fidelity.recorded()["rows"]:
+        assert f"| {row['id']} |" in rows, row["id"]
+    assert (
+        "**set by**" not in rows
+        and "## Parameters that move nothing" in made[pages.SENSITIVITY_PAGE]
+    )
+    known, entries = published.figures(), pages.trials()
+    assert len(entries) > 40 and len({one["title"] for one in entries}) == len(entries)
+    for one in entries:
+        assert f"# {one['title']}\n" in made[pages.TRIALS_PAGE] and one["date"] <= "2100", one
+        assert set(one["rows"]) <= set(known), one["title"]
 
 
 def test_every_row_with_a_figure_has_a_score() -> None:
-    recorded = json.loads((TOP / "published" / "validation-run.json").read_text())
+    recorded = fidelity.recorded()
     if not fidelity.kept():
         pytest.skip("not computed yet: make fidelity")
     scored = [row for row in recorded["rows"] if row["scored"]]
@@ -409,7 +438,7 @@ def test_every_row_with_a_figure_has_a_score() -> None:
 
 
 def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
-    recorded = json.loads((TOP / "published" / "validation-run.json").read_text())
+    recorded = fidelity.recorded()
     others = [row for row in recorded["rows"] if not row["scored"]]
     known = {row["drive"] for row in others}
     assert known and not known & set(recorded["drives"])
@@ -421,9 +450,11 @@ def test_todays_drives_are_in_no_score_and_have_one_of_their_own() -> None:
         assert unknown or row["drive"] in computed, row["id"]
         # Or what the row told is nothing that leverage can be of, or the row is newer.
         newer = row["id"] not in fidelity.kept_modern()["derivatives"]
-        assert not unknown or row["drive"] not in computed or row["told"] or newer, row["id"]
+        assert not unknown or row["drive"] not in computed or row["calibrated_on"] or newer, row[
+            "id"
+        ]
     found = recorded["unscored"]["summary"]
-    assert found["n_predicted"] + found["n_told"] + found["n_fitted"] == len(others)
+    assert found["n_predicted"] + found["n_in_profile"] + found["n_fitted"] == len(others)
     assert found["n_predicted"] == sum(table.is_predicted(row) for row in others)
     assert not known & set(json.dumps(fidelity.kept()).split('"'))
     contradicted = {row.published.id for row in load_plan().rows if row.conflict}

@@ -28,12 +28,12 @@ from drivebay.analysis import review
 from drivebay.common import data, documents
 from drivebay.common.errors import DrivebayError, UserError
 from drivebay.definitions import profiles, suites
-from drivebay.lab.calibrate.journal import Journal
 from drivebay.lab.fio_import.importer import import_fio
 from drivebay.lab.fio_import.jobs import jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.fio_import.logs import series
 from drivebay.lab.fio_import.reading import last_document
+from drivebay.lab.fit.journal import Journal
 from drivebay.lab.query import query
 from drivebay.lab.sweep import plan, spec
 from drivebay.lab.sweep.store import Store

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from drivebay.lab.fidelity import kinds
+from drivebay.analysis import fidelity
+from drivebay.lab.fit import kinds
 from drivebay.lab.validate import load_plan
 
-RECORDED = Path(__file__).resolve().parent.parent / "published" / "validation-run.json"
-ROWS: list[dict[str, Any]] = json.loads(RECORDED.read_text())["rows"]
+ROWS: list[dict[str, Any]] = fidelity.recorded()["rows"]
 
 
 def row(
@@ -37,7 +35,7 @@ def row(
         "ok": ok,
         "loo_ok": ok if loo_ok is None else loo_ok,
         "leverage": leverage,
-        "told": "",
+        "calibrated_on": "",
     }
 
 

@@ -160,7 +160,13 @@ def test_what_is_asked_wrongly_neither_makes_nor_changes_a_file(
 
 
 def test_a_virtual_drive_takes_no_word_of_real_ones(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--yes has no meaning for the virtual drive" in refused(capsys, "xp941-512", "--yes")
+    words = ("xp941-512", "--no-wait")
+    assert "--no-wait has no meaning for the virtual drive" in refused(capsys, *words)
+
+
+def test_yes_does_no_harm_to_a_virtual_drive(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["prepare", "xp941-512", "--yes", "--capacity", "1G", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["drive"] == "xp941-512"
 
 
 def test_a_files_data_is_written_over_only_by_its_name(

@@ -486,8 +486,10 @@ def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_pag
     own = [names for title, names in tables[4:] if title == "Latency p99.9"]
     assert loads[load] in own and loads[beside] in own
     for what in ("rate", "latency"):
-        (trace,) = page.data["charts"][f"latency-by-load-{what}"]["traces"]
+        (trace,) = page.data["charts"][f"quality-of-service-{what}"]["traces"]
         assert trace["type"] == "bar"
+    lines = page.data["charts"]["latency-by-load-load"]["traces"]
+    assert [one["type"] for one in lines] == ["scatter"] * 3, "latency over IOPS: mean, p99, p99.9"
 
 
 def test_the_summary_of_the_client_suite_names_what_it_measures(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from drivebay.analysis import trust
+from drivebay.common import data
 
 SUITE = "anandtech-2015"
 
@@ -60,5 +61,5 @@ def test_the_ten_rows_have_every_test_that_is_missed_by_far() -> None:
 def test_without_a_recorded_run_nothing_is_doubted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(trust.data, "path", lambda _: tmp_path)
+    monkeypatch.setattr(data, "path", lambda _: tmp_path)
     assert trust.recorded.__wrapped__() == ()

@@ -1,6 +1,6 @@
 """What was published beside what comes out: the rows, the recorded run, a part run again.
 
-The whole run takes minutes; `published/validation-run.json` keeps one. Here a few rows that take
+The whole run takes minutes; `published/computed/` keeps one. Here a few rows that take
 seconds are run again and must come within 1 % of what was recorded, with the same verdict.
 """
 
@@ -25,7 +25,7 @@ from drivebay.analysis import fidelity, published
 from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
-from drivebay.lab.fidelity.conditions import shorter
+from drivebay.lab.fit.conditions import shorter
 from drivebay.lab.validate import load_plan, score
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.statements import STATEMENTS
@@ -33,7 +33,7 @@ from drivebay.lab.validate.values import NotReached, figure
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
 TOP = Path(__file__).resolve().parent.parent
-RECORDED = json.loads((TOP / "published" / "validation-run.json").read_text())
+RECORDED = fidelity.recorded()
 AGAIN = ("S001", "S002", "S008", "S017", "S045", "S054", "S100", "S109", "S148", "S561")
 
 
@@ -129,7 +129,7 @@ def test_todays_drives_have_a_score_and_tables_of_their_own(
     out = capsys.readouterr().out
     assert "in no part of the score above" in out and "As fitted" not in out
     assert "samsung-980-500gb: 1 figure predicted" in out and "left out" in out
-    assert "980-pro-500gb: nothing predicted; 0 fitted, 1 told" in out
+    assert "980-pro-500gb: nothing predicted; 0 fitted, 1 in the profiles" in out
 
 
 def test_without_leverage_all_rows_are_predictions_but_those_that_were_told(
@@ -140,7 +140,7 @@ def test_without_leverage_all_rows_are_predictions_but_those_that_were_told(
     verdicts = [Verdict(rows[name], 800.0, 20.0, False) for name in ("S561", "S562", "S565")]
     found = [score.scored(Validation((one,), ()))[0] for one in verdicts]
     assert [one.predicted for one in found] == [True, False, False]
-    assert [one.told for one in found] == [False, True, True]
+    assert [one.in_profile for one in found] == [False, True, True]
     assert found[0].error_percent == 20.0 and not found[0].left_out_ok
 
 
@@ -159,9 +159,9 @@ def test_what_no_derivative_was_taken_by_is_told_whatever_the_leverage(
         ("in view: nand", False),
         ("", False),
     ):
-        verdict = Verdict(replace(row, told=told), 800.0, 20.0, False)
+        verdict = Verdict(replace(row, calibrated_on=told), 800.0, 20.0, False)
         (found,) = score.scored(Validation((verdict,), ()))
-        assert (found.told, found.predicted) == (is_told, not is_told), told
+        assert (found.in_profile, found.predicted) == (is_told, not is_told), told
 
 
 def test_a_minute_before_and_after_a_rest_and_the_ends_of_a_fill() -> None:

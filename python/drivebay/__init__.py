@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from . import review as review
     from .definitions import policies as policies
-    from .lab import calibrate as calibrate
+    from .lab import fit as calibrate
     from .lab import sweep as sweep
 
 __all__ = [
@@ -77,7 +77,7 @@ _LIBRARY = {
 }
 _ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")
 _HOMES = {
-    "calibrate": ("drivebay.lab.calibrate", None),
+    "calibrate": ("drivebay.lab.fit", None),
     **{name: ("drivebay.library", name) for name in _LIBRARY},
     **{name: ("drivebay.common.errors", name) for name in _ERRORS},
     "load_policy": ("drivebay.definitions.policies", "load"),

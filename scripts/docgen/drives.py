@@ -2,31 +2,29 @@
 
 A drive's page has its facts with their sources, how close its figures come to what was published,
 and what it is good for and not good for. Facts are from `drives/*.toml`, the rest is computed from
-`published/validation-run.json`.
+`published/computed/`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from markdown.extensions.toc import slugify
 
+from docgen.fidelity import TRIALS_PAGE, trials
 from docgen.markdown import code, page, plain, table
+from drivebay.analysis import fidelity
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
-from drivebay.lab.fidelity import kinds
-from drivebay.lab.fidelity.kinds import Kind, RowOf
+from drivebay.lab.fit import kinds
+from drivebay.lab.fit.kinds import Kind, RowOf
 from drivebay.lab.validate import table as rows_table
 
 TOP = Path(__file__).resolve().parent.parent.parent
-RECORDED = TOP / "published" / "validation-run.json"
-CALIBRATION = TOP / "docs" / "concepts" / "calibration.md"
 
 INDEX = "drives/index.md"
 CLASSES = ("SATA", "PCIe, AHCI", "NVMe", "data center")
@@ -38,7 +36,7 @@ NO_CONTENTS = "---\nhide:\n  - toc\n---\n\n"
 NONE = "none"
 
 LONGEST_CONDITION = 60
-"""Characters; a longer condition of a row is left to docs/fidelity.md."""
+"""Characters; a longer condition of a row is left to the page of all rows."""
 
 Fact = tuple[str, str, str]
 """What it is, its value and its source, as Markdown."""
@@ -46,7 +44,7 @@ Fact = tuple[str, str, str]
 
 def pages() -> dict[str, str]:
     """The pages by their path in docs/."""
-    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    recorded = fidelity.recorded()
     found = {profile.name: profile for profile in map(catalog.load, catalog.names())}
     by_drive: dict[str, list[RowOf]] = {name: [] for name in found}
     for row in recorded["rows"]:
@@ -88,8 +86,8 @@ The virtual drives by class, each with its own hardware. Each drive has a page w
 their sources, its score, and what it is good for. Of a *stand-in* too little is known of the real
 drive; its page says what is missing, and every page that shows the drive calls it one.
 
-- **Predicted** are published figures that the model was not told: how many, their median error
-  without their row in the fit, and the share within bounds ([how](../fidelity.md)).
+- **Predicted** are published figures that the model was not calibrated on: how many, their median
+  error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
 - **Good for** lists the kinds of figures of which at least {kinds.LEAST_PREDICTED} rows are
   predicted, and at least {100 * kinds.GOOD_FROM:.0f} % of all rows and of the predicted rows are
   within bounds.
@@ -99,7 +97,7 @@ drive; its page says what is missing, and every page that shows the drive calls 
   count as they come out.
 
 This page and those of the drives are generated from `drives/*.toml` and
-`published/validation-run.json`."""
+`published/computed/`."""
     head = ("Drive", "Interface", "Flash", "Predicted", "Good for", "Not good for")
     body = ""
     for one in CLASSES:
@@ -338,12 +336,11 @@ def _score(rows: Sequence[RowOf], found: Mapping[str, Any] | None) -> str:
         ("No published row", plain(", ".join(kinds.untested(some))) or NONE),
         ("Furthest off", "<br>".join(map(_off, kinds.furthest(rows))) or NONE),
     ]
-    anchor = "" if rows[0]["scored"] else "#drives-of-today"
     return (
         f"{compact(table(('Measure', 'Result'), lines))}"
         f"In brackets: how many rows of a kind are within bounds, of all and of those predicted. "
-        f"[The catalog's page](index.md) defines the terms, [the fidelity page]"
-        f"(../fidelity.md{anchor}) lists all rows.\n\n"
+        f"[The catalog's page](index.md) defines the terms, [the page of rows]"
+        "(../reference/fidelity-rows.md) lists all.\n\n"
     )
 
 
@@ -362,7 +359,7 @@ def _predicted(found: Mapping[str, Any] | None) -> str:
 def _leverage(rows: Sequence[RowOf]) -> str:
     known = sum(row["leverage"] is not None for row in rows)
     if not known:
-        return "not computed: rows that the profile was not told count as predicted"
+        return "not computed: rows that the profile was not calibrated on count as predicted"
     return "computed" if known == len(rows) else f"computed for {known} of {len(rows)} rows"
 
 
@@ -383,24 +380,17 @@ def _off(row: RowOf) -> str:
 
 
 def calibration(profile: Profile, rows: Sequence[str]) -> list[str]:
-    """Links to the sections of docs/concepts/calibration.md that are about a drive: that name it,
-    or its model in their heading; if none does, those whose tables begin a line with a row of it.
-    """
+    """Links to the entries of the calibrations' journal that are about a drive: that name it, or
+    its model in their heading; if none does, those whose tables begin a line with a row of it."""
     model = re.sub(r" [\d.]+ [GT]B.*", "", profile.raw["drive"]["title"])
     words = "|".join(re.findall(r"\w*\d\w*", model)) or "(?!)"
     table_rows = re.compile(rf"^\| (?:{'|'.join(rows) or '(?!)'})\b", re.MULTILINE)
     named, by_row = [], []
-    for heading, text in _sections():
-        link = f"[{plain(heading)}](../concepts/calibration.md#{slugify(heading, '-')})"
-        if re.search(rf"\b(?:{words})s?\b", heading) or profile.name in text:
+    for one in trials():
+        title, text = one["title"], one["text"]
+        link = f"[{plain(title)}](../{TRIALS_PAGE}#{slugify(title, '-')})"
+        if re.search(rf"\b(?:{words})s?\b", title) or profile.name in text:
             named.append(link)
         elif table_rows.search(text):
             by_row.append(link)
     return named or by_row
-
-
-@cache
-def _sections() -> list[tuple[str, str]]:
-    """Heading and text of each section of the calibration's page."""
-    parts = re.split(r"^##+ (.*)\n", CALIBRATION.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return list(zip(parts[1::2], parts[2::2], strict=True))

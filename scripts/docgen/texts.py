@@ -22,7 +22,15 @@ COPIED = {
     "CHANGELOG.md": "project/changelog.md",
     "SECURITY.md": "project/security.md",
 }
-ELSEWHERE = {**COPIED, "published/README.md": "reference/published.md", "docs/adr": "adr/index.md"}
+ELSEWHERE = {
+    **COPIED,
+    "crates/drive/src/profile/schema.rs": "reference/profile.md",
+    "docs/adr": "adr/index.md",
+    "published/README.md": "reference/published.md",
+    "python/drivebay/definitions/suites/model.py": "reference/suite.md",
+    "suites": "tests/index.md",
+}
+"""Pages of the site, by what they stand for in the checkout."""
 
 _LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)#:\s]+)(#[^)]*)?\)")
 

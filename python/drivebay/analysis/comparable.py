@@ -17,6 +17,7 @@ LATER: dict[str, Any] = {
     "rate_of": None,
     "rate_percent": None,
     "rate_process": "linear",
+    "once": False,
     "spare_percent": None,
     "thinktime_blocks": 1,
     "unknown": [],

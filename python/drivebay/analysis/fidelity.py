@@ -1,15 +1,16 @@
 """What `make fidelity` found, as it is kept: leverage and errors of published rows, how far the
 parameters leave figures open, and whether profiles or model have changed since.
 
-Sources: published/fidelity.json, and fidelity-modern.json of today's drives, which
-drivebay.lab.fidelity writes and docs/fidelity.md explains.
-"""
+Sources: fidelity.json.xz in published/computed/, and fidelity-modern.json.xz of today's drives,
+which scripts/fidelity.py writes and docs/fidelity.md explains; validation-run.json.xz is the run
+beside it."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
 import json
+import lzma
 import math
 import re
 import statistics
@@ -21,8 +22,9 @@ from typing import Any
 from drivebay.analysis.figures import Figure
 from drivebay.common import data
 
-FILE = "fidelity.json"
-MODERN = "fidelity-modern.json"
+FILE = "fidelity"
+MODERN = "fidelity-modern"
+RECORDED = "validation-run"
 Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
 OPEN = 2.0
@@ -38,8 +40,19 @@ AGAIN = "make fidelity"
 
 
 def folder() -> Path:
-    """Where the results are kept."""
+    """Where published figures are kept."""
     return data.path("published")
+
+
+def file_of(name: str) -> Path:
+    """Where a computed document lies: JSON, compressed by xz."""
+    return folder() / "computed" / f"{name}.json.xz"
+
+
+def compressed(document: Mapping[str, Any]) -> bytes:
+    """A document as it is kept; the same document gives the same bytes."""
+    text = json.dumps(document, ensure_ascii=False, separators=(",", ":")) + "\n"
+    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
 
 
 @functools.cache
@@ -52,6 +65,11 @@ def kept() -> Mapping[str, Any]:
 def kept_modern() -> Mapping[str, Any]:
     """Those of today's drives, named by `drives`; without intervals of figures that no row has."""
     return _read(MODERN)
+
+
+def recorded() -> dict[str, Any]:
+    """The recorded run of `drivebay validate`, as its `--json` prints it."""
+    return _read(RECORDED)
 
 
 def profile_of(run_drive: str) -> str:
@@ -76,7 +94,7 @@ def derived_modern(drive: str) -> frozenset[str]:
 
 def _read(name: str) -> dict[str, Any]:
     try:
-        found = json.loads((folder() / name).read_text(encoding="utf-8"))
+        found = json.loads(lzma.decompress(file_of(name).read_bytes()))
     except FileNotFoundError:
         return {}
     assert isinstance(found, dict), name

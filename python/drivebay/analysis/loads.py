@@ -25,9 +25,9 @@ from drivebay.analysis.figures import (
     sampled,
 )
 from drivebay.analysis.groups import NAMES, by_age, by_mix, mix_words
-from drivebay.analysis.phases import of_any_phase, of_each, of_phases
+from drivebay.analysis.phases import absent, of_any_phase, of_each, of_phases
 from drivebay.common.units import binary_bytes
-from drivebay.definitions.suites import Test
+from drivebay.definitions.suites import Test, spoken
 
 Phases = tuple[PhaseFigures, ...]
 
@@ -79,6 +79,23 @@ def loads(test: Test, phases: Phases) -> Measured:
         scores.append(_counted(f"score_{score.key}", score.label, points, "points", count, note))
     main = [row.key for row in scores] or [row.key for row in rows if row.unit == "MB/s"]
     return Measured(test, phases, by_key([*scores, *rows]), tuple(main))
+
+
+def efficiency(test: Test, phases: Phases) -> Measured:
+    """MB/s per watt of every load, over the seconds whose power is known, then its rates.
+
+    Source: AnandTech's suites since 2017 print the mean data rate over the mean power.
+    """
+    rows = []
+    for phase in phases:
+        power = phase.step.power
+        value = phase.step.rate_mb_s / power.mean if power and power.mean else None
+        n = power.n if power else 0
+        label = f"Data rate per watt, {spoken(phase.label)}"
+        key, note = f"per_watt_{phase.label}", absent(value)
+        rows.append(Figure(key, label, value, "MB/s per W", n=n, note=note))
+    main = tuple(row.key for row in rows)
+    return Measured(test, phases, by_key([*rows, *of_each(phases)]), main)
 
 
 def _counted(

@@ -232,6 +232,7 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "cache": caches.cache,
     "compression": loads.compression,
     "consistency": _consistency,
+    "efficiency": loads.efficiency,
     "idle": idles.idle,
     "ladder": _ladder,
     "ladders": loads.ladders,
@@ -245,5 +246,6 @@ KINDS: dict[str, Callable[[Test, Phases], Measured]] = {
     "trace": _trace,
     "trim-write": loads.trim_write,
     "waf": service.waf,
+    "working-set": service.working_set,
 }
 """What computes each kind of test; a new kind is one function and one line here."""

@@ -8,6 +8,8 @@ Left out: percentiles of each second; of a phase all I/Os count alike.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drivebay.analysis import latency
 from drivebay.analysis.figures import Figure, Measured, PhaseFigures, by_key, iops, per_io
 from drivebay.analysis.phases import absent, of_phases, percentile
@@ -23,6 +25,12 @@ def qos(test: Test, phases: Phases) -> Measured:
     rows = [row for phase in phases for row in _latencies(phase)]
     main = tuple(f"latency_p{SERVED:g}_{phase.label}" for phase in phases)
     return Measured(test, phases, by_key([*rows, *of_phases(phases)]), main)
+
+
+def working_set(test: Test, phases: Phases) -> Measured:
+    """The same of spans of growing size, whose mean latency tells most."""
+    main = tuple(f"latency_mean_{phase.label}" for phase in phases)
+    return replace(qos(test, phases), main=main)
 
 
 def waf(test: Test, phases: Phases) -> Measured:

@@ -1,6 +1,6 @@
 """Where the model is known to be wrong: tests and figures whose published rows it misses by far.
 
-Sources: published/validation-run.json (what `drivebay validate` reproduced of every published row)
+Sources: published/computed/ (what `drivebay validate` reproduced of every published row)
 and published/validation.toml (which test and figure answers a row). A row about one figure tells of
 that figure, a statement in words of its whole test. A drive without rows of a test has those of the
 catalog's other drives: the model is the same.
@@ -10,12 +10,12 @@ Left out: rows relative to another run, and those that another publication contr
 from __future__ import annotations
 
 import functools
-import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from drivebay.analysis import fidelity
 from drivebay.analysis.published import figures as published_figures
 from drivebay.analysis.published import said
 from drivebay.common import data
@@ -87,8 +87,7 @@ def answers() -> tuple[Answer, ...]:
 @functools.cache
 def recorded() -> tuple[Row, ...]:
     """The rows of the recorded run of `drivebay validate`; none where it was never recorded."""
-    path = data.path("published") / "validation-run.json"
-    return tuple(json.loads(path.read_text(encoding="utf-8"))["rows"]) if path.exists() else ()
+    return tuple(fidelity.recorded().get("rows", ()))
 
 
 def _answers(run: tuple[Row, ...], asked: Mapping[str, Row], tests: Row) -> Iterator[Answer]:

@@ -60,20 +60,11 @@ class Verbs(MutableMapping[str, Any]):
 class Program(Group):
     """The group of all verbs, listed by task in the help."""
 
+    panels = PANELS
+
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = Verbs()
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        for title, names in PANELS.items():
-            with formatter.section(title):
-                limit = formatter.width - 6 - max(map(len, self.commands))
-                formatter.write_dl(
-                    [
-                        (name.ljust(10), self.commands[name].get_short_help_str(limit))
-                        for name in names
-                    ]
-                )
 
 
 app = typer.Typer(

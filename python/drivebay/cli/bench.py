@@ -6,7 +6,7 @@ from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
-from drivebay.cli.output import print_json, say, table
+from drivebay.cli.output import print_json, say_unless_quiet, table
 from drivebay.common import units
 
 app = options.Verb()
@@ -35,7 +35,7 @@ def bench(
     from drivebay.lab.bench import run_cases, run_drives
 
     def progress(line: str) -> None:
-        say(f"bench: {line}")
+        say_unless_quiet(f"bench: {line}")
 
     cases = run_drives(drives, progress) if drives else run_cases(progress)
     if as_json:

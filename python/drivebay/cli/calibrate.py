@@ -94,8 +94,8 @@ def calibrate(
     other, and those that stay open.
     """
     from drivebay.cli.progress import status
-    from drivebay.lab import calibrate as calibration
-    from drivebay.lab.calibrate import calibration as outcome
+    from drivebay.lab import fit as calibration
+    from drivebay.lab.fit import outcome
 
     with status() as show:
         found = calibration.fit(

@@ -10,7 +10,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli import target as targets
-from drivebay.cli.options import argument, flag
+from drivebay.cli.options import argument
 from drivebay.cli.output import print_json, table
 from drivebay.common.errors import EXIT_CHECK_FAILED, EnvironmentProblem
 
@@ -32,7 +32,7 @@ def check_trim(
     drive: Annotated[str, argument("DRIVE", "A file or block device.")],
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
-    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.")] = False,
+    yes: options.Yes = False,
     as_json: options.Json = False,
 ) -> None:
     """Check whether TRIM works on a real drive.

@@ -25,11 +25,12 @@ def compare(
 ) -> None:
     """Compare the headline figures of two or more results.
 
-    Percentages are differences from the first result. The report shows all figures and charts:
-    drivebay report DIR DIR --out both.html
+    Percentages are differences from the first result; one that cannot be read is left out.
+    The report shows all figures and charts: drivebay report DIR DIR --out both.html
     """
-    from drivebay import analysis, results
+    from drivebay import analysis
     from drivebay.analysis.comparable import run_differently
+    from drivebay.cli.folders import shown
     from drivebay.definitions.suites import Test
 
     if len(folders) < 2:
@@ -37,8 +38,9 @@ def compare(
     figures: dict[tuple[str, str, str], dict[int, float | None]] = {}
     names = []
     tests: dict[str, list[Test]] = {}
-    for place, folder in enumerate(folders):
-        result = results.load(folder)
+    found = shown(folders, least=2)
+    folders = [result.folder for result in found]
+    for place, result in enumerate(found):
         names.append(str(result.target.get("title") or result.target["name"]))
         for step in result.done:
             tests.setdefault(step.id, []).append(step.test)

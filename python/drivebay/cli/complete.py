@@ -6,6 +6,7 @@ so nothing here is slow, and what fails offers nothing.
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +19,17 @@ SUITE = "anandtech-2015"
 
 def drives(incomplete: str) -> list[tuple[str, str]]:
     """The catalog's drives; their titles are read without loading profiles."""
-    return [
-        (path.stem, str(_toml(path).get("drive", {}).get("title", "")))
-        for path in sorted(data.path("drives").glob("*.toml"))
-        if path.stem.startswith(incomplete)
-    ]
+    return _named("drives", incomplete, "drive")
 
 
 def hosts(incomplete: str) -> list[tuple[str, str]]:
     """The hosts that come with drivebay."""
-    return [
-        (path.stem, str(_toml(path).get("host", {}).get("title", "")))
-        for path in sorted(data.path("hosts").glob("*.toml"))
-        if path.stem.startswith(incomplete)
-    ]
+    return _named("hosts", incomplete, "host")
 
 
 def suites(incomplete: str) -> list[tuple[str, str]]:
     """The suites that come with drivebay."""
-    return [
-        (path.stem, str(_toml(path).get("title", "")))
-        for path in sorted(data.path("suites").glob("*.toml"))
-        if path.stem.startswith(incomplete)
-    ]
+    return _named("suites", incomplete)
 
 
 def tests(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -64,6 +53,16 @@ def tests_of_result(ctx: typer.Context, incomplete: str) -> list[str]:
         return sorted(p.name for p in folder.iterdir() if p.name.startswith(incomplete))
     except OSError:
         return []
+
+
+def _named(folder: str, incomplete: str, table: str | None = None) -> list[tuple[str, str]]:
+    """The files of a folder of data by name, with their titles (in a table of theirs)."""
+    found = []
+    for path in sorted(data.path(folder).glob(f"{glob.escape(incomplete)}*.toml")):
+        document = _toml(path)
+        document = document if table is None else document.get(table, {})
+        found.append((path.stem, str(document.get("title", ""))))
+    return found
 
 
 def _toml(path: Path) -> dict[str, Any]:

@@ -7,14 +7,16 @@ option's panel is its heading there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from drivebay.cli import complete
+from drivebay.cli import complete, config
+from drivebay.cli.output import be_quiet, say
 from drivebay.common.errors import UserError
 
 SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 80}
@@ -52,19 +54,65 @@ def flag(name: str, help: str, *, panel: str | None = None, **more: Any) -> Any:
     return typer.Option(name, help=help, rich_help_panel=panel, **more)
 
 
-def flags_off(parameters: list[Any]) -> list[Any]:
-    """The parameters; flags that are not given are False: typer loads pydantic to convert None."""
+class _Unconverted:
+    """What a parameter was given, where that is what it shall be: typer loads pydantic (a fifth of
+    `drivebay drives`) to convert a text to a text, and nothing to nothing."""
+
+    def __init__(self, parameter: Any) -> None:
+        self._parameter = parameter
+
+    def coerce(self, value: Any, **more: Any) -> Any:
+        parameter = self._parameter
+        many = parameter.multiple or parameter.nargs == -1
+        if value is None:
+            return () if many else None
+        if isinstance(value, str) and parameter.type_descriptor.annotation is str:
+            return value
+        parameter._runtime_param = None  # as typer has it before the first value
+        return parameter.get_runtime_param().coerce(value, **more)
+
+
+def light(parameters: list[Any]) -> list[Any]:
+    """The parameters, made so that those that were not given cost nothing."""
     for parameter in parameters:
         if getattr(parameter, "is_flag", False) and parameter.default is None:
             parameter.default = False
+        if getattr(parameter, "_runtime_param", False) is None:
+            parameter._runtime_param = _Unconverted(parameter)
     return parameters
+
+
+def _only_quiet(
+    quiet: Annotated[
+        bool,
+        flag(
+            "--quiet",
+            "Print no progress and no notes; warnings, errors and results stay.",
+            callback=be_quiet,
+            expose_value=False,
+        ),
+    ] = False,
+) -> None:
+    """Never run: it declares the option that every command has."""
+
+
+@cache
+def _quiet() -> Any:
+    """That option, as typer makes it."""
+    app = typer.Typer(add_completion=False)
+    app.command()(_only_quiet)
+    return typer.main.get_command(app).params[0]
+
+
+def typed(ctx: Any, name: str) -> bool:
+    """Whether the parameter was given on the command line, and not by a file or not at all."""
+    return bool(ctx.get_parameter_source(name).name == "COMMANDLINE")
 
 
 def refuse(ctx: Any, panel: str, drive: str) -> None:
     """Raises UserError if an option was given that has no meaning for the kind of drive."""
     for parameter in ctx.command.params:
-        source = ctx.get_parameter_source(parameter.name)
-        if getattr(parameter, "rich_help_panel", None) == panel and source.name == "COMMANDLINE":
+        if getattr(parameter, "rich_help_panel", None) == panel and typed(ctx, parameter.name):
             kind = "virtual" if panel == REAL else "real"
             raise UserError(
                 f"{max(parameter.opts, key=len)} has no meaning for the {kind} drive {drive}",
@@ -73,10 +121,21 @@ def refuse(ctx: Any, panel: str, drive: str) -> None:
 
 
 class Command(TyperCommand):
-    """A command whose help lists options under the headings of their panels."""
+    """A command whose help lists options under the headings of their panels, and whose options have
+    the defaults of the user's file."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        names = {max(p.opts, key=len).removeprefix("--"): p.name for p in self.get_params(ctx)}
+        verb = ctx.command_path.split()[1] if " " in ctx.command_path else ""
+        root = ctx.find_root().command
+        given = config.Defaults(verb, getattr(root, "commands", ()), names)
+        if not {"-h", "--help"} & set(args):  # the help is shown whatever the file has
+            ctx.default_map = given
         rest: list[str] = super().parse_args(ctx, args)
+        for name, path in (given.sources or {}).items():
+            if ctx.get_parameter_source(name).name == "DEFAULT_MAP":
+                option = next(key for key, value in names.items() if value == name)
+                say(f"note: {path} gives --{option}: {given[name]}")
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
             most = SEED_MAX if parameter.name.endswith("seed") else COUNT_MAX
@@ -93,7 +152,8 @@ class Command(TyperCommand):
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return flags_off(super().get_params(ctx))
+        *own, last = super().get_params(ctx)  # the last is --help
+        return light([*own, _quiet(), last])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]
@@ -119,10 +179,26 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands."""
+    """A group of commands, whose help says of each what it does in whole words."""
+
+    panels: Mapping[str, Sequence[str]] | None = None
+    """The commands by heading; without it they stand under one, as they come."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        return flags_off(super().get_params(ctx))
+        return light(super().get_params(ctx))
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, names in (self.panels or {"Commands": list(self.commands)}).items():
+            with formatter.section(title):
+                wide = max(map(len, self.commands))
+                formatter.write_dl(
+                    [(name.ljust(wide), _first(self.commands[name])) for name in names]
+                )
+
+
+def _first(command: Any) -> str:
+    """The first paragraph of a command's help."""
+    return " ".join((command.help or "").partition("\n\n")[0].split())
 
 
 class Verb(typer.Typer):
@@ -233,6 +309,10 @@ OverwriteSignature = Annotated[
         "bcache or LUKS). Tables and signatures are saved first.",
         panel=REAL,
     ),
+]
+Yes = Annotated[
+    bool,
+    flag("--yes", "Ask nothing on a terminal; of a virtual drive nothing is asked."),
 ]
 NoWait = Annotated[
     bool,

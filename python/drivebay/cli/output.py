@@ -17,9 +17,25 @@ HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 """Unicode's categories of controls, formats, halves of pairs, and ends of lines."""
 
 
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """From here on there is no progress and no note; warnings, errors and results stay."""
+    global _quiet
+    _quiet = quiet
+
+
+def is_quiet() -> bool:
+    """Whether progress and notes are left out."""
+    return _quiet
+
+
 def say(line: str) -> None:
     """A line on stderr, at once; a terminal that has gone is no reason to stop. It is one write, so
-    that lines of several threads do not run into each other."""
+    that lines of several threads do not run into each other. A note is left out if asked so."""
+    if _quiet and line.startswith("note: "):
+        return
     with contextlib.suppress(OSError):
         print(f"{visible(line)}\n", end="", file=sys.stderr, flush=True)
 
@@ -27,6 +43,13 @@ def say(line: str) -> None:
 def show(*lines: str) -> None:
     """Lines on stdout."""
     print("\n".join(map(visible, lines)))
+
+
+def say_unless_quiet(*lines: str) -> None:
+    """Lines on stderr of what is under way."""
+    if not _quiet:
+        for line in lines:
+            say(line)
 
 
 def visible(text: str) -> str:

@@ -11,7 +11,7 @@ import typer
 
 from drivebay.cli import options
 from drivebay.cli import target as targets
-from drivebay.cli.options import flag, option
+from drivebay.cli.options import option
 from drivebay.cli.output import number, print_json, say, table
 from drivebay.common import signals, units
 from drivebay.common.threads import repeated
@@ -85,7 +85,7 @@ def prepare(
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     no_wait: options.NoWait = False,
-    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.", panel=options.REAL)] = False,
+    yes: options.Yes = False,
 ) -> None:
     """Prepare a real drive, or compare ways of preparing a virtual one.
 

@@ -22,7 +22,7 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from drivebay.cli.output import say, visible
+from drivebay.cli.output import is_quiet, say, say_unless_quiet, visible
 from drivebay.common import units
 
 if TYPE_CHECKING:
@@ -111,6 +111,8 @@ class Display:
 
     def start(self) -> None:
         """Draws, or prints lines, until `end`."""
+        if is_quiet():
+            return
         if on_terminal():
             self.bars.start()
         else:
@@ -119,7 +121,7 @@ class Display:
 
     def warn(self, message: str) -> None:
         """Prints a warning beside the progress."""
-        self.print(f"warning: {message}")
+        self.print(f"warning: {message}", warns=True)
 
     def end(self) -> None:
         """Stops; what was printed stays."""
@@ -130,8 +132,10 @@ class Display:
             with contextlib.suppress(OSError):
                 self.bars.stop()
 
-    def print(self, line: str) -> None:
+    def print(self, line: str, *, warns: bool = False) -> None:
         """Prints a line that stays."""
+        if is_quiet() and not warns:
+            return
         if not self.bars.live.is_started:
             say(line)
             return
@@ -173,7 +177,7 @@ class ReviewProgress(Display):
         self._running: dict[str, tuple[float, TaskID]] = {}
         tests = f"{len(plan.steps)} test{'s' if len(plan.steps) > 1 else ''}"
         if not on_terminal():
-            say(f"review: {tests}, {about}")
+            say_unless_quiet(f"review: {tests}, {about}")
         self.start()
 
     def started(self, test_id: str) -> None:
@@ -205,7 +209,7 @@ class ReviewProgress(Display):
                 self._done_s += self._weights[test_id]
             self._update_total()
             seconds = self.bars.get_time() - begun
-        self.print(f"{state}: {test_id} ({units.duration(seconds)})")
+        self.print(f"{state}: {test_id} ({units.duration(seconds)})", warns=state != "done")
 
     def stopping(self) -> None:
         """Says that Ctrl-C was heard."""
@@ -234,7 +238,7 @@ class SweepProgress(Display):
         """Counts a run; a failed one gets a line."""
         if error is not None:
             self._failed += 1
-            self.print(f"failed: run {index}: {error}")
+            self.print(f"failed: run {index}: {error}", warns=True)
         self.bars.advance(self._task)
         task = self.bars.tasks[0]
         failed = f", {self._failed:,} failed" if self._failed else ""
@@ -248,6 +252,9 @@ def status(every_s: float | None = None) -> Iterator[Callable[[str], None]]:
 
     Elsewhere it prints a line at most every `every_s` seconds, or nothing.
     """
+    if is_quiet():
+        yield lambda text: None
+        return
     if on_terminal():
         line = Console(stderr=True, highlight=False).status("")
         line.start()

@@ -154,7 +154,7 @@ def replay(
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     no_wait: options.NoWait = False,
-    yes: Annotated[bool, flag("--yes", "Ask nothing on a terminal.", panel=options.REAL)] = False,
+    yes: options.Yes = False,
 ) -> None:
     """Replay a trace on a virtual drive, a file or a block device.
 

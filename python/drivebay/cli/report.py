@@ -8,8 +8,8 @@ from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import say, show
-from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.cli.output import show
+from drivebay.common.errors import EnvironmentProblem, UserError
 
 app = options.Verb()
 BENCH = "drivebay-bench"
@@ -83,17 +83,12 @@ def write(
         If the page cannot be written.
     """
     import drivebay.report
-    from drivebay import results
+    from drivebay.cli.folders import must_be_there, shown
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        must_be_there(folders)
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
-    for folder in folders:
-        made = results.read_manifest(folder)  # its files are checked when it is shown
-        if not any(step.state == "done" for step in made.steps):
-            raise UserError(
-                f"{folder} has no finished test, so there is nothing to report",
-                f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
-            )
+    folders = tuple(result.folder for result in shown(folders))
     shipped = drivebay.report.competitors.load() if competitors else []
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
@@ -108,23 +103,19 @@ def write(
 
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:
     import drivebay.report
-    from drivebay import results
+    from drivebay.cli.folders import finished, say_left_out
     from drivebay.cli.progress import status
 
     if len(folders) == 1:
-        results.load(folders[0])  # a bad one is refused before the competitors are read
+        finished(folders[0])  # a bad one is refused before the competitors are read
     shipped = drivebay.report.competitors.load() if competitors else []
-
-    def left_out(problem: DrivebayError) -> None:
-        """One bad folder among many does not keep the others from being shown."""
-        say(f"warning: left out: {problem.message}")
 
     with status() as show:
         return drivebay.report.write_bench(
             folders,
             out,
             progress=lambda done: show(f"report: {done} reviews"),
-            left_out=left_out if len(folders) > 1 else None,
+            left_out=say_left_out if len(folders) > 1 else None,
             intervals=intervals,
             shipped=shipped,
         )

@@ -17,7 +17,7 @@ import typer
 from drivebay.cli import complete, options, output
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument, flag, option
-from drivebay.cli.output import number, print_json, say, short, show, table
+from drivebay.cli.output import number, print_json, say_unless_quiet, short, show, table
 from drivebay.common import units
 from drivebay.common.errors import DrivebayError, UserError
 
@@ -211,16 +211,16 @@ def review(
         ),
     ] = None,
     no_wait: options.NoWait = False,
-    yes: Annotated[
-        bool,
-        flag("--yes", "Ask nothing on a terminal.", panel=options.REAL),
-    ] = False,
+    yes: options.Yes = False,
 ) -> None:
     """Run a suite of tests on a drive and write its report."""
     given = Options(ctx, **{one.name: ctx.params[one.name] for one in fields(Options)[1:]})
     words = targets.with_policy(policy, changes)
     if resume is None:
         given = replace(given, changes=words)
+    else:  # it goes on with what was started, not with what a file has now
+        plain: dict[str, Any] = {"suite": None, "quick": False, "host": None, "seed": None}
+        given = replace(given, **{k: v for k, v in plain.items() if not options.typed(ctx, k)})
     if list_tests:
         _list(given, as_json=as_json)
         return
@@ -411,9 +411,8 @@ def _possible(suite: Suite, modified: tuple[str, ...]) -> tuple[Test, ...]:
 
 def _say_plan(target: Target, plan: Plan) -> None:
     targets.say_what_is_lost(target)
-    for step in plan.steps:
-        say(f"        {step.test.id:<24} about {units.duration(step.estimate_s)}")
-    say(f"        {'together':<24} about {units.duration(plan.total_s)}")
+    parts = [(step.test.id, step.estimate_s) for step in plan.steps] + [("together", plan.total_s)]
+    say_unless_quiet(*(f"        {name:<24} about {units.duration(s)}" for name, s in parts))
 
 
 # --- the result -----------------------------------------------------------------------------------
@@ -468,7 +467,7 @@ def _compare_with_baseline(folder: Path, given: Path | None, *, intervals: bool)
         return None
     baseline = given or next(_baselines(folder, made), None)
     if baseline is None:
-        say(
+        say_unless_quiet(
             "hint: to compare it with the unmodified drive, review that too: "
             f"drivebay review {shlex.quote(str(made.target['drive']))}"
         )

@@ -46,6 +46,7 @@ How to write SPEC, how to set up TLS, and how far it scales:
 docs/concepts/sweeps.md.""",
 )
 def sweep(
+    ctx: typer.Context,
     spec: Annotated[Path, argument("SPEC.toml", "The sweep's parameters.")],
     scheduler: Annotated[
         str | None,
@@ -81,6 +82,8 @@ def sweep(
     from drivebay.lab.sweep import spec as specs
     from drivebay.lab.sweep.store import Store
 
+    if scheduler is not None and not options.typed(ctx, "jobs"):
+        jobs = None
     if scheduler is not None and jobs is not None:
         raise UserError(
             "--jobs has no meaning with --scheduler: the cluster has its own workers",

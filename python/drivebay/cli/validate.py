@@ -42,13 +42,12 @@ def validate(
 ) -> None:
     """Compare published figures with reproduced ones.
 
-    Says first how well the model does where it was not told: the median error and the share within
-    bounds of all rows whose leverage is under 0.5, each with itself left out of the fit. Below,
-    each row of published/figures.csv with its error; its leverage, from 0 (nothing was tuned to it)
-    to 1 (it is there because it was put in); its error if it is left out of the fit; and the 90 %
-    interval that the model's parameters leave it. Drives of today have tables of their own, which
-    the score leaves out. Exit code 1 if a row is not within its bounds.
-    """
+    Says first how well the model does where it was not calibrated: the median error and the share
+    within bounds of all rows whose leverage is under 0.5, each with itself left out of the fit.
+    Below, each row of published/figures.csv with its error; its leverage, from 0 (nothing was tuned
+    to it) to 1 (it is there because it was put in); its error if it is left out of the fit; and the
+    90 % interval that the model's parameters leave it. Drives of today have tables of their own,
+    which the score leaves out. Exit code 1 if a row is not within its bounds."""
     from drivebay.cli.progress import status
     from drivebay.lab.validate import judge, load_plan, run_all
     from drivebay.lab.validate import table as tables
@@ -106,7 +105,7 @@ def _show_rows(document: dict[str, Any], part: dict[str, Any], stale: str, *, sc
     if stale:
         print(f"leverage, errors without the row and intervals are stale: {stale}; "
               f"{fidelity.AGAIN} computes them again")  # fmt: skip
-    for title, predicted in (("Predicted", True), ("Fitted or told", False)):
+    for title, predicted in (("Predicted", True), ("Fitted, or in the profile", False)):
         if rows := tables.lines(document, scored=scored, predicted=predicted):
             print(f"\n{title}")
             table(tables.HEAD, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -338,6 +339,29 @@ class Result:
         placed = np.diff(self.core.placed_pages.astype(float), prepend=before.placed_pages)
         return _padded(_ratio(placed, host), count, np.nan)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it: the load, its main figures, and the rate over the run."""
+        mean, tail = self.latency.mean_us, self.latency.percentile_us(99)
+        rows = [("completed", f"{self.ios:,} I/Os in {self.duration_s:,.1f} s")]
+        if self.ios:
+            rows += [
+                ("rate", f"{self.iops:,.0f} IOPS, {self.mb_per_s:,.1f} MB/s"),
+                ("latency", f"{mean:,.1f} µs mean, {tail:,.1f} µs p99"),
+                ("power", f"{self.power_w:.2f} W mean"),
+            ]
+        if self.waf == self.waf:
+            rows.append(("write amplification", f"{self.waf:.2f}"))
+        if self.throttled_s:
+            rows.append(("throttled", f"{self.throttled_s:,.0f} s"))
+        if (known := self.interval()) is not None:
+            rows.append(("IOPS, 90 % interval", f"{known[0]:,.0f} to {known[1]:,.0f}"))
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td style='text-align:left'>{text}</td>"
+            for name, text in rows
+        )
+        heading = html.escape(f"{self.drive}: {self.load.words()}")
+        return f"<table><caption>{heading}, simulated</caption>{cells}</table>{_spark(self.series)}"
+
     def __repr__(self) -> str:
         what = f"<Result of {self.load.words()} on {self.drive}"
         if not self.ios:
@@ -360,6 +384,23 @@ def _padded(column: npt.NDArray[Any], count: int, missing: float) -> npt.NDArray
     if len(column) >= count:
         return column[:count]
     return np.concatenate([column, np.full(count - len(column), missing, dtype=column.dtype)])
+
+
+SPARK_PX = (360, 60)
+
+
+def _spark(series: Series) -> str:
+    """IOPS over the run as a line in SVG; empty for a run of fewer than two seconds."""
+    rate = series.iops
+    if len(rate) < 2 or not rate.max() > 0:
+        return ""
+    wide, high = SPARK_PX
+    x, y = np.linspace(0, wide, len(rate)), high * (1 - rate / rate.max())
+    points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+    return (
+        f"<svg width='{wide}' height='{high}' role='img' aria-label='IOPS over the run, up to "
+        f"{rate.max():,.0f}'><polyline points='{points}' fill='none' stroke='currentColor'/></svg>"
+    )
 
 
 LOG_FROM = 20.0

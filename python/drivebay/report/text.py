@@ -89,6 +89,8 @@ def load(workload: Workload) -> str:
         length = (
             f"until {workload.until_written_percent} % of the capacity is written, at most {length}"
         )
+    if workload.once:
+        length = f"once over, at most {length}"
     size = units.binary_bytes(workload.block_bytes)
     if workload.block_bytes_max is not None:
         size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"

@@ -1,11 +1,11 @@
 """Reads a suite's TOML file into the model, and turns every mistake into one line with a hint.
 
 The file may be terser than the model: `queue_depths` with one `workload` becomes a ladder's phases
-"qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` (in bytes) and `read_percents`
-likewise "c50", "4k" and "r80"; of several such lists the phases are all combinations
-("4k-r80-qd3"), and the list that comes first in the file changes slowest. One `workload` that has
-all of them itself, or one `replay`, becomes the single phase "run"; a trim-check gets its two
-phases, "written" and "discarded".
+"qd1", "qd2" and so on, and `compressible_percents`, `block_sizes` and `span_sizes` (in bytes) and
+`read_percents` likewise "c50", "4k", "1g" and "r80"; of several such lists the phases are all
+combinations ("4k-r80-qd3"), and the list that comes first in the file changes slowest. One
+`workload` that has all of them itself, or one `replay`, becomes the single phase "run"; a
+trim-check gets its two phases, "written" and "discarded".
 Leaves out: includes and variables; a suite is one file.
 """
 
@@ -123,16 +123,16 @@ class _Sweep:
 def _size(count: int) -> str:
     """A size in bytes as a label.
 
-    >>> [_size(count) for count in (512, 4096, 131072, 67108864)]
-    ['512b', '4k', '128k', '64m']
+    >>> [_size(count) for count in (512, 4096, 131072, 67108864, 2**31)]
+    ['512b', '4k', '128k', '64m', '2g']
     """
-    for unit, letter in ((2**20, "m"), (2**10, "k")):
+    for unit, letter in ((2**30, "g"), (2**20, "m"), (2**10, "k")):
         if count and count % unit == 0:
             return f"{count // unit}{letter}"
     return f"{count}b"
 
 
-_SPOKEN = {"b": "B", "k": "KiB", "m": "MiB"}
+_SPOKEN = {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}
 
 
 def spoken(label: str) -> str:
@@ -143,7 +143,7 @@ def spoken(label: str) -> str:
     """
     words = []
     for part in label.split("-"):
-        if found := re.fullmatch(r"(\d+)([bkm])", part):
+        if found := re.fullmatch(r"(\d+)([bkmg])", part):
             words.append(f"{found[1]} {_SPOKEN[found[2]]}")
         elif found := re.fullmatch(r"r(\d+)", part):
             share = {"100": "reads", "0": "writes"}
@@ -158,6 +158,7 @@ def spoken(label: str) -> str:
 
 SWEEPS = (
     _Sweep("compressible_percents", "content", "c{}".format, "[0, 50, 100]"),
+    _Sweep("span_sizes", "span_bytes", _size, "[1073741824, 17179869184]"),
     _Sweep("block_sizes", "block_bytes", _size, "[512, 4096, 131072]"),
     _Sweep("read_percents", "read_percent", "r{}".format, "[100, 80, 60, 40, 20, 0]"),
     _Sweep("queue_depths", "queue_depth", "qd{}".format, "[1, 2, 4, 8, 16, 32]"),

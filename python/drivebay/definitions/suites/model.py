@@ -44,6 +44,7 @@ TestKind = Literal[
     "cache",
     "compression",
     "consistency",
+    "efficiency",
     "idle",
     "ladder",
     "ladders",
@@ -58,6 +59,7 @@ TestKind = Literal[
     "trim-check",
     "trim-write",
     "waf",
+    "working-set",
 ]
 """What a test's figures are computed by (`analysis.measure.KINDS`)."""
 
@@ -106,17 +108,21 @@ class Workload(Requests, _Span):
     Addresses are aligned to the block, or to 1 MiB if that is less. `duration_s` is an upper bound
     where `until_stable` is given. `unknown` names fields of a load that another program ran which
     are not known; they have a value in their place, of a `queue_depth` the mean that was measured.
+    With `once` it ends when it has moved as many bytes as its span has.
     """
 
     duration_s: Seconds
     until_stable: Stable | None = None
     until_written_percent: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    once: bool = False
     unknown: Annotated[tuple[Unknown, ...], BeforeValidator(_a_tuple)] = ()
 
     @model_validator(mode="after")
     def _only_writes_end_by_amount(self) -> Workload:
         if self.until_written_percent is not None and self.read_percent:
             raise ValueError("'until_written_percent' needs read_percent = 0")
+        if self.once and self.until_written_percent is not None:
+            raise ValueError("'once' and 'until_written_percent' exclude each other")
         return self
 
     @model_validator(mode="after")
@@ -142,8 +148,15 @@ class Workload(Requests, _Span):
             return start, 0
         return start, length // self.block_bytes * self.block_bytes
 
+    @property
+    def ends_by_amount(self) -> bool:
+        """Whether it ends when it has moved so much, with `duration_s` as an upper bound."""
+        return self.once or self.until_written_percent is not None
+
     def bytes_max(self, capacity_bytes: int) -> int | None:
-        """How much is written at most, in bytes, where the load says so."""
+        """How much is moved at most, in bytes, where the load says so."""
+        if self.once:
+            return self.span(capacity_bytes)[1]
         percent = self.until_written_percent
         return None if percent is None else capacity_bytes * percent // 100
 
@@ -482,13 +495,13 @@ class Test(Data):
                 self.rounds
                 or any(phase.replay or phase.trim for phase in group)
                 or any(phase.before or phase.rest_s for phase in group[1:])
-                or any(load.until_stable or load.until_written_percent for load in loads)
+                or any(load.until_stable or load.ends_by_amount for load in loads)
                 or len({(load.duration_s, load.content) for load in loads}) > 1
             ):
                 raise ValueError(
                     "phases that run 'together' need the same duration_s and the same content, "
-                    "without 'until_stable', 'until_written_percent' and rounds; what comes before "
-                    "them stands at the first"
+                    "without 'until_stable', 'until_written_percent', 'once' and rounds; what "
+                    "comes before them stands at the first"
                 )
 
     def _rounds_and_scores_fit(self, labels: set[str]) -> None:

@@ -91,13 +91,12 @@ class Row:
     measured figure "DRIVE/TEST/FIGURE" (`over`: divided by this one; `change`: their
     difference in percent); `statement`, a function of `statements` with its `runs`; `catalog`, a
     value of the drive's profile (`ratio`: over this one); `not_covered`, why no drive model can
-    answer. `told` is the key of the profile that was read off this very figure, of a drive that is
-    not `scored`: one of today, whose profile was written from facts and which has a score of its
-    own. `factor` turns units; `less` is what the publication's way of counting cuts off, in its
-    unit. `range` is what the printed words stand for, `reason` why.
-    `same_as` names the rows that state the same measurement. `differs` says how the condition that
-    is run is not the published one.
-    """
+    answer. `calibrated_on` is the key of the profile that was read off this very figure, of a drive
+    that is not `scored`: one of today, whose profile was written from facts and which has a score
+    of its own. `factor` turns units; `less` is what the publication's way of counting cuts off, in
+    its unit. `range` is what the printed words stand for, `reason` why. `same_as` names the rows
+    that state the same measurement. `differs` says how the condition that is run is not the
+    published one."""
 
     published: Published
     value: str = ""
@@ -112,7 +111,7 @@ class Row:
     range: tuple[float, float] | None = None
     reason: str = ""
     not_covered: str = ""
-    told: str = ""
+    calibrated_on: str = ""
     scored: bool = True
     conflict: str = ""
     same_as: tuple[str, ...] = ()

@@ -1,14 +1,13 @@
-"""The score: errors of rows that the model was not told.
+"""The score: errors of rows that the model was not calibrated on.
 
 Leverage and the shift of each row without itself come from the kept results of `make fidelity`,
 those of today's drives from results of their own; the rows' figures are those of the present run. A
 row of leverage under a half is predicted. A value of the catalog that a row is compared with has
-leverage 1: it is what the model was told.
+leverage 1: it is what the model was given.
 Where no leverage is known of today's drives, as of a new one, rows are predicted from facts: all
 but those that a value of the profile was read off, or that were in view when one was fitted. So it
-is with a row of a drive with leverage if no derivative was taken by what it told: leverage cannot
-show that.
-"""
+is with a row of a drive with leverage if no derivative was taken by what it was calibrated with:
+leverage cannot show that."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
 
 PREDICTED_BELOW = 0.5
 KEY = re.compile(r"[a-z_]\w*(?:\.\w+)+")
-"""A key of a profile among the words of `told`, as "nand.read_us"."""
+"""A key of a profile among the words of `calibrated_on`, as "nand.read_us"."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,15 @@ class Scored:
 
     @property
     def predicted(self) -> bool:
-        """Whether the model was not told this figure, directly or by a fit."""
+        """Whether the model was not calibrated on this figure, directly or by a fit."""
         if self.leverage is None:
-            return not self.row.scored and not self.row.told and not self.row.catalog
+            return not self.row.scored and not self.row.calibrated_on and not self.row.catalog
         return self.leverage < PREDICTED_BELOW
 
     @property
-    def told(self) -> bool:
+    def in_profile(self) -> bool:
         """Whether the figure is a value of the profile, or was called one before any fit."""
-        return bool(self.row.catalog or (self.leverage is None and self.row.told))
+        return bool(self.row.catalog or (self.leverage is None and self.row.calibrated_on))
 
     @property
     def error_percent(self) -> float | None:
@@ -96,8 +95,8 @@ class Scored:
 class Summary:
     """Of the predicted rows: how many, the median and the ninth decile of their absolute errors (of
     `n_numbers` rows with a printed number), the share within bounds, the share of published values
-    within their intervals; how many rows the model was told, or fitted to; and of the predicted
-    ones that no other publication contradicts the share within bounds."""
+    within their intervals; how many rows are in the profiles, or were fitted to; and of the
+    predicted ones that no other publication contradicts the share within bounds."""
 
     n_predicted: int
     n_numbers: int
@@ -105,7 +104,7 @@ class Summary:
     decile_percent: float | None
     within_share: float | None
     coverage_90: float | None
-    n_told: int
+    n_in_profile: int
     n_fitted: int
     n_contradicted: int
     within_of_others: float | None
@@ -138,8 +137,9 @@ def _scored(verdict: Verdict) -> Scored:
 
 
 def _unseen(row: Row) -> bool:
-    """Whether a row told keys of the profile, of none of which derivatives are known."""
-    keys = KEY.findall(row.told)
+    """Whether a row was calibrated on by keys of the profile, of none of which derivatives are
+    known."""
+    keys = KEY.findall(row.calibrated_on)
     known = fidelity.derived_modern(row.published.drive)
     return bool(keys) and not any(f"{one}.".startswith(f"{key}.") for key in keys for one in known)
 
@@ -161,8 +161,8 @@ def summary(rows: Sequence[Scored]) -> Summary:
         ninth_decile(errors),
         _within(predicted),
         sum(held) / len(held) if held else None,
-        sum(row.told for row in rows),
-        sum(not (row.leverage is None or row.predicted or row.told) for row in rows),
+        sum(row.in_profile for row in rows),
+        sum(not (row.leverage is None or row.predicted or row.in_profile) for row in rows),
         len(predicted) - len(others),
         _within(others),
     )

@@ -110,7 +110,7 @@ def _row(scored: Scored) -> dict[str, Any]:
         "interval": None if interval is None else [_digits(end * factor) for end in interval],
         "within": scored.within,
         "scored": scored.row.scored,
-        "told": scored.row.told or scored.row.catalog,
+        "calibrated_on": scored.row.calibrated_on or scored.row.catalog,
     }
 
 
@@ -136,13 +136,13 @@ def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tu
 def is_predicted(row: dict[str, Any]) -> bool:
     """Whether a row's figure is none that the model was told: of unknown leverage, without one."""
     if row["leverage"] is None:
-        return not row["told"]
+        return not row["calibrated_on"]
     return bool(row["leverage"] < score.PREDICTED_BELOW)
 
 
 def headline(name: str, found: dict[str, Any]) -> str:
     """One line: the score of a drive or of all."""
-    rest = f"{found['n_fitted']} fitted, {found['n_told']} told"
+    rest = f"{found['n_fitted']} fitted, {found['n_in_profile']} in the profiles"
     if not found["n_predicted"]:
         return f"{name}: nothing predicted; {rest}"
     median, most = found["median_abs_loo_error_pct"], found["p90_abs_loo_error_pct"]

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
 
+import numpy as np
+
 from drivebay.analysis import Measured
+from drivebay.analysis.cache import NEVER_FELL, levels
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.latency import mean_us, percentile_ns, percentile_supported
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Run, interval_of
 
-Runs = Mapping[Run, Measured]
+Figures = Mapping[str, Any]
+"""What is kept of a run: numbers by the figure's name, or why it has none, in words."""
+Runs = Mapping[Run, Measured | Figures]
+
+NOTABLE_DROP = 0.5
+"""A second under this share of the median is a drop."""
+SETTLED = 0.1
+"""Relative distance from the end's rate within which a drive is in steady state."""
+SMOOTHED_S = 100
+MINUTE_S = 60
 
 
 class NotReached(Exception):
@@ -21,42 +33,132 @@ class NotReached(Exception):
 
 
 def figure(runs: Runs, text: str) -> float:
-    """The figure "DRIVE/TEST/FIGURE"; besides the test's own: `iops@PHASE`, `rate@PHASE`,
-    `power@PHASE`, `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us),
-    `iops@PHASE&PHASE` (of phases that run together, their sum), each also of one direction of a mix
-    (`p99_read@PHASE`, `iops_write@PHASE&PHASE`), of a phase in intervals the median over them;
-    `power` (W, mean of the first phase),
-    `highest` and `mean` of the phases' rates (MB/s), also of one share of reads (`highest_r100`),
-    `highest_ios` (IOPS), `wall_h`.
+    """The figure "DRIVE/TEST/FIGURE", FIGURE as `value_of` takes it; raises NotReached."""
+    name, _, key = text.rpartition("/")
+    return float(value_of(runs[Run.of(name)], key))
+
+
+def kept(found: Measured, keys: Iterable[str]) -> Figures:
+    """The figures of a run by these names, to be kept as JSON; what is no figure of it is left
+    out."""
+    values: dict[str, Any] = {}
+    for key in sorted(keys):
+        try:
+            values[key] = value_of(found, key)
+        except NotReached as why:
+            values[key] = str(why)
+        except (KeyError, StopIteration):
+            continue
+    return values
+
+
+def value_of(found: Measured | Figures, key: str) -> Any:
+    """A figure of a run: one of the test's own, or `iops@PHASE`, `rate@PHASE`, `power@PHASE`,
+    `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE` (of
+    phases that run together, their sum), each also of one direction of a mix (`p99_read@PHASE`,
+    `iops_write@PHASE&PHASE`), of a phase in intervals the median over them; or one of `OF_RUN`, of
+    the first phase or at PHASE one of `OF_SECONDS` (MB/s).
 
     Raises
     ------
     NotReached
         If it could not be computed.
     """
-    name, _, key = text.rpartition("/")
-    found = runs[Run.of(name)]
-    rates = [phase.step.rate_mb_s for phase in found.phases]
+    if isinstance(found, Mapping):
+        value = found[key]
+        if isinstance(value, str):
+            raise NotReached(value)
+        return value
     kind, at, label = key.partition("@")
     if at:
         return median(_at(phases, kind, label) for phases in _intervals(found))
-    if key == "power":
-        return _power_w(found.phases[0])
-    if key == "highest":
-        return max(rates)
-    if key == "mean":
-        return sum(rates) / len(rates)
-    if key in ("highest_r100", "highest_r0"):
-        share = int(key.removeprefix("highest_r"))
-        return max(p.step.rate_mb_s for p in found.phases if p.workload.read_percent == share)
-    if key == "highest_ios":
-        return max(phase.step.iops for phase in found.phases)
-    if key == "wall_h":
-        return figure(runs, f"{name}/wall_s") / 3600
+    if key in OF_SECONDS:
+        return OF_SECONDS[key](found.phases[0].timeline.rate_mb_s)
+    if key in OF_RUN:
+        return OF_RUN[key](found)
     value = found.figures[key].value
     if value is None:
         raise NotReached(found.figures[key].note or "not measured")
     return value
+
+
+def _rates(found: Measured) -> list[float]:
+    return [phase.step.rate_mb_s for phase in found.phases]
+
+
+def _highest_of(share: int) -> Callable[[Measured], float]:
+    return lambda found: max(
+        phase.step.rate_mb_s for phase in found.phases if phase.workload.read_percent == share
+    )
+
+
+def _window(found: Measured) -> np.ndarray:
+    """IOPS of each second of the window of steady state: the last 400 s if the test has none."""
+    seconds = round(found.test.metric_window_s or 400)
+    return np.asarray(found.phases[0].timeline.ios[-seconds:], dtype=float)
+
+
+def _drop_percent(found: Measured) -> float:
+    ios = _window(found)
+    return float(100 * (ios < NOTABLE_DROP * np.median(ios)).mean())
+
+
+def _settles_after_s(found: Measured) -> float:
+    ios = np.asarray(found.phases[0].timeline.ios, dtype=float)
+    width = min(SMOOTHED_S, len(ios) // 4)
+    smooth = np.convolve(ios, np.ones(width) / width, mode="valid")
+    off = np.flatnonzero(abs(smooth / smooth[-width:].mean() - 1) > SETTLED)
+    return float(off[-1] + 1 if len(off) else 1)
+
+
+def _minute_behind(found: Measured) -> float:
+    """The first minute of a fill behind the cache."""
+    timeline = found.phases[0].timeline
+    fallen = levels(timeline)
+    if len(fallen) < 2:
+        raise NotReached(NEVER_FELL)
+    begin = fallen[0].rate.n + 1  # the second of the fall holds a part of either rate
+    return float(timeline.rate_mb_s[begin : begin + MINUTE_S].mean())
+
+
+OF_SECONDS: Mapping[str, Callable[[np.ndarray], float]] = {
+    "first_second": lambda rates: float(rates[0]),
+    "first_minute": lambda rates: float(rates[:MINUTE_S].mean()),
+    "last_minute": lambda rates: float(rates[-MINUTE_S:].mean()),
+    "all_seconds": lambda rates: float(rates.mean()),
+}
+"""Of a phase's seconds their mean rate."""
+OF_RUN: Mapping[str, Callable[[Measured], Any]] = {
+    "power": lambda found: _power_w(found.phases[0]),
+    "rates": _rates,
+    "highest": lambda found: max(_rates(found)),
+    "mean": lambda found: sum(_rates(found)) / len(found.phases),
+    "highest_r100": _highest_of(100),
+    "highest_r0": _highest_of(0),
+    "highest_ios": lambda found: max(phase.step.iops for phase in found.phases),
+    "wall_h": lambda found: value_of(found, "wall_s") / 3600,
+    "main_rate": lambda found: value_of(
+        found, next(key for key in ("mean_iops", "mean_rate", "rate") if key in found.figures)
+    ),
+    "steady": lambda found: float(_window(found).mean()),
+    "deviation": lambda found: float(_window(found).std()),
+    "variation": lambda found: float(_window(found).std() / _window(found).mean()),
+    "lowest": lambda found: float(_window(found).min()),
+    "slowest_second": lambda found: float(_window(found).min() / np.median(_window(found))),
+    "drop_percent": _drop_percent,
+    "settles_after_s": _settles_after_s,
+    "flash_percent": lambda found: sum(
+        one.share_percent
+        for one in found.phases[0].stages
+        if one.stage in ("die", "nand", "channel")
+    ),
+    "minute_behind": _minute_behind,
+}
+"""Power of the first phase (W); rates of all phases (MB/s), also of one share of reads, their
+highest and mean, and the highest IOPS; a trace's hours; the rate that is the first figure of a
+test's kind; of the seconds in steady state IOPS on average, deviation, that over the mean, the
+slowest one, over the median, the share under half of it (%); from when on the rate is within 10 %
+of that of the end (s); the share of time in the flash (%); the minute behind the cache (MB/s)."""
 
 
 def _intervals(found: Measured) -> list[dict[str, PhaseFigures]]:
@@ -71,10 +173,17 @@ def _intervals(found: Measured) -> list[dict[str, PhaseFigures]]:
 
 def _at(phases: Mapping[str, PhaseFigures], kind: str, label: str) -> float:
     """A figure of one phase, or the sum of those that run together."""
-    kind, _, direction = kind.partition("_")
+    if kind not in OF_SECONDS:
+        kind, _, direction = kind.partition("_")
     if kind == "iops":
         return sum(_iops(phases[one], direction) for one in label.split("&"))
     phase = phases[label]
+    if kind in OF_SECONDS:
+        return OF_SECONDS[kind](phase.timeline.rate_mb_s)
+    if kind == "throttled":
+        if phase.throttled_s is None:
+            raise NotReached("throttling is not reported")
+        return phase.throttled_s
     if kind == "rate":
         return phase.step.rate_mb_s
     if kind == "power":

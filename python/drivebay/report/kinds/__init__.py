@@ -5,7 +5,7 @@ To add a kind: a `Kind` in a module beside this one, and a line in `KINDS`.
 
 from __future__ import annotations
 
-from drivebay.report.kinds import client, idle, loads, replay, rounds, trim
+from drivebay.report.kinds import client, idle, loads, replay, rounds, service, trim
 from drivebay.report.kinds.generic import BarOf, Kind
 
 __all__ = ["KINDS", "BarOf", "Kind", "of"]
@@ -14,11 +14,13 @@ KINDS: dict[str, Kind] = {
     "ageing": replay.AGEING,
     "compression": loads.COMPRESSION,
     "consistency": client.CONSISTENCY,
+    "efficiency": service.EFFICIENCY,
     "idle": idle.IDLE,
     "ladder": client.LADDER,
     "ladders": loads.LADDERS,
     "loads": loads.LOADS,
     "mixed": client.MIXED,
+    "qos": service.QOS,
     "rounds": rounds.ROUNDS,
     "saturation": rounds.SATURATION,
     "sizes": client.SIZES,
@@ -26,6 +28,7 @@ KINDS: dict[str, Kind] = {
     "trace": replay.TRACE,
     "trim-check": trim.CHECK,
     "trim-write": trim.WRITE,
+    "working-set": service.WORKING_SET,
 }
 
 

@@ -25,7 +25,7 @@ HIGHER = "higher"
 LOWER = "lower"
 BARS_MAX = 6
 BETTER = {
-    **dict.fromkeys(("MB/s", "IOPS", "points", "score"), HIGHER),
+    **dict.fromkeys(("MB/s", "MB/s per W", "IOPS", "points", "score"), HIGHER),
     **dict.fromkeys(("µs", "ms", "%", "W", "°C"), LOWER),
 }
 IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")

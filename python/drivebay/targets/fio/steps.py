@@ -152,7 +152,7 @@ def _not_purged(record: dict[str, Any]) -> str:
 def _result(phase: Phase, recorder: Recorder) -> PhaseResult:
     """What fio said of a phase, once it is known to have run to its end."""
     load, seconds = phase.workload, recorder.duration_ms / 1000
-    to_the_end = load.until_stable is None and load.until_written_percent is None
+    to_the_end = load.until_stable is None and not load.ends_by_amount
     if to_the_end and seconds < load.duration_s * ENOUGH:
         raise EnvironmentProblem(
             f"{phase.label}: fio ended after {seconds:.1f} s of {duration(load.duration_s)}",

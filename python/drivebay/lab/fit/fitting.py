@@ -1,0 +1,441 @@
+"""One fit from top to bottom: screen, search, identifiability, check at full length.
+
+Stages: which figure depends on which parameter is tried out first (screen). The quick tests alone
+are solved first, for the parameters that they show; then all tests for all parameters, steady state
+and heat among them. To solve is to go down by least squares; only where these end in a valley that
+is not deep enough, CMA-ES searches the whole ranges. A test whose short form is met, but not the
+test itself, is run whole from then on. At the end every test is run in the length in which it was
+measured, the held-out ones too. Parameters on which nothing depends stay as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.seeds import SEED_MAX
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.profiles import Intervals, Profile
+from drivebay.lab.fit import write
+from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
+from drivebay.lab.fit.journal import Journal
+from drivebay.lab.fit.linear import Floats, Identifiability, identifiability
+from drivebay.lab.fit.observed import experiment_for
+from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
+from drivebay.lab.fit.parameters import Parameter, select_parameters, with_values
+from drivebay.lab.fit.search import (
+    GOOD,
+    Problem,
+    Trials,
+    Values,
+    derivatives,
+    global_search,
+    local_search,
+)
+from drivebay.targets.virtual.states import workers_with_states
+
+EVALUATIONS_EACH = 25
+"""Trials of the search for each parameter, unless the user says how many."""
+JOBS_MAX = 256
+QUICK_S = 60.0
+"""A test is quick if its phases take at most so many seconds of the drive's time."""
+SCREEN = 0.2
+"""How far each parameter is moved to see what depends on it, in ranges, both ways."""
+SEEN = 0.001
+"""A figure depends on a parameter if it then changes by more than this share."""
+
+
+def fit(
+    data: Path | str | Sequence[str],
+    *,
+    base: Profile | str | Path,
+    parameters: Sequence[str],
+    only: Sequence[str] = (),
+    hold_out: Sequence[str] = (),
+    out: Path | str | None = None,
+    evaluations: int | None = None,
+    jobs: int | None = None,
+    seed: int = 1,
+    resume: bool = False,
+    from_middle: bool = False,
+    progress: Callable[[str, int], None] | None = None,
+) -> Calibration:
+    """Fits parameters of a profile to the figures of a review, or to published ones.
+
+    Parameters
+    ----------
+    data : a result folder (of a real or a virtual drive); or ids of published rows, as a list or
+        "S058,S060"; or a drive of the catalog, for all rows about it.
+    base : the profile to begin from: a catalog name, a path, or a loaded profile.
+    parameters : what to fit: dotted names, "nand.read_us"; a whole section's values that have a
+        range, "energy"; or with a range of your own, "nand.read_us=55..70". Nothing leaves its
+        range.
+    only : tests of the folder (or rows) to fit to, instead of all but traces.
+    hold_out : tests (or rows) to keep out of the fit, and to predict with its result.
+    out : the profile to write; beside it lies the fit's journal, NAME.journal.jsonl.
+    evaluations : most drives tried by the search, default 25 per parameter; derivatives take more.
+    jobs : workers, default one per processor; changes no figure.
+    seed : 0 to 2**53 - 1, of the search and of the virtual drives; the same seed, the same fit.
+    resume : go on with the journal beside `out`.
+    from_middle : begin in the middle of every range instead of at the profile's values, so that
+        what comes out owes nothing to them.
+    progress : called with what is being done and how many drives were tried so far.
+
+    Returns
+    -------
+    Calibration
+        The calibrated profile; parameters with standard errors; figures observed, before and after
+        the fit; which parameters the data identify (`identifiability`).
+
+    Raises
+    ------
+    UserError
+        For an unknown parameter, one without a range, a folder without usable figures, a journal of
+        another fit.
+    Interrupted
+        On SIGINT, SIGTERM or SIGHUP; `resume` goes on.
+
+    Examples
+    --------
+    >>> import drivebay
+    >>> twin = drivebay.calibrate.fit(
+    ...     "results/mystery", base="sm951-ahci-512", parameters=["nand.read_us", "controller"],
+    ...     hold_out=["mixed-random"], out="mystery.toml")  # doctest: +SKIP
+    >>> twin.identifiability.sentences  # doctest: +SKIP
+    """
+    start = base if isinstance(base, Profile) else catalog.load(base)
+    _in_range("--evaluations", evaluations, 0, 1_000_000)
+    _in_range("--jobs", jobs, 1, JOBS_MAX)
+    _in_range("--seed", seed, 0, SEED_MAX)
+    path = None if out is None else Path(out)
+    wanted = experiment_for(data, start, only=only, hold_out=hold_out, seed=seed)
+    named = select_parameters(start, parameters)
+    if from_middle:
+        named = tuple(replace(one, start=one.value(0.5)) for one in named)
+    _can_be_written(path, resume=resume)
+    journal = Journal()
+    if path is not None:
+        head = {**fingerprint(wanted, named), "search_seed": seed}
+        journal.open(Journal.beside(path), head, resume=resume)
+    elif resume:
+        raise UserError("--resume needs --out, beside which the journal lies", "--out PROFILE.toml")
+    go_on = "give the same command again with --resume" if path else "give the same command again"
+    workers = jobs or workers_with_states(start.memory_bytes)
+    with contextlib.closing(journal):
+        trials = Trials(wanted, named, journal, jobs=workers, hint=go_on)
+        return _Fit(
+            wanted, named, trials, seed=seed, evaluations=evaluations, progress=progress
+        ).run(path)
+
+
+def _in_range(option: str, value: int | None, low: int, high: int) -> None:
+    if value is not None and not low <= value <= high:
+        raise UserError(
+            f"{option}: {value} is not allowed; must be from {low} to {high}", f"{option} {low}"
+        )
+
+
+def _can_be_written(path: Path | None, *, resume: bool) -> None:
+    if path is None:
+        return
+    if path.suffix != ".toml":
+        raise UserError(
+            f"--out {path}: a profile's name ends in .toml", f"--out {path.with_suffix('.toml')}"
+        )
+    if path.exists() and not resume:
+        raise UserError(f"{path} exists; a profile is never overwritten", "name another --out")
+    if not path.parent.is_dir():
+        raise UserError(
+            f"folder {path.parent} does not exist", f"mkdir -p {shlex.quote(str(path.parent))}"
+        )
+    if not os.access(path.parent, os.W_OK):
+        raise EnvironmentProblem(f"{path.parent} cannot be written", f"ls -ld {path.parent}")
+
+
+class _Fit:
+    """The stages, and what they share."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        parameters: tuple[Parameter, ...],
+        trials: Trials,
+        *,
+        seed: int,
+        evaluations: int | None,
+        progress: Callable[[str, int], None] | None,
+    ) -> None:
+        self._experiment, self._parameters, self._trials = experiment, parameters, trials
+        self._seed, self._left = seed, evaluations
+        self._progress = progress
+        self._start: Values = tuple(one.start for one in parameters)
+
+    def run(self, out: Path | None) -> Calibration:
+        """Screen, fit, lengthen where short tests misled, and report."""
+        whole = self._screened()
+        best = self._fitted(whole)
+        if long := self._misled(best):
+            self._lengthen(long)
+            whole = self._screened()
+            self._tell("whole tests")
+            best = local_search(whole, best)
+        self._tell("derivatives")
+        slopes = derivatives(whole, best)
+        active = [self._parameters[i] for i in whole.active]
+        known = identifiability(
+            active,
+            [best[i] for i in whole.active],
+            [observation.name for observation in whole.observations],
+            [observation.scale for observation in whole.observations],
+            slopes,
+        )
+        insensitive = [p.name for i, p in enumerate(self._parameters) if i not in whole.active]
+        said = tuple(
+            f"No figure that was fitted depends on {name}: it stays as it was."
+            for name in insensitive
+        )
+        known = replace(known, sentences=known.sentences + said)
+        spread = _spread(whole.observations, slopes, known)
+        if held_out := self._held_out(whole):
+            self._tell("intervals")
+            spread |= _spread(held_out.observations, derivatives(held_out, best), known)
+        self._tell("check at full length")
+        return self._result(best, known, spread, whole.active, out)
+
+    def _screened(self) -> Problem:
+        """The whole problem: jobs that depend on something, parameters that something shows."""
+        self._tell("screen")
+        jobs = tuple(sorted(self._experiment.tests))
+        problem = Problem(
+            self._parameters,
+            self._experiment.observations,
+            jobs,
+            tuple(range(len(self._parameters))),
+            self._start,
+            self._trials,
+        )
+        centre = problem.coordinates(self._start)
+        points = [self._start]
+        for index in problem.active:
+            for sign in (-1, 1):
+                moved = centre.copy()
+                moved[index] = np.clip(centre[index] + sign * SCREEN, 0.0, 1.0)
+                points.append(problem.values(moved))
+        self._seen = points
+        found = self._trials.run(points, jobs)
+        first = {
+            observation.name: observation.read(found[0])
+            for observation in self._experiment.observations
+        }
+        self._moves: set[tuple[int, Job]] = set()
+        for index in problem.active:
+            for there in found[2 * index + 1 : 2 * index + 3]:
+                if not any(there.values()):
+                    continue  # no possible drive: it tells nothing
+                for observation in self._experiment.observations:
+                    if _differ(first[observation.name], observation.read(there)):
+                        self._moves |= {(index, job) for job in observation.jobs}
+        seen = {job for _, job in self._moves}
+        if not seen:
+            names = ", ".join(one.name for one in self._parameters)
+            raise UserError(
+                f"no figure depends on {names}",
+                "fit to tests that do: --only TEST; or fit other parameters",
+            )
+        observations = tuple(
+            observation
+            for observation in self._experiment.observations
+            if set(observation.jobs) <= seen
+        )
+        active = tuple(sorted({index for index, _ in self._moves}))
+        return replace(problem, observations=observations, jobs=tuple(sorted(seen)), active=active)
+
+    def _fitted(self, whole: Problem) -> Values:
+        """The best values of all stages."""
+        best, quick = self._first(whole), self._quick(whole)
+        if quick is not None and quick.jobs != whole.jobs:
+            best = self._solved(quick, best, "quick tests", seed=self._seed)
+        return self._solved(whole, best, "all tests", seed=self._seed + 1)
+
+    def _first(self, problem: Problem) -> Values:
+        """The best of the places that the screen has looked at."""
+        found = problem.many(self._seen)
+        costs = [problem.cost(p, r) for p, r in zip(self._seen, found, strict=True)]
+        return min(zip(costs, self._seen, strict=True))[1]
+
+    def _solved(self, problem: Problem, first: Values, what: str, *, seed: int) -> Values:
+        """Least squares; only where they end in a valley that is not deep enough, a search over the
+        whole ranges, and again."""
+        self._tell(what)
+        best = local_search(problem, first)
+        if self._off(problem, best):
+            self._tell(f"search, {what}")
+            count = EVALUATIONS_EACH * len(problem.active) if self._left is None else self._left
+            best = local_search(problem, global_search(problem, best, evaluations=count, seed=seed))
+        return best
+
+    def _misled(self, at: Values) -> set[Job]:
+        """The tests whose short forms are met, but not they themselves at their full length: what
+        was cut off tells something of its own."""
+        self._tell("check at full length")
+        experiment = self._experiment
+        cut = [job for job in experiment.tests if experiment.tests[job] != experiment.full[job]]
+        if not cut:
+            return set()
+        (found,) = self._trials.run([at], sorted(cut), full=True)
+        return {
+            job
+            for observation in experiment.whole
+            for job in observation.jobs
+            if job in found
+            and abs(100 * np.expm1(observation.error(observation.read(found))))
+            > observation.bound_percent
+        }
+
+    def _lengthen(self, jobs: set[Job]) -> None:
+        """Fits to these tests as they were measured, from now on."""
+        self._trials.lengthen(jobs)
+        experiment = self._experiment
+        kept = tuple(
+            observation
+            for observation in experiment.observations
+            if not jobs & set(observation.jobs)
+        )
+        added = tuple(
+            observation for observation in experiment.whole if jobs & set(observation.jobs)
+        )
+        self._experiment = replace(
+            experiment,
+            tests={**experiment.tests, **{job: experiment.full[job] for job in jobs}},
+            observations=kept + added,
+        )
+
+    def _quick(self, whole: Problem) -> Problem | None:
+        """The same with the quick tests alone, and the parameters that they show."""
+        jobs = tuple(job for job in whole.jobs if self._is_quick(job))
+        observations = tuple(
+            observation for observation in whole.observations if set(observation.jobs) <= set(jobs)
+        )
+        if not observations:
+            return None
+        active = tuple(sorted({index for index, job in self._moves if job in jobs}))
+        return replace(whole, observations=observations, jobs=jobs, active=active)
+
+    def _held_out(self, whole: Problem) -> Problem | None:
+        """The tests that were kept out, in their whole length."""
+        observations = self._experiment.held_out
+        if not observations:
+            return None
+        jobs = {job for one in observations for job in one.jobs}
+        self._trials.lengthen(jobs - set(self._experiment.tests))
+        return replace(whole, observations=observations, jobs=tuple(sorted(jobs)))
+
+    def _is_quick(self, job: Job) -> bool:
+        test = self._experiment.tests[job]
+        return sum(phase.workload.duration_s for phase in test.phases) <= QUICK_S
+
+    def _off(self, problem: Problem, at: Values) -> bool:
+        residuals = problem.many([at])[0].values()
+        return sum(r * r for r in residuals) > GOOD * len(problem.observations)
+
+    def _result(
+        self,
+        best: Values,
+        known: Identifiability,
+        spread: Mapping[str, float],
+        active: tuple[int, ...],
+        out: Path | None,
+    ) -> Calibration:
+        experiment = self._experiment
+        jobs = sorted(experiment.full)
+        before, after = self._trials.run([self._start, best], jobs, full=True)
+        figures = tuple(
+            compared(
+                observation,
+                observation.read(before),
+                observation.read(after),
+                held_out=held_out,
+                sd=spread.get(observation.name),
+            )
+            for held_out, observations in (
+                (False, experiment.whole),
+                (True, experiment.held_out),
+            )
+            for observation in observations
+        )
+        rows = {index: place for place, index in enumerate(active)}
+        fitted = tuple(
+            Estimate(
+                one.name,
+                one.start,
+                value,
+                one.low,
+                one.high,
+                float(known.sd[rows[i]]) if i in rows else None,
+                float(known.open_share[rows[i]]) if i in rows else None,
+            )
+            for i, (one, value) in enumerate(zip(self._parameters, best, strict=True))
+        )
+        changed = [i for i in rows if best[i] != self._start[i]]
+        moved = [self._parameters[i] for i in changed]
+        source = f"fitted by drivebay calibrate, seed {self._seed}, to {experiment.words}"
+        profile = with_values(experiment.base, moved, [best[i] for i in changed], source=source)
+        name = write.name_of(out) if out is not None else f"{experiment.base.name}-fitted"[:64]
+        intervals = _intervals(experiment, spread)
+        content = write.text(
+            profile,
+            [one.name for one in moved],
+            name=name,
+            head=head(experiment, known, figures),
+            intervals=intervals,
+        )
+        if out is not None:
+            write.save(out, content)
+            profile = catalog.load(out)
+        else:
+            profile = catalog.from_resolved({**profile.raw, "intervals": intervals})
+        return Calibration(
+            profile, content, out, fitted, figures, known, experiment.words, experiment.notes,
+            self._trials.count, self._seed,
+        )  # fmt: skip
+
+    def _tell(self, what: str) -> None:
+        if self._progress is not None:
+            progress = self._progress
+            self._trials.report_to(lambda count: progress(what, count))
+
+
+def _spread(
+    observations: Sequence[Observation], slopes: Floats, known: Identifiability
+) -> dict[str, float]:
+    """How far each figure's logarithm is left open by the parameters, by the observation's name;
+    of bounds nothing is said."""
+    found = known.relative_sd(slopes, [one.scale for one in observations])
+    pairs = zip(observations, found, strict=True)
+    return {one.name: float(sd) for one, sd in pairs if one.relation == "eq"}
+
+
+def _intervals(experiment: Experiment, spread: Mapping[str, float]) -> Intervals:
+    """The same as the profile keeps it, by test and key: of the fitted drive's own figures."""
+    found: Intervals = {}
+    for one in (*experiment.whole, *experiment.held_out):
+        jobs = one.jobs
+        own = len(jobs) == 1 and jobs[0].drive.partition("@")[0] in ("", experiment.base.name)
+        if own and one.name in spread:
+            key = one.name.partition("/")[2] or one.name
+            unit = {"us": "µs"}.get(one.unit, one.unit)
+            found.setdefault(jobs[0].test, {})[key] = (float(f"{spread[one.name]:.4g}"), unit)
+    return found
+
+
+def _differ(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is not other
+    return abs(one - other) > SEEN * abs(one)

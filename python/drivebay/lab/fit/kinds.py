@@ -1,0 +1,232 @@
+"""For what a drive's model is good: the published rows by kind, how many of each within bounds.
+
+Each row belongs to one kind of figure, by the words of its test and its metric (`RULES`). A kind is
+good where enough rows that the model was not calibrated on are within their bounds.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from drivebay.lab.validate import table
+
+LEAST_PREDICTED = 2
+"""So many rows that it was not calibrated on are needed to call a kind good."""
+GOOD_FROM = 0.7
+BAD_BELOW = 0.5
+"""Shares of rows within bounds: good from the first on, not good below the second."""
+LISTED = 3
+"""So many of the rows that are furthest off are listed."""
+
+KINDS = (
+    "data-sheet rates",
+    "sequential reads and writes",
+    "random-read rates",
+    "random-read latency",
+    "random-write rates",
+    "write latency",
+    "steady-state writes",
+    "write amplification",
+    "read latency beside writes",
+    "mixed loads",
+    "SLC cache and fills",
+    "TRIM",
+    "Storage Bench and PCMark",
+    "overall scores",
+    "power and heat",
+    "power states",
+    "hardware",
+)
+"""What a published figure can be of, in the order in which it is listed."""
+
+_RULES = (
+    # kind, words of the test, words of the metric; each matches from the beginning to the end
+    ("data-sheet rates", "spec-sheet", "sequential (read|write)|(4k?K?B )?random (read|write)"),
+    ("sequential reads and writes", "sequential|PyNVMe3 sequential", ".*"),
+    ("sequential reads and writes", "ATTO.*", "(max )?sequential (read|write)"),
+    ("sequential reads and writes", "AS.SSD", "data rate.*"),
+    ("sequential reads and writes", "PCIe generation sweep", ".*"),
+    ("sequential reads and writes", "128K sequential (read|write)", ".*"),
+    ("sequential reads and writes", "Iometer 128KB sequential (read|write)", "data rate.*"),
+    ("random-read rates", "((fio|Iometer|CDN) )?([0-9]+[Kk]B? )?random read.*",
+     "(IOPS|data rate).*"),
+    ("random-read latency", ".*random read.*", "latency.*"),
+    ("random-read latency", "spec-sheet", "(4kB )?read latency.*"),
+    ("random-write rates", "((fio|Iometer|CDN|KitGuru) )?([0-9]+KB? )?random write",
+     "(IOPS|data rate).*"),
+    ("random-write rates", "random write QD1, large blocks", "data rate"),
+    ("write latency", "[0-9]+K random write", "latency.*"),
+    ("write latency", "fio 4K random write latency", ".*"),
+    ("write latency", "spec-sheet", "(4kB )?write latency.*"),
+    ("write latency", "latency at .*", "write latency.*"),
+    ("steady-state writes", "latency at .*", "write IOPS.*"),
+    ("steady-state writes", "consistency 4KB random write", ".*"),
+    ("steady-state writes", "fio .* random write consistency", ".*"),
+    ("steady-state writes", "fio steady state|random writes, steady state", ".*"),
+    ("steady-state writes", "steady random write.*", "write IOPS"),
+    ("steady-state writes", "zone-like sequential write", "data rate"),
+    ("write amplification", ".*", "write amplification"),
+    ("read latency beside writes", "latency at .*", "read latency.*"),
+    ("mixed loads", "(Iometer|fio) mixed .*", ".*"),
+    ("mixed loads", "spec-sheet", "4kB random mixed"),
+    ("SLC cache and fills", "fill, .*|AIDA64 linear write|linear write of .*|SLC reclaim", ".*"),
+    ("SLC cache and fills", "sustained write 15 min|Iometer sequential write 15 min", ".*"),
+    ("SLC cache and fills", "sequential write 512K QD1", "data rate"),
+    ("SLC cache and fills", "spec-sheet|hardware", "SLC cache.*|write rate behind the cache.*"),
+    ("SLC cache and fills", "summary", "write speed after the cache"),
+    ("SLC cache and fills", "firmware", "destination"),
+    ("TRIM", "TRIM.*", ".*"),
+    ("Storage Bench and PCMark", "(Storage Bench|PCMark) .*", ".*"),
+    ("overall scores", "AS.SSD", "score"),
+    ("overall scores", "ATTO|spec-sheet", "throughput .*"),
+    ("overall scores", "summary", "(performance ratio|gain over) .*"),
+    ("power and heat", "spec-sheet|power", "power.*"),
+    ("power and heat", "temperature|(thermal throttling|half drive fill).*", ".*"),
+    ("power and heat", "(sequential write|4KB random write) sustained", ".*"),
+    ("power and heat", "Iometer 128KB sequential write", "thermal effect .*"),
+    ("power and heat", "summary", "throttling loss"),
+    ("power states", "power states", ".*"),
+    ("power states", "power", "exit latency"),
+    ("hardware", "hardware", "(?!SLC cache).*"),
+    ("hardware", "interface|model|NAND", ".*"),
+    ("hardware", "spec-sheet", "NAND|(die )?capacity|controller|form factor|host link|protocol"),
+    ("hardware", "spec-sheet", "onboard components .*"),
+)  # fmt: skip
+RULES = tuple((kind, re.compile(test), re.compile(metric)) for kind, test, metric in _RULES)
+"""Which rows are of a kind. A row is of one kind only, which tests/test_kinds.py makes sure of."""
+
+RowOf = Mapping[str, Any]
+"""A row of the recorded run of `drivebay validate`."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A drive's rows of one kind: how many, how many of them within bounds, and the same of those
+    that the model was not calibrated on."""
+
+    name: str
+    rows: int
+    within: int
+    predicted: int
+    predicted_within: int
+
+    @property
+    def share(self) -> float:
+        """The share within bounds: of all rows, or of those that it was not calibrated on,
+        whichever is less. One such row alone does not count.
+
+        >>> Kind("mixed loads", 10, 8, 4, 1).share
+        0.25
+        """
+        shares = [self.within / self.rows]
+        if self.predicted >= LEAST_PREDICTED:
+            shares.append(self.predicted_within / self.predicted)
+        return min(shares)
+
+    @property
+    def good(self) -> bool:
+        """Whether the model is good for it.
+
+        >>> Kind("TRIM", 3, 3, 1, 1).good, Kind("TRIM", 3, 3, 2, 2).good
+        (False, True)
+        """
+        return self.predicted >= LEAST_PREDICTED and self.share >= GOOD_FROM
+
+    @property
+    def bad(self) -> bool:
+        """Whether the model is not good for it.
+
+        >>> Kind("TRIM", 3, 1, 1, 0).bad, Kind("TRIM", 4, 2, 1, 0).bad
+        (True, False)
+        """
+        return self.share < BAD_BELOW
+
+    @property
+    def words(self) -> str:
+        """The kind with its numbers.
+
+        >>> Kind("TRIM", 3, 2, 1, 1).words
+        'TRIM (2 of 3; predicted 1 of 1)'
+        """
+        told = f"; predicted {self.predicted_within} of {self.predicted}" if self.predicted else ""
+        return f"{self.name} ({self.within} of {self.rows}{told})"
+
+
+def kinds_of(test: str, metric: str) -> list[str]:
+    """All kinds whose rules hold for a row; one, or a rule is wrong or lacks.
+
+    >>> kinds_of("spec-sheet", "4KB random read")
+    ['data-sheet rates']
+    """
+    found = {
+        kind
+        for kind, tests, metrics in RULES
+        if tests.fullmatch(test) and metrics.fullmatch(metric)
+    }
+    return sorted(found, key=KINDS.index)
+
+
+def kind_of(row: RowOf) -> str:
+    """The kind of a row.
+
+    Raises
+    ------
+    ValueError
+        If no rule holds for it, or those of several kinds do.
+    """
+    found = kinds_of(row["test"], row["metric"])
+    if len(found) != 1:
+        raise ValueError(
+            f"{row['id']} ({row['test']}, {row['metric']}) is of {len(found)} kinds: "
+            "RULES of drivebay.lab.fit.kinds give each row one"
+        )
+    return found[0]
+
+
+def within(row: RowOf) -> bool:
+    """Whether a row is within its bounds: a predicted one without itself in the fit."""
+    left_out = row["loo_ok"] if table.is_predicted(dict(row)) else None
+    return bool(row["ok"] if left_out is None else left_out)
+
+
+def kinds(rows: Iterable[RowOf]) -> list[Kind]:
+    """A drive's rows by kind; kinds without a row are left out."""
+    by_kind: dict[str, list[RowOf]] = {}
+    for row in rows:
+        by_kind.setdefault(kind_of(row), []).append(row)
+    return [_counted(name, by_kind[name]) for name in KINDS if name in by_kind]
+
+
+def _counted(name: str, rows: Sequence[RowOf]) -> Kind:
+    predicted = [row for row in rows if table.is_predicted(dict(row))]
+    return Kind(
+        name, len(rows), sum(map(within, rows)), len(predicted), sum(map(within, predicted))
+    )
+
+
+def untested(found: Iterable[Kind]) -> list[str]:
+    """The kinds of which a drive has no row."""
+    names = {kind.name for kind in found}
+    return [name for name in KINDS if name not in names]
+
+
+def furthest(rows: Iterable[RowOf], most: int = LISTED) -> list[RowOf]:
+    """The rows that are furthest off, as factors; only such as are out of bounds."""
+    off = [row for row in rows if not row["ok"] and row["error_pct"] is not None]
+    return sorted(off, key=_distance, reverse=True)[:most]
+
+
+def _distance(row: RowOf) -> float:
+    """How far a row is off: the logarithm of the factor between published and reproduced, of a
+    change in percent that between the rates after it. A figure of the other sign is furthest."""
+    published, reproduced = row["published"], row["reproduced"]
+    if row["metric"].endswith("delta") and not isinstance(published, str):
+        factor = (100 + reproduced) / (100 + published)
+    else:
+        side = -1 if row["bounds"] and row["bounds"][1] <= 0 else 1
+        factor = 1 + side * row["error_pct"] / 100
+    return abs(math.log(factor)) if factor > 0 else math.inf

@@ -1,0 +1,279 @@
+"""What a fit is given: a review's result, or published rows, as an experiment.
+
+A result's tests are run on the drive that is fitted, in short forms where the result itself shows
+that these tell the same (`shorten`); an observation is named TEST/KEY. Published rows run drives of
+the catalog, each with those of the fitted values that it has from the same profile; an observation
+is named by its row's id. Rows with a figure, or a ratio of two, count; statements in words do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from drivebay.analysis import Measured, review
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions.profiles import Profile
+from drivebay.definitions.suites import Test
+from drivebay.lab.fit.experiment import (
+    KINDS_OF_PHASES,
+    Experiment,
+    Observation,
+    Relation,
+    figures_of,
+    scale_of,
+)
+from drivebay.lab.fit.shorten import shortened
+from drivebay.lab.validate import load_plan
+from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run
+from drivebay.lab.validate.runs import SEED
+from drivebay.results import load
+
+USUAL_KINDS = KINDS_OF_PHASES | {"consistency", "thermal"}
+"""Kinds of tests that are fitted to unless the user says which; traces are long, and better kept as
+predictions."""
+HELD_OUT_PERCENT = 10.0
+"""A held-out figure is predicted if it comes within this."""
+BOUND_PERCENT = 5.0
+"""Of a row whose relation has no bound of its own (under, over, between): as of an exact one."""
+
+
+def experiment_for(
+    data: Path | str | Sequence[str],
+    base: Profile,
+    *,
+    only: Sequence[str] = (),
+    hold_out: Sequence[str] = (),
+    seed: int = 1,
+) -> Experiment:
+    """What to run and compare with; raises UserError if the data has no figure to fit to."""
+    if isinstance(data, Sequence) and not isinstance(data, str):
+        return rows_experiment(list(data), base, only, hold_out)
+    if isinstance(data, str) and not Path(data).exists():
+        if data in catalog.names():
+            about = [row.published.id for row in load_plan().of_drives([data]).rows]
+            return rows_experiment(about, base, only, hold_out, lenient=True)
+        if all(_is_row_id(part) for part in data.split(",")):
+            return rows_experiment(data.split(","), base, only, hold_out)
+        raise UserError(
+            f"'{data}' is neither a result folder nor published rows",
+            f"make one: drivebay review DRIVE --out {data}; or name rows: S058,S060",
+        )
+    return folder_experiment(Path(data), base, only, hold_out, seed)
+
+
+def _is_row_id(text: str) -> bool:
+    return text[:1] == "S" and text[1:].isdigit()
+
+
+def folder_experiment(
+    folder: Path, base: Profile, only: Sequence[str], hold_out: Sequence[str], seed: int
+) -> Experiment:
+    """What a result folder gives to be fitted to.
+
+    Raises
+    ------
+    UserError
+        If a test is unknown or has not been run, if nothing can be fitted to, or if the folder's
+        drive is not of the base's size.
+    """
+    result = load(folder)
+    tests = review(result).tests
+    known = [step.id for step in result.steps]
+    for option, names in (("--only", only), ("--hold-out", hold_out)):
+        for name in names:
+            if name not in known:
+                raise UserError(
+                    f"{option} {name}: the result has no such test; it has {', '.join(known)}",
+                    f"{option} {known[0]}",
+                )
+            if name not in tests:
+                raise UserError(
+                    f"{option} {name}: this test of {folder} has not been run",
+                    f"drivebay review --resume {folder}",
+                )
+    if both := sorted(set(only) & set(hold_out)):
+        raise UserError(
+            f"--hold-out {both[0]}: it is named with --only, too", "hold out a test, or fit to it"
+        )
+    used = [
+        name
+        for name, found in tests.items()
+        if name not in hold_out and (name in only if only else found.test.kind in USUAL_KINDS)
+    ]
+    fitted: dict[Run, Test] = {}
+    full: dict[Run, Test] = {}
+    observations: list[Observation] = []
+    whole: list[Observation] = []
+    for name in used:
+        all_of_it = _observations(tests[name])
+        if not all_of_it:
+            continue
+        short, told = shortened(tests[name])
+        fitted[Run("", name)], full[Run("", name)] = short, tests[name].test
+        for observation in all_of_it:
+            key = observation.name.partition("/")[2]
+            if told is None or key in told:
+                observations.append(
+                    observation if told is None else replace(observation, value=told[key])
+                )
+        whole += all_of_it
+    if not observations:
+        missing = f"; not run: {', '.join(step.id for step in result.missing)}" * bool(
+            result.missing
+        )
+        raise UserError(
+            f"{folder} has no figure to fit to{missing}",
+            f"drivebay review --resume {folder}" if result.missing else "--only TEST names a test",
+        )
+    held_out = [
+        replace(observation, bound_percent=HELD_OUT_PERCENT)
+        for name in hold_out
+        for observation in _observations(tests[name])
+    ]
+    full |= {Run("", name): tests[name].test for name in hold_out}
+    notes = []
+    if result.quick:
+        notes.append(
+            f"{folder.name} is a quick review: it shows neither steady state nor heat, so values "
+            "on which only those depend cannot be fitted to it"
+        )
+    if result.missing:
+        notes.append(f"not run in {folder.name}: {', '.join(step.id for step in result.missing)}")
+    if left := [name for name in tests if name not in used and name not in hold_out]:
+        notes.append(
+            f"left out: {', '.join(left)} (--only TEST fits to it, --hold-out TEST predicts it)"
+        )
+    _same_size(result.target, base)
+    drive = str(result.target.get("name") or result.target.get("model"))
+    kind = "virtual drive" if result.simulated else "drive"
+    length = ", quick" if result.quick else ""
+    words = f"a review of the {kind} {drive} ({result.suite.name}{length})"
+    return Experiment(
+        base,
+        fitted,
+        full,
+        tuple(observations),
+        tuple(whole),
+        tuple(held_out),
+        words,
+        tuple(notes),
+        seed,
+    )
+
+
+def _same_size(target: Mapping[str, Any], base: Profile) -> None:
+    capacity = int(target.get("capacity_bytes") or 0)
+    if capacity and abs(capacity / base.capacity_bytes - 1) > 0.01:
+        sectors = capacity // 4096 * 8
+        raise UserError(
+            f"the drive in the result has {capacity:,} bytes, {base.name} has "
+            f"{base.capacity_bytes:,}",
+            f"begin from a profile of its size: drive.capacity_sectors = {sectors} and "
+            "nand.blocks_per_plane to go with it",
+        )
+
+
+def _observations(found: Measured) -> list[Observation]:
+    """Every figure of a test that has a value."""
+    name = found.test.id
+    return [
+        Observation(
+            f"{name}/{key}",
+            name,
+            figure.label,
+            figure.unit,
+            figure.value,
+            scale_of(figure),
+            figures=((Run("", name), key),),
+        )
+        for key, figure in figures_of(found).items()
+        if figure.value is not None and figure.value > 0
+    ]
+
+
+def rows_experiment(
+    ids: Sequence[str],
+    base: Profile,
+    only: Sequence[str],
+    hold_out: Sequence[str],
+    *,
+    lenient: bool = False,
+) -> Experiment:
+    """What published rows give to be fitted to.
+
+    `lenient`: rows that are no figures are left out, and named, instead of refused.
+
+    Raises
+    ------
+    UserError
+        If a row is unknown, is no figure, or none is left to fit to.
+    """
+    plan = load_plan().only(ids)
+    wanted = {row.published.id: row for row in plan.rows}
+    for option, names in (("--only", only), ("--hold-out", hold_out)):
+        if names and (unknown := sorted(set(names) - wanted.keys())):
+            raise UserError(
+                f"{option} {unknown[0]}: this row was not given", f"{option} {next(iter(wanted))}"
+            )
+    observations: dict[str, Observation] = {}
+    refused = []
+    for name, row in wanted.items():
+        observation = _row_observation(row)
+        if observation is None:
+            refused.append(name)
+        elif not only or name in only or name in hold_out:
+            observations[name] = observation
+    if refused and not lenient:
+        raise UserError(
+            f"row {refused[0]} is neither a measured figure nor a ratio of two: it cannot be used",
+            f"leave it out; it says: {wanted[refused[0]].published.text}",
+        )
+    if not set(observations) - set(hold_out):
+        raise UserError(
+            "no published row has a figure to fit to", "rows are as in: drivebay validate"
+        )
+    full = {job: plan.tests[job.test] for one in observations.values() for job in one.jobs}
+    chosen = tuple(
+        observation for name, observation in observations.items() if name not in hold_out
+    )
+    held_out = tuple(observations[name] for name in hold_out if name in observations)
+    fitted = {job: plan.tests[job.test] for one in chosen for job in one.jobs}
+    words = f"published rows {', '.join(observation.name for observation in chosen)}"
+    notes = [f"not figures, left out: {', '.join(refused)}"] if refused else []
+    return Experiment(base, fitted, full, chosen, chosen, held_out, words, tuple(notes), SEED)
+
+
+def _row_observation(row: Row) -> Observation | None:
+    """The observation of a row with one figure or a ratio of two; None for others."""
+    figure = row.published
+    if not row.value or row.change:
+        return None
+    relation: Relation = "eq"
+    bound = WITHIN_PERCENT.get(figure.relation, BOUND_PERCENT)
+    high = None
+    value = figure.value
+    if row.range is not None or figure.relation == "range":
+        assert row.bounds is not None
+        relation, (value, high) = "range", row.bounds
+    if value is None or value <= 0:
+        return None
+    label = f"{figure.test}, {figure.metric}"
+    parts = [text.rpartition("/") for text in (row.value, row.over) if text]
+    return Observation(
+        figure.id,
+        figure.test,
+        label,
+        figure.unit,
+        value,
+        bound / 200,  # half of the bound
+        relation,
+        high,
+        bound,
+        tuple((Run.of(run), key) for run, _, key in parts),
+        row.factor,
+        row.less,
+    )

@@ -1,0 +1,107 @@
+"""The linear leave-one-out prediction beside a real one: the drives run again without the row.
+
+The parameters that are best without a row, less those that are best with it, are added to the
+profiles' own, and the row's tests run in their whole length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from drivebay.common.errors import UserError
+from drivebay.lab.fit.arrivals import PER_Z, shifted
+from drivebay.lab.fit.journal import Evaluation
+from drivebay.lab.fit.linear import Floats, Found, Problem
+from drivebay.lab.fit.sensitivity import At, Bench, Derivatives, coordinate_of, z_of
+from drivebay.lab.validate.plan import Row, Run
+from drivebay.lab.validate.values import Figures
+
+LEAST_SHIFT = 0.005
+"""Rows that a refit moves by less tell nothing about the linear formula."""
+NEGLIGIBLE = 0.02
+"""A parameter that moves by less, in standard deviations of its range, is not moved."""
+MOST_MOVED = 3
+"""Parameters that are named with a refit: those that it moves most, in deviations of the range."""
+
+
+def refits(
+    bench: Bench,
+    found: Derivatives,
+    problem: Problem,
+    chosen: list[int],
+    known: Found,
+    *,
+    count: int,
+) -> list[dict[str, Any]]:
+    """Linear and real prediction of up to `count` rows that the refit moves, spread over leverage;
+    both as in the problem: logarithms, or values."""
+    shift = known.left_out_value - problem.reproduced
+    moving = [k for k in range(len(chosen)) if abs(shift[k]) > LEAST_SHIFT]
+    moving.sort(key=lambda k: float(known.leverage[k]))
+    step = max(1.0, len(moving) / max(1, count))
+    picked = [moving[int(i * step)] for i in range(min(count, len(moving)))]
+    wanted: dict[int, list[Evaluation]] = {}
+    moved_by = {k: np.zeros(len(found.start)) for k in picked}
+    for k in picked:
+        change = known.left_out[k] - known.best
+        change[np.abs(change) < NEGLIGIBLE] = 0.0
+        runs = sorted({bench.same[run] for run in bench.rows[chosen[k]].needs})
+        at = {drive: _possible(bench, found, change, drive) for drive in {r.drive for r in runs}}
+        wanted[k] = [bench.evaluation(run, at[run.drive], full=True) for run in runs]
+        for j, one in enumerate(found.parameters):
+            if one.name.startswith("trace."):  # arrival is in no drive
+                moved_by[k][j] = change[j]
+            for drive in set(found.drives[j]) & set(at):
+                moved_by[k][j] = z_of(dict(at[drive]).get(one.name, one.at)) - z_of(one.at)
+    done = bench.run((one for some in wanted.values() for one in some), "refits")
+    out = []
+    for k in picked:
+        row, z = bench.rows[chosen[k]], moved_by[k]
+        after = {one.run: done[one] for one in wanted[k] if done[one]}
+        real, start = _real(bench, found, row, after, z), bench.value(row, found.full)
+        assert start is not None
+        most = sorted(np.flatnonzero(z), key=lambda j: -abs(z[j]))[:MOST_MOVED]
+        out.append(
+            {
+                "id": row.published.id,
+                "leverage": round(float(known.leverage[k]), 3),
+                "fitted": round(float(problem.reproduced[k]), 5),
+                "linear": round(float(start + found.jacobian[chosen[k]] @ z), 5),
+                "real": None if real is None else round(real, 5),
+                "moved": {found.parameters[j].name: round(float(z[j]), 2) for j in most},
+            }
+        )
+    return out
+
+
+def _real(
+    bench: Bench, found: Derivatives, row: Row, after: Mapping[Run, Figures], z: Floats
+) -> float | None:
+    """The row's figure with the drives run again, and the traces' arrivals moved."""
+    runs = {**found.full, **after}
+    for j, one in enumerate(found.parameters):
+        section, _, rest = one.name.partition(".")
+        if section == "trace" and z[j]:
+            trace, _, figure = rest.partition(".")
+            some = {run: runs[run] for run in runs if bench.trace_of(run) == trace}
+            runs |= shifted(some, figure, PER_Z * float(z[j]))
+    return bench.value(row, runs)
+
+
+def _possible(bench: Bench, found: Derivatives, change: Floats, drive: str) -> At:
+    """The drive's parameters with this change; if the model takes no such drive, a part of it."""
+    for part in (1.0, 0.5, 0.25):
+        at = []
+        for j, one in enumerate(found.parameters):
+            if change[j] and drive in found.drives[j]:
+                whole = coordinate_of(float(found.start[j] + change[j]))
+                at.append((one.name, one.at + part * (whole - one.at)))
+        try:
+            bench.drive_at(drive, tuple(at))
+        except UserError:
+            continue
+        return tuple(at)
+    return ()

@@ -1,0 +1,266 @@
+"""Finds the values: least squares downhill, CMA-ES over the whole ranges.
+
+CMA-ES (Hansen, "The CMA Evolution Strategy: A Tutorial", arXiv:1604.00772; the package cmaes, which
+optuna's sampler is made of) asks for whole generations, whose size depends on the number of
+parameters alone: so the same seed gives the same fit on any number of workers. It finds the valley;
+least squares with a robust loss (scipy) need a few steps to its ground, and their derivatives show
+how well the data determine each value (`identifiability`).
+
+Besides the figures each parameter is drawn to where it began, as weakly as its range says (a
+standard deviation of a range's uniform distribution): what the data do not tell stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from cmaes import CMA
+from scipy.optimize import least_squares
+
+from drivebay.common.errors import Interrupted
+from drivebay.lab.fit.evaluator import Evaluator, Made
+from drivebay.lab.fit.experiment import FAR, Experiment, Job, Observation, loss
+from drivebay.lab.fit.journal import Evaluation, Journal
+from drivebay.lab.fit.linear import PRIOR, Floats
+from drivebay.lab.fit.parameters import Parameter
+from drivebay.lab.validate.values import Figures
+
+Values = tuple[float, ...]
+"""An evaluation's values, in the order of the parameters."""
+PRIOR_WEIGHT = math.sqrt(PRIOR)
+"""Of a parameter to its start: one over the standard deviation of a uniform distribution."""
+SIGMA = 0.2
+"""First step of CMA-ES, in ranges; its authors' advice is about a third of a range or less."""
+GENERATION_MIN = 8
+GOOD = 0.25
+"""A valley is deep enough if the mean square of the residuals is below this."""
+LINE = 9
+"""A single parameter is searched at so many places of its range; CMA-ES needs two."""
+STEPS_MAX = 12
+PATIENCE = 5e-3
+"""Least squares end when a step improves the loss, or moves the values, by less than this share."""
+
+
+class Trials:
+    """What an experiment's jobs give with other values.
+
+    Parameters
+    ----------
+    jobs : workers; changes no figure.
+    hint : what an interrupted user is told to type.
+    """
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        parameters: Sequence[Parameter],
+        journal: Journal,
+        *,
+        jobs: int,
+        hint: str,
+    ) -> None:
+        self._experiment = experiment
+        self._whole: set[Job] = set()
+        self._moving = {
+            job: tuple(one for one in parameters if experiment.moves(job, one))
+            for job in {*experiment.full, *experiment.tests}
+        }
+        self._parameters = tuple(parameters)
+        interrupted = Interrupted("interrupted; every finished test is kept", hint)
+        self._evaluator = Evaluator(
+            journal, self._made, experiment.keep, jobs=jobs, interrupted=interrupted
+        )
+
+    @property
+    def count(self) -> int:
+        """How many drives were tried."""
+        return self._evaluator.count
+
+    def report_to(self, progress: Callable[[int], None]) -> None:
+        """Has `progress` called now and after each drive, with how many there were."""
+        self._evaluator.report_to(progress)
+
+    def lengthen(self, jobs: Iterable[Job]) -> None:
+        """From now on these are run whole, in every trial."""
+        self._whole |= set(jobs)
+
+    def run(
+        self, points: Sequence[Values], jobs: Sequence[Job], *, full: bool = False
+    ) -> list[dict[Job, Figures]]:
+        """The figures of these jobs at each point, in the points' order; raises Interrupted."""
+        asked = [{job: self._asked(job, point, full) for job in jobs} for point in points]
+        found = self._evaluator.run(one for some in asked for one in some.values())
+        return [{job: found[one] for job, one in some.items()} for some in asked]
+
+    def _asked(self, job: Job, point: Values, full: bool) -> Evaluation:
+        """With the values that the job's drive has from the fitted one: it need not be run again
+        when others move."""
+        of, tests = self._experiment, self._experiment.tests
+        cut = tests.get(job) != of.full[job]
+        values = dict(zip(self._parameters, point, strict=True))
+        at = tuple((one.name, values[one]) for one in self._moving[job])
+        return Evaluation(job, at, (full or job in self._whole) and cut, of.seed)
+
+    def _made(self, group: Sequence[Evaluation]) -> Made:
+        of, run = self._experiment, group[0].run
+        known = {one.name: one for one in self._parameters}
+        profile = of.profile(run, {known[name]: value for name, value in group[0].at})
+        return [(one, profile, (of.full if one.full else of.tests)[one.run]) for one in group]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is fitted to what: some of the parameters, some of the jobs; the rest stays at `start`.
+
+    `active` are indices into `parameters`.
+    """
+
+    parameters: tuple[Parameter, ...]
+    observations: tuple[Observation, ...]
+    jobs: tuple[Job, ...]
+    active: tuple[int, ...]
+    start: Values
+    trials: Trials
+
+    def values(self, at: Sequence[float] | Floats) -> Values:
+        """All values, those of `active` at these coordinates."""
+        whole = list(self.start)
+        for index, coordinate in zip(self.active, at, strict=True):
+            whole[index] = self.parameters[index].value(float(coordinate))
+        return tuple(whole)
+
+    def coordinates(self, values: Values) -> Floats:
+        """Coordinates of `active`."""
+        return np.array([self.parameters[i].coordinate(values[i]) for i in self.active])
+
+    def residuals(self, found: Mapping[Job, Figures]) -> dict[str, float]:
+        """Of every observation, in its scale."""
+        return {
+            observation.name: observation.residual(observation.read(found))
+            for observation in self.observations
+        }
+
+    def many(self, points: Sequence[Values]) -> list[dict[str, float]]:
+        """The residuals at these points."""
+        return [self.residuals(found) for found in self.trials.run(points, self.jobs)]
+
+    def prior(self, values: Values) -> dict[str, float]:
+        """How far each active parameter is from its start, as residuals."""
+        away = self.coordinates(values) - self.coordinates(self.start)
+        return {
+            f"prior/{i}": float(PRIOR_WEIGHT * d) for i, d in zip(self.active, away, strict=True)
+        }
+
+    def cost(self, values: Values, residuals: Mapping[str, float]) -> float:
+        """The value to be minimized: losses of the residuals and of the prior."""
+        return loss(residuals) + loss(self.prior(values))
+
+
+def generation(parameters: int) -> int:
+    """How many evaluations CMA-ES makes at a time: its authors' 4 + 3 ln n, made even.
+
+    >>> [generation(n) for n in (2, 6, 20)]
+    [8, 10, 12]
+    """
+    size = 4 + math.floor(3 * math.log(max(parameters, 1)))
+    return max(GENERATION_MIN, size + size % 2)
+
+
+def global_search(problem: Problem, first: Values, *, evaluations: int, seed: int) -> Values:
+    """The best values of a search with at most so many evaluations, `first` among them."""
+    best = (problem.cost(first, problem.many([first])[0]), first)
+    if not problem.active or evaluations < 1:
+        return first
+
+    def judged(points: Sequence[Values]) -> list[float]:
+        nonlocal best
+        found = problem.many(points)
+        costs = [problem.cost(p, r) for p, r in zip(points, found, strict=True)]
+        best = min(best, *zip(costs, points, strict=True))
+        return costs
+
+    if len(problem.active) == 1:
+        judged([problem.values([x]) for x in np.linspace(0, 1, LINE)])
+        return best[1]
+    count = len(problem.active)
+    bounds = np.array([[0.0, 1.0]] * count)
+    mean = np.clip(problem.coordinates(first), 0.02, 0.98)
+    strategy = CMA(
+        mean=mean, sigma=SIGMA, bounds=bounds, seed=seed, population_size=generation(count)
+    )
+    good = GOOD * len(problem.observations)
+    for _ in range(max(1, evaluations // strategy.population_size)):
+        asked = [strategy.ask() for _ in range(strategy.population_size)]
+        costs = judged([problem.values(x) for x in asked])
+        strategy.tell(list(zip(asked, costs, strict=True)))
+        if best[0] < good or strategy.should_stop():
+            break
+    return best[1]
+
+
+def local_search(problem: Problem, first: Values) -> Values:
+    """The values at the ground of the valley in which `first` lies; never worse ones."""
+    if not problem.active:
+        return first
+    names = [observation.name for observation in problem.observations]
+
+    def all_of(values: Values, found: Mapping[str, float]) -> Floats:
+        return np.array([*(found[name] for name in names), *problem.prior(values).values()])
+
+    seen: dict[Values, float] = {}
+
+    def residuals(x: Floats) -> Floats:
+        values = problem.values(x)
+        found = problem.many([values])[0]
+        seen[values] = problem.cost(values, found)
+        return all_of(values, found)
+
+    def jacobian(x: Floats) -> Floats:
+        own = derivatives(problem, problem.values(x))
+        return np.vstack([own, PRIOR_WEIGHT * np.eye(len(problem.active))])
+
+    residuals(problem.coordinates(first))
+    least_squares(
+        residuals,
+        np.clip(problem.coordinates(first), 1e-6, 1 - 1e-6),
+        jac=jacobian,
+        bounds=(0.0, 1.0),
+        method="trf",
+        loss="soft_l1",
+        f_scale=FAR,
+        ftol=PATIENCE,
+        xtol=PATIENCE,
+        gtol=None,
+        max_nfev=STEPS_MAX,
+    )
+    return min((cost, values) for values, cost in seen.items())[1]
+
+
+def derivatives(problem: Problem, at: Values) -> Floats:
+    """The residuals' derivatives by the active coordinates, shape (observations, active): central
+    differences of `Parameter.step`, one-sided at an end of a range."""
+    centre = problem.coordinates(at)
+    sides: list[tuple[Values, Values]] = []
+    for place, index in enumerate(problem.active):
+        step = problem.parameters[index].step
+        pair = []
+        for sign in (-1, 1):
+            moved = centre.copy()
+            moved[place] = min(1.0, max(0.0, centre[place] + sign * step))
+            pair.append(problem.values(moved))
+        sides.append((pair[0], pair[1]))
+    found = problem.many([point for pair in sides for point in pair])
+    columns = []
+    for place, (low, high) in enumerate(sides):
+        width = problem.coordinates(high)[place] - problem.coordinates(low)[place]
+        below, above = found[2 * place], found[2 * place + 1]
+        columns.append(
+            [
+                (above[observation.name] - below[observation.name]) / width
+                for observation in problem.observations
+            ]
+        )
+    return np.array(columns).reshape(len(problem.active), len(problem.observations)).T

@@ -1,0 +1,58 @@
+"""README.md: short, and its figures are those of the kept run of `drivebay validate`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drivebay.analysis import fidelity
+
+TOP = Path(__file__).resolve().parent.parent
+README = (TOP / "README.md").read_text(encoding="utf-8")
+ROW = re.compile(r"^\| (S\d+) \| (.*?) \| (.*?) \| (.*?) \| (.*?) \|$", re.MULTILINE)
+NUMBER = re.compile(r"[\d,]+(?:\.\d+)?")
+LINES_MAX = 80
+ROWS = ROW.findall(README)
+
+
+def kept() -> dict[str, dict[str, Any]]:
+    """The rows of the kept run by their id."""
+    return {row["id"]: row for row in fidelity.recorded()["rows"]}
+
+
+def number(text: str) -> float:
+    found = NUMBER.search(text)
+    assert found, text
+    return float(found[0].replace(",", ""))
+
+
+def test_it_is_read_in_a_minute() -> None:
+    assert len(README.splitlines()) <= LINES_MAX
+    assert README.splitlines()[2].startswith("!["), "the picture comes first"
+
+
+def test_ten_rows_with_misses_among_them() -> None:
+    assert len(ROWS) == 10
+    assert sum("missed" in figure for _, figure, *_ in ROWS) >= 3
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
+def test_a_row_is_the_kept_one(row: tuple[str, str, str, str, str]) -> None:
+    one, figure, published, here, error = row
+    found = kept()[one]
+    assert ("missed" in figure) == (not found["ok"])
+    assert number(published) == found["published"]
+    digits = len(here.split()[0].partition(".")[2])
+    assert number(here) == round(found["reproduced"], digits)
+    assert error.replace("−", "-") == f"{found['error_pct']:+.1f} %".replace("+0.0", "0.0")
+
+
+def test_the_sentences_are_short() -> None:
+    text = re.sub(r"^(```|~~~).*?^\1$", "", README, flags=re.DOTALL | re.MULTILINE)
+    prose = [line for line in text.splitlines() if line and line[0] not in "|#![-"]
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", " ".join(prose)).replace("**", "")
+    sentences = re.split(r"(?<=[.:;?])\s+", plain)
+    assert [one for one in sentences if len(one.split()) > 25] == []
