@@ -172,7 +172,7 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
     } <= names
     for path in paths:
         content = path.read_bytes()
-        assert content.startswith(b"\x89PNG" if path.suffix == ".png" else b"<?xml"), path
+        assert content.startswith(b"\x89PNG" if path.suffix == ".png" else b"<svg xmlns="), path
     assert "simulated" in (tmp_path / "random-read-rate.svg").read_text()
     rows = (tmp_path / "random-read-rate.csv").read_text().splitlines()
     assert rows[0] == "series,unit,queue depth,value,spread" and len(rows) == 7
