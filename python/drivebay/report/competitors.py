@@ -201,7 +201,8 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
         for one in others(shipped, entries)
         if "released" in one
         and (not own or abs(one["released"] - own["released"]) <= YEARS)
-        and all(one[key] == own.get(key, one[key]) for key in ("market", "flash"))
+        and one["market"] == own.get("market", "client")
+        and one["flash"] == own.get("flash", True)
         and one["model"] != own.get("model")
     ]
     models: dict[str, Json] = {}
