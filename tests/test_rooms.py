@@ -71,7 +71,7 @@ DRIVE_ROOMS: dict[str, set[str]] = {
     "physics": {"ground", "profile"},
     "flash": {"ground", "profile", "plugin", "physics"},
     "host": {"ground", "profile"},
-    "firmware": {"ground", "profile", "plugin", "physics", "flash"},
+    "firmware": {"ground", "profile", "plugin", "physics", "flash", "host"},
     "device": {"ground", "profile", "physics", "flash", "host", "firmware"},
     "crate": {"ground", "profile", "physics", "firmware", "device"},
 }

@@ -232,7 +232,29 @@ macro_rules! any_value {
         }
     )+};
 }
-any_value!(bool, String, u8, u16, Vec<f64>);
+any_value!(bool, u8, u16, Vec<f64>);
+
+/// The words that may be chosen from; any if there are none.
+#[derive(Default)]
+pub struct Words(&'static [&'static str]);
+
+impl<const N: usize> From<&'static [&'static str; N]> for Words {
+    fn from(words: &'static [&'static str; N]) -> Words {
+        Words(words)
+    }
+}
+
+impl Value for String {
+    type Rule = Words;
+    fn check(&self, field: &str, Words(words): Words) -> Result<(), SpecError> {
+        if words.is_empty() || words.contains(&self.as_str()) {
+            return Ok(());
+        }
+        let hint = format!("set {field}.value = \"{}\"", words[0]);
+        let allowed = format!("one of {}", words.join(", "));
+        Err(SpecError::out(field, format!("\"{self}\""), allowed, &hint))
+    }
+}
 
 impl Number {
     /// Microseconds as time.
@@ -262,6 +284,11 @@ impl Word {
         let allowed = format!("one of {}", names.join(", "));
         Err(SpecError::out(field, format!("\"{}\"", self.value), allowed, &hint))
     }
+}
+
+/// Whether a word is given, and this one.
+pub fn is_word(key: &Option<Word>, word: &str) -> bool {
+    key.as_ref().is_some_and(|key| key.value == word)
 }
 
 /// Whether a flag is given and set.

@@ -134,7 +134,8 @@ def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tu
 
 
 def is_predicted(row: dict[str, Any]) -> bool:
-    """Whether a row's figure is none that the model was told: of unknown leverage, without one."""
+    """Whether a row's figure is none that the model was calibrated on: of unknown leverage, without
+    one."""
     if row["leverage"] is None:
         return not row["calibrated_on"]
     return bool(row["leverage"] < score.PREDICTED_BELOW)

@@ -1,7 +1,7 @@
 """Charts as data: axes, series, reference marks, views, and the captions that belong to them.
 
-A chart is described once. `render_page` turns it into Plotly's JSON, `render_still` draws it small
-for a page, `render_file` draws it with matplotlib and writes its data. Nothing here knows them.
+A chart is described once. `render_page` turns it into Plotly's JSON, `render_svg` draws it as SVG,
+small for a page or as a picture, `files` writes pictures and data. Nothing here knows them.
 A colour is a name of the theme ("@c1") or a CSS colour, a pattern one of `theme.PATTERNS`; a limit,
 tick or mark is in the axis' own unit, also on a logarithmic axis.
 """
@@ -206,6 +206,7 @@ class Panel:
     samples : how many samples there are of each run, and how far they spread.
     first_position : how many parts of the view are set by switches elsewhere on the page.
     apart : on the Bench it stands beside those of other drives instead of under them.
+    said : the result in a sentence, for whoever does not see the chart.
     """
 
     title: str
@@ -218,6 +219,12 @@ class Panel:
     wide: bool = True
     first_position: int = 0
     apart: bool = False
+    said: str = ""
+
+    @property
+    def alt(self) -> str:
+        """What stands for the picture: its title and its result."""
+        return f"{self.title}: {self.said or self.samples}".rstrip(": ")
 
 
 def notes(*words: str) -> tuple[Note, ...]:
