@@ -34,10 +34,10 @@ fn value(given: &Bound<'_, PyAny>) -> PyResult<Value> {
     } else if given.is_instance_of::<PyBool>() {
         given.extract::<bool>()?.into()
     } else if given.is_instance_of::<PyInt>() {
-        given
-            .extract::<i64>()
-            .map(Value::from)
-            .or_else(|_| given.extract::<u64>().map(Value::from))?
+        let whole = given.extract::<i64>().map(Value::from);
+        let large = whole.or_else(|_| given.extract::<u64>().map(Value::from));
+        // Beyond these it is no number of the core's, and refused by its field.
+        large.or_else(|_| given.extract::<f64>().map(Value::from)).unwrap_or("too large".into())
     } else if given.is_instance_of::<PyFloat>() {
         given.extract::<f64>()?.into()
     } else if given.is_instance_of::<PyString>() {

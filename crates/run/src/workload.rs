@@ -286,6 +286,12 @@ const RULES: &[Rule] = &[
     }),
 ];
 
+/// What a field may be, in words; empty where its type says all.
+fn allowed(field: &str) -> String {
+    let of_it = RULES.iter().filter(|rule| rule.field == field);
+    of_it.map(|rule| rule.allowed).collect::<Vec<_>>().join("; ")
+}
+
 /// Whether a request may be so large: whole units, up to 64 MiB.
 fn is_size(bytes: u64, unit: u64) -> bool {
     bytes > 0 && bytes.is_multiple_of(unit) && bytes <= 1 << 26
@@ -299,7 +305,12 @@ impl Workload {
     /// [`WorkloadError`] naming the first field that is not allowed.
     pub fn from_document(document: Value) -> Result<Workload, WorkloadError> {
         let mut load: Workload = serde_path_to_error::deserialize(document).map_err(|error| {
-            WorkloadError::new(error.path().to_string(), error.inner().to_string())
+            let (field, what) = (error.path().to_string(), error.inner().to_string());
+            // Of another type, or beyond what its type holds.
+            let says_what = !what.starts_with("invalid");
+            let allowed = if says_what { String::new() } else { allowed(&field) };
+            let must = if allowed.is_empty() { "" } else { "; must be " };
+            WorkloadError::new(field, format!("{what}{must}{allowed}"))
         })?;
         load.check_fields()?;
         if load.stop.duration_s.is_none() && load.stop.bytes.is_none() {
@@ -314,12 +325,11 @@ impl Workload {
         let Ok(Value::Object(defaults)) = serde_json::to_value(Workload::default()) else {
             unreachable!("a struct with named fields")
         };
-        let described = defaults.into_iter().map(|(name, default)| {
-            let of_it = RULES.iter().filter(|rule| rule.field == name);
-            let allowed = of_it.map(|rule| rule.allowed).collect::<Vec<_>>().join("; ");
+        let described = |(name, default): (String, Value)| {
+            let allowed = allowed(&name);
             (name, default.to_string(), allowed)
-        });
-        described.collect()
+        };
+        defaults.into_iter().map(described).collect()
     }
 
     /// Checks all fields against a drive and its host.
