@@ -34,6 +34,7 @@ from drivebay.definitions import suites
 from drivebay.report import competitors, summary
 from drivebay.report.charts import stages, time
 from drivebay.report.markup import el, script_json
+from drivebay.report.page import asset
 from drivebay.report.runs import Run, entries
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
@@ -422,6 +423,12 @@ def test_the_verdict_is_written_from_the_numbers(page: Page) -> None:
         "for 113 s, then 75\u00a0MB/s.",
     ):
         assert words in page.text, words
+
+
+def test_every_rule_of_a_style_sheet_is_closed() -> None:
+    for name in ("page.css", "bench.css"):  # what follows an open one is nothing
+        text = asset(name)
+        assert text.count("{") == text.count("}"), name
 
 
 def test_details_are_closed_and_hold_every_test(page: Page) -> None:

@@ -199,6 +199,11 @@ def _standing(entry: Entry, peers: Sequence[Json]) -> str:
     found = places(entry, peers)
     if len(found) > 1:
         best, worst = max(found, key=_strength), min(found, key=_strength)
+        if best.times < 1 and best.rank > 1:
+            return (
+                f"It is behind most others in everything: least in {best.title} ({best.words}), "
+                f"furthest in {worst.title} ({worst.words})."
+            )
         words = f"Among drives of its time it is strongest in {best.title} ({best.words})"
         if (1 / worst.times - 1) * 100 >= WORTH_PERCENT:
             words += f" and weakest in {worst.title} ({worst.words}{_reason(worst.measured)})"

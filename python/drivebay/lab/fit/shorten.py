@@ -16,6 +16,7 @@ import numpy as np
 from drivebay.analysis import Measured
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.timeline import Floats
+from drivebay.definitions.scaling import with_load
 from drivebay.definitions.suites import Phase, Test
 from drivebay.lab.fit.experiment import KINDS_OF_PHASES
 
@@ -98,8 +99,7 @@ def _cut(found: Measured, same: list[PhaseFigures], seconds: int) -> tuple[Test,
 
 def _phase(phase: Phase, seconds: float) -> Phase:
     load = phase.workload
-    cut = {"duration_s": min(float(seconds), load.duration_s), "until_stable": None}
-    return phase.model_copy(update={"workload": load.model_copy(update=cut)})
+    return with_load(phase, duration_s=min(float(seconds), load.duration_s), until_stable=None)
 
 
 def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:

@@ -421,5 +421,13 @@ const DrivebayCharts = ((themes) => {
     return figure;
   };
 
-  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures, looks, sample };
+  // Text of gzip as base64.
+  const unsqueezed = (text) => {
+    const signs = atob(text);
+    const bytes = new Uint8Array(signs.length);
+    for (let i = 0; i < signs.length; i += 1) bytes[i] = signs.charCodeAt(i); // Uint8Array.from takes ten times as long
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+
+  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures, looks, sample, unsqueezed };
 })(DRIVEBAY_THEMES);

@@ -3,18 +3,13 @@
 "use strict";
 (() => {
   const { start, restore } = DrivebayAddress;
-  const { draw, csv, barsCsv, picture, save, follow, el } = DrivebayCharts;
+  const { draw, csv, barsCsv, picture, save, follow, el, unsqueezed } = DrivebayCharts;
   const drawn = new Set();
 
   // Large parts stand in the page compressed, and are unpacked when they are first needed.
   const unpacked = new Map();
   const unpack = (id) => {
-    if (!unpacked.has(id)) {
-      const signs = atob(document.getElementById(id).textContent);
-      const bytes = new Uint8Array(signs.length);
-      for (let i = 0; i < signs.length; i += 1) bytes[i] = signs.charCodeAt(i); // Uint8Array.from takes ten times as long
-      unpacked.set(id, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
-    }
+    if (!unpacked.has(id)) unpacked.set(id, unsqueezed(document.getElementById(id).textContent));
     return unpacked.get(id);
   };
 
