@@ -191,10 +191,13 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
     size = float(target["capacity_bytes"])
     bus = own.get("bus") or ("SATA" if "SATA" in str(target.get("interface", "")) else "PCIe")
 
+    def by_size(one: Json) -> float:
+        return abs(math.log(one["bytes"] / size)) if size else 0.0  # fio need not say the size
+
     def apart(one: Json) -> tuple[float, ...]:
         years = abs(one["released"] - own["released"]) if own else -one["released"]
         cells = bool(own) and one["cells"] != own["cells"]
-        return one["bus"] != bus, cells, years, abs(math.log(one["bytes"] / size))
+        return one["bus"] != bus, cells, years, by_size(one)
 
     near = [
         one
@@ -206,7 +209,7 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
         and one["model"] != own.get("model")
     ]
     models: dict[str, Json] = {}
-    for one in sorted(near, key=lambda one: abs(math.log(one["bytes"] / size))):
+    for one in sorted(near, key=by_size):
         models.setdefault(one["model"], one)
     return tuple(sorted(models.values(), key=apart)[:NEAR])
 
