@@ -370,7 +370,7 @@ def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
     )
     _print_headline([figure])
     assert "7,900 IOPS, 7,300 to 8,600" in capsys.readouterr().out
-    assert detail(figure).startswith("7,300 to 8,600, ±")
+    assert detail(figure) == "7,300 to 8,600, n\u00a0=\u00a0400"  # in place of the spread
     bar = Bar("reproduced", figure.value, "@a", figure.spread, ends=figure.interval)
     assert bar.whisker == (7300.0, 8600.0)
     assert replace(bar, ends=None).whisker == (7600.0, 8200.0)

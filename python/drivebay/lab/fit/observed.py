@@ -111,13 +111,13 @@ def folder_experiment(
         all_of_it = _observations(tests[name])
         if not all_of_it:
             continue
-        short, told = shortened(tests[name])
+        short, measured = shortened(tests[name])
         fitted[Run("", name)], full[Run("", name)] = short, tests[name].test
         for observation in all_of_it:
             key = observation.name.partition("/")[2]
-            if told is None or key in told:
+            if measured is None or key in measured:
                 observations.append(
-                    observation if told is None else replace(observation, value=told[key])
+                    observation if measured is None else replace(observation, value=measured[key])
                 )
         whole += all_of_it
     if not observations:

@@ -221,8 +221,8 @@ class FioTarget(Target):
                 hint = "a trace with trims can be replayed: drivebay replay --trim"
                 why = ": fio cannot mix trims with other requests"
                 refuse("trim_percent", load.trim_percent, why, hint)
-            if load.writes_zones:
-                refuse("offsets", offsets, ": fio trims no zones of a drive without zones")
+            if load.only_virtual:
+                refuse("offsets", offsets, ": it is for virtual drives")
             if load.stands_for_ranks:
                 hint = f'offsets = "{load.offsets.partition("/")[0]}"'
                 refuse("offsets", offsets, ": RANKS are for scaled drives, and fio has none", hint)
