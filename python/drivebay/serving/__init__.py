@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.common.memory import available_bytes
 from drivebay.serving import config, images
@@ -39,6 +38,8 @@ class Server:
     """
 
     def __init__(self, drives: Sequence[Drive], options: Options) -> None:
+        from drivebay import _core  # not for the help of the command line
+
         self.metrics = None if options.metrics is None else Endpoint(options.metrics)
         with ExitStack() as resources:
             document = {
