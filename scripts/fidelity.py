@@ -39,7 +39,8 @@ from drivebay.lab.fit import kept
 from drivebay.lab.fit.linear import posterior
 from drivebay.lab.fit.refit import refits
 from drivebay.lab.fit.sensitivity import Bench, derivatives, whole_runs
-from drivebay.lab.validate import load_plan, score, table
+from drivebay.lab.validate import score, table
+from drivebay.lab.validate.plan import load_plan
 
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "fidelity.md"

@@ -47,7 +47,9 @@ def barriers(page: Any) -> list[str]:
 class Tab:
     """A page that was opened offline, with all that it complained of and all that it asked for."""
 
-    def __init__(self, browser: Any, path: Path | str, **options: Any) -> None:
+    def __init__(
+        self, browser: Any, path: Path | str, *, details: bool = True, **options: Any
+    ) -> None:
         self.context = browser.new_context(
             **{"offline": True, "viewport": {"width": 1280, "height": 900}, **options}
         )
@@ -60,6 +62,8 @@ class Tab:
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("dialog", self._dialog)
         self.page.goto(path if isinstance(path, str) else path.as_uri())
+        if details:  # what is closed is not drawn
+            self.page.evaluate("document.querySelector('#details')?.setAttribute('open', '')")
 
     def _dialog(self, dialog: Any) -> None:
         self.troubles.append(f"dialog: {dialog.message}")

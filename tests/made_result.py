@@ -85,7 +85,7 @@ def make(
     what = what.shortened() if quick else what
     steps = tuple(StepEntry(id=test.id, title=test.title, seed=seed) for test in what.tests)
     manifest = Manifest(
-        tool=Tool(version="0.1.0", git_commit=None),
+        tool=Tool(version="0.2.0", git_commit=None),
         suite=what,
         quick=quick,
         seed=seed,

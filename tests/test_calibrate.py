@@ -37,8 +37,8 @@ from drivebay.lab.fit import (
     write,
 )
 from drivebay.lab.fit.experiment import Job
-from drivebay.lab.fit.journal import Journal
 from drivebay.lab.fit.parameters import Parameter, with_values
+from drivebay.lab.journal import Journal
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.runs import profile_of
 from drivebay.targets.virtual.target import VirtualTarget

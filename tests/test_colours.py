@@ -15,7 +15,6 @@ import pytest
 from drivebay.analysis import stages
 from drivebay.report import theme
 from drivebay.report.charts.stages import OTHER_STAGE
-from drivebay.report.render_file import HATCHES
 from drivebay.report.theme import DARK, LIGHT, STAGES
 
 DIFFERENCE_MIN = 10.0
@@ -121,10 +120,8 @@ def test_every_stage_has_a_colour_and_a_pattern_of_its_own() -> None:
     for looks in (
         patterns,
         [theme.PATTERNS[one] for one in patterns],
-        [HATCHES[one] for one in patterns],
     ):
         assert len(set(looks)) == len(patterns)
-    assert HATCHES.keys() == theme.PATTERNS.keys()
 
 
 def test_patterns_are_seen_on_every_stage_but_faint() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import copy
-import gzip
 import json
 import math
 import re
@@ -17,7 +15,6 @@ import pytest
 
 from drivebay import report, results
 from drivebay.analysis import fidelity, review
-from drivebay.analysis.comparable import how
 from drivebay.definitions import profiles, suites
 from drivebay.report import competitors, markup, thin
 from drivebay.report.digest import digest
@@ -99,37 +96,44 @@ def test_a_number_is_rounded_to_less_than_a_pixel_of_each_view() -> None:
     assert abs(flat[3] - 123.456) * pixels / (987.654 - 0) < 0.5 and flat[1] in (0, 1, 2)
 
 
-def test_a_page_draws_lines_with_one_point_of_so_many_and_says_so_and_every_dot(
-    shipped: list[dict[str, Any]],
-) -> None:
-    panel = shipped[0]["tests"]["consistency-default"]["data"]["panels"][0]
-    dots, line = thin.thinned(panel, 400)["chart"]["traces"][:2]
-    assert dots == panel["chart"]["traces"][0] and len(dots["y"]) == 3600
-    assert line["dx"] == 9 and len(line["y"]) == 400
-    assert thin.thinned(panel, 400)["samples"].endswith("; lines with 1 point of 9 drawn")
-    assert thin.thinned(panel, 3600) == panel
+def drives_of(one: dict[str, Any], *names: str, **more: Any) -> list[dict[str, Any]]:
+    """Other drives with the figures of this one."""
+    return [{**copy.deepcopy(one), "profile": n, "drive": n, "model": n, **more} for n in names]
 
 
-def test_the_nearest_drives_come_first_and_far_ones_are_folded_away(
-    shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
+def test_peers_are_of_the_same_market_medium_and_time_nearest_in_bus_first(
+    shipped: list[dict[str, Any]], reviewed: Path
 ) -> None:
     (own,) = entries([review(results.load(reviewed))])
-    kinds = {"SATA": 14, "PCIe, AHCI": 4}
     drives = [
-        {**shipped[0], "profile": f"{kind} {place}", "drive": f"{kind} {place}", "class": kind,
-         "released": 2014 + place}
-        for kind, count in kinds.items() for place in range(count)
-    ]  # fmt: skip
-    names = [one["profile"] for one in competitors.others(drives, [own])]
-    assert names[:6] == [*(f"PCIe, AHCI {place}" for place in (1, 2, 0, 3)), "SATA 1", "SATA 2"]
-    page = report.write([reviewed], tmp_path / "r.html", shipped=drives).read_text()
-    shown = ranks(page, "Mean, last 400 s")
-    assert "Show all 19" in page and "12 of 19 drives, the nearest in class and time." in page
-    assert not any("SATA 13" in name for name in shown)
-    packed = re.search(r'<script type="text/plain" id="bars">(.*?)</script>', page)
-    assert packed
-    everything = json.loads(gzip.decompress(base64.b64decode(packed[1])))
-    assert all(rows.count("<tr") == 19 for rows in everything) and "SATA 13" in everything[0]
+        *drives_of(shipped[0], "optane", flash=False, market="data center", released=2017.2),
+        *drives_of(shipped[0], "later", released=2019.1),
+        *drives_of(shipped[0], "sata", bus="SATA", released=2015.1),
+        *drives_of(shipped[0], "tlc", cells="TLC", released=2015.1),
+        *drives_of(shipped[0], "pcie", released=2014.2),
+        *drives_of(shipped[0], "sibling", released=2015.1, model="Samsung SM951 (AHCI)"),
+    ]
+    assert [one["profile"] for one in competitors.peers(drives, [own])] == ["pcie", "tlc", "sata"]
+    sizes = drives_of(shipped[0], "small", "same", "large", model="a model")
+    for one, factor in zip(sizes, (0.25, 1, 4), strict=True):
+        one["bytes"] = int(factor * 512e9)
+    assert [one["profile"] for one in competitors.peers(sizes, [own])] == ["same"]
+    many = drives_of(shipped[0], *map(str, range(20)))
+    assert len(competitors.peers(many, [own])) == competitors.NEAR
+
+
+def test_beside_a_drive_that_is_not_of_the_catalog_the_newest_of_its_bus_come_first(
+    shipped: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    target = {**made_result.REAL, "interface": "NVMe, PCIe 4.0 x4"}
+    folder = made_result.make(tmp_path / "real", only=ONLY, target=target)
+    (own,) = entries([review(results.load(folder))])
+    drives = [
+        *drives_of(shipped[0], "old", released=2014.0),
+        *drives_of(shipped[0], "sata", released=2023.0, bus="SATA"),
+        *drives_of(shipped[0], "new", released=2022.0),
+    ]
+    assert [one["profile"] for one in competitors.peers(drives, [own])] == ["new", "old", "sata"]
 
 
 def test_a_drive_is_ranked_among_the_shipped_ones(
@@ -138,8 +142,8 @@ def test_a_drive_is_ranked_among_the_shipped_ones(
     page = report.write([reviewed], tmp_path / "r.html", shipped=shipped).read_text()
     own = "Samsung SM951 512 GB (AHCI)"
     assert ranks(page, "Mean, last 400 s") == ["1. XP941 512 GB", f"2. {own}"]
-    assert 'class="mark' in page and "Ranked among 1 virtual drive" in page
-    assert 'class="note old"' not in page
+    assert 'class="mark' in page and "The others are virtual drives of the catalog" in page
+    assert "the model has changed" not in page
     assert ">Standard deviation, last 400 s<" in page
     with pytest.raises(AssertionError):
         ranks(page, "Standard deviation, last 400 s")  # nobody believes a simulated one
@@ -148,7 +152,7 @@ def test_a_drive_is_ranked_among_the_shipped_ones(
 def test_drives_without_a_figure_for_the_same_reason_share_a_sentence(
     shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
 ) -> None:
-    drives = copy.deepcopy([{**shipped[0], "profile": name, "drive": name} for name in "ABC"])
+    drives = drives_of(shipped[0], *"ABC")
     for one in drives:
         (bar,) = [b for b in one["tests"]["thermal-write"]["bars"] if b["key"] == "throttled_rate"]
         bar["row"] = [None, None, None, "", "it never fell"]
@@ -166,8 +170,8 @@ def test_the_drive_under_review_is_no_competitor_of_itself_unless_it_was_changed
     hot = {"ambient_c": {"value": 40, "source": "what-if, given by the user"}}
     target = {**XP941, "profile": {**XP941["profile"], "thermal": hot}}
     changed = made_result.make(tmp_path / "changed", only=ONLY, target=target)
-    page = report.write([changed], tmp_path / "changed.html", shipped=shipped).read_text()
-    assert 'class="bars ranked"' in page
+    (own,) = entries([review(results.load(changed))])
+    assert len(competitors.others(shipped, [own])) == 1
 
 
 def test_beside_a_real_drive_the_others_are_called_simulated(
@@ -178,14 +182,48 @@ def test_beside_a_real_drive_the_others_are_called_simulated(
     assert "1. XP941 512 GB (simulated)" in ranks(page, "Mean, last 400 s")
 
 
-def test_a_shortened_run_is_not_ranked(shipped: list[dict[str, Any]], tmp_path: Path) -> None:
-    tests = suites.load("anandtech-2015").shortened().selected(("trim",)).tests
-    way = {**shipped[0]["tests"]["random-read"], "how": how(tests[0])}  # run as the whole test is
-    drives = [{**shipped[0], "tests": {**shipped[0]["tests"], "trim": way}, "old": "it is old"}]
-    quick = made_result.make(tmp_path / "quick", only=(*ONLY, "trim"), quick=True)
-    page = report.write([quick], tmp_path / "quick.html", shipped=drives).read_text()
-    assert 'class="bars ranked"' not in page and "Ranked among" not in page
-    assert 'class="note old"' not in page and 'class="beside"' not in page
+def test_a_shortened_run_is_ranked_among_shortened_ones_alone(
+    shipped: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    quick = made_result.make(tmp_path / "quick", only=ONLY, quick=True)
+    page = report.write([quick], tmp_path / "quick.html", shipped=shipped).read_text()
+    assert 'class="bars ranked"' not in page
+    other = made_result.make(tmp_path / "xp941", only=ONLY, quick=True, target=XP941)
+    one = entries([review(results.load(other))])[0]
+    competitors.write_quick([(one, competitors.fingerprint("xp941-512"))], tmp_path)
+    known = competitors.load_quick(tmp_path)
+    assert [set(test) for test in known[0]["tests"].values()] == [{"how", "title", "bars"}] * 3
+    page = report.write([quick], tmp_path / "quick.html", shipped=shipped, quick=known).read_text()
+    assert any(
+        name.endswith("XP941 512 GB") for name in ranks(page, "Mean of queue depths 1, 2, 4")
+    )
+    assert "in shortened runs" in page
+
+
+def test_a_real_drives_shorter_rests_make_no_other_test(shipped: list[dict[str, Any]]) -> None:
+    tests = suites.load("anandtech-2015").selected(ONLY).tests
+    for test in tests:
+        assert competitors.running(shipped, test.in_real_time())
+        assert not competitors.running(shipped, test.shortened().in_real_time())
+
+
+def test_a_load_of_another_tool_finds_the_catalogs_nearest(tmp_path: Path) -> None:
+    other = made_result.make(tmp_path / "xp941", only=ONLY, quick=True, target=XP941)
+    (entry,) = entries([review(results.load(other))])
+    competitors.write_quick([(entry, {"profile": "", "model": ""})], tmp_path)
+    known = competitors.load_quick(tmp_path)
+    load = {"pattern": "random", "reads": 97.0, "block": 4096, "depth": 24}
+    ((drive, near),) = competitors.nearest(known, load)
+    assert (drive["profile"], near["test"], near["depth"]) == ("xp941-512", "random-read", 32)
+    for change in ({"pattern": "sequential"}, {"reads": 50.0}, {"block": 65536}, {"depth": 1024}):
+        assert competitors.nearest(known, {**load, **change}) == []
+
+
+def test_figures_closer_than_a_percent_share_a_rank(
+    shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
+) -> None:
+    page = report.write([reviewed], tmp_path / "r.html", shipped=drives_of(shipped[0], *"ABC"))
+    assert [one[:2] for one in ranks(page.read_text(), "Mean, last 400 s")] == ["1."] * 3 + ["4."]
 
 
 def test_a_result_of_another_profile_or_model_is_shown_as_old(
@@ -198,8 +236,7 @@ def test_a_result_of_another_profile_or_model_is_shown_as_old(
     (old,) = competitors.load(tmp_path / "old")
     assert old["old"] == "model changed since"
     page = report.write([reviewed], tmp_path / "r.html", shipped=[old]).read_text()
-    assert '<span class="chip warn" title="model changed since">old</span>' in page
-    assert "Old results (model changed since" in page
+    assert "Since they were computed the model has changed." in page
     monkeypatch.setattr(competitors, "model_fingerprint", lambda: "")
     monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": ""})
     assert competitors.load(tmp_path / "old")[0]["old"] == "", "an installed package has no source"
@@ -255,7 +292,7 @@ def test_what_is_shipped_is_of_the_catalog_and_small() -> None:
 def test_a_bar_far_longer_than_the_next_is_cut_and_its_figure_printed(
     shipped: list[dict[str, Any]], reviewed: Path, tmp_path: Path
 ) -> None:
-    drives = [{**copy.deepcopy(shipped[0]), "profile": name, "drive": name} for name in "ABC"]
+    drives = drives_of(shipped[0], *"ABC")
     for one, factor in zip(drives, (60, 1, 1.1), strict=True):
         for bar in one["tests"]["random-read"]["bars"]:
             bar["row"] = [bar["row"][0] * factor, None, None, *bar["row"][3:5]]
@@ -267,13 +304,13 @@ def test_a_bar_far_longer_than_the_next_is_cut_and_its_figure_printed(
     assert ["fill cut" in row for row in rows] == [True, False, False, False]
     assert ["cut: over 5 times" in row for row in rows] == [True, False, False, False]
     assert widths[:2] == [100.0, 80.0] and all(25 < width < 80 for width in widths[2:])
-    assert "A bar with a gap is cut" in page
+    assert "a bar with a gap is over 5 times" in page
 
 
 def test_only_few_bars_are_cut_and_only_among_other_drives() -> None:
     def ends(*values: float, other: bool = True) -> list[bool]:
-        rows = markup.bar_rows([Bar("a", value, "@c1", other=other) for value in values])
-        return ["fill cut" in row for row in rows]
+        html = markup.bars("", "", [Bar("a", value, "@c1", other=other) for value in values])
+        return ["fill cut" in row for row in html.split("<tr")[1:]]
 
     assert ends(900, 20, 10, 9, 8) == [True, False, False, False, False]
     assert ends(900, 800, 10, 9, 8) == [True, True, False, False, False]

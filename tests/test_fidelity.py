@@ -29,8 +29,8 @@ from drivebay.lab.fit.linear import EDGE, Problem, fitted, posterior
 from drivebay.lab.fit.parameters import Parameter, free_parameters, moved, numbers
 from drivebay.lab.fit.sensitivity import Bench, Derivatives, coordinate_of, derivatives
 from drivebay.lab.pool import Worker
-from drivebay.lab.validate import load_plan, table
-from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate import table
+from drivebay.lab.validate.plan import Run, load_plan
 from drivebay.report.figures import detail
 from drivebay.report.markup import Bar
 
@@ -334,7 +334,7 @@ def test_derivatives_of_published_rows_go_on_from_their_journal(tmp_path: Path) 
     again: list[str] = []
     second = found(again)
     assert second.jacobian.tolist() == first.jacobian.tolist() and second.figures == first.figures
-    assert {one.partition(": ")[2] for one in again} == {"0 drives run"}
+    assert {one.partition(": ")[2] for one in again} == {"0 of 0 drives run"}
 
 
 KNOWN = {
@@ -370,7 +370,7 @@ def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(
     )
     _print_headline([figure])
     assert "7,900 IOPS, 7,300 to 8,600" in capsys.readouterr().out
-    assert detail(figure).startswith("7,300 to 8,600, ±")
+    assert detail(figure) == "7,300 to 8,600, n\u00a0=\u00a0400"  # in place of the spread
     bar = Bar("reproduced", figure.value, "@a", figure.spread, ends=figure.interval)
     assert bar.whisker == (7300.0, 8600.0)
     assert replace(bar, ends=None).whisker == (7600.0, 8200.0)

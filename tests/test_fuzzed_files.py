@@ -33,7 +33,7 @@ from drivebay.lab.fio_import.jobs import jobs_of
 from drivebay.lab.fio_import.load import workload_of
 from drivebay.lab.fio_import.logs import series
 from drivebay.lab.fio_import.reading import last_document
-from drivebay.lab.fit.journal import Journal
+from drivebay.lab.journal import Journal
 from drivebay.lab.query import query
 from drivebay.lab.sweep import plan, spec
 from drivebay.lab.sweep.store import Store

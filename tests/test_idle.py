@@ -72,7 +72,6 @@ def test_a_drive_that_may_not_sleep_says_so() -> None:
     found = made(rests(0, 2), [0, 0], ["the host forbids it"])
     assert found.figures[WOKEN].value is None
     assert IDLE.remarks(found) == ["the host forbids it"]
-    assert IDLE.say(found)[0].endswith("; the host forbids it.")
     real = made(rests(0, 2), [None, None], [])
     assert real.figures[WOKEN].note == UNKNOWN
     power = real.figures["power_mean_rest-2s"]

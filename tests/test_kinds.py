@@ -8,7 +8,7 @@ import pytest
 
 from drivebay.analysis import fidelity
 from drivebay.lab.fit import kinds
-from drivebay.lab.validate import load_plan
+from drivebay.lab.validate.plan import load_plan
 
 ROWS: list[dict[str, Any]] = fidelity.recorded()["rows"]
 

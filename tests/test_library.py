@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import math
 import pickle
@@ -332,3 +333,15 @@ def test_what_is_no_drive_and_names_that_do_not_exist_are_told_with_a_hint() -> 
         drivebay.run("sm951-ahci-512", Workload(duration_s=1))  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="drivebay has no 'Workloads'; did you mean Workload"):
         _ = drivebay.Workloads
+
+
+def test_a_notebook_shows_a_result_as_a_table_and_a_line() -> None:
+    drive = drivebay.drive("sm951-nvme-512").scaled(1 / 128)
+    result = drivebay.run(drive, Workload(queue_depth=4, duration_s=3), seed=1)
+    shown = result._repr_html_()
+    assert f"{result.iops:,.0f} IOPS" in shown
+    assert f"{result.latency.percentile_us(99):,.1f} µs p99" in shown
+    assert shown.count("<polyline") == 1 and "simulated" in shown
+    assert html.escape(result.load.words()) in shown
+    short = drivebay.run(drive, Workload(ios=10), seed=1)
+    assert "<polyline" not in short._repr_html_()

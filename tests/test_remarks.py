@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drivebay.analysis import fidelity
-from drivebay.lab.validate import load_plan
+from drivebay.lab.validate.plan import load_plan
 
 ROWS = {row["id"]: row for row in fidelity.recorded()["rows"]}
 

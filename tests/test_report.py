@@ -34,6 +34,7 @@ from drivebay.definitions import suites
 from drivebay.report import competitors, summary
 from drivebay.report.charts import stages, time
 from drivebay.report.markup import el, script_json
+from drivebay.report.page import asset
 from drivebay.report.runs import Run, entries
 
 GOLDEN = Path(__file__).parent / "golden" / "headline.txt"
@@ -414,15 +415,27 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
     assert any(row.published for row in headline(results.load(folder)))
 
 
-def test_the_summary_is_written_from_the_numbers(page: Page) -> None:
+def test_the_verdict_is_written_from_the_numbers(page: Page) -> None:
     for words in (
         "published figures are met within their tolerance, furthest off: ",
-        "7,779\u00a0IOPS over the last 400 s, standard deviation 48.86",
-        "the first 12 s run at 100,141\u00a0IOPS, then the rate falls under half.",
-        "101.7\u00a0MB/s as the mean of queue depths 1, 2, 4, 181,010\u00a0IOPS at queue depth 32.",
-        "for 113 s (175.1\u00a0GB), then 74.97\u00a0MB/s",
+        "Under constant random writes 100,141\u00a0IOPS last 12 s; 8 % of that is left in the end "
+        "(7,779\u00a0IOPS), because ",
+        "for 113 s, then 75\u00a0MB/s.",
     ):
         assert words in page.text, words
+
+
+def test_every_rule_of_a_style_sheet_is_closed() -> None:
+    for name in ("page.css", "bench.css"):  # what follows an open one is nothing
+        text = asset(name)
+        assert text.count("{") == text.count("}"), name
+
+
+def test_details_are_closed_and_hold_every_test(page: Page) -> None:
+    above, _, details = page.source.partition('<details id="details">')
+    assert details and above.count("<figure") <= 8
+    for test in suites.load("anandtech-2015").tests:
+        assert f'id="{test.id}"' in details
 
 
 def test_two_reviews_say_how_far_apart_they_are(whole: Path, tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ DRIVE_ROOMS: dict[str, set[str]] = {
     "physics": {"ground", "profile"},
     "flash": {"ground", "profile", "plugin", "physics"},
     "host": {"ground", "profile"},
-    "firmware": {"ground", "profile", "plugin", "physics", "flash"},
-    "device": {"ground", "profile", "physics", "flash", "host", "firmware"},
+    "firmware": {"ground", "profile", "plugin", "physics", "flash", "host"},
+    "device": {"ground", "profile", "physics", "host", "firmware"},
     "crate": {"ground", "profile", "physics", "firmware", "device"},
 }
 DRIVE_GROUND = {

@@ -26,8 +26,8 @@ from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.lab.fit.conditions import shorter
-from drivebay.lab.validate import load_plan, score
-from drivebay.lab.validate.plan import Run
+from drivebay.lab.validate import score
+from drivebay.lab.validate.plan import Run, load_plan
 from drivebay.lab.validate.statements import STATEMENTS
 from drivebay.lab.validate.values import NotReached, figure
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parent.parent
-DATA_FOLDERS = ("catalog-results", "drives", "hosts", "published", "suites")
+DATA_FOLDERS = (
+    *("catalog-results", "drives", "hosts", "published", "published/computed", "suites"),
+)
 MAN_PAGE = "share/man/man1/drivebay.1"
 
 

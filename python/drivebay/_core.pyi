@@ -713,7 +713,7 @@ class Server:
     the order of the profiles, with the keys of `Options` and `DriveOptions` in `crates/serve/src/options.rs`.
     """
     def __new__(
-        cls, /, profiles: SupportsGetItem[int, Profile], document: dict[str, typing.Any]
+        cls, /, profiles: SupportsGetItem[int, Profile], document: dict[str, object]
     ) -> Server: ...
     @property
     def addresses(self, /) -> list[str]:

@@ -63,7 +63,7 @@ def pages() -> dict[str, str]:
         "leave open: where it is a guess, the figure is that guess "
         "([how](../fidelity.md#how-it-is-computed))."
     )
-    told = (
+    what = (
         "What was tried for each drive, in the order in which it was written: which rows were in "
         "view, what came out, what was kept. Figures are of their day; what holds now is on "
         "[the fidelity page](../fidelity.md). Keys that profiles no longer have are listed in "
@@ -72,7 +72,7 @@ def pages() -> dict[str, str]:
     return {
         ROWS_PAGE: page("Published rows and what the drives reproduce", about, rows),
         SENSITIVITY_PAGE: page("What moves which figure", moved, sensitivity(validation, kept)),
-        TRIALS_PAGE: page("Calibrations: what was tried", told, _trials()),
+        TRIALS_PAGE: page("Calibrations: what was tried", what, _trials()),
     }
 
 
@@ -296,7 +296,7 @@ def _row(row: dict[str, Any], conflict: str) -> list[str]:
 
 
 def sensitivity(validation: Document, kept: Document) -> str:
-    """The body of docs/sensitivity.md."""
+    """The body of the page of sensitivities."""
     if not kept.get("rows"):
         return "Not computed yet: `make fidelity`.\n"
     parameters = kept["parameters"]

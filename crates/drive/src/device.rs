@@ -2,51 +2,43 @@
 //!
 //! [`Device::accept`] takes a request through host software, host interface, host core and, for a write, the
 //! link and the write path: resources that requests reach in the order of submission. There it waits
-//! for the flash core, which serves in the order of arrival: [`Device::serve`] takes the next one
-//! through map and flash (`device/read.rs`, `device/write.rs`) and back to the host. So a read passes a
-//! write whose data is still on its way in, and every resource behind the core is asked in time order.
+//! for its turn (`firmware/scheduler.rs`): [`Device::serve`] takes the next one through flash core and media
+//! (`firmware/media.rs`) and back to the host. So a read passes a write whose data is still on its way in, and
+//! every resource behind the core is asked in time order.
 //! [`Device::submit`] does both for a host that waits for each request.
 //!
 //! The device is a composition: each part owns its state, and this file says in which order an I/O passes
 //! them. The stages of a completion add up to its latency exactly.
 //! Data content is not known.
 
-mod in_place;
 pub mod power_cut;
-mod read;
 mod report;
 pub mod sanitize;
 pub mod state;
-mod write;
 
-use drivebay_units::{Lpn, Nanos, Rng, SECTOR_BYTES};
+use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
 use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::firmware::ftl::Ftl;
-use crate::firmware::gc::Gc;
 use crate::firmware::health::Log;
 use crate::firmware::map_cache::MapTraffic;
-use crate::firmware::read_ahead::ReadAhead;
-use crate::firmware::slc_cache::SlcCache;
-use crate::flash::in_place::InPlace;
-use crate::host::command_queue::{CommandQueue, QueuedRequest};
+use crate::firmware::media::Media;
+use crate::firmware::path::Path;
+use crate::firmware::scheduler::{Request, Scheduler};
 use crate::host::interface::HostInterface;
 use crate::host::link::Link;
 use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 use crate::physics::reliability::Reliability;
 use crate::physics::thermal::{Thermal, Work};
 use crate::policy_plugin::{Decides, Decisions};
-use crate::profile::{Costs, Spec};
+use crate::profile::Spec;
 use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
 /// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
 /// no time or energy of one command can overflow, whatever the profile.
 const SECTORS_MAX: u32 = 1 << 21;
-
-/// log2 of sectors in 4 KiB.
-const SHIFT_4K: u32 = 3;
 
 /// What the drive has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -91,23 +83,10 @@ pub struct Device {
     host_interface: HostInterface,
     link: Link,
     controller: Controller,
-    queue: CommandQueue,
-    flash: Flash,
-    /// The media in place of flash, if the drive has such.
-    in_place: Option<Box<InPlace>>,
-    gc: Gc,
-    slc_cache: Option<Box<SlcCache>>,
-    read_ahead: Option<Box<ReadAhead>>,
+    scheduler: Scheduler,
+    media: Media,
     thermal: Thermal,
     log: Log,
-    /// 4 KiB pages that the host wrote, whole or in part.
-    host_4k: u64,
-    /// Pages (mapping units) that these were brought up to.
-    host_pages: u64,
-    /// Of these, those that took the place of others in the write buffer.
-    absorbed_pages: u64,
-    /// log2 of sectors in a page.
-    page_shift: u32,
 }
 
 impl Device {
@@ -124,27 +103,19 @@ impl Device {
     /// # Errors
     /// [`DeviceError::Memory`], when the new profile needs other tables.
     pub fn reset(self, spec: Spec, seed: u64) -> Result<Device, DeviceError> {
-        Self::with_memory(spec, seed, Some(self.flash))
+        Self::with_memory(spec, seed, Some(self.media))
     }
 
-    fn with_memory(spec: Spec, seed: u64, memory: Option<Flash>) -> Result<Device, DeviceError> {
+    fn with_memory(spec: Spec, seed: u64, memory: Option<Media>) -> Result<Device, DeviceError> {
         let rng = Rng::new(seed).fork("drive");
         Ok(Device {
             host_interface: HostInterface::new(&spec),
             link: Link::new(&spec),
             controller: Controller::new(&spec),
-            queue: CommandQueue::new(&spec),
-            flash: Flash::new(&spec, &rng, memory)?,
-            in_place: spec.in_place.as_ref().map(|media| Box::new(InPlace::new(media))),
-            gc: Gc::new(&spec),
-            slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
-            read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
+            scheduler: Scheduler::new(&spec),
+            media: Media::new(&spec, &rng, memory)?,
             thermal: Thermal::new(&spec),
             log: Log::new(),
-            page_shift: SHIFT_4K + spec.geometry.unit_shift,
-            host_4k: 0,
-            host_pages: 0,
-            absorbed_pages: 0,
             spec,
         })
     }
@@ -156,28 +127,31 @@ impl Device {
     }
 
     /// The map and the superblocks, to look at.
+    ///
+    /// # Panics
+    /// If the media is written in place.
     #[must_use]
     pub fn ftl(&self) -> &Ftl {
-        self.flash.ftl()
+        self.media.flash().expect("the media is flash").backend.ftl()
     }
 
     /// What a policy plug-in takes, and was asked so far; none without one.
     #[must_use]
     pub fn decisions(&self) -> Option<(Decides, Decisions)> {
-        self.flash.decisions()
+        self.media.of_flash(Flash::decisions)
     }
 
     /// # Errors
     /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
-        self.flash.check_plugin()
+        self.media.flash().map_or(Ok(()), |flash| flash.backend.check_plugin())
     }
 
     /// Time of the last submission, or the end of the last idle time.
     #[inline(always)]
     #[must_use]
     pub fn now(&self) -> Nanos {
-        self.flash.now()
+        self.media.now()
     }
 
     /// Everything counted so far.
@@ -186,63 +160,50 @@ impl Device {
         let work = self.work();
         Counters {
             commands: work.commands,
-            host_pages: self.host_4k,
+            host_pages: self.media.host_4k(),
             placed_pages: work.programmed,
-            copied_pages: self.gc.copied_pages() << self.spec.geometry.unit_shift,
+            copied_pages: self.media.flash().map_or(0, |flash| flash.copied_4k()),
             slc_pages: work.slc_programmed,
-            slc_erases: self.ftl().slc_erases(),
+            slc_erases: self.media.of_flash(|flash| flash.ftl().slc_erases()),
             erases: work.erases,
             page_reads: work.page_reads,
             read_bytes: work.read_bytes,
             core_busy_ns: work.core_ns,
-            energy_nj: self.thermal.energy_nj(),
+            energy_nj: self.thermal.energy_nj,
             throttled_ns: self.thermal.throttled().0,
             temperature_c: self.thermal.temperature_c(),
             throttle_stage: self.thermal.stage(),
-            reliability: self.flash.reliability(),
-            map: self.flash.map_traffic(),
+            reliability: self.media.of_flash(Flash::reliability),
+            map: self.media.of_flash(Flash::map_traffic),
         }
     }
 
     /// Data that the SLC cache can hold at most just now, and valid data in it, in 4 KiB pages.
     #[must_use]
     pub fn cache_pages(&self) -> (u64, u64) {
-        let (room, held) = self.ftl().cache_pages(self.flash.reserve());
+        let (room, held) = self.media.of_flash(|flash| flash.ftl().cache_pages(flash.reserve()));
         let shift = self.spec.geometry.unit_shift;
         (room << shift, held << shift)
     }
 
-    /// 4 KiB pages that are free, or will be with the next erase.
+    /// 4 KiB pages that are free, or will be with the next erase; none on media that is written in place.
     #[must_use]
     pub fn free_4k(&self) -> u64 {
-        self.ftl().free_pages() << self.spec.geometry.unit_shift
+        self.media.of_flash(|flash| flash.ftl().free_pages()) << self.spec.geometry.unit_shift
     }
 
-    /// Sectors that hold data, in whole mapping units.
+    /// Sectors that hold data, in whole mapping units: all, where the media is written in place.
     #[must_use]
     pub fn mapped_sectors(&self) -> u64 {
-        if self.in_place.is_some() {
-            return self.spec.geometry.user_sectors;
-        }
-        self.ftl().mapped() << self.page_shift
+        let all = self.spec.geometry.user_sectors;
+        self.media.flash().map_or(all, |flash| flash.mapped_sectors())
     }
 
     /// Whether a sector holds data. Cost: 1 map entry.
     #[must_use]
     pub fn is_mapped(&self, lba: u64) -> bool {
-        self.in_place.is_some() || self.ftl().look_up(self.page_of(lba)).is_some()
-    }
-
-    /// The page of a sector.
-    #[inline(always)]
-    fn page_of(&self, lba: u64) -> Lpn {
-        Lpn((lba >> self.page_shift) as u32)
-    }
-
-    /// First and last page that an I/O touches.
-    #[inline(always)]
-    fn touched(&self, io: Io) -> (Lpn, Lpn) {
-        (self.page_of(io.lba), self.page_of(io.lba + u64::from(io.sectors) - 1))
+        let flash = self.media.flash();
+        flash.is_none_or(|flash| flash.backend.ftl().look_up(flash.page_of(lba)).is_some())
     }
 
     /// The environment has another temperature from now on, -40 to 100 degrees Celsius.
@@ -255,24 +216,32 @@ impl Device {
     /// Nothing is asked of the drive until `until`; it cools, and may run garbage collection.
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
-        if self.gc.works_when_idle() {
+        if self.media.flash().is_some_and(|flash| flash.works_when_idle()) {
             // Temperature follows idle garbage collection, step by step.
             while self.thermal.next_step() < until {
                 let step = self.thermal.next_step();
                 self.work_until(step);
-                self.flash.advance(self.now().max(step));
+                self.media.advance(self.now().max(step));
                 self.advance_thermal(self.now());
             }
             self.work_until(until);
         }
-        self.flash.advance(self.now().max(until));
+        self.media.advance(self.now().max(until));
         self.advance_thermal(self.now());
+    }
+
+    fn work_until(&mut self, until: Nanos) {
+        if let Some(flash) = self.media.flash_mut() {
+            flash.work_until(until, &mut self.controller);
+        }
     }
 
     /// Starts fetching what submitting an I/O at `lba` will need.
     #[inline(always)]
     pub fn prefetch(&self, lba: u64) {
-        self.flash.ftl().prefetch(self.page_of(lba));
+        if let Some(flash) = self.media.flash() {
+            flash.backend.ftl().prefetch(flash.page_of(lba));
+        }
     }
 
     /// Serves one I/O that the host submits at `now`, which must not go back, and then waits for.
@@ -285,27 +254,19 @@ impl Device {
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert_eq!(self.next_arrival(), NEVER, "accepted requests were served");
-        let completion = self.accept_or_serve(now, io, 0, NEVER)?;
+        let completion = self.accept(now, io, 0, NEVER)?;
         Ok(completion.expect("nothing else is submitted before it is served"))
     }
 
-    /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's name
-    /// for it. It is served by a later call of [`Device::serve`].
+    /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's name for it.
+    ///
+    /// It is served by a later call of [`Device::serve`], or at once if it goes on by `until`, before which the host submits
+    /// nothing more, and no other is before it.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]; the drive is unchanged then.
-    #[inline]
-    pub fn accept(&mut self, now: Nanos, io: Io, tag: u32) -> Result<(), DeviceError> {
-        self.accept_or_serve(now, io, tag, Nanos::ZERO).map(|_| ())
-    }
-
-    /// As [`Device::accept`], for a host that submits nothing more before `until`: if the request reaches
-    /// the flash core by then, and no other before it, it is served at once.
-    ///
-    /// # Errors
-    /// As [`Device::accept`] and [`Device::serve`].
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]: the drive is unchanged then; as [`Device::serve`].
     #[inline(always)]
-    pub fn accept_or_serve(
+    pub fn accept(
         &mut self,
         now: Nanos,
         io: Io,
@@ -316,27 +277,10 @@ impl Device {
         self.check(io)?;
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
-        if request.arrival <= until && self.next_arrival() == NEVER {
-            if self.queue.has_turns() {
-                return self.wait_for_turn(request, until);
-            }
-            return self.serve_request(request).map(Some);
+        match self.scheduler.offer(request, until) {
+            Some(request) => self.serve_request(request).map(Some),
+            None => Ok(None),
         }
-        self.queue.push(request);
-        Ok(None)
-    }
-
-    /// A half-duplex controller serves a request when its direction has the path, an admitted write is served when
-    /// it is let in: which may be at once.
-    #[cold]
-    #[inline(never)]
-    fn wait_for_turn(
-        &mut self,
-        request: QueuedRequest,
-        until: Nanos,
-    ) -> Result<Option<Completion>, DeviceError> {
-        self.queue.push(request);
-        if self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -374,14 +318,14 @@ impl Device {
         let waited = ready.since(posted.ready).0;
         request.stages.0[Stage::Host as usize] -= waited;
         request.stages.0[Stage::Firmware as usize] += waited;
-        self.queue.push(request);
+        self.scheduler.push(request);
         Ok(())
     }
 
     /// From a submission queue to the flash core.
     #[inline(always)]
-    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> QueuedRequest {
-        self.flash.advance(now);
+    fn enter(&mut self, now: Nanos, posted: Posted, io: Io, tag: u32) -> Request {
+        self.media.advance(now);
         let mut stages = Stages::default();
         let Posted { at, ready } = posted;
         stages.add(Stage::Host, ready.since(at));
@@ -399,9 +343,9 @@ impl Device {
         let issued = self.host_interface.fetch(&mut self.link, now, awake);
         stages.add(Stage::Link, issued.since(awake));
         let fetched = self.controller.run_host_core(issued, &mut stages);
-        let moves_now = io.op.is_write() && !self.queue.is_half_duplex();
-        let arrival = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
-        QueuedRequest { arrival, tag, io, submitted: at, stages }
+        let moves_now = io.op.is_write() && !self.scheduler.is_half_duplex();
+        let begin = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
+        Request { begin, tag, io, submitted: at, stages }
     }
 
     /// When the next accepted request reaches the flash core; the end of time if there is none.
@@ -410,16 +354,16 @@ impl Device {
     #[inline(always)]
     #[must_use]
     pub fn next_arrival(&self) -> Nanos {
-        self.queue.next_arrival()
+        self.scheduler.next_at()
     }
 
     /// The accepted request that reaches the flash core next.
     #[must_use]
     pub fn next_command(&self) -> Option<NextCommand> {
-        self.queue.next()
+        self.scheduler.peek()
     }
 
-    /// Serves the accepted request that reaches the flash core next.
+    /// Serves the accepted request that is next.
     ///
     /// # Errors
     /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
@@ -428,51 +372,37 @@ impl Device {
     /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
     pub fn serve(&mut self) -> Result<Completion, DeviceError> {
-        const NONE: &str = "a request was accepted and not yet served";
-        if self.queue.has_turns() {
-            if !self.queue.is_half_duplex() {
-                let request = self.queue.let_in().expect(NONE);
-                return self.serve_admitted(request);
-            }
-            let (request, begin) = self.queue.grant().expect(NONE);
-            return self.serve_half_duplex(request, begin);
-        }
-        let request = self.queue.pop().expect(NONE);
+        let request = self.scheduler.next().expect("a request was accepted and not yet served");
         self.serve_request(request)
     }
 
     #[inline(always)]
-    fn serve_request(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
-        let QueuedRequest { arrival, tag, io, submitted, mut stages } = request;
-        if self.in_place.is_some() {
-            let ready = match io.op {
-                Op::Read => self.read_in_place(arrival, io, &mut stages),
-                Op::Write | Op::WriteFua => self.write_in_place(arrival, io, &mut stages),
-                _ => self.pass_in_place(arrival, &mut stages),
-            };
-            return Ok(self.complete(tag, io, submitted, ready, stages));
+    fn serve_request(&mut self, mut request: Request) -> Result<Completion, DeviceError> {
+        if self.scheduler.is_half_duplex() && request.io.op.is_write() {
+            request.begin = self.receive(request.begin, request.io, &mut request.stages);
+            self.scheduler.release(request.begin);
         }
-        let ready = match io.op {
-            Op::Flush => self.flush(arrival, &mut stages),
-            _ if self.flash.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
-            Op::Read => self.read(arrival, io, &mut stages),
-            Op::Write | Op::WriteFua => self.write(arrival, io, &mut stages)?,
-            Op::Trim => self.trim(arrival, io, &mut stages),
-            Op::WriteZeroes => self.write_zeroes(arrival, io, &mut stages)?,
+        let Request { begin, io, .. } = request;
+        let mut path = Path {
+            controller: &mut self.controller,
+            link: &mut self.link,
+            stages: &mut request.stages,
+            backpressure: self.scheduler.has_backpressure(),
         };
-        Ok(self.complete(tag, io, submitted, ready, stages))
+        let (ready, media_error) = self.media.serve(begin, io, &mut path)?;
+        if !self.scheduler.is_in_order() {
+            let flash = self.media.flash_mut();
+            self.scheduler.follow(io.op, [begin, ready], |admission| {
+                flash.expect("writes are admitted to flash").room(begin, admission)
+            });
+        }
+        Ok(self.complete(request, ready, media_error))
     }
 
     /// The completion of a request that the drive is done with at `ready`.
     #[inline(always)]
-    fn complete(
-        &mut self,
-        tag: u32,
-        io: Io,
-        submitted: Nanos,
-        ready: Nanos,
-        mut stages: Stages,
-    ) -> Completion {
+    fn complete(&mut self, request: Request, ready: Nanos, media_error: bool) -> Completion {
+        let Request { tag, io, submitted, mut stages, .. } = request;
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);
         stages.add(Stage::Link, posted.since(ready));
@@ -480,7 +410,6 @@ impl Device {
         stages.add(Stage::Host, done.since(posted));
         self.log.complete(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
-        let media_error = self.flash.take_media_error();
         Completion { tag, io, submitted, done, stages, media_error }
     }
 
@@ -511,50 +440,6 @@ impl Device {
         Ok(())
     }
 
-    /// Serves a request of a half-duplex controller, which goes on at `begin`.
-    #[cold]
-    #[inline(never)]
-    fn serve_half_duplex(
-        &mut self,
-        request: QueuedRequest,
-        begin: Nanos,
-    ) -> Result<Completion, DeviceError> {
-        let QueuedRequest { arrival, io, mut stages, .. } = request;
-        stages.add(Stage::Firmware, begin.since(arrival));
-        let refused = self.flash.is_read_only() && io.op.is_write();
-        if io.op == Op::Read {
-            let ready = self.read(begin, io, &mut stages);
-            self.queue.release(ready);
-            Ok(self.complete(request.tag, io, request.submitted, ready, stages))
-        } else {
-            let mut arrival = begin;
-            if io.op.is_write() && !refused {
-                arrival = self.receive(begin, io, &mut stages);
-                self.queue.release(arrival);
-            }
-            self.serve_request(QueuedRequest { arrival, stages, ..request })
-        }
-    }
-
-    /// Serves a request where writes are admitted; a write decides when the next may come.
-    #[cold]
-    #[inline(never)]
-    fn serve_admitted(&mut self, request: QueuedRequest) -> Result<Completion, DeviceError> {
-        let (at, op) = (request.arrival, request.io.op);
-        let completion = self.serve_request(request);
-        if op == Op::Read {
-            self.queue.follow_read(at);
-        } else if op.is_write() && completion.is_ok() {
-            let paced = self.gc.runs(&self.flash);
-            let room = self.flash.room_at().max(self.gc.writes_from());
-            if self.queue.looks(self.host_pages) {
-                self.queue.look(self.host_pages, self.flash.buffer_taken_64(at));
-            }
-            self.queue.follow_write(at, room, paced, self.host_pages);
-        }
-        completion
-    }
-
     /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.
     #[inline(always)]
     fn receive(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
@@ -562,33 +447,6 @@ impl Device {
         let (first, arrived) = self.link.move_down(self.now(), from, bytes);
         stages.add(Stage::Link, arrived.since(from));
         self.controller.receive(first, arrived, bytes, stages)
-    }
-
-    /// A command's pass through the flash core, after what the drive did for itself while idle.
-    #[inline(always)]
-    fn run_flash_core(
-        &mut self,
-        from: Nanos,
-        cost: impl Fn(&Costs) -> Nanos,
-        stages: &mut Stages,
-    ) -> Nanos {
-        if self.gc.may_have_idled(from, &self.controller) {
-            self.work_until(from);
-            self.gc.end_idle();
-        }
-        let end = self.controller.run_flash_core(from, cost, stages);
-        self.flash.dies_until(end);
-        end
-    }
-
-    /// What the drive does for itself while the flash core has no command until `until`.
-    #[inline(never)]
-    fn work_until(&mut self, until: Nanos) {
-        let (gc, flash, controller) = (&mut self.gc, &mut self.flash, &mut self.controller);
-        match &mut self.slc_cache {
-            Some(cache) => cache.work_until(until, gc, flash, controller),
-            None => gc.run_until(until, flash, controller),
-        }
     }
 
     /// Brings temperatures and throttling up to date.
@@ -602,28 +460,11 @@ impl Device {
     /// What has been done so far that takes energy.
     fn work(&self) -> Work {
         let (bytes_up, bytes_down) = self.link.bytes();
-        let placed = self.host_pages - self.absorbed_pages + self.gc.copied_pages();
-        let unit_shift = self.spec.geometry.unit_shift;
-        let nand = self.flash.nand();
-        let (page_reads, read_bytes) = match &self.in_place {
-            Some(media) => (media.reads(), media.read_bytes()),
-            None => (nand.page_reads(), nand.read_bytes()),
-        };
         Work {
-            programmed: (placed << unit_shift) + self.flash.overhead_4k(),
-            slc_programmed: self.ftl().slc_pages() << unit_shift,
-            page_reads,
-            read_bytes,
-            erases: nand.superblock_erases(),
             link_bytes: bytes_up + bytes_down,
             core_ns: self.controller.work().0,
             commands: self.log.commands(),
+            ..self.media.work()
         }
-    }
-
-    /// Why a change is refused: a worn-out drive only reads.
-    #[cold]
-    fn worn_out(&self) -> DeviceError {
-        DeviceError::ReadOnly { failed_blocks: self.flash.reliability().failed_blocks }
     }
 }

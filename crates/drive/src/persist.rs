@@ -75,6 +75,36 @@ macro_rules! persist {
     };
 }
 
+/// Lists the variants of a part of which the profile chooses one, whose state it is:
+/// `persist_variant!(Media: Flash, InPlace)`.
+macro_rules! persist_variant {
+    ($type:ty: $($variant:ident),+ $(; without state: $($empty:ident),+)?) => {
+        impl $crate::persist::Persist for $type {
+            fn save(&self, out: &mut dyn std::io::Write) -> Result<(), std::io::Error> {
+                match self {
+                    $(Self::$variant(part) => part.save(out),)+
+                    $($(Self::$empty)|+ => Ok(()),)?
+                }
+            }
+            fn load(
+                &mut self,
+                from: &mut dyn std::io::Read,
+            ) -> Result<(), $crate::persist::StateError> {
+                match self {
+                    $(Self::$variant(part) => part.load(from),)+
+                    $($(Self::$empty)|+ => Ok(()),)?
+                }
+            }
+            fn copy_from(&mut self, other: &Self) {
+                match (self, other) {
+                    $((Self::$variant(part), Self::$variant(other)) => part.copy_from(other),)+
+                    _ => {}
+                }
+            }
+        }
+    };
+}
+
 /// Lists all words of an enumeration: `persist_words!(Op: Read, Write)`.
 macro_rules! persist_words {
     ($type:ty: $($word:ident),+) => {
@@ -102,7 +132,7 @@ macro_rules! persist_words {
     };
 }
 
-pub(crate) use {persist, persist_words};
+pub(crate) use {persist, persist_variant, persist_words};
 
 /// Numbers, as they are.
 macro_rules! persist_numbers {
@@ -298,16 +328,4 @@ impl<A: Persist, B: Persist> Persist for (A, B) {
     }
 }
 
-impl Persist for Range<u64> {
-    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
-        self.start.save(out)?;
-        self.end.save(out)
-    }
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        self.start.load(from)?;
-        self.end.load(from)
-    }
-    fn copy_from(&mut self, other: &Self) {
-        self.clone_from(other);
-    }
-}
+persist!(Range<u64>: start, end);

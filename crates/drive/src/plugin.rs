@@ -23,12 +23,13 @@ use crate::superblock::{COLD, HOST, State, Superblock};
 #[derive(Debug)]
 pub struct Plugin {
     code: Arc<dyn PolicyPlugin>,
-    decides: Decides,
+    /// Which decisions it takes.
+    pub decides: Decides,
     drive: DriveView,
     state: Vec<u64>,
     all: Vec<SuperblockView>,
     seed: u64,
-    decisions: Decisions,
+    pub decisions: Decisions,
     /// It has given an answer that is not allowed.
     failed: Option<DeviceError>,
 }
@@ -57,16 +58,6 @@ impl Plugin {
     pub fn start(&mut self) {
         self.state.fill(0);
         self.code.start(&mut self.state, &self.drive, self.seed);
-    }
-
-    /// Which decisions it takes.
-    #[inline]
-    pub fn decides(&self) -> Decides {
-        self.decides
-    }
-
-    pub fn decisions(&self) -> Decisions {
-        self.decisions
     }
 
     /// An error, once an answer was not allowed: nothing after it is a result of this policy.

@@ -110,7 +110,7 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
     let sectors = (1 + rng.below(100)).min(USER * 8 - lba) as u32;
     let mut ask = |op| {
         let io = Io { op, lba, sectors };
-        if let Err(error) = device.accept(now, io, tag) {
+        if let Err(error) = device.accept(now, io, tag, Nanos::ZERO) {
             seen.push(Seen::Refused(error));
         }
     };
@@ -246,6 +246,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (25, vec![46728, 48726, 46797, 47365, 48690, 46761, 49576, 48408])
+        (26, vec![46728, 48726, 46797, 47365, 48690, 46761, 49576, 48408])
     );
 }

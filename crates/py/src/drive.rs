@@ -55,9 +55,7 @@ impl PyProfile {
     /// Memory that a drive of this profile needs for its maps.
     #[getter]
     fn memory_bytes(&self) -> u64 {
-        let g = &self.spec.geometry;
-        let physical = u64::from(g.superblocks) * u64::from(g.superblock_pages);
-        (physical + u64::from(g.user_pages)) * 4
+        self.spec.map_entries() * 4
     }
 
     /// Raises `UserError` naming the field if a drive of this profile cannot run the workload.

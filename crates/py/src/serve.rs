@@ -45,7 +45,7 @@ pub(crate) struct PyServer {
 #[pymethods]
 impl PyServer {
     #[new]
-    #[pyo3(signature = (profiles, document: "dict[str, typing.Any]"))]
+    #[pyo3(signature = (profiles, document: "dict[str, object]"))]
     fn new(
         py: Python<'_>,
         profiles: Vec<PyRef<'_, PyProfile>>,

@@ -181,7 +181,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 // With its own slot taken, the first one is that of the next submission.
                 self.host.slots.set(slot as usize, NEVER);
                 let (_, until) = self.host.slots.first();
-                if let Some(served) = device.accept_or_serve(now, io, slot, until.max(self.due))? {
+                if let Some(served) = device.accept(now, io, slot, until.max(self.due))? {
                     self.count(served);
                 }
                 if self.due == NEVER {

@@ -150,7 +150,7 @@ fn run_together<const KEEPS: bool>(
             let (io, own) = job.request(device, at);
             let slot = job.first_tag as usize + own;
             if taken_at_once {
-                device.accept(at, io, slot as u32)?;
+                device.accept(at, io, slot as u32, Nanos::ZERO)?;
             } else {
                 let queue = queues.of_slot(job.queue_of(own));
                 queues.submit(QueuedCommand { posted: device.post(queue, at), io, queue, slot });

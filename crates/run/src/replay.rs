@@ -332,7 +332,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         }
         self.in_flight[slot] = InFlight { released, ticket: Some(self.pacer.issue()) };
         self.now = now;
-        device.accept(now, io, slot as u32)?;
+        device.accept(now, io, slot as u32, Nanos::ZERO)?;
         self.slots.set(slot, NEVER);
         Ok(())
     }

@@ -87,7 +87,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
                 self.host.now = now;
                 split.serves[slot] = request;
                 self.host.slots.set(slot, NEVER);
-                device.accept(now, io, slot as u32)?;
+                device.accept(now, io, slot as u32, Nanos::ZERO)?;
             } else if self.due == NEVER {
                 self.resume();
             } else {

@@ -190,8 +190,8 @@ impl Engine {
         let at = at.max(self.device.now());
         // What reaches the flash core before is served before: the model's time does not go back.
         self.serve_until(at);
-        match self.device.accept(at, io, tag) {
-            Ok(()) => self.inflight.enter_drive(tag),
+        match self.device.accept(at, io, tag, Nanos::ZERO) {
+            Ok(_) => self.inflight.enter_drive(tag),
             Err(error) => self.fail(at, tag, &error),
         }
     }

@@ -232,7 +232,5 @@ fn mark_served(file: &File) -> io::Result<()> {
 
 /// Memory that a model takes, about: nearly all of it is the map and its reverse.
 fn model_bytes(spec: &Spec) -> u64 {
-    let geometry = &spec.geometry;
-    let physical = u64::from(geometry.superblocks) * u64::from(geometry.superblock_pages);
-    (physical + u64::from(geometry.user_pages)) * MODEL_BYTES_PER_PAGE
+    spec.map_entries() * MODEL_BYTES_PER_PAGE
 }

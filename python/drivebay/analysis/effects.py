@@ -1,9 +1,8 @@
-"""What matters in a sweep: main effects and interactions of its parameters, from streamed means.
+"""What matters in a sweep: main effects and interactions of its parameters.
 
 Sources: Montgomery, Design and Analysis of Experiments (sums of squares, two-way tables); Saltelli
-et al., Global Sensitivity Analysis: The Primer (2008), 1.2.5 (standardized regression); Welford
-1962 (running means and variances). Runs are taken in one after the other and not kept; a parameter
-with a range is grouped into `BINS` equal parts.
+et al., Global Sensitivity Analysis: The Primer (2008), 1.2.5 (standardized regression). Of each run
+its figures are kept, 8 bytes each; a parameter with a range is grouped into `BINS` equal parts.
 
 An effect's share is its sum of squares over the whole one: exact for grids that are complete; for
 random points and Latin hypercubes parameters are not quite orthogonal, and shares need not add up
@@ -17,8 +16,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -151,70 +151,16 @@ class FigureEffects:
         return self.sd is not None and self.sd**2 > MEANINGLESS * max(self.mean**2, 1e-300)
 
 
-@dataclass
-class _Group:
-    """Running means and squares of all figures at once."""
-
-    n: Floats
-    mean: Floats
-    squares: Floats
-
-    @classmethod
-    def of(cls, width: int) -> _Group:
-        return cls(np.zeros(width), np.zeros(width), np.zeros(width))
-
-    def add(self, y: Floats, known: npt.NDArray[np.bool_]) -> None:
-        self.n[known] += 1
-        off = np.where(known, y - self.mean, 0.0)
-        self.mean += np.where(known, off / np.maximum(self.n, 1), 0.0)
-        self.squares += np.where(known, off * (y - self.mean), 0.0)
-
-    def widened(self, width: int) -> None:
-        more = width - len(self.n)
-        if more > 0:
-            for name in ("n", "mean", "squares"):
-                setattr(self, name, np.pad(getattr(self, name), (0, more)))
-
-
-@dataclass
 class _Test:
-    """What is known of one test so far."""
+    """The runs of one test: columns of figures, NaN where a run has none, and of each factor the
+    places of its levels and, of a number, the coded value."""
 
-    keys: list[str] = field(default_factory=list)
-    labels: dict[str, tuple[str, str, bool]] = field(default_factory=dict)
-    groups: dict[tuple[tuple[int, int], ...], _Group] = field(default_factory=dict)
-    lowest: dict[str, float] = field(default_factory=dict)
-    highest: dict[str, float] = field(default_factory=dict)
-    moments: dict[str, _Moments] = field(default_factory=dict)
-
-
-class _Moments:
-    """Running means and products of the coded numbers and one figure, for the regression."""
-
-    def __init__(self, width: int) -> None:
-        self.n = 0
-        self.mean = np.zeros(width + 1)
-        self.products = np.zeros((width + 1, width + 1))
-
-    def add(self, row: Floats) -> None:
-        self.n += 1
-        off = row - self.mean
-        self.mean += off / self.n
-        self.products += np.outer(off, row - self.mean)
-
-    def slopes(self) -> tuple[Floats, float] | None:
-        """Standardized coefficients and the explained share; None if there are too few runs."""
-        width = len(self.mean) - 1
-        scale = np.sqrt(np.diag(self.products))
-        if self.n <= width + 1 or not scale[-1] > 0:
-            return None
-        moving = scale[:-1] > 0
-        matrix, right = self.products[:-1, :-1][np.ix_(moving, moving)], self.products[:-1, -1]
-        found = np.zeros(width)
-        if moving.any():
-            found[moving] = np.linalg.lstsq(matrix, right[moving], rcond=None)[0]
-        explained = float(found @ right) / float(self.products[-1, -1])
-        return found * scale[:-1] / scale[-1], min(1.0, max(0.0, explained))
+    def __init__(self, factors: int) -> None:
+        self.runs = 0
+        self.labels: dict[str, tuple[str, str, bool]] = {}
+        self.columns: dict[str, array[float]] = {}
+        self.places = [array("l") for _ in range(factors)]
+        self.coded = [array("d") for _ in range(factors)]
 
 
 class Study:
@@ -234,7 +180,6 @@ class Study:
         self.runs = 0
         self.points = Points([one.name for one in self.factors])
         self._tests: dict[str, _Test] = {}
-        self._numbers = [one for one in self.factors if one.is_number]
 
     def add(
         self, row: Mapping[str, Any], labels: Mapping[str, Mapping[str, Sequence[Any]]]
@@ -242,30 +187,21 @@ class Study:
         """A run: its parameters and figures by column, and what each test's figures are called
         (label, unit, whether it is a main one)."""
         name = str(row["test"])
-        test = self._tests.setdefault(name, _Test())
+        test = self._tests.setdefault(name, _Test(len(self.factors)))
         self.runs += 1
         self.points.add(row, labels)
         for key, (label, unit, main) in labels[name].items():
             if key not in test.labels:
                 test.labels[key] = (str(label), str(unit), bool(main))
-                test.keys.append(key)
-        values = [row.get(key) for key in test.keys]
-        y = np.array([math.nan if one is None else float(one) for one in values])
-        known = np.isfinite(y)
-        y = np.where(known, y, 0.0)
-        places = [(number, one.place(row[one.name])) for number, one in enumerate(self.factors)]
-        for cell in [(), *((one,) for one in places), *itertools.combinations(places, 2)]:
-            group = test.groups.setdefault(cell, _Group.of(len(y)))
-            group.widened(len(y))
-            group.add(y, known)
-        coded = [one.coded(row[one.name]) for one in self._numbers]
-        for place in np.flatnonzero(known).tolist():
-            key, value = test.keys[place], float(y[place])
-            test.lowest[key] = min(value, test.lowest.get(key, math.inf))
-            test.highest[key] = max(value, test.highest.get(key, -math.inf))
-            if coded:
-                moments = test.moments.setdefault(key, _Moments(len(coded)))
-                moments.add(np.array([*coded, value]))
+                test.columns[key] = array("d", [math.nan]) * test.runs
+        for key, column in test.columns.items():
+            value = row.get(key)
+            column.append(math.nan if value is None else float(value))
+        for number, one in enumerate(self.factors):
+            test.places[number].append(one.place(row[one.name]))
+            if one.is_number:
+                test.coded[number].append(one.coded(row[one.name]))
+        test.runs += 1
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -276,33 +212,34 @@ class Study:
         """Every figure of a test, main ones first, each with its effects."""
         test = self._tests[test_id]
         found = [
-            self._figure(test, key, place)
-            for place, key in enumerate(test.keys)
-            if key in test.lowest
+            self._figure(test, key, values[known], known)
+            for key, column in test.columns.items()
+            if (known := np.isfinite(values := np.array(column))).any()
         ]
         return tuple(sorted(found, key=lambda one: not one.main))
 
-    def _figure(self, test: _Test, key: str, place: int) -> FigureEffects:
+    def _figure(
+        self, test: _Test, key: str, y: Floats, known: npt.NDArray[np.bool_]
+    ) -> FigureEffects:
         label, unit, main = test.labels[key]
-        whole = _level("", test.groups[()], place)
-        total = _at(test.groups[()].squares, place)
-        slopes = moments.slopes() if (moments := test.moments.get(key)) is not None else None
-        by_name: dict[str, float] = {}
-        if slopes is not None:
-            names = [one.name for one in self._numbers]
-            by_name = dict(zip(names, slopes[0].tolist(), strict=True))
-        effects, between = [], {}
-        for number, factor in enumerate(self.factors):
-            levels = tuple(
-                _level(words, test.groups.get(((number, at),)), place)
-                for at, words in enumerate(factor.levels)
-            )
-            between[number] = sum(one.n * (one.mean - whole.mean) ** 2 for one in levels if one.n)
+        (whole,) = _levels(("",), np.zeros(len(y), dtype=int), y)
+        total = float(((y - whole.mean) ** 2).sum())
+        places = [np.array(one)[known] for one in test.places]
+        numbers = {
+            one.name: np.array(coded)[known]
+            for one, coded in zip(self.factors, test.coded, strict=True)
+            if one.is_number
+        }
+        slopes, linear_percent = _regression(numbers, y)
+        effects, between = [], []
+        for factor, place in zip(self.factors, places, strict=True):
+            levels = _levels(factor.levels, place, y)
+            between.append(_between(levels, whole))
             filled = sum(one.n > 0 for one in levels)
-            share, chance = _shares(between[number], total, filled - 1, whole.n)
-            effects.append(Effect(factor.name, levels, share, chance, by_name.get(factor.name)))
+            share, chance = _shares(between[-1], total, filled - 1, whole.n)
+            effects.append(Effect(factor.name, levels, share, chance, slopes.get(factor.name)))
         together = [
-            self._interaction(test, place, a, b, whole, total, between[a] + between[b])
+            self._interaction(a, b, places, y, whole, total, between[a] + between[b])
             for a, b in itertools.combinations(range(len(self.factors)), 2)
         ]
         return FigureEffects(
@@ -313,45 +250,70 @@ class Study:
             n=whole.n,
             mean=whole.mean,
             sd=whole.sd,
-            lowest=test.lowest[key],
-            highest=test.highest[key],
+            lowest=float(y.min()),
+            highest=float(y.max()),
             effects=tuple(sorted(effects, key=lambda one: -one.share_percent)),
             interactions=tuple(sorted(together, key=lambda one: -one.share_percent)),
-            linear_percent=None if slopes is None else 100 * slopes[1],
+            linear_percent=linear_percent,
         )
 
     def _interaction(
-        self, test: _Test, place: int, a: int, b: int, whole: Level, total: float, alone: float
+        self,
+        a: int,
+        b: int,
+        places: Sequence[npt.NDArray[np.int_]],
+        y: Floats,
+        whole: Level,
+        total: float,
+        alone: float,
     ) -> Interaction:
         first, second = self.factors[a], self.factors[b]
-        cells = tuple(
-            tuple(
-                _level("", test.groups.get(((a, i), (b, j))), place)
-                for j in range(len(second.levels))
-            )
-            for i in range(len(first.levels))
-        )
-        filled = [one for line in cells for one in line if one.n]
-        between = sum(one.n * (one.mean - whole.mean) ** 2 for one in filled)
+        width = len(second.levels)
+        every = _levels([""] * len(first.levels) * width, places[a] * width + places[b], y)
+        cells = tuple(every[at : at + width] for at in range(0, len(every), width))
+        filled = sum(one.n > 0 for one in every)
         rows = sum(any(one.n for one in line) for line in cells)
-        columns = sum(any(line[j].n for line in cells) for j in range(len(second.levels)))
-        freedom = max(0, len(filled) - rows - columns + 1)
-        share, chance = _shares(between - alone, total, freedom, whole.n)
+        columns = sum(any(line[j].n for line in cells) for j in range(width))
+        freedom = max(0, filled - rows - columns + 1)
+        share, chance = _shares(_between(every, whole) - alone, total, freedom, whole.n)
         return Interaction(
             first.name, second.name, first.levels, second.levels, cells, share, chance
         )
 
 
-def _level(label: str, group: _Group | None, place: int) -> Level:
-    n = 0 if group is None else int(_at(group.n, place))
-    if group is None or n == 0:
-        return Level(label, 0, math.nan, None)
-    sd = math.sqrt(max(0.0, _at(group.squares, place)) / (n - 1)) if n > 1 else None
-    return Level(label, n, _at(group.mean, place), sd)
+def _levels(labels: Sequence[str], places: npt.NDArray[np.int_], y: Floats) -> tuple[Level, ...]:
+    """The runs at each level, by the places of their levels."""
+    counts = np.bincount(places, minlength=len(labels))
+    means = np.bincount(places, y, len(labels)) / np.maximum(counts, 1)
+    squares = np.bincount(places, (y - means[places]) ** 2, len(labels))
+    return tuple(
+        Level(label, n, mean if n else math.nan, math.sqrt(rest / (n - 1)) if n > 1 else None)
+        for label, n, mean, rest in zip(
+            labels, counts.tolist(), means.tolist(), squares.tolist(), strict=True
+        )
+    )
 
 
-def _at(values: Floats, place: int) -> float:
-    return float(values[place]) if place < len(values) else 0.0
+def _between(levels: Sequence[Level], whole: Level) -> float:
+    """The sum of squares between levels."""
+    return sum(one.n * (one.mean - whole.mean) ** 2 for one in levels if one.n)
+
+
+def _regression(numbers: Mapping[str, Floats], y: Floats) -> tuple[dict[str, float], float | None]:
+    """Standardized coefficients of the coded numbers, and what they explain in percent; nothing if
+    there are too few runs."""
+    if not numbers or len(y) <= len(numbers) + 1:
+        return {}, None
+    rows = np.column_stack([*numbers.values(), y])
+    rows -= rows.mean(axis=0)
+    scale = np.sqrt((rows**2).sum(axis=0))
+    if not scale[-1] > 0:
+        return {}, None
+    unit = rows / np.where(scale > 0, scale, 1.0)
+    found = np.linalg.lstsq(unit[:, :-1], unit[:, -1], rcond=None)[0]
+    explained = float(found @ unit[:, :-1].T @ unit[:, -1])
+    slopes = dict(zip(numbers, found.tolist(), strict=True))
+    return slopes, 100 * min(1.0, max(0.0, explained))
 
 
 def _shares(part: float, total: float, freedom: int, n: int) -> tuple[float, float]:

@@ -170,26 +170,29 @@ def _print_real(target: FioTarget, done: PreparedReal) -> None:
         say(f"warning: {words}")
     if done.steady_iops is None:
         say("warning: the drive was not steady when writing ended: see --most")
-    print(f"{target.name}, {units.si_bytes(target.capacity_bytes)}")
-
-    def known(value: float | None, form: str) -> str:
-        return "-" if value is None else form.format(value)
-
     cells = {
         "method": done.method,
         "time": units.duration(done.drive_s),
         "written": f"{done.written:.2f} x",
         "rate just after": f"{number(done.rate_iops)} IOPS",
         "steady": "-" if done.steady_iops is None else f"{number(done.steady_iops)} IOPS",
-        "error": known(done.error_percent, "{:+.0f} %"),
-        "still to go": known(done.more, "{:.1f} x"),
-        "WAF just after": known(done.waf, "{:.2f}"),
-        "steady WAF": known(done.steady_waf, "{:.2f}"),
+        "error": _known(done.error_percent, "{:+.0f} %"),
+        "still to go": _known(done.more, "{:.1f} x"),
+        "WAF just after": _known(done.waf, "{:.2f}"),
+        "steady WAF": _known(done.steady_waf, "{:.2f}"),
     }
-    table(tuple(cells), [tuple(cells.values())], right=range(1, len(cells)))
-    print(
-        "x: of the capacity; still to go: random writes until five slices are steady; -: not known"
-    )
+    _show(target.name, target.capacity_bytes, [cells], "five slices are steady; -: not known")
+
+
+def _known(value: float | None, form: str, unknown: str = "-") -> str:
+    return unknown if value is None else form.format(value)
+
+
+def _show(title: str, capacity_bytes: int, rows: list[dict[str, str]], until: str) -> None:
+    """A row for each way of preparing the drive."""
+    print(f"{title}, {units.si_bytes(capacity_bytes)}")
+    table(tuple(rows[0]), [tuple(row.values()) for row in rows], right=range(1, len(rows[0])))
+    print(f"x: of the capacity; still to go: random writes until {until}")
 
 
 def _compare(
@@ -224,29 +227,17 @@ def _compare(
             }
         )
         return
-    print(f"{profile.title}, {units.si_bytes(profile.capacity_bytes)}")
-    heads = (
-        "method",
-        "drive's time",
-        "written",
-        "WAF just after",
-        "steady",
-        "error",
-        "still to go",
-    )
     rows = [
-        (
-            one.method,
-            units.duration(one.drive_s),
-            f"{one.written:.2f} x",
-            f"{one.waf:.2f}",
-            f"{one.steady_waf:.2f}",
-            f"{one.error_percent:+.0f} %",
-            "over 3 x" if one.more is None else f"{one.more:.1f} x",
-        )
+        {
+            "method": one.method,
+            "drive's time": units.duration(one.drive_s),
+            "written": f"{one.written:.2f} x",
+            "WAF just after": f"{one.waf:.2f}",
+            "steady": f"{one.steady_waf:.2f}",
+            "error": f"{one.error_percent:+.0f} %",
+            "still to go": _known(one.more, "{:.1f} x", "over 3 x"),
+        }
         for one in found
     ]
-    table(heads, rows, right=(1, 2, 3, 4, 5, 6))
-    print(
-        "x: of the capacity; still to go: random writes until write amplification stays within 5 %"
-    )
+    until = "write amplification stays within 5 %"
+    _show(profile.title, profile.capacity_bytes, rows, until)

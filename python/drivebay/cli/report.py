@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
@@ -63,7 +63,8 @@ def report(
     if png is not None:
         import drivebay.report
 
-        for path in drivebay.report.write_pictures(folders, png):
+        known = _known(not no_competitors)
+        for path in drivebay.report.write_pictures(folders, png, **known):
             show(str(path))
     if png is None or out is not None:
         page = write(*folders, out=out, intervals=not no_intervals, competitors=not no_competitors)
@@ -89,16 +90,24 @@ def write(
         must_be_there(folders)
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     folders = tuple(result.folder for result in shown(folders))
-    shipped = drivebay.report.competitors.load() if competitors else []
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
     try:
-        return drivebay.report.write(list(folders), page, intervals=intervals, shipped=shipped)
+        return drivebay.report.write(
+            list(folders), page, intervals=intervals, **_known(competitors)
+        )
     except OSError as problem:
         raise EnvironmentProblem(
             f"the report {page} cannot be written: {problem.strerror or problem}",
             f"write it elsewhere: drivebay report {shlex.join(map(str, folders))} --out FILE",
         ) from None
+
+
+def _known(competitors: bool) -> dict[str, list[dict[str, Any]]]:
+    """The catalog's drives to rank others among."""
+    from drivebay.report import competitors as shipped
+
+    return {"shipped": shipped.load(), "quick": shipped.load_quick()} if competitors else {}
 
 
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:

@@ -8,8 +8,9 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,32 +58,12 @@ folder: a manifest, the figures of each test as Parquet files, report.html."""
 app = options.Verb()
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command line's values; None where an option was not given."""
+class Options(SimpleNamespace):
+    """The command line's values by the names of `review`'s parameters, and its `ctx`."""
 
-    ctx: typer.Context
-    drive: str | None
-    suite: str | None
-    quick: bool
-    only: list[str] | None
-    skip: list[str] | None
-    out: Path | None
-    seed: int | None
-    resume: Path | None
-    changes: list[str] | None
-    host: str | None
-    baseline: Path | None
-    jobs: int | None
-    events: bool
-    size: str | None
-    destroy_data: str | None
-    overwrite_signature: bool
-    purge: str | None
-    power: str | None
-    modified: list[str] | None
-    no_wait: bool
-    yes: bool
+    def but(self, **changes: Any) -> Options:
+        """The same with other values."""
+        return Options(**{**vars(self), **changes})
 
     def factory(self, drive: str, *, typed_yes: bool = False) -> Callable[[], Target]:
         """What makes the target; raises UserError if it cannot be reviewed so."""
@@ -214,13 +195,13 @@ def review(
     yes: options.Yes = False,
 ) -> None:
     """Run a suite of tests on a drive and write its report."""
-    given = Options(ctx, **{one.name: ctx.params[one.name] for one in fields(Options)[1:]})
+    given = Options(ctx=ctx, **ctx.params)
     words = targets.with_policy(policy, changes)
     if resume is None:
-        given = replace(given, changes=words)
+        given = given.but(changes=words)
     else:  # it goes on with what was started, not with what a file has now
         plain: dict[str, Any] = {"suite": None, "quick": False, "host": None, "seed": None}
-        given = replace(given, **{k: v for k, v in plain.items() if not options.typed(ctx, k)})
+        given = given.but(**{k: v for k, v in plain.items() if not options.typed(ctx, k)})
     if list_tests:
         _list(given, as_json=as_json)
         return
@@ -300,8 +281,8 @@ def _resume(given: Options, folder: Path) -> Path:
     left = tuple(entry.id for entry in made.steps if entry.state != "done")
     if made.target["kind"] != "virtual":  # as it was started, unless something else is given now
         power, purge = made.target.get("power"), made.target.get("purge")
-        given = replace(given, power=given.power or power, purge=given.purge or purge)
-    given = replace(given, events=bool(made.target.get("events")))
+        given = given.but(power=given.power or power, purge=given.purge or purge)
+    given = given.but(events=bool(made.target.get("events")))
     factory = given.factory(drive)
     if changes(made.target) and given.drive is None:
         profile = profiles.from_resolved(made.target["profile"])

@@ -49,16 +49,16 @@ def validate(
     90 % interval that the model's parameters leave it. Drives of today have tables of their own,
     which the score leaves out. Exit code 1 if a row is not within its bounds."""
     from drivebay.cli.progress import status
-    from drivebay.lab.validate import judge, load_plan, run_all
     from drivebay.lab.validate import table as tables
+    from drivebay.lab.validate.plan import load_plan
+    from drivebay.lab.validate.runs import run_all
+    from drivebay.lab.validate.verdicts import judge
 
     plan = load_plan().of_drives(drives or []).only(rows or [])
     with status() as show:
         runs = run_all(
             plan,
-            progress=lambda run, done, count: show(
-                f"{done} of {count} runs: {run.test} on {run.drive}"
-            ),
+            progress=lambda done, count: show(f"{done} of {count} drives in their states"),
         )
     found = judge(plan, runs)
     document = tables.as_json(found)

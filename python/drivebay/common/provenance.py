@@ -83,9 +83,9 @@ def _digest(files: Iterable[Path]) -> str:
 def build_line(build: Mapping[str, Any]) -> str:
     """A build in words.
 
-    >>> build_line({"version": "0.1.0", "git_commit": "4b825dc642cb6eb9a060e54b+changes",
+    >>> build_line({"version": "0.2.0", "git_commit": "4b825dc642cb6eb9a060e54b+changes",
     ...             "core": "1f2e3d4c5b6a7988", "python": "8877665544332211"})
-    'drivebay 0.1.0, commit 4b825dc642cb+changes, core 1f2e3d4c5b6a7988, python 8877665544332211'
+    'drivebay 0.2.0, commit 4b825dc642cb+changes, core 1f2e3d4c5b6a7988, python 8877665544332211'
     """
     commit, plus, changes = str(build.get("git_commit") or "unknown").partition("+")
     return (

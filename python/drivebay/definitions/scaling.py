@@ -8,12 +8,14 @@ skew depends on the number of blocks, where a test is not scaled with the drive.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from drivebay.common.errors import UserError
 from drivebay.definitions.profiles import Profile, from_resolved
-from drivebay.definitions.suites import Prepare, Test, Workload
+from drivebay.definitions.suites import Phase, Prepare, Test
 from drivebay.definitions.suites.loads import for_ranks
+
+Part = TypeVar("Part", Phase, Prepare)
 
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 LEAST_J_PER_K = 0.1
@@ -71,6 +73,15 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     return from_resolved(raw)
 
 
+def with_load(step: Part, **changes: Any) -> Part:
+    """A phase or a step of preparation with other values of its load; as it is, without one."""
+    field = "workload" if isinstance(step, Phase) else "load"
+    load = getattr(step, field)
+    return (
+        step if load is None else step.model_copy(update={field: load.model_copy(update=changes)})
+    )
+
+
 def scaled_test(test: Test, share: float) -> Test:
     """The test for a drive scaled to `share`: each block of a load by Zipf's law stands for the
     ranks of 1 / `share` blocks, so that the same part of the addresses gets the same part of the
@@ -80,18 +91,17 @@ def scaled_test(test: Test, share: float) -> Test:
     if ranks == 1:
         return test
 
-    def load_of(load: Workload) -> Workload:
-        return load.model_copy(update={"offsets": for_ranks(load.offsets, ranks)})
-
     def steps(before: tuple[Prepare, ...]) -> tuple[Prepare, ...]:
         return tuple(
-            step if step.load is None else step.model_copy(update={"load": load_of(step.load)})
+            step
+            if step.load is None
+            else with_load(step, offsets=for_ranks(step.load.offsets, ranks))
             for step in before
         )
 
     phases = tuple(
-        phase.model_copy(
-            update={"workload": load_of(phase.workload), "before": steps(phase.before)}
+        with_load(phase, offsets=for_ranks(phase.workload.offsets, ranks)).model_copy(
+            update={"before": steps(phase.before)}
         )
         for phase in test.phases
     )

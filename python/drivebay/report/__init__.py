@@ -15,9 +15,8 @@ from drivebay.analysis import Review, review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.report import bench, competitors, explain_page
 from drivebay.report.digest import Json
-from drivebay.report.page import render
+from drivebay.report.page import all_panels, render
 from drivebay.report.runs import entries, who_of
-from drivebay.report.sections import all_panels
 from drivebay.results import files
 
 __all__ = ["competitors", "write", "write_bench", "write_explained", "write_pictures"]
@@ -35,6 +34,7 @@ def write(
     *,
     intervals: bool = True,
     shipped: Sequence[Json] = (),
+    quick: Sequence[Json] = (),
 ) -> Path:
     """Writes the report of one review, or of several side by side, and returns its path.
 
@@ -45,6 +45,7 @@ def write(
         ./drivebay-report.html for several. A report that is there already is replaced.
     intervals : shows how far a virtual drive's parameters leave its figures open.
     shipped : digests of other drives to rank these among (`competitors.load`).
+    quick : those of shortened runs, for shortened reviews and other tools' (`load_quick`).
 
     Raises
     ------
@@ -59,7 +60,7 @@ def write(
             "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
         )
     reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
-    page = render(entries(reviews), shipped=shipped)
+    page = render(entries(reviews), shipped=shipped, quick=quick)
     command = f"drivebay report {shlex.join(map(str, dirs))}"
     return _written(_place(dirs, out), page, command, out)
 
@@ -173,8 +174,15 @@ def _reviewed(folder: Path, *, intervals: bool) -> Review:
     return review(result, intervals=intervals)
 
 
-def write_pictures(dirs: Sequence[Path], out: Path) -> list[Path]:
-    """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths.
+def write_pictures(
+    dirs: Sequence[Path],
+    out: Path,
+    *,
+    shipped: Sequence[Json] = (),
+    quick: Sequence[Json] = (),
+) -> list[Path]:
+    """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths. `shipped`
+    and `quick` are as for `write`.
 
     Raises
     ------
@@ -183,12 +191,12 @@ def write_pictures(dirs: Sequence[Path], out: Path) -> list[Path]:
     EnvironmentProblem
         If the folder cannot be written.
     """
-    from drivebay.report import render_file  # matplotlib takes half a second to load
+    from drivebay.report import picture_files
 
     shown = entries([review(results.load(folder)) for folder in dirs])
     who = "; ".join(who_of(entry) for entry in shown)
     try:
-        return render_file.write(all_panels(shown), who, out)
+        return picture_files.write(all_panels(shown, shipped, quick), who, out)
     except OSError as problem:
         raise EnvironmentProblem(
             f"the pictures in {out} cannot be written: {problem.strerror or problem}",

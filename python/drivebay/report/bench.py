@@ -3,7 +3,8 @@
     index.html                 choose, sort, compare
     assets/plotly.min.js       the chart library, once
     data/index.js              what the page reads at once: names, labels, and figures shown as bars
-    data/REVIEW/TEST.js        charts, facts and sentences of one test, loaded when looked at
+    data/REVIEW/TEST.js        charts, facts and sentences of one test, compressed, loaded when
+                               looked at
     reviews/REVIEW.html        each review's own report
 
 Data are scripts and not JSON files, because a page opened from a file may load scripts beside it
@@ -13,6 +14,7 @@ tests here, so that nothing is compared in silence that must not be.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from collections.abc import Callable, Sequence
@@ -22,7 +24,7 @@ from pathlib import Path
 from drivebay.analysis import explain
 from drivebay.report import page
 from drivebay.report.digest import STEADINESS, Json, digest
-from drivebay.report.markup import Html, el, script_json
+from drivebay.report.markup import Html, el, script_json, squeezed
 from drivebay.report.render_page import broken
 from drivebay.report.runs import Entry
 from drivebay.report.sections import PAGES, in_order, page_title
@@ -34,6 +36,9 @@ OWNED = ("data", "reviews", "assets")
 LISTING = "data/index.js"
 MARK = ".drivebay-bench"
 """In every Bench, from its first moment on: what has it may be written over."""
+FIGURES = 5
+FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
+"""Of these pages so many tests' first figures are in the first table."""
 NAME_WIDTH = 22
 """Where a drive's name is broken into lines beside a chart, in signs."""
 PAIRS_MAX = 24
@@ -103,7 +108,25 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
             ),
         )
     ]
-    return {"reviews": [_review(one) for one in reviews], "tests": tests}
+    return {
+        "reviews": [_review(one) for one in reviews],
+        "tests": tests,
+        "five": _five([test for test in tests if test["bars"]], variants),
+    }
+
+
+def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]:
+    """The figures of the first table, test and key: those that drives are known by, as far as any
+    review has them, then others in the order of the tests."""
+    pages = {variant.key: variant.of["page"] for variant in variants}
+    left = dict(FIVE)
+    known: list[list[str]] = []
+    others: list[list[str]] = []
+    for test in tests:
+        page = pages[test["key"]]
+        (known if left.get(page, 0) > 0 else others).append([test["key"], test["bars"][0]["key"]])
+        left[page] = left.get(page, 0) - 1
+    return [*known, *others][:FIGURES]
 
 
 def against(one: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
@@ -131,6 +154,7 @@ def _review(one: Shown) -> Json:
         "key": one.key,
         "plot": broken(one.digest["name"], NAME_WIDTH),
         "shipped": one.entry is None,
+        "group": "Reviewed here" if one.entry else _group(about),
         "tests": list(one.variants.values()),
         "values": {
             variant: {
@@ -139,6 +163,12 @@ def _review(one: Shown) -> Json:
             for name, variant in one.variants.items()
         },
     }
+
+
+def _group(about: Json) -> str:
+    """A catalog drive's class: "Client, PCIe"."""
+    market = str(about.get("market", "other"))
+    return f"{market[:1].upper()}{market[1:]}, {about.get('bus', '')}"
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
@@ -211,7 +241,8 @@ def write(
             data = one.digest["tests"][test_id]["data"]
             if few and one.entry is not None:
                 data = {**data, "against": against(one, reviews[place + 1 :], test_id)}
-            call = f"DrivebayBench.part({script_json([one.key, variant, data])});\n"
+            text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+            call = f"DrivebayBench.part({script_json([one.key, variant, squeezed(text)])});\n"
             (out / "data" / one.key / f"{variant}.js").write_text(call, encoding="ascii")
         if one.entry is not None:
             full_name = one.entry.full_name

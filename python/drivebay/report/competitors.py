@@ -7,10 +7,12 @@ code. A result of another profile or model is shown and marked as old.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import lzma
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,41 +23,54 @@ from drivebay.analysis.comparable import how
 from drivebay.analysis.fidelity import model_fingerprint, same_model
 from drivebay.common import data
 from drivebay.common.errors import UserError
-from drivebay.definitions import profiles
+from drivebay.definitions import profiles, suites
 from drivebay.definitions.suites import Test
-from drivebay.report import markup
 from drivebay.report.digest import FORMAT, STEADINESS, Json, digest, unchanged
-from drivebay.report.markup import Bar, Html, Published, el
-from drivebay.report.render_page import Page
+from drivebay.report.markup import Bar, Published
 from drivebay.report.runs import Entry
-from drivebay.report.thin import rounded, thinned
+from drivebay.report.thin import rounded
 from drivebay.results import files
 
 FOLDER = "catalog-results"
 ENDING = ".json.xz"
 AGAIN = "make catalog-results"
-PAGE_POINTS_MAX = 600
-"""A series that a report offers to lay beside its own has at most so many points."""
-NEAR = 11
-"""So many of the other drives are shown at once; the rest are a click away."""
-BENCH = "other drives: drivebay report DIR --out bench"
+IN_PLACE = "written in place"
+"""`Profile.media` of what is no flash."""
+QUICK = "quick"
+"""Of all drives in one file: figures and loads of shortened runs, without series."""
+NEAR = 7
+"""So many of the other drives are shown in a report; the Bench has all."""
+YEARS = 3.0
+"""guess: drives further apart in time were not for sale beside each other."""
 MIDDLE = 6
 """The month of a release of which the year alone is known."""
-BESIDE = ("-seconds", "-rate", "-latency", "-time")
-"""Charts that can be laid over each other in a report."""
+SUITE = "anandtech-2015"
+"""The suite that the shipped results are of."""
 
 
 def load(folder: Path | None = None) -> list[Json]:
     """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
-    words what has changed since one was computed, empty if nothing has; `class` and `released` are
-    what `others` orders them by. Those in the format of another version are left out."""
-    found = []
-    for path in sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}")):
-        one = json.loads(lzma.decompress(path.read_bytes()))
-        if one["format"] == FORMAT:
-            old = _old(one["profile"], one["fingerprint"])
-            found.append({**one, **_peerage(one["profile"]), "old": old})
+    words what has changed since one was computed, empty if nothing has; the keys of `_peerage` are
+    what `peers` chooses by. Those in the format of another version are left out."""
+    paths = sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}"))
+    found = [_unpacked(path) for path in paths if path.name != f"{QUICK}{ENDING}"]
+    return [_known(one) for one in found if one["format"] == FORMAT]
+
+
+def load_quick(folder: Path | None = None) -> list[Json]:
+    """The same of shortened runs: figures and `loads` alone; [] where none are shipped."""
+    path = (folder or data.path(FOLDER)) / f"{QUICK}{ENDING}"
+    found = _unpacked(path) if path.exists() else {}
+    return [_known(one) for one in found["drives"]] if found.get("format") == FORMAT else []
+
+
+def _unpacked(path: Path) -> Json:
+    found: Json = json.loads(lzma.decompress(path.read_bytes()))
     return found
+
+
+def _known(one: Json) -> Json:
+    return {**one, **_peerage(one["profile"]), "old": _old(one["profile"], one["fingerprint"])}
 
 
 def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
@@ -66,19 +81,57 @@ def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
     ----------
     of : `fingerprint` of the drive when the review began.
     """
-    one = digest(entry)
-    name = one["profile"]
-    document = {
-        "format": FORMAT,
-        "fingerprint": dict(of),
-        "version": entry.review.result.tool.version,
-        **one,
-        "tests": {test_id: _rounded(test) for test_id, test in one["tests"].items()},
-    }
+    one = _shipped(entry, of)
+    tests = {test_id: _rounded(test) for test_id, test in one["tests"].items()}
+    return _packed({**one, "tests": tests}, folder / f"{one['profile']}{ENDING}")
+
+
+def write_quick(reviews: Sequence[tuple[Entry, Mapping[str, str]]], folder: Path) -> Path:
+    """Writes the figures and loads of the catalog's shortened reviews, each with `fingerprint` of
+    its drive, into one file."""
+    drives = []
+    for entry, of in reviews:
+        one = _shipped(entry, of)
+        tests = {
+            name: {key: test[key] for key in ("how", "title", "bars")}
+            for name, test in one["tests"].items()
+        }
+        drives.append({**one, "tests": tests, "loads": loads(entry)})
+    return _packed({"format": FORMAT, "drives": drives}, folder / f"{QUICK}{ENDING}")
+
+
+def _shipped(entry: Entry, of: Mapping[str, str]) -> Json:
+    version = entry.review.result.tool.version
+    return {"format": FORMAT, "fingerprint": dict(of), "version": version, **digest(entry)}
+
+
+def _packed(document: Json, path: Path) -> Path:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    path = folder / f"{name}{ENDING}"
     files.replace(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     return path
+
+
+def loads(entry: Entry) -> list[Json]:
+    """Every load of a review that another tool could have run: what it was, and what came of it."""
+    found = []
+    for test_id, measured in entry.review.tests.items():
+        for phase in measured.phases:
+            load, step = phase.workload, phase.step
+            if phase.bench is not None or not step.total_ios:
+                continue
+            found.append(
+                {
+                    "test": test_id,
+                    "title": measured.test.title,
+                    "pattern": load.pattern,
+                    "reads": load.read_percent,
+                    "block": load.block_bytes,
+                    "depth": load.queue_depth * load.queues,
+                    "iops": float(f"{step.iops:.5g}"),
+                    "rate": float(f"{step.rate_mb_s:.5g}"),
+                }
+            )
+    return found
 
 
 def _rounded(test: Json) -> Json:
@@ -119,30 +172,65 @@ def _old(drive: str, then: Mapping[str, str]) -> str:
 
 
 def others(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """The shipped drives that are not under review themselves, nearest to the first one that is:
-    its class before others, then by the time between their releases. Beside a drive that is not of
-    the catalog, such as a real one, the newest of its class come first."""
+    """The shipped drives that are not under review themselves."""
     names = {unchanged(entry.review) for entry in entries}
-    target = entries[0].review.result.target if entries else {}
+    return tuple(one for one in shipped if one["profile"] not in names)
+
+
+def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
+    """The drives that a buyer of the first one under review would have looked at, nearest first.
+
+    A class is bus, medium and year: of the same market and of flash or not, within `YEARS`, then
+    by bus, cells and time; of one model the capacity that is nearest. Beside a drive that is not of
+    the catalog, such as a real one, those of its bus, the newest first.
+    """
+    if not entries:
+        return ()
+    target = entries[0].review.result.target
     own = _peerage(str(target.get("name")))
-    kind = own.get("class") or str(target.get("interface", "")).partition(",")[0]
-    released = own.get("released", math.inf)
+    size = float(target["capacity_bytes"])
+    bus = own.get("bus") or ("SATA" if "SATA" in str(target.get("interface", "")) else "PCIe")
 
-    def apart(one: Json) -> tuple[bool, float]:
-        then = one.get("released", -math.inf)
-        return kind != one.get("class", ""), -then if math.isinf(released) else abs(then - released)
+    def by_size(one: Json) -> float:
+        return abs(math.log(one["bytes"] / size)) if size else 0.0  # fio need not say the size
 
-    return tuple(sorted((one for one in shipped if one["profile"] not in names), key=apart))
+    def apart(one: Json) -> tuple[float, ...]:
+        years = abs(one["released"] - own["released"]) if own else -one["released"]
+        cells = bool(own) and one["cells"] != own["cells"]
+        return one["bus"] != bus, cells, years, by_size(one)
+
+    near = [
+        one
+        for one in others(shipped, entries)
+        if "released" in one
+        and (not own or abs(one["released"] - own["released"]) <= YEARS)
+        and one["market"] == own.get("market", "client")
+        and one["flash"] == own.get("flash", True)
+        and one["model"] != own.get("model")
+    ]
+    models: dict[str, Json] = {}
+    for one in sorted(near, key=by_size):
+        models.setdefault(one["model"], one)
+    return tuple(sorted(models.values(), key=apart)[:NEAR])
 
 
 def _peerage(drive: str) -> Json:
-    """Class of a catalog drive, and its release in years; empty of another drive."""
+    """What a catalog drive is a peer by; empty of another drive."""
     try:
         profile = profiles.load(drive)
     except UserError:
         return {}
-    year, month = (*map(int, profile.raw["drive"]["released"]["value"].split("-")), MIDDLE)[:2]
-    return {"class": profile.drive_class, "released": year + month / 12}
+    facts = profile.raw["drive"]
+    year, month = (*map(int, facts["released"]["value"].split("-")), MIDDLE)[:2]
+    return {
+        "market": "data center" if profile.drive_class == "data center" else "client",
+        "bus": "SATA" if profile.drive_class == "SATA" else "PCIe",
+        "flash": profile.media != IN_PLACE,
+        "cells": profile.media.partition(",")[0],
+        "released": year + month / 12,
+        "model": re.sub(r" ?\d[\d.]* [GT]B", "", str(profile.title)),
+        "stand_in": profile.stand_in or "",
+    }
 
 
 def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -> list[Bar]:
@@ -155,7 +243,6 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
     if key in STEADINESS:
         return []
     found = []
-    near = [one["profile"] for one in shipped[:NEAR]]
     for one, test in running(shipped, measured.test):
         row = next((bar["row"] for bar in test["bars"] if bar["key"] == key), None)
         if row is None:
@@ -169,63 +256,58 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
         name = f"{one['drive']} (simulated)" if real else one["drive"]
         why = detail if value is None else ""
         bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
-        far = one["profile"] not in near
-        found.append(replace(bar, other=True, far=far, old=one["old"]))
+        found.append(replace(bar, other=True))
     return found
 
 
 def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
-    """The shipped drives that ran a test in this very way, each with its digest of the test."""
-    way = how(test)
+    """The shipped drives that ran a test in this very way, each with its digest of the test; a real
+    drive's shorter rests are no difference."""
+    ways = {how(test)}
+    for known in _suite_tests():
+        if known.id == test.id:
+            forms = (known, known.shortened())
+            real = how(test.in_real_time())
+            ways |= {how(form) for form in forms if how(form.in_real_time()) == real}
     return [
         (one, one["tests"][test.id])
         for one in shipped
-        if test.id in one["tests"] and one["tests"][test.id]["how"] == way
+        if test.id in one["tests"] and one["tests"][test.id]["how"] in ways
     ]
 
 
-def chooser(page: Page, test: Test) -> Html | None:
-    """A list of the nearest shipped drives that ran a test, each of which can be laid beside the
-    lone review of the page; None where there is none."""
-    known = running(page.others[:NEAR], test)
-    if len(page.entries) != 1 or not known:
-        return None
-    page.beside.append(test.id)
-    name = f"beside-{test.id}"
-    options = [el("option", "no other drive", value="")]
-    options += [el("option", one["drive"], value=one["profile"]) for one, _ in known]
-    if len(page.others) > NEAR:
-        options.append(el("option", BENCH, disabled=True))
-    return el(
-        "div",
-        el("label", f"Lay another drive beside {test.title}: ", for_=name),
-        el("select", options, id=name, autocomplete="off"),
-        el("div", class_="laid"),
-        class_="beside",
-        data_test=test.id,
-        data_title=test.title,
-    )
+@functools.cache
+def _suite_tests() -> tuple[Test, ...]:
+    return suites.load(SUITE).tests
 
 
-def packed(page: Page) -> Html | None:
-    """The series that the page's lists offer, compressed: by test and drive, "" the drive under
-    review."""
-    if not page.beside:
-        return None
-    own = digest(page.entries[0])
-    tests = {}
-    for name in page.beside:
-        measured = page.entries[0].review.tests[name]
-        near = running(page.others[:NEAR], measured.test)
-        known = [("", own["tests"][name])]
-        known += [(one["profile"], test) for one, test in near]
-        tests[name] = {drive: _lines(test) for drive, test in known}
-    names = {"": own["drive"], **{one["profile"]: one["drive"] for one in page.others}}
-    text = json.dumps({"names": names, "tests": tests}, separators=(",", ":"), allow_nan=False)
-    return markup.packed(text, "others")
+NEAR_SIZE = NEAR_DEPTH = 2.0
+"""A load of half or twice the size or the depth is still near."""
+NEAR_READS = 10.0
+"""In percent of all I/Os."""
 
 
-def _lines(test: Json) -> list[Json]:
-    """The scatter and the lines of a test, thinned for a page."""
-    shown = [one for one in test["data"]["panels"] if one["id"] in BESIDE]
-    return [thinned(rounded(panel), PAGE_POINTS_MAX) for panel in shown]
+def nearest(quick: Sequence[Json], load: Json) -> list[tuple[Json, Json]]:
+    """The drives that ran a load like one of another tool's, each with its nearest load.
+
+    Near is: of the same pattern, with `NEAR_READS` percent of reads more or less, and at most
+    `NEAR_SIZE` and `NEAR_DEPTH` times larger, deeper or less.
+    """
+
+    def apart(other: Json) -> float:
+        size = abs(math.log2(other["block"] / load["block"]))
+        return 2 * size + abs(math.log2(other["depth"] / load["depth"]))
+
+    found = []
+    for one in quick:
+        near = [
+            other
+            for other in one["loads"]
+            if other["pattern"] == load["pattern"]
+            and abs(other["reads"] - load["reads"]) <= NEAR_READS
+            and max(other["block"] / load["block"], load["block"] / other["block"]) <= NEAR_SIZE
+            and max(other["depth"] / load["depth"], load["depth"] / other["depth"]) <= NEAR_DEPTH
+        ]
+        if near:
+            found.append((one, min(near, key=apart)))
+    return found

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drivebay.analysis import Measured, latency
+from drivebay.analysis import Measured
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
 from drivebay.report.markup import (
@@ -14,7 +14,6 @@ from drivebay.report.markup import (
     Child,
     Html,
     Published,
-    bar_rows,
     bars,
     details,
     el,
@@ -25,8 +24,10 @@ from drivebay.report.runs import Run
 from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.text import latency as latency_words
 
-FOLDED_FROM = 3
-"""Fewer rows than these are not worth a click."""
+TIE_PERCENT = 1.0
+"""guess: figures closer than this share a rank."""
+OPEN = 1.95
+"""An interval of so many times each way is told in words: it ends where it is cut."""
 TOLD_TOGETHER = 3
 """So many drives that have no figure for the same reason share a sentence."""
 
@@ -54,11 +55,12 @@ def figure_bars(
     *,
     better: str = "higher",
     of: tuple[str, str] | None = None,
+    doubt: str = "",
 ) -> Html:
     """One figure of every run as bars, each published figure right under its own; `of` are
     words before the title and the anchor that they lead to."""
     rows = [row for run in found for row in _with_published(run, key, _bar_name(run))]
-    return bars(title, unit, rows, better=better, of=of)
+    return bars(title, unit, rows, better=better, of=of, doubt=doubt)
 
 
 def load_bars(
@@ -116,59 +118,66 @@ def ranked_bars(
     *,
     better: str = "higher",
     of: tuple[str, str] | None = None,
-    most: int = 0,
-    folded: list[Html],
+    doubt: str = "",
+    brief: bool = False,
+    picture: str = "",
 ) -> Html:
-    """One figure of every run among those of other drives, best first; far ones are folded away
-    where there are many.
+    """One figure of every run among those of other drives, best first, ties with one rank.
 
     Parameters
     ----------
-    most : only so many rows with a value: the runs, and the best of the near others; short below.
-    folded : gets the rows of all, for a page's script to show them.
+    doubt : why the figure is not to be trusted; then nobody is ranked.
+    brief : without what else is to be said of the runs.
     """
-    own = [
+    rows = ranked([*own_bars(found, key), *others], better="" if doubt else better)
+    own = [row for row in rows if not row.other]
+    more: list[Child] = [
+        _beneath(replace(row, detail="") if brief else row, several=len(own) > 1) for row in own
+    ]
+    shown = [row if row.other else replace(row, detail="") for row in rows]
+    why = Counter(row.detail for row in others if row.value is None)
+    for words, count in why.items():
+        alike = [row for row in shown if row.other and row.value is None and row.detail == words]
+        if brief or count >= TOLD_TOGETHER:
+            names = "" if brief else f"{', '.join(row.label for row in alike)}: "
+            more.append(f"{names or f'{count} others: '}{words}.")
+            shown = [row for row in shown if row not in alike]
+    below = el("p", [[one, " "] for one in more if one], class_="beneath") if any(more) else None
+    return bars(title, unit, shown, better=better, of=of, more=below, doubt=doubt, picture=picture)
+
+
+def own_bars(found: Sequence[Run], key: str) -> list[Bar]:
+    """The figure of each run, with what is published of it."""
+    return [
         replace(_own_bar(run, key, run.entry.name), published=published_of(run, key))
         for run in found
     ]
-    known = [row for row in (*own, *others) if row.value is not None]
-    known.sort(key=lambda row: (row.value or 0.0) * (1 if better == "lower" else -1))
-    if better and len(known) == len(own) + len(others):  # without one's figure no rank is sure
-        known = [replace(row, place=place + 1) for place, row in enumerate(known)]
-    rows = known + [row for row in (*own, *others) if row.value is None]
-    shown, said = rows, own
-    if most:
-        best = [row for row in known if row.other and not row.far][: max(most - len(own), 0)]
-        shown = [row for row in rows if not row.other or row in best]
-        said = [replace(row, detail="") for row in own]
-    more: list[Child] = [_beneath(row, several=len(own) > 1) for row in said]
-    why = Counter(row.detail for row in others if row.value is None)
-    for words, count in why.items():
-        alike = [row for row in others if row.value is None and row.detail == words]
-        if most:
-            more.append(f"{count} others: {words}.")
-        elif count >= TOLD_TOGETHER:
-            names = [row.label for row in alike if not row.far]
-            names += [f"{count - len(names)} more"] if len(names) < count else []
-            more.append(f"{', '.join(names)}: {words}.")
-            shown = [row for row in shown if row not in alike]
-    if len(shown) < len(rows) and of is not None:
-        more.append(el("a", f"All {len(rows)} drives", href=f"#{of[1]}"))
-    shown = [row if row.other else replace(row, detail="") for row in shown]
-    few = [row for row in shown if not row.far]
-    if not most and len(few) + FOLDED_FROM <= len(shown):
-        more += _folds(few, shown, folded)
-        shown = few
-    below = el("p", [[one, " "] for one in more if one], class_="beneath")
-    return bars(title, unit, shown, better=better, of=of, more=below)
 
 
-def _folds(few: Sequence[Bar], rows: Sequence[Bar], folded: list[Html]) -> list[Child]:
-    """What says that rows are folded away, and shows them."""
-    words = f"{len(few)} of {len(rows)} drives, the nearest in class and time."
-    folded.append(Html("".join(bar_rows(rows))))
-    place = str(len(folded) - 1)
-    return [words, el("button", f"Show all {len(rows)}", type="button", data_rows=place)]
+def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
+    """Best first, with ranks where all have a figure: without one's no rank is sure."""
+    sign = 1.0 if better == "lower" else -1.0
+    known = sorted((r for r in rows if r.value is not None), key=lambda r: sign * (r.value or 0.0))
+    if better and len(known) == len(rows):
+        places = ranks([row.value or 0.0 for row in known], sign)
+        known = [replace(row, place=place) for row, place in zip(known, places, strict=True)]
+    return known + [row for row in rows if row.value is None]
+
+
+def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
+    """The rank of each value, the highest first (`sign` 1: the lowest); ties share one.
+
+    >>> ranks([100.0, 279.6, 279.5, 300.0])
+    [4, 2, 2, 1]
+    """
+    order = sorted(range(len(values)), key=lambda at: sign * values[at])
+    found = [0] * len(values)
+    rank, leader = 0, 0.0
+    for place, at in enumerate(order, 1):
+        if not rank or abs(values[at] - leader) * 100 >= TIE_PERCENT * abs(leader):
+            rank, leader = place, values[at]
+        found[at] = rank
+    return found
 
 
 def _beneath(row: Bar, *, several: bool) -> list[Child] | None:
@@ -185,10 +194,10 @@ def _beneath(row: Bar, *, several: bool) -> list[Child] | None:
 
 
 def detail(one: Figure) -> str:
-    """What stands beside a bar: where the figure was found, spread and samples, or why it is not
-    there: "7,300 to 8,600, ± 48.9 sd, n = 400"."""
+    """What stands beside a bar: where the figure was found, its interval or else its spread, and
+    samples, or why it is not there: "7,300 to 8,600, n = 400"."""
     words = one.note
-    if one.spread is not None:
+    if one.spread is not None and one.interval is None:
         kind = " sd" if one.spread_kind == SD else ""
         words = f"±{GAP}{number(one.spread)}{kind}, n{GAP}={GAP}{one.n:,}"
     elif one.value is not None and one.n:
@@ -200,6 +209,8 @@ def between(one: Figure) -> str:
     """The interval in words: "7,300 to 8,600"; empty without one."""
     if one.interval is None:
         return ""
+    if one.value and one.interval[1] >= OPEN * one.value:
+        return "not known better than half to twice"
     low, high = map(number, one.interval)
     return f"{low} to {high}" if low != high else ""
 
@@ -249,36 +260,6 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
     return pairs
 
 
-def ladder_table(runs: Sequence[Run]) -> Html:
-    """Every figure of a ladder, by queue depth."""
-    heads = ["Queue depth", "MB/s ± sd", "IOPS", "Mean latency"]
-    heads += [f"p{q:g}" for q in latency.PERCENTILES]
-    heads += ["Power ± sd", "Temperature", "WAF", "I/Os", "Samples of 1 s"]
-    rows: list[list[Child]] = []
-    for run in runs:
-        for step in run.measured.steps:
-            name = f"QD {step.queue_depth}"
-            power = step.power
-            rows.append(
-                [
-                    name if len(runs) == 1 else f"{run.name}, {name}",
-                    _with_sd(step.rate_mb_s, step.rate.sd if step.rate else None),
-                    number(step.iops),
-                    latency_words(step.latency_mean_us),
-                    *(latency_words(us) for us in step.percentiles_us.values()),
-                    _with_sd(power.mean, power.sd) + " W" if power else DASH,
-                    quantity(step.temperature_last_c, "°C"),
-                    number(step.waf),
-                    f"{step.total_ios:,}",
-                    f"{step.rate.n:,}" if step.rate else "0",
-                ]
-            )
-    return details(
-        "All figures as a table",
-        table(heads, rows, caption="Temperature: at the end of the step.", kind="data many"),
-    )
-
-
 def figures_table(runs: Sequence[Run]) -> Html:
     """Every figure of tests that are no ladder."""
     rows: list[list[Child]] = []
@@ -299,7 +280,3 @@ def figures_table(runs: Sequence[Run]) -> Html:
     return details(
         "All figures as a table", table(["Figure", "Value", "Spread", "From", "Note"], rows)
     )
-
-
-def _with_sd(value: float, sd: float | None) -> str:
-    return number(value) if sd is None else f"{number(value)} ± {number(sd)}"

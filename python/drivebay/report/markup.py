@@ -88,8 +88,12 @@ def script_json(value: Any) -> Html:
 
 def packed(content: str, name: str) -> Html:
     """Text that a page's script unpacks when it needs it; compressed to a third."""
-    squeezed = gzip.compress(content.encode(), 9, mtime=0)
-    return el("script", Html(base64.b64encode(squeezed).decode()), type="text/plain", id=name)
+    return el("script", Html(squeezed(content)), type="text/plain", id=name)
+
+
+def squeezed(content: str) -> str:
+    """Text by gzip, as base64."""
+    return base64.b64encode(gzip.compress(content.encode(), 9, mtime=0)).decode()
 
 
 def chart_text(value: str) -> str:
@@ -151,8 +155,6 @@ class Bar:
     itself : this bar is a published figure.
     place : its rank; 0 for none.
     other : another drive than the one under review.
-    far : another drive of another class or time, which is folded away where there are many.
-    old : why its figure is not this version's, if it is not.
     """
 
     label: str
@@ -166,8 +168,6 @@ class Bar:
     itself: Published | None = None
     place: int = 0
     other: bool = False
-    far: bool = False
-    old: str = ""
 
     @property
     def whisker(self) -> tuple[float, float] | None:
@@ -191,34 +191,44 @@ def bars(
     better: str = "higher",
     of: tuple[str, str] | None = None,
     more: Child = None,
+    doubt: str = "",
+    picture: str = "",
 ) -> Html:
     """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
-    the title and the anchor that they lead to; `more` stands below."""
+    the title and the anchor that they lead to; `more` stands below; `doubt` says why the figure is
+    not to be trusted; `picture` names the chart of the same bars that the page can save."""
     words = [word for word in (unit, f"{better} is better" if better else "") if word]
     name, heading = title, [el("strong", title)]
     if of is not None:
         name = f"{of[0]}: {title}"
         heading = [el("strong", el("a", of[0], href=f"#{of[1]}")), el("span", title, class_="of")]
-    caption = el("caption", heading, el("span", ", ".join(words), class_="unit"))
-    save = el("button", "CSV", type="button", data_save="bars", aria_label=f"Save as CSV: {name}")
-    body = el("tbody", bar_rows(rows))
+    mark = el("span", doubt, class_="chip warn doubt") if doubt else None
+    caption = el("caption", heading, el("span", ", ".join(words), class_="unit"), mark)
+    forms = ["CSV", "PNG", "SVG"] if picture else ["CSV"]
+    save = [
+        el(
+            "button",
+            form,
+            type="button",
+            data_save="bars" if form == "CSV" else form.lower(),
+            data_picture=picture if form != "CSV" else None,
+            aria_label=f"Save as {form}: {name}",
+        )
+        for form in forms
+    ]
+    top = top_of(rows)
+    body = el("tbody", [_bar(row, top) for row in rows])
     kind = "bars ranked" if any(row.other for row in rows) else "bars"
     table = el("table", caption, body, class_=kind, data_title=name, data_unit=unit)
     return el("div", table, el("p", save, class_="save"), more, class_="bars-box")
 
 
-def bar_rows(rows: Sequence[Bar]) -> list[Html]:
-    """Bars as the rows of a table, on one scale from zero."""
-    top = _top(rows)
-    return [_bar(row, top) for row in rows]
-
-
-def _top(rows: Sequence[Bar]) -> float:
+def top_of(rows: Sequence[Bar]) -> float:
     """Where the scale ends: at the longest bar. Among other drives a few bars, fewer than half, are
     cut that are over `CUT` times as long as the longest of the rest, and the scale ends a little
     above that one: else nothing would be seen of the rest. The Bench's script has the same rule.
 
-    >>> _top([Bar("a", value, "@c1", other=True) for value in (900.0, 20.0, 16.0)])
+    >>> top_of([Bar("a", value, "@c1", other=True) for value in (900.0, 20.0, 16.0)])
     25.0
     """
     values = sorted((row.value for row in rows if row.value is not None), reverse=True)
@@ -236,10 +246,7 @@ def unbroken(label: str) -> Child:
 
 def _bar(row: Bar, top: float) -> Html:
     name: list[Child] = [el("span", f"{row.place}.", class_="place"), " "] if row.place else []
-    name += [
-        unbroken(row.label),
-        el("span", "old", class_="chip warn", title=row.old) if row.old else None,
-    ]
+    name.append(unbroken(row.label))
     label = el("th", name, scope="row", class_="published" if row.itself else None)
     of_row = "other" if row.other else None
     if row.value is None:

@@ -11,14 +11,15 @@ from collections.abc import Sequence
 from importlib import resources
 
 from drivebay.common import units
-from drivebay.report import competitors, reference, summary, theme
+from drivebay.report import chapters, competitors, reference, summary, theme
+from drivebay.report.charts.model import Panel, View
 from drivebay.report.digest import Json
 from drivebay.report.markup import Child, Html, el, packed, script_json, table
 from drivebay.report.render_page import Page
-from drivebay.report.render_still import tiles
+from drivebay.report.render_svg import picture, tiles
 from drivebay.report.runs import Entry, who_of
-from drivebay.report.sections import SHORT, page_title, power, section
 from drivebay.report.sections import pages as pages_of
+from drivebay.report.sections import section
 from drivebay.results.manifest import Tool
 
 POLICY = (
@@ -26,11 +27,14 @@ POLICY = (
     "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
 
+DETAILS = "Details: every test with its method, stages and spread, all figures, sources"
+
 
 def render(
     all_entries: Sequence[Entry],
     *,
     shipped: Sequence[Json] = (),
+    quick: Sequence[Json] = (),
     library: str | None = None,
     bench: str | None = None,
 ) -> str:
@@ -39,27 +43,29 @@ def render(
     Parameters
     ----------
     shipped : digests of other drives to rank these among (`competitors.load`).
+    quick : those of shortened runs (`competitors.load_quick`).
     library : where Plotly's script lies beside the page; None puts it into the page.
     bench : the address of the Bench that the page belongs to.
     """
-    page = Page(tuple(all_entries), _others(shipped, all_entries))
-    overview = summary.overview(page)
-    pages = pages_of(all_entries)
-    body: list[Child] = [section(page, name, tests) for name, tests in pages.items()]
-    body.append(watts := power(page))
+    page = made(all_entries, shipped, quick)
+    parts = chapters.render(page)
     title = " and ".join(entry.name for entry in all_entries)
-    links = [("summary", "Summary")]
-    links += [(f"page-{name}", SHORT.get(name) or page_title(name)) for name in pages]
-    links += [("page-power", "Power")] if watts is not None else []
-    links += [("specification", "Specification"), ("about", "About")]
+    links = [(name, chapters.TITLES[name]) for name in parts]
+    links.append(("details", "Details"))
     main = el(
         "main",
         summary.header(all_entries),
         summary.incomplete(all_entries),
-        overview,
-        body,
-        reference.specifications(all_entries),
-        _about(all_entries),
+        *parts.values(),
+        el(
+            "details",
+            el("summary", DETAILS),
+            summary.overview(all_entries),
+            every_test(page),
+            reference.specifications(all_entries),
+            _about(all_entries),
+            id="details",
+        ),
         id="top",
     )
     home = el("a", "The Bench", href=bench) if bench else None
@@ -68,12 +74,29 @@ def render(
     )
 
 
-def _others(shipped: Sequence[Json], all_entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """The drives to rank these among: none where all runs were shortened, which are comparable with
-    nothing, even in a test that has no shorter form."""
-    if all(entry.review.result.quick for entry in all_entries):
-        return ()
-    return competitors.others(shipped, all_entries)
+def made(
+    all_entries: Sequence[Entry], shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
+) -> Page:
+    """A page without content: the reviews, and whom they are set among. A shortened run is
+    comparable with shortened ones alone, and so is what another tool ran with none in full."""
+    short = all(entry.review.result.quick for entry in all_entries)
+    peers = competitors.peers(quick if short else shipped, all_entries)
+    return Page(tuple(all_entries), peers, tuple(quick))
+
+
+def every_test(page: Page) -> list[Child]:
+    """The details of every test."""
+    return [section(page, name, tests) for name, tests in pages_of(page.entries).items()]
+
+
+def all_panels(
+    all_entries: Sequence[Entry], shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
+) -> list[Panel]:
+    """Every panel of these reviews' report, its bars among others too."""
+    page = made(all_entries, shipped, quick)
+    chapters.render(page)
+    every_test(page)
+    return [*page.pictures, *page.panels]
 
 
 def _build(tool: Tool) -> list[list[Child]]:
@@ -100,13 +123,19 @@ def document(
         ],
         packed_plotly() if library is None else None,
         el("script", Html(chart_script() + asset("page.js")), data_library=library),
-        competitors.packed(page),  # what only a click asks for need not be there for the script
-        packed(json.dumps(page.folded), "bars") if page.folded else None,
+        packed(json.dumps(_pictures(page)), "pictures") if page.pictures else None,
     ]
     who = "; ".join(who_of(entry) for entry in page.entries)
-    body_of = el("body", tiles(page.panels), _bar(links, home), main, scripts, data_who=who)
+    skip = el("a", "Skip to the review", href="#top", class_="skip")
+    body_of = el("body", skip, tiles(page.panels), _bar(links, home), main, scripts, data_who=who)
     html = el("html", head(title, POLICY), body_of, lang="en")
     return f"<!doctype html>\n{html}\n"
+
+
+def _pictures(page: Page) -> dict[str, str]:
+    """The bars as SVG to be saved, by id."""
+    who = "; ".join(who_of(entry) for entry in page.entries)
+    return {one.chart.id: picture(one, View(), who) for one in page.pictures}
 
 
 def head(title: str, policy: str, style: str = "") -> Html:

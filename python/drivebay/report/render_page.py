@@ -26,7 +26,7 @@ from drivebay.report.charts.model import (
     rounded,
 )
 from drivebay.report.markup import Child, Html, chart_text, el
-from drivebay.report.render_still import still
+from drivebay.report.render_svg import still
 from drivebay.report.runs import Entry
 
 Json = dict[str, Any]
@@ -58,7 +58,7 @@ def figure(panel: Panel) -> Html:
         data_chart=chart_id,
         style=f"height:{panel.chart.height}px",
         role="img",
-        aria_label=panel.title,
+        aria_label=panel.alt,
     )
     caption = el("span", " ".join(filter(None, (panel.lead, f"{panel.samples}."))))
     others = {value for one in panel.switches for value, _ in one.options[1:]}
@@ -97,16 +97,14 @@ def figure(panel: Panel) -> Html:
 
 @dataclass
 class Page:
-    """A page in the making: the reviews on it, the digests of other drives to rank them among, and
-    the panels whose charts it must carry."""
+    """A page in the making: the reviews on it, the digests of their peers (`competitors.peers`), of
+    all drives' shortened runs, the panels whose charts it must carry, and those of its bars."""
 
     entries: tuple[Entry, ...] = ()
-    others: tuple[Json, ...] = ()
+    peers: tuple[Json, ...] = ()
+    quick: tuple[Json, ...] = ()
     panels: list[Panel] = field(default_factory=list)
-    beside: list[str] = field(default_factory=list)
-    """Tests in which another drive can be laid beside the one under review."""
-    folded: list[Html] = field(default_factory=list)
-    """Rows of bars that the page shows when all are asked for."""
+    pictures: list[Panel] = field(default_factory=list)
 
     def show(self, panels: Sequence[Panel]) -> list[Html]:
         """The figures of a section; narrow ones that follow each other stand side by side."""
@@ -222,8 +220,6 @@ def plotly(chart: Chart) -> Json:
         out["views"][key] = {"layout": layout}
         if view.shown is not None:
             out["views"][key]["show"] = [at in view.shown for at in range(len(chart.series))]
-    if chart.table is not None:
-        out["data"] = chart.table
     return out
 
 
@@ -361,10 +357,6 @@ def _area(_chart: Chart, one: Series) -> Json:
     return style
 
 
-def _histogram(_chart: Chart, one: Series) -> Json:
-    return {"mode": "lines", "fill": "toself", "line": {"color": one.colour, "width": one.width}}
-
-
 def _band(_chart: Chart, one: Series) -> Json:
     line = {"color": one.colour, "width": 0}
     return {"mode": "lines", "fill": "toself", "line": line, "opacity": 0.3, "showlegend": False}
@@ -383,7 +375,6 @@ _STYLES = {
     "line": _line,
     "scatter": _points,
     "area": _area,
-    "histogram": _histogram,
 }
 
 

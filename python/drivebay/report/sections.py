@@ -12,15 +12,21 @@ from collections.abc import Iterable, Sequence
 from drivebay.analysis import Measured, explain
 from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
-from drivebay.report import competitors, kinds
-from drivebay.report.charts.model import Panel
-from drivebay.report.figures import facts_of, figure_bars, load_bars, ranked_bars
-from drivebay.report.kinds.client import power_panel
+from drivebay.report import competitors, kinds, verdict
+from drivebay.report.charts.bars import bar_panel
+from drivebay.report.figures import (
+    facts_of,
+    figure_bars,
+    load_bars,
+    own_bars,
+    ranked,
+    ranked_bars,
+)
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
-from drivebay.report.text import GAP, load, number, preparation, step_words, tenancy
+from drivebay.report.text import GAP, inside, load, number, preparation, step_words, tenancy
 from drivebay.report.text import kind as _kind
 
 PAGES = {
@@ -62,24 +68,6 @@ PAGES = {
     "sustained-sequential-write": "Sustained sequential write",
 }
 """Headings, in the order in which the reviews had them; pages not named here come after."""
-SHORT = {
-    "performance-consistency": "Consistency",
-    "random": "Random",
-    "sequential": "Sequential",
-    "thermal": "Thermal",
-    "destroyer": "Destroyer",
-    "heavy": "Heavy",
-    "light": "Light",
-    "crystaldiskmark": "CDM-3-style",
-    "fio-fob": "Fresh",
-    "fio-steady": "Steady",
-    "fio-consistency": "Consistency",
-    "snia-wsat": "Saturation",
-    "snia-iops": "IOPS",
-    "snia-throughput": "Throughput",
-    "snia-latency": "Latency",
-}
-"""What the bar on top calls a page where its heading is long."""
 DIFFERENT = (
     "The reviews ran this test differently (another suite, or a shortened run): its figures must "
     "not be compared."
@@ -167,7 +155,6 @@ def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
     if not found:
         return []
     kind = kinds.of(found[0].measured.test.kind)
-    tests = {run.measured.test.id: run.measured.test for run in found}.values()
     return [
         bars_of(page, kind.bars(found[0].measured), found),
         [
@@ -176,7 +163,6 @@ def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
             for words in [*_steady(run.measured), *kind.remarks(run.measured)]
         ],
         facts_of(found),
-        [competitors.chooser(page, test) for test in tests],
         kind.shared(prefix, found),
         page.show(kind.panels(prefix, found)),
         explained(found),
@@ -200,7 +186,8 @@ def bars_of(page: Page, shown: Sequence[BarOf], found: Sequence[Run]) -> list[Ch
             loads = [(bar.key, bar.row) for bar in alike]
             body.append(load_bars(one.chart, one.unit, found, loads, better=one.better))
         else:
-            html = figure_bars(one.title, one.unit, found, one.key, better=one.better)
+            doubt = doubt_of(found, one.key)
+            html = figure_bars(one.title, one.unit, found, one.key, better=one.better, doubt=doubt)
             (halves if one.half else body).append(html)
     return [*body, *pairs(halves)]
 
@@ -211,16 +198,27 @@ def rank(
     found: Sequence[Run],
     *,
     of: tuple[str, str] | None = None,
-    most: int = 0,
+    brief: bool = False,
 ) -> Html | None:
-    """A figure of one test among those of the page's other drives; None where they have none."""
-    test = found[0].measured.test
+    """A figure of one test among those of the page's peers; None where they have none. A `brief`
+    one can be saved as a picture."""
+    measured = found[0].measured
     real = any(entry.kind == "real" for entry in page.entries)
-    others = competitors.bars(page.others, found[0].measured, one.key, real=real)
+    others = competitors.bars(page.peers, measured, one.key, real=real)
     if not others:
         return None
     if of is None and any(run.name and len(page.entries) == 1 for run in found):
-        of = (short_title(test), test.id)
+        of = (short_title(measured.test), measured.test.id)
+    doubt = doubt_of(found, one.key)
+    picture = ""
+    if brief:
+        better = "" if doubt else one.better
+        rows = ranked([*own_bars(found, one.key), *others], better=better)
+        picture = f"bars-{measured.test.id}"
+        title = f"{measured.test.title}: {inside(one.title)}"
+        page.pictures.append(
+            bar_panel(picture, title, one.unit, rows, better=one.better, doubt=doubt)
+        )
     return ranked_bars(
         one.title,
         one.unit,
@@ -229,46 +227,16 @@ def rank(
         others,
         better=one.better,
         of=of,
-        most=most,
-        folded=page.folded,
+        doubt=doubt,
+        brief=brief,
+        picture=picture,
     )
 
 
-def power(page: Page) -> Html | None:
-    """Power by queue depth of every ladder, on one page, as the reviews had it."""
-    tests: dict[str, Test] = {}
-    for entry in page.entries:
-        for test in entry.review.result.suite.tests:
-            if test.kind == "ladder" and len(test.phases) > 1:
-                tests.setdefault(test.id, test)
-    shown = []
-    for test in tests.values():
-        found = runs(page.entries, [test.id])
-        one = power_panel(test.id, found) if found else None
-        if one is not None:
-            shown.append((test, one))
-    if not shown:
-        return None
-    body = [
-        el("div", el("h3", test.title), page.show([one]), class_="narrow-test")
-        for test, one in shown
-    ]
-    return el(
-        "section",
-        el("h2", "Power by queue depth"),
-        el("div", body, class_="pair"),
-        id="page-power",
-        class_="page",
-    )
-
-
-def all_panels(entries: Sequence[Entry]) -> list[Panel]:
-    """Every panel of these reviews' report."""
-    page = Page(tuple(entries))
-    for name, tests in pages(entries).items():
-        section(page, name, tests)
-    power(page)
-    return page.panels
+def doubt_of(found: Sequence[Run], key: str) -> str:
+    """Why a figure of these runs is not to be trusted, in words."""
+    known = [verdict.doubt(run.entry, run.measured, key) for run in found]
+    return next((verdict.doubted(one) for one in known if one is not None), "")
 
 
 def missing(page: Page, test: Test) -> list[Html]:

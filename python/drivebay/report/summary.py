@@ -1,4 +1,4 @@
-"""The top of the report: what was tested, how complete it is, the first screen, the main figures.
+"""What was tested, how complete it is, and the main figures beside the published ones.
 
 Published figures stand beside the reproduced ones with their error; a shortened run says so and is
 not compared. Everything that a target says of itself is text, whatever it contains.
@@ -9,44 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivebay.analysis import Headline, Measured, conditions
+from drivebay.analysis import Headline
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
-from drivebay.report import competitors, kinds
-from drivebay.report.charts.model import Panel
-from drivebay.report.figures import between, figure_bars, load_bars
-from drivebay.report.kinds.client import scatter_panel
-from drivebay.report.kinds.generic import BarOf, charts_of
-from drivebay.report.markup import CUT, Child, Html, cited, details, el, publication, table
-from drivebay.report.render_page import Page
-from drivebay.report.runs import Entry, Run, capacity, run_differently, runs
-from drivebay.report.sections import rank
+from drivebay.report.figures import between
+from drivebay.report.markup import Child, Html, cited, details, el, publication, table
+from drivebay.report.runs import Entry, capacity, run_differently
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 
 FURTHEST = 2
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
-KEY_BARS = {
-    "cache": 1,
-    "consistency": 1,
-    "idle": 1,
-    "ladder": 4,
-    "ladders": 1,
-    "mixed": 1,
-    "qos": 3,
-    "rounds": 3,
-    "saturation": 1,
-    "thermal": 1,
-    "trace": 1,
-    "waf": 1,
-}
-"""How many tests of each kind have bars on the first screen; of those whose bars are of loads, only
-the first of each page."""
-RANKED = 6
-"""Rows of such a bar."""
 SPREAD = (
     "± is the standard deviation of samples of 1 s, n their number; where it is another kind, "
     "pointing at the figure says so."
@@ -149,174 +125,20 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
     return notices
 
 
-# --- in sentences ---------------------------------------------------------------------------------
-
-
-def overview(page: Page) -> Html:
-    """The first screen: a verdict, the consistency test's seconds, key figures as bars; then, one
-    click away, what each test found and every main figure."""
-    entries = page.entries
+def overview(entries: Sequence[Entry]) -> list[Child]:
+    """The first of the details: how two drives differ, all main figures, what was published."""
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
     about = [el("p", " ".join(one.description.split()), class_="lede") for one in suites.values()]
-    return el(
-        "section",
-        el("h2", "Summary", class_="sr-only"),
-        [el("p", _verdict(page, entry), class_="verdict") for entry in entries],
+    met = [f"{entry.name}: {words}" for entry in entries if (words := agreement(entry))]
+    return [
         _differences(entries),
-        el("div", page.show(_seconds(entries)), _key_bars(page), class_="pair key"),
-        _among(page),
-        [_found(entry) for entry in entries] if len(entries) == 1 else None,
-        details(
-            "Main figures of all tests", headline_table(entries), el("p", SPREAD, class_="small")
-        ),
+        el("p", " ".join(met)) if met else None,
+        el("h2", "Main figures of all tests"),
+        headline_table(entries),
+        el("p", SPREAD, class_="small"),
         all_published(entries),
         details(f"The suite: {', '.join(suites)}", about),
-        id="summary",
-        class_="page",
-    )
-
-
-def _verdict(page: Page, entry: Entry) -> list[Child]:
-    """What it is, what it does best and worst, and with what reservations."""
-    virtual = entry.kind == "virtual"
-    figures = "virtual drive: its figures are simulated" if virtual else "real drive, measured"
-    name = entry.full_name if len(page.entries) == 1 else entry.name
-    lines = [f"{capacity(entry.review)}, {figures}.", _best_and_worst(page, entry)]
-    return [
-        el("strong", f"{name}: "),
-        " ".join([*filter(None, lines), _reservations(entry)]),
     ]
-
-
-def _best_and_worst(page: Page, entry: Entry) -> str:
-    """By rank among the nearest other drives; without them by data rate."""
-    places = []
-    for measured, bar in _key_figures([entry]):
-        value = measured.figures[bar.key].value if bar.key in measured.figures else None
-        near = page.others[: competitors.NEAR]
-        others = competitors.bars(near, measured, bar.key, real=False)
-        values = [one.value for one in others if one.value is not None]
-        if value is None or not values or len(values) < len(others) or not bar.better:
-            continue
-        before = sum(one < value if bar.better == "lower" else one > value for one in values)
-        places.append((before / len(values), before + 1, len(values) + 1, measured.test.title))
-    if len(places) > 1:
-        best, worst = min(places), max(places)
-        named = [
-            f"{name}: no. {place} of {count} in {inside(title)}"
-            for name, (_, place, count, title) in (("best", best), ("worst", worst))
-        ]
-        few = len(page.others) <= competitors.NEAR
-        among = "drives" if few else "drives nearest in class and time"
-        return f"Among {among}, {'; '.join(named)}."
-    rates = []
-    for measured in entry.review.tests.values():
-        bars = kinds.of(measured.test.kind).bars(measured) if measured.phases else ()
-        found = [measured.figures.get(bar.key) for bar in bars[:1] if bar.unit == "MB/s"]
-        rates += [(one.value, measured.test.title) for one in found if one and one.value]
-    if len(rates) < 2:
-        return ""
-    (high, best_in), (low, worst_in) = max(rates), min(rates)
-    return (
-        f"Highest data rate: {quantity(high, 'MB/s')} ({best_in}); lowest: "
-        f"{quantity(low, 'MB/s')} ({worst_in})."
-    )
-
-
-def _reservations(entry: Entry) -> str:
-    result = entry.review.result
-    if result.quick:
-        return "The run was shortened: its figures cannot be compared with published ones."
-    if words := agreement(entry):
-        return words
-    if entry.kind == "virtual":
-        return "No figures of this drive are published to compare these with."
-    count = len(conditions(result).warnings)
-    if count == 1:
-        return "1 validity warning was raised."
-    return f"{count or 'No'} validity warning{'s were' if count else ' was'} raised."
-
-
-def _key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf]]:
-    """The first figure of the tests that reviews are known by."""
-    left = dict(KEY_BARS)
-    shown: list[tuple[Measured, BarOf]] = []
-    pages: set[str] = set()
-    tests = {test.id: test for one in entries for test in one.review.result.suite.tests}
-    for test in tests.values():
-        found = runs(entries, [test.id])
-        if not found or not left.get(test.kind) or (test.kind == "ladder" and len(test.phases) < 2):
-            continue
-        bar = kinds.of(test.kind).bars(found[0].measured)[0]
-        if bar.chart and test.page in pages:
-            continue
-        pages.add(test.page)
-        shown.append((found[0].measured, bar))
-        left[test.kind] -= 1
-    return shown
-
-
-def _key_bars(page: Page) -> list[Html]:
-    """The key figures as bars, among the best of the other drives."""
-    shown = []
-    for measured, bar in _key_figures(page.entries):
-        of = (measured.test.title, measured.test.id)
-        found = runs(page.entries, [measured.test.id])
-        ranked = rank(page, bar, found, of=of, most=RANKED)
-        shown.append(ranked or _plain_bars(measured, bar, found, of))
-    return shown
-
-
-def _plain_bars(measured: Measured, bar: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html:
-    """A key figure among no others, or that of every load; where jobs run together, that of the
-    jobs beside the first, whose latency the test is about."""
-    shown = kinds.of(measured.test.kind).bars(measured)
-    loads = next(alike for alike in charts_of(shown) if bar in alike)
-    beside = tuple(f"_{phase.label}" for phase in measured.test.phases if phase.together)
-    loads = [one for one in loads if one.key.endswith(beside)] if beside else loads
-    if not bar.chart:
-        return figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
-    rows = [(one.key, one.row) for one in loads]
-    return load_bars(bar.chart, bar.unit, found, rows, better=bar.better, of=of, brief=True)
-
-
-def _among(page: Page) -> list[Html]:
-    """Among which drives those of this page are ranked, and which of their results are old."""
-    tests = [one.test for entry in page.entries for one in entry.review.tests.values()]
-    if not any(competitors.running(page.others, test) for test in tests):
-        return []
-    count = len(page.others)
-    versions = ", ".join(sorted({one["version"] for one in page.others}))
-    lines = [
-        el(
-            "p",
-            f"Ranked among {count} virtual drive{'s' * (count > 1)} of the catalog, simulated with "
-            f"drivebay {versions}. A diamond is a published figure, with an open end where only a "
-            f"bound was published; a whisker holds the figure with 90{GAP}%. A bar with a gap "
-            f"is cut: it is over {CUT} times as long as any without.",
-            class_="small",
-        )
-    ]
-    old: dict[str, list[str]] = {}
-    for one in page.others:
-        if one["old"]:
-            old.setdefault(one["old"], []).append(one["drive"])
-    for why, drives in old.items():
-        words = f"Old results ({why}; {competitors.AGAIN} computes them anew): {', '.join(drives)}."
-        lines.append(el("p", words, class_="note old"))
-    return lines
-
-
-def _seconds(entries: Sequence[Entry]) -> list[Panel]:
-    """The scatter of the first consistency test."""
-    tests = [m.test for entry in entries for m in entry.review.tests.values()]
-    test = next((one for one in tests if one.kind == "consistency"), None)
-    found = runs(entries, [test.id]) if test else []
-    return (
-        [scatter_panel("summary-seconds", found, f"{test.title}: IOPS of each second")]
-        if test and found
-        else []
-    )
 
 
 def _differences(entries: Sequence[Entry]) -> list[Html]:
@@ -327,20 +149,6 @@ def _differences(entries: Sequence[Entry]) -> list[Html]:
         el("p", "What differs most, from ", names[0], " to ", names[1], ":"),
         el("ul", [el("li", line) for line in lines], class_="findings"),
     ]
-
-
-def _found(entry: Entry) -> Html | None:
-    """What each test found, in the suite's order."""
-    lines = [
-        line
-        for measured in entry.review.tests.values()
-        if measured.phases
-        for line in kinds.of(measured.test.kind).say(measured)
-    ]
-    if not lines:
-        return None
-    items = el("ul", [el("li", line) for line in lines], class_="findings")
-    return details("What each test found", items)
 
 
 def agreement(entry: Entry) -> str:
@@ -447,7 +255,7 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
     if row.value is None:
         return el("td", el("span", DASH, class_="num"), el("small", row.note, class_="why"))
     words = [text for text in (between(row), row.place) if text]
-    words += [f"±{GAP}{number(row.spread)}"] if row.spread is not None else []
+    words += [f"±{GAP}{number(row.spread)}"] if row.spread is not None and not words else []
     words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
     below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")
     said_of = (

@@ -1,9 +1,8 @@
-"""Charts of a digest with fewer digits, and with fewer points where a page must be small.
+"""Charts of a digest with fewer digits.
 
 Every number is rounded to a part of a pixel of its axis, in every view that shows it: no point
 moves by half a pixel. A zoom in height would show the steps; charts of drivebay are zoomed in time
-alone. Thinned lines keep one point of so many; what lies between is not seen then, and the panel
-says so. A cloud of points, whose outliers matter, is always whole.
+alone.
 """
 
 from __future__ import annotations
@@ -25,41 +24,9 @@ DECADE = 1.0
 """Length of a logarithmic axis whose ends are not given, at least."""
 
 
-def thinned(panel: Json, most: int) -> Json:
-    """An encoded panel (`render_page.encoded`) with at most `most` points in each line and area;
-    clouds of points, outlines and bars are whole."""
-    chart = dict(panel["chart"])
-    steps = [_step(trace, most) for trace in chart["traces"]]
-    every = max(steps, default=1)
-    chart["traces"] = [_kept(*both) for both in zip(chart["traces"], steps, strict=True)]
-    clouds = any(_cloud(trace) for trace in chart["traces"])
-    what = "1 point of" if not clouds else "lines with 1 point of"
-    words = f"{panel['samples']}; {what} {every} drawn" if every > 1 else panel["samples"]
-    return {**panel, "samples": words, "chart": chart}
-
-
-def _cloud(trace: Json) -> bool:
-    return trace.get("mode") == "markers"
-
-
-def _step(trace: Json, most: int) -> int:
-    whole = trace["type"] == "bar" or trace.get("fill") == "toself" or _cloud(trace)
-    return 1 if whole else max(1, math.ceil(len(trace["y"]) / most))
-
-
-def _kept(trace: Json, step: int) -> Json:
-    """A trace with one point of `step`."""
-    count = len(trace["y"])
-    out = {
-        name: part[::step] if isinstance(part, list | tuple) and len(part) == count else part
-        for name, part in trace.items()
-    }
-    return {**out, "dx": trace["dx"] * step} if "dx" in trace else out
-
-
 def rounded(panel: Json) -> Json:
-    """An encoded panel with no more digits than its axes show; without its table of data."""
-    chart = {name: part for name, part in panel["chart"].items() if name != "data"}
+    """An encoded panel with no more digits than its axes show."""
+    chart = dict(panel["chart"])
     chart["traces"] = [_rounded(chart, at, trace) for at, trace in enumerate(chart["traces"])]
     return {**panel, "chart": chart}
 

@@ -100,8 +100,8 @@ def _difference(made: Tool, now: dict[str, Any]) -> tuple[str, str] | None:
     """How this build differs from the one that made a result, and what to do; None if it does not.
 
     >>> now = {"git_commit": None, "core": "1f2e3d4c5b6a7988", "python": "8877665544332211"}
-    >>> _difference(Tool(version="0.1.0", git_commit=None), now)
-    >>> made = Tool(version="0.1.0", **{**now, "core": "0123456789abcdef"})
+    >>> _difference(Tool(version="0.2.0", git_commit=None), now)
+    >>> made = Tool(version="0.2.0", **{**now, "core": "0123456789abcdef"})
     >>> _difference(made, now)[0]
     'compiled core 0123456789abcdef; this is 1f2e3d4c5b6a7988'
     """

@@ -117,7 +117,7 @@ class Options:
     def document(self, free_bytes: int) -> dict[str, Any]:
         """As the core takes it; without `memory` half of what is free may be used."""
         size = self.memory
-        own = {"nbd": self.nbd, "nvme_tcp": self.nvme_tcp, "control": self.control}
+        own: dict[str, Any] = {"nbd": self.nbd, "nvme_tcp": self.nvme_tcp, "control": self.control}
         if self.tls_cert is not None:
             own["tls"] = (str(self.tls_cert), str(self.tls_key))
         own["memory_max_bytes"] = (

@@ -10,7 +10,8 @@ use drivebay_units::Nanos;
 
 use super::Device;
 use crate::firmware::backend::StreamPage;
-use crate::host::command_queue::CommandQueue;
+use crate::firmware::media::Media;
+use crate::firmware::scheduler::Scheduler;
 use crate::host::interface::HostInterface;
 use crate::timeline::NEVER;
 
@@ -28,22 +29,22 @@ impl Device {
     /// write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
     pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
-        if self.in_place.is_some() {
-            return Some(StreamPage::default());
-        }
-        self.flash.stream_page(self.page_of(lba))
+        let Some(flash) = self.media.flash() else { return Some(StreamPage::default()) };
+        flash.backend.stream_page(flash.page_of(lba))
     }
 
     /// Whether what was put there since the last power cut or erase would outlive one at `at`.
     #[must_use]
     pub fn is_programmed(&self, place: StreamPage, at: Nanos) -> bool {
-        self.flash.is_programmed(place, at)
+        self.media.flash().is_none_or(|flash| flash.backend.is_programmed(place, at))
     }
 
     /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the dies
     /// have begun by then. To be followed by [`Device::power_cut`].
     pub fn before_power_cut(&mut self, at: Nanos) {
-        self.flash.dies_until(at);
+        if let Some(flash) = self.media.flash_mut() {
+            flash.backend.dies_until(at);
+        }
     }
 
     /// Cuts the power at `at`, which must not lie before the last submission, and turns it on again.
@@ -51,13 +52,22 @@ impl Device {
     /// Requests without a completion, and those whose completion lies after `at`, were never answered.
     pub fn power_cut(&mut self, at: Nanos) -> Recovery {
         debug_assert!(at >= self.now(), "time does not go back");
-        let lost_pages = self.flash.power_cut(at) << self.spec.geometry.unit_shift;
-        self.in_place.iter_mut().for_each(|media| media.power_cut());
-        self.queue = CommandQueue::new(&self.spec);
+        let (lost_pages, ready) = match &mut self.media {
+            Media::InPlace(media) => {
+                media.cells.power_cut();
+                (0, at)
+            }
+            Media::Flash(flash) => {
+                let lost_pages = flash.backend.power_cut(at);
+                let pages =
+                    u64::from(self.spec.streams()) * u64::from(self.spec.geometry.pages_per_die());
+                let scan = flash.backend.nand().read_time().times(pages);
+                (lost_pages << self.spec.geometry.unit_shift, at.after(scan))
+            }
+        };
+        self.scheduler = Scheduler::new(&self.spec);
         self.host_interface = HostInterface::new(&self.spec);
         self.link.power_cut();
-        let pages = u64::from(self.spec.streams()) * u64::from(self.spec.geometry.pages_per_die());
-        let ready = at.after(self.flash.nand().read_time().times(pages));
         self.controller.power_cut(&self.spec, ready);
         self.forget_work_under_way();
         self.log.count_power_cycle(false);
@@ -69,8 +79,8 @@ impl Device {
 
     /// Forgets what the drive was about to do for itself.
     pub(super) fn forget_work_under_way(&mut self) {
-        self.gc.restart(&self.spec);
-        self.slc_cache.iter_mut().for_each(|cache| cache.restart());
-        self.read_ahead.iter_mut().for_each(|ahead| ahead.forget());
+        if let Some(flash) = self.media.flash_mut() {
+            flash.forget_work_under_way(&self.spec);
+        }
     }
 }

@@ -5,6 +5,7 @@ use drivebay_units::Nanos;
 use super::Device;
 use crate::events::Events;
 use crate::firmware::health::{Health, data_units, named, percentage_used};
+use crate::firmware::media::Media;
 use crate::physics::power::Wake;
 use crate::physics::thermal::STEP;
 
@@ -26,29 +27,22 @@ impl Device {
     /// The health log at this moment.
     #[must_use]
     pub fn health(&self) -> Health {
-        let thermal = self.thermal.log();
+        let thermal = self.thermal.log;
         let power = self.spec.power.as_ref();
-        let g = &self.spec.geometry;
-        let slc_erases = self.ftl().slc_erases() as f64;
-        let slc_weight =
-            self.spec.slc_cache.map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0);
-        let work = self.work();
-        let erases = work.erases as f64 - slc_erases * (1.0 - slc_weight);
-        let cycles = match &self.in_place {
-            Some(media) => media.writes() as f64 / f64::from(g.user_pages),
-            None => erases / f64::from(g.superblocks - g.bad_superblocks),
-        };
+        let (work, host_4k, flash) = (self.work(), self.media.host_4k(), self.media.flash());
         let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;
-        let waf = (self.host_4k > 0).then(|| work.programmed as f64 / self.host_4k as f64);
+        let waf = (host_4k > 0).then(|| work.programmed as f64 / host_4k as f64);
         let (bytes_up, bytes_down) = self.link.bytes();
         Health {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
-            available_spare_percent: self.flash.available_spare_percent(),
-            percentage_used: self.spec.rated.cycles.map(|rated| percentage_used(cycles, rated)),
+            available_spare_percent: flash
+                .map_or(100, |flash| flash.backend.available_spare_percent()),
+            percentage_used: (self.spec.rated.cycles)
+                .map(|rated| percentage_used(self.media.cycles(), rated)),
             data_units_read: data_units(bytes_up),
             data_units_written: data_units(bytes_down),
-            media_errors: self.flash.reliability().media_errors,
+            media_errors: self.media.of_flash(|flash| flash.reliability().media_errors),
             warning_time: thermal.warning,
             critical_time: thermal.critical,
             throttling: stages.map(|i| (thermal.stage_entries[i], thermal.stage_time[i])).collect(),
@@ -60,18 +54,18 @@ impl Device {
     /// From now on the first `limit` events are kept, and how busy dies and channels are; what was kept before
     /// is gone.
     pub fn keep_events(&mut self, limit: usize) {
-        self.flash.keep_events(limit);
-        let now = self.now();
-        self.in_place.iter_mut().for_each(|media| media.keep_activity(now));
+        match &mut self.media {
+            Media::Flash(flash) => flash.backend.keep_events(limit),
+            Media::InPlace(media) => media.cells.keep_activity(media.now),
+        }
     }
 
     /// What was kept since [`Device::keep_events`], which ends with this.
     pub fn take_events(&mut self) -> Option<Events> {
-        let mut events = self.flash.take_events()?;
-        if let Some(media) = &mut self.in_place {
-            events.flash = *media.take_activity()?;
+        match &mut self.media {
+            Media::Flash(flash) => flash.backend.take_events(),
+            Media::InPlace(media) => media.take_events(),
         }
-        Some(events)
     }
 
     /// Counts that the drive was switched off and on again; `clean` if the host announced it.

@@ -13,6 +13,7 @@
 use drivebay_units::Nanos;
 
 use super::Device;
+use crate::firmware::media::Media;
 use crate::timeline::NEVER;
 
 /// How everything is erased.
@@ -45,17 +46,16 @@ impl Device {
         if at > self.log.busy_until() {
             self.end_idle(at);
         }
-        self.flash.settle();
         let from = self.controller.work().1.max(at);
-        let done = match (&self.in_place, how) {
-            (Some(media), _) => from.max(media.idle_at()).after(NEW_KEY),
-            (None, Sanitize::Crypto) => from.after(NEW_KEY),
-            (None, Sanitize::Block) => self.flash.erase_blocks(from),
+        let done = match (&mut self.media, how) {
+            (Media::InPlace(media), _) => from.max(media.cells.idle_at()).after(NEW_KEY),
+            (Media::Flash(flash), Sanitize::Block) => flash.backend.erase_blocks(from),
+            (Media::Flash(_), Sanitize::Crypto) => from.after(NEW_KEY),
         };
         self.forget_data(how == Sanitize::Block);
         self.controller.flash_core().wait_until(done);
         self.log.complete(done);
-        self.flash.advance(done);
+        self.media.advance(done);
         self.advance_thermal(done);
         done
     }
@@ -68,7 +68,9 @@ impl Device {
     }
 
     fn forget_data(&mut self, erase: bool) {
-        self.flash.forget_all(erase);
+        if let Some(flash) = self.media.flash_mut() {
+            flash.backend.forget_all(erase);
+        }
         self.forget_work_under_way();
     }
 }

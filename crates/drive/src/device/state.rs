@@ -8,15 +8,15 @@
 use std::io::{BufReader, BufWriter, Read, Write};
 
 use super::Device;
+use crate::firmware::media::Media;
 use crate::io::DeviceError;
 use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 25;
+pub const STATE_VERSION: u32 = 26;
 
-persist!(Device: host_interface, link, controller, queue, flash, in_place, gc, slc_cache, read_ahead, thermal,
-    log, host_4k, host_pages, absorbed_pages; given: page_shift, spec);
+persist!(Device: host_interface, link, controller, scheduler, media, thermal, log; given: spec);
 
 impl Device {
     /// A drive in the same state, with memory of its own.
@@ -45,9 +45,8 @@ impl Device {
     /// Works out what follows from the state.
     fn derive(&mut self) {
         self.controller.set_costs(self.spec.throttle[self.thermal.step_held()].costs);
-        self.flash.derive();
-        self.read_ahead.iter_mut().for_each(|ahead| ahead.find_ages());
-        self.queue.derive();
+        self.media.flash_mut().into_iter().for_each(|flash| flash.derive());
+        self.scheduler.arrange();
     }
 
     /// Writes the state; the profile is not part of it.
@@ -72,7 +71,7 @@ impl Device {
         memory: Option<Device>,
         from: &mut dyn Read,
     ) -> Result<Device, StateError> {
-        let fresh = Self::with_memory(spec, 0, memory.map(|device| device.flash));
+        let fresh = Self::with_memory(spec, 0, memory.map(|device| device.media));
         let mut device = fresh.map_err(|e| StateError::Memory(e.to_string()))?;
         let mut from = BufReader::with_capacity(1 << 16, from);
         device.load(&mut from)?;
@@ -88,15 +87,18 @@ impl Device {
         self.host_interface.check()?;
         self.link.check()?;
         self.controller.check()?;
-        self.flash.check(self.controller.work().1)?;
-        self.gc.check()?;
-        self.in_place.iter().try_for_each(|media| media.check())?;
-        let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
-        ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")?;
-        let placed = self.host_pages.checked_sub(self.absorbed_pages);
-        ensure(placed.is_some(), "the drive's counters")?;
+        let written = match &self.media {
+            Media::Flash(flash) => {
+                flash.check(self.controller.work().1)?;
+                flash.host_pages
+            }
+            Media::InPlace(media) => {
+                media.check()?;
+                0
+            }
+        };
         self.log.check(self.now())?;
         self.thermal.check(self.now(), self.work())?;
-        self.queue.check(|io| self.check(io).is_ok(), self.host_pages)
+        self.scheduler.check(|io| self.check(io).is_ok(), written)
     }
 }

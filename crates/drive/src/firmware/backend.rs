@@ -107,7 +107,7 @@ impl Flash {
         let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
         let pending = spec.streams() * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
-        nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides().die_read));
+        nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides.die_read));
         Ok(Flash {
             geometry: *g,
             buffer_pages: spec.buffer_pages,
@@ -153,10 +153,11 @@ impl Flash {
     /// What a plug-in was asked so far; none without one.
     pub fn decisions(&self) -> Option<(Decides, Decisions)> {
         let plugin = self.ftl.plugin()?;
-        let of_dies = self.nand.scheduler().map_or_else(Decisions::default, Plugin::decisions);
+        let of_dies =
+            self.nand.scheduler().map_or_else(Decisions::default, |plugin| plugin.decisions);
         let Decisions { die_reads, die_reads_delayed, .. } = of_dies;
-        let decisions = Decisions { die_reads, die_reads_delayed, ..plugin.decisions() };
-        Some((plugin.decides(), decisions))
+        let decisions = Decisions { die_reads, die_reads_delayed, ..plugin.decisions };
+        Some((plugin.decides, decisions))
     }
 
     /// [`DeviceError::Policy`], once a plug-in has given an answer that is not allowed.
@@ -204,7 +205,7 @@ impl Flash {
     }
 
     /// Hands everything that waits to the dies, erases as well.
-    pub fn settle(&mut self) {
+    fn settle(&mut self) {
         while self.deferred.next_at() < NEVER {
             self.start_next();
         }
@@ -728,6 +729,7 @@ impl Flash {
 
     /// Erases all that is not erased, from `from` on; returns when that is done.
     pub fn erase_blocks(&mut self, from: Nanos) -> Nanos {
+        self.settle();
         for index in self.ftl.superblocks_to_erase() {
             self.nand.erase_superblock(from, index);
         }

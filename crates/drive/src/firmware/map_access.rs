@@ -45,7 +45,7 @@ impl MapAccess {
 
     /// Traffic of the cache so far.
     pub fn traffic(&self) -> MapTraffic {
-        self.cache.as_ref().map_or_else(MapTraffic::default, |cache| cache.traffic())
+        self.cache.as_ref().map_or_else(MapTraffic::default, |cache| cache.traffic)
     }
 
     /// 4 KiB written so far.

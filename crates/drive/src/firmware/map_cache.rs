@@ -76,7 +76,8 @@ pub struct MapCache {
     per_program: u32,
     /// Pages that wait until a program is full.
     waiting: u32,
-    traffic: MapTraffic,
+    /// Traffic so far.
+    pub traffic: MapTraffic,
 }
 
 persist!(MapCache: place, owner, flags, sram, host, waiting, traffic; given: host_access, per_program);
@@ -123,11 +124,6 @@ impl MapCache {
         self.sram.used = 0;
         self.host.used = 0;
         self.waiting = 0;
-    }
-
-    /// Traffic so far.
-    pub fn traffic(&self) -> MapTraffic {
-        self.traffic
     }
 
     /// Brings a translation page into the controller; also returns the number of the program, if one is full

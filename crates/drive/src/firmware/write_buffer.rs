@@ -1,7 +1,7 @@
 //! The write buffer: room for data between acknowledgement and flash.
 //!
 //! One ring per write stream. A flash page takes the next place in the ring when its first page
-//! arrive and gives it back when its program ends; places are taken in order, so a page waits for the
+//! arrives and gives it back when its program ends; places are taken in order, so a page waits for the
 //! one that is a full ring before it. Where places come free as programs end (`release.rs`), it waits for as many programs
 //! as make room.
 //! Data that is overwritten while it waits in the buffer is replaced there on drives that coalesce; on others each
@@ -28,7 +28,7 @@ pub struct WriteBuffer {
     next: u64,
     /// Since when the newest page has its place.
     ready: Nanos,
-    /// Pages that were told to be safe, and from when on; oldest first.
+    /// Pages acknowledged as safe, and from when on; oldest first.
     promises: VecDeque<(Range<u64>, Nanos)>,
     /// Places come free as programs end.
     release: Option<Box<Release>>,
@@ -67,8 +67,8 @@ impl WriteBuffer {
         self.release.iter_mut().for_each(|release| release.derive());
     }
 
-    /// Somebody was told that these pages are on flash from `at` on: a read that is asked later may
-    /// still move the end of a program, but not what was promised.
+    /// These pages are acknowledged as safe on flash from `at` on: a read that is asked later may still move the end of
+    /// a program, but not what was promised.
     pub fn promise(&mut self, pages: Range<u64>, at: Nanos) {
         let known = self.known().start;
         while self.promises.front().is_some_and(|(old, _)| old.end <= known) {

@@ -14,7 +14,7 @@ use crate::profile::{InPlaceSpec, PAGE_BYTES, transfer};
 use crate::timeline::{Calendar, Fifo};
 
 /// When the parts of an access were over.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Access {
     /// The whole of it.
     pub done: Nanos,
@@ -30,9 +30,12 @@ pub struct InPlace {
     by_dies: Divider,
     dies: Vec<Fifo>,
     channels: Vec<Calendar>,
-    reads: u64,
-    read_bytes: u64,
-    writes: u64,
+    /// 4 KiB read so far.
+    pub reads: u64,
+    /// Bytes read over the channels so far.
+    pub read_bytes: u64,
+    /// 4 KiB written so far.
+    pub writes: u64,
     /// How busy all are, while that is kept.
     activity: Option<Box<FlashActivity>>,
 }
@@ -63,21 +66,6 @@ impl InPlace {
         let dies = self.dies.iter().all(|die| die.free_at().0 <= TIME_MAX);
         let counts = [self.reads, self.read_bytes, self.writes];
         ensure(dies && counts.iter().all(|&count| count < 1 << 60), "the media's state")
-    }
-
-    /// 4 KiB read so far.
-    pub fn reads(&self) -> u64 {
-        self.reads
-    }
-
-    /// Bytes read over the channels so far.
-    pub fn read_bytes(&self) -> u64 {
-        self.read_bytes
-    }
-
-    /// 4 KiB written so far.
-    pub fn writes(&self) -> u64 {
-        self.writes
     }
 
     /// When all that was asked so far is done.

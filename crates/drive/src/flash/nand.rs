@@ -120,21 +120,33 @@ pub struct Nand {
     geometry: Geometry,
     /// Moving all planes' data to a die.
     load: Nanos,
-    page_reads: u64,
-    read_bytes: u64,
-    superblock_erases: u64,
+    /// Flash pages read so far.
+    pub page_reads: u64,
+    /// Bytes read over the channels so far.
+    pub read_bytes: u64,
+    /// Superblocks erased so far.
+    pub superblock_erases: u64,
     /// How busy all are, while that is kept.
     activity: Option<Box<FlashActivity>>,
     /// What says whether reads pass writes, where a plug-in does.
     scheduler: Option<Box<Plugin>>,
-    /// A read is more than its die's: planes read by themselves, its wait is drawn, a plug-in is asked, or the
-    /// activity is kept.
-    reads_apart: bool,
+    reads: ReadRule,
+}
+
+/// What says when a read is served.
+#[derive(Clone, Copy, PartialEq)]
+enum ReadRule {
+    /// Its die alone.
+    Die,
+    /// Its plane, a wait that is drawn, or a plug-in as well.
+    Array,
+    /// As one of the others, and it is kept how busy all are.
+    Watched,
 }
 
 persist!(Nand: timing, suspension, dies, writes, channels, planes, page_reads, read_bytes, superblock_erases, scheduler;
     given: suspend, channel_fs_per_byte, decode, cache_program, ring_shift, geometry, load, activity,
-    reads_apart);
+    reads);
 
 impl Nand {
     /// Whether dies and channels are sound.
@@ -150,7 +162,7 @@ impl Nand {
         let dies = geometry.dies();
         let ring_shift = remembered.next_power_of_two().ilog2();
         let die_bytes = geometry.flash_page_bytes() << geometry.plane_shift;
-        Nand {
+        let mut nand = Nand {
             timing: Timing::new(spec, geometry, rng),
             suspend: spec.suspend,
             suspension: (spec.suspension).map(|s| {
@@ -174,14 +186,26 @@ impl Nand {
             superblock_erases: 0,
             activity: None,
             scheduler: None,
-            reads_apart: spec.independent_planes || spec.suspension.is_some(),
-        }
+            reads: ReadRule::Die,
+        };
+        nand.choose_rule();
+        nand
+    }
+
+    fn choose_rule(&mut self) {
+        self.reads = if self.activity.is_some() {
+            ReadRule::Watched
+        } else if self.planes.is_empty() && self.suspension.is_none() && self.scheduler.is_none() {
+            ReadRule::Die
+        } else {
+            ReadRule::Array
+        };
     }
 
     /// From now on this plug-in says whether reads pass writes. Not beside planes that read by themselves.
     pub fn set_scheduler(&mut self, scheduler: Option<Box<Plugin>>) {
         self.scheduler = scheduler;
-        self.reads_apart |= self.scheduler.is_some();
+        self.choose_rule();
     }
 
     /// The plug-in that schedules reads, if there is one.
@@ -199,29 +223,14 @@ impl Nand {
     pub fn keep_activity(&mut self, now: Nanos) {
         let activity = FlashActivity::new(now, self.dies.len(), self.channels.len());
         self.activity = Some(Box::new(activity));
-        self.reads_apart = true;
+        self.choose_rule();
     }
 
     /// How busy they were, and an end of keeping it.
     pub fn take_activity(&mut self) -> Option<Box<FlashActivity>> {
-        self.reads_apart =
-            !self.planes.is_empty() || self.suspension.is_some() || self.scheduler.is_some();
-        self.activity.take()
-    }
-
-    /// Flash pages read so far.
-    pub fn page_reads(&self) -> u64 {
-        self.page_reads
-    }
-
-    /// Bytes read over the channels so far.
-    pub fn read_bytes(&self) -> u64 {
-        self.read_bytes
-    }
-
-    /// Superblocks erased so far.
-    pub fn superblock_erases(&self) -> u64 {
-        self.superblock_erases
+        let activity = self.activity.take();
+        self.choose_rule();
+        activity
     }
 
     /// Senses a flash page and moves `bytes` of it over the channel.
@@ -254,15 +263,16 @@ impl Nand {
         self.page_reads += 1;
         self.read_bytes += bytes;
         let data = transfer(bytes, self.channel_fs_per_byte);
-        let (begin, sensed) = if self.reads_apart {
-            if self.activity.is_some() {
+        let (begin, sensed) = match self.reads {
+            ReadRule::Die => {
+                let suspend = self.suspend;
+                let (die, ring) = self.die(self.geometry.die_of(page));
+                die.read(ring, from, len, |_, _| (suspend, Nanos::ZERO))
+            }
+            ReadRule::Array => self.read_array(from, page, len, restarts),
+            ReadRule::Watched => {
                 return self.read_watched(floor, from, page, len, data, restarts);
             }
-            self.read_array(from, page, len, restarts)
-        } else {
-            let suspend = self.suspend;
-            let (die, ring) = self.die(self.geometry.die_of(page));
-            die.read(ring, from, len, |_, _| (suspend, Nanos::ZERO))
         };
         let channel = self.geometry.channel_of(page);
         let moved = self.channels[channel].reserve(floor, sensed, data);

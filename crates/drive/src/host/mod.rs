@@ -1,7 +1,5 @@
-//! The host's side of the drive: interface, link, and what waits for the firmware.
+//! The host's side of the drive: its interface, the link, and how writes are admitted.
 
 pub mod admission;
-pub mod arbiter;
-pub mod command_queue;
 pub mod interface;
 pub mod link;

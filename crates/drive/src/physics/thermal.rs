@@ -64,12 +64,12 @@ pub struct Thermal {
     network: Network,
     nand: usize,
     power: Option<Power>,
-    /// The stages' steps: (number of the stage, on, off); entry 0 is none.
-    turns: Vec<(usize, f64, f64)>,
+    /// Steps of the throttle stages: (number of the stage, on, off); entry 0 is none.
+    steps: Vec<(usize, f64, f64)>,
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
     rated: Rated,
-    /// The step of a throttle stage that holds, an entry of `turns`; [`Thermal::stage`] is the stage it belongs to.
+    /// The step of a throttle stage that holds, an entry of `steps`; [`Thermal::stage`] is the stage it belongs to.
     stage: usize,
     next_step: Nanos,
     last: Work,
@@ -81,13 +81,15 @@ pub struct Thermal {
     owed_nj: [u64; NODES_MAX],
     /// Up to when the states of sleep have been accounted for.
     accounted: Nanos,
-    energy_nj: u64,
+    /// Nanojoule up to the last step.
+    pub energy_nj: u64,
     peak_nj: u64,
-    log: ThermalLog,
+    /// What was counted for the health log.
+    pub log: ThermalLog,
 }
 
 persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, owed_nj, accounted, energy_nj,
-    peak_nj, log; given: energy, network, nand, power, turns, rated);
+    peak_nj, log; given: energy, network, nand, power, steps, rated);
 
 /// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
 fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
@@ -134,7 +136,7 @@ impl Thermal {
             network: Network::new(thermal, step_s),
             nand: thermal.nand,
             power: spec.power.clone(),
-            turns: spec.throttle.iter().map(|s| (s.number, s.on_c, s.off_c)).collect(),
+            steps: spec.throttle.iter().map(|s| (s.number, s.on_c, s.off_c)).collect(),
             temperature_c: [thermal.ambient_c; NODES_MAX],
             sensor,
             rated: spec.rated,
@@ -181,7 +183,7 @@ impl Thermal {
             && link_bytes <= work.link_bytes
             && core_ns <= work.core_ns
             && commands <= work.commands;
-        ensure(felt && timed && done && self.stage < self.turns.len(), "heat and throttling")
+        ensure(felt && timed && done && self.stage < self.steps.len(), "heat and throttling")
     }
 
     /// The entry of the spec's throttle steps that holds; 0 for none.
@@ -191,7 +193,7 @@ impl Thermal {
 
     /// The throttle stage that holds; 0 for none.
     pub fn stage(&self) -> usize {
-        self.turns[self.stage].0
+        self.steps[self.stage].0
     }
 
     /// When the next step is due.
@@ -290,7 +292,7 @@ impl Thermal {
         self.sensor.step(&self.temperature_c, self.next_step.0 / STEP.0);
         self.peak_nj = self.peak_nj.max(energy_nj);
         self.count(energy_nj, 1);
-        self.turn();
+        self.change_stage();
         energy_nj
     }
 
@@ -311,15 +313,15 @@ impl Thermal {
     }
 
     /// Enters the next stage, or leaves this one.
-    fn turn(&mut self) {
+    fn change_stage(&mut self) {
         let felt_c = self.temperature_c[CONTROLLER];
-        if let Some(&(number, on_c, _)) = self.turns.get(self.stage + 1)
+        if let Some(&(number, on_c, _)) = self.steps.get(self.stage + 1)
             && felt_c >= on_c
         {
             self.log.stage_entries[number] += u64::from(number > self.stage());
             self.stage += 1;
         } else if self.stage > 0 {
-            self.stage -= usize::from(felt_c < self.turns[self.stage].2);
+            self.stage -= usize::from(felt_c < self.steps[self.stage].2);
         }
     }
 
@@ -346,11 +348,6 @@ impl Thermal {
         self.sensor.reads_c
     }
 
-    /// Nanojoule up to the last step.
-    pub fn energy_nj(&self) -> u64 {
-        self.energy_nj
-    }
-
     /// Most energy of a step since the last call, nanojoule.
     pub fn take_peak_nj(&mut self) -> u64 {
         std::mem::take(&mut self.peak_nj)
@@ -359,10 +356,5 @@ impl Thermal {
     /// Time spent in any throttle stage.
     pub fn throttled(&self) -> Nanos {
         self.log.stage_time.iter().fold(Nanos::ZERO, |sum, &len| sum.after(len))
-    }
-
-    /// What was counted for the health log.
-    pub fn log(&self) -> ThermalLog {
-        self.log
     }
 }

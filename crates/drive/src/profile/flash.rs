@@ -3,7 +3,7 @@
 use drivebay_units::Nanos;
 
 use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
-use super::key::{Key, Number, Numbers, SpecError, is_set, nanos};
+use super::key::{Key, Number, Numbers, SpecError, is_set, is_word, nanos};
 use super::schema::{RawNand, RawSpec, RawVariation};
 
 /// In which order numbers of flash pages go through dies, planes and page types.
@@ -306,7 +306,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
         plane_shift: planes.ilog2(),
-        order: check_page_order(n, dies.ilog2(), planes.ilog2())?,
+        order: page_order(n, dies.ilog2(), planes.ilog2()),
         channel_mask: (channels - 1) as u32,
         slc_superblocks: 0,
     })
@@ -374,8 +374,6 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
             Some(given.map(|time| Nanos((time.0 as f64 * scale).round() as u64)))
         }
     };
-    let planes = [("together", false), ("independent", true)];
-    let independent = n.read_planes.as_ref().map(|word| word.one_of("nand.read_planes", &planes));
     Ok(NandTiming {
         read: n.read_us.micros(),
         read_by_type,
@@ -383,33 +381,24 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         page_types: page_types as u32,
         slc: None,
         erase: n.erase_us.micros(),
-        independent_planes: independent.transpose()?.unwrap_or(false),
+        independent_planes: is_word(&n.read_planes, "independent"),
         suspend: n.suspend_us.micros(),
-        suspension: check_suspension(n)?,
+        suspension: suspension(n),
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
-        staggered_erases: check_erases(n)?,
+        staggered_erases: is_word(&n.erases, "staggered"),
         erase_one_in: n.erase_one_in.as_ref().map_or(1.0, |one_in| one_in.value),
         spread: n.variation.as_ref().map(Spread::new),
     })
 }
 
-fn check_erases(nand: &RawNand) -> Result<bool, SpecError> {
-    let words = [("together", false), ("staggered", true)];
-    let order = nand.erases.as_ref().map(|word| word.one_of("nand.erases", &words));
-    Ok(order.transpose()?.unwrap_or(false))
-}
-
-fn check_suspension(nand: &RawNand) -> Result<Option<SuspensionSpec>, SpecError> {
-    let words = [("goes-on", false), ("restarts", true)];
-    let resumed = nand.resumed_program.as_ref();
-    let restarts = resumed.map(|word| word.one_of("nand.resumed_program", &words)).transpose()?;
-    let restarts = restarts.unwrap_or(false);
+fn suspension(nand: &RawNand) -> Option<SuspensionSpec> {
+    let restarts = is_word(&nand.resumed_program, "restarts");
     let times = [&nand.suspend_mean_us, &nand.erase_suspend_us];
     let [mean, erase] = times.map(|time| time.as_ref().map(Number::micros));
     let differs = mean.is_some() || erase.is_some() || restarts;
-    Ok(differs.then_some(SuspensionSpec { mean, erase, restarts }))
+    differs.then_some(SuspensionSpec { mean, erase, restarts })
 }
 
 /// How places of a write buffer come free as programs end.
@@ -447,15 +436,17 @@ pub(super) fn check_buffer(
 
 /// As programs end only with protection: what a flush waits for is told by the order of pages.
 fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRelease>, SpecError> {
-    const NAME: &str = "write_buffer.release";
-    let Some(word) = &raw.write_buffer().release else { return Ok(None) };
-    let by_word_lines = word.one_of(NAME, &[("in-order", false), ("word-lines", true)])?;
-    if by_word_lines && !is_set(&raw.write_buffer().power_loss_protection) {
+    let buffer = raw.write_buffer();
+    if !is_word(&buffer.release, "word-lines") {
+        return Ok(None);
+    }
+    if !is_set(&buffer.power_loss_protection) {
         let hint = "set write_buffer.power_loss_protection, or leave this out";
-        return Err(SpecError::out(NAME, &word.value, "in-order without protection", hint));
+        let allowed = "in-order without protection";
+        return Err(SpecError::out("write_buffer.release", "word-lines", allowed, hint));
     }
     let programs = raw.nand.program_us.value.len() as u32;
-    Ok(by_word_lines.then_some(BufferRelease { dies: geometry.dies(), programs }))
+    Ok(Some(BufferRelease { dies: geometry.dies(), programs }))
 }
 
 /// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.
@@ -468,12 +459,10 @@ pub(super) fn check_staggered_erase(nand: &NandTiming, has_cache: bool) -> Resul
 }
 
 /// The page order that the profile names; dies first if it names none.
-fn check_page_order(
-    nand: &RawNand,
-    die_shift: u32,
-    plane_shift: u32,
-) -> Result<PageOrder, SpecError> {
-    let dies_first = PageOrder::dies_first(die_shift, plane_shift);
+fn page_order(nand: &RawNand, die_shift: u32, plane_shift: u32) -> PageOrder {
+    if !is_word(&nand.page_order, "word-lines-first") {
+        return PageOrder::dies_first(die_shift, plane_shift);
+    }
     let types = nand.program_us.value.len() as u32;
     // A third of any u32 is its product with 2^33 / 3, rounded up, over 2^33.
     let divide = match types {
@@ -481,13 +470,5 @@ fn check_page_order(
         // As many as allowed, checked later, or none.
         _ => (plane_shift + types.max(1).ilog2(), 1, 0),
     };
-    let word_lines_first = PageOrder {
-        plane_shift: 0,
-        type_shift: plane_shift,
-        die_pages: types << plane_shift,
-        divide,
-    };
-    let orders = [("dies-first", dies_first), ("word-lines-first", word_lines_first)];
-    let order = nand.page_order.as_ref().map(|word| word.one_of("nand.page_order", &orders));
-    Ok(order.transpose()?.unwrap_or(dies_first))
+    PageOrder { plane_shift: 0, type_shift: plane_shift, die_pages: types << plane_shift, divide }
 }

@@ -47,8 +47,11 @@ pub struct Interface {
 
 pub(super) fn check_protocol(raw: &RawSpec) -> Result<(Protocol, u32), SpecError> {
     let i = &raw.host_interface;
-    let choices = [("ahci", Protocol::Ahci), ("nvme", Protocol::Nvme), ("sata", Protocol::Sata)];
-    let protocol = i.protocol.one_of("host_interface.protocol", &choices)?;
+    let protocol = match i.protocol.value.as_str() {
+        "nvme" => Protocol::Nvme,
+        "ahci" => Protocol::Ahci,
+        _ => Protocol::Sata,
+    };
     let bound = if protocol == Protocol::Nvme { 65_536 } else { 32 };
     i.queue_depth_max.check("host_interface.queue_depth_max", (1..=bound).into())?;
     Ok((protocol, i.queue_depth_max.value as u32))

@@ -61,7 +61,7 @@ impl SpecError {
 }
 
 /// A value and where it is from.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
     /// The value, in the unit that its name ends with.
@@ -232,7 +232,29 @@ macro_rules! any_value {
         }
     )+};
 }
-any_value!(bool, String, u8, u16, Vec<f64>);
+any_value!(bool, u8, u16, Vec<f64>);
+
+/// The words that may be chosen from; any if there are none.
+#[derive(Default)]
+pub struct Words(&'static [&'static str]);
+
+impl<const N: usize> From<&'static [&'static str; N]> for Words {
+    fn from(words: &'static [&'static str; N]) -> Words {
+        Words(words)
+    }
+}
+
+impl Value for String {
+    type Rule = Words;
+    fn check(&self, field: &str, Words(words): Words) -> Result<(), SpecError> {
+        if words.is_empty() || words.contains(&self.as_str()) {
+            return Ok(());
+        }
+        let hint = format!("set {field}.value = \"{}\"", words[0]);
+        let allowed = format!("one of {}", words.join(", "));
+        Err(SpecError::out(field, format!("\"{self}\""), allowed, &hint))
+    }
+}
 
 impl Number {
     /// Microseconds as time.
@@ -264,6 +286,11 @@ impl Word {
     }
 }
 
+/// Whether a word is given, and this one.
+pub fn is_word(key: &Option<Word>, word: &str) -> bool {
+    key.as_ref().is_some_and(|key| key.value == word)
+}
+
 /// Whether a flag is given and set.
 pub fn is_set(flag: &Option<Flag>) -> bool {
     flag.as_ref().is_some_and(|flag| flag.value)
@@ -281,7 +308,7 @@ macro_rules! sections {
         $section:ident { $($(#[$doc:meta])* $key:ident: $kind:ty $(= $rule:expr)?,)+ }
     )+) => {$(
         $(#[$about])*
-        #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
+        #[derive(Clone, Debug, Default, serde::Deserialize, serde::Serialize)]
         #[serde(deny_unknown_fields)]
         pub struct $section {
             $($(#[$doc])* #[serde(skip_serializing_if = "Key::is_absent")] pub $key: $kind,)+

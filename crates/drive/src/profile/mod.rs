@@ -298,6 +298,16 @@ impl Spec {
         usize::from(!self.shared_frontier)
     }
 
+    /// Entries of the map and its reverse, which are nearly all of a drive's memory: none on media written in place.
+    #[must_use]
+    pub fn map_entries(&self) -> u64 {
+        if self.in_place.is_some() {
+            return 0;
+        }
+        let g = &self.geometry;
+        u64::from(g.superblocks) * u64::from(g.superblock_pages) + u64::from(g.user_pages)
+    }
+
     /// User capacity in bytes.
     #[must_use]
     pub fn capacity_bytes(&self) -> u64 {

@@ -180,7 +180,7 @@ sections! {
     /// The command interface.
     RawHostInterface {
         /// `sata`, `ahci` (over PCIe) or `nvme`.
-        protocol: Word,
+        protocol: Word = &["ahci", "nvme", "sata"],
         /// Most commands outstanding, in each queue.
         queue_depth_max: Whole,
         /// Most submission queues (NVMe); one if left out.
@@ -277,7 +277,7 @@ sections! {
         /// When places come free: `in-order` (the one taken first comes free first; so if left out), or `word-lines` (as
         /// programs end, all pages of a die's word line together, as in one-pass programming). The second only with
         /// `power_loss_protection`.
-        release: Option<Word>,
+        release: Option<Word> = &["in-order", "word-lines"],
     }
 
     /// Geometry and times of the flash.
@@ -302,10 +302,10 @@ sections! {
         page_kib: Whole = power_of_two(64),
         /// Where consecutive flash pages of a row lie: `dies-first` (a page on each die, then on the next plane of each; so if
         /// left out) or `word-lines-first` (all planes and page types of a die's word line, as one-pass programming needs them).
-        page_order: Option<Word>,
+        page_order: Option<Word> = &["dies-first", "word-lines-first"],
         /// Whether all dies erase their block of a superblock at once (together), or one die after another, evenly
         /// while the next one's worth of flash is programmed (staggered). Absent: together.
-        erases: Option<Word>,
+        erases: Option<Word> = &["together", "staggered"],
         /// In a scaled drive, whose blocks are smaller: one erase in so many takes its time, for all of them, as a stall
         /// keeps its length then. Absent: each does.
         erase_one_in: Option<Number> = 1.0..=4096.0,
@@ -322,7 +322,7 @@ sections! {
         erase_us: Number = MICROS,
         /// Reads of a die: `together`, one at a time whatever its plane, or `independent`, one on each plane;
         /// together if left out.
-        read_planes: Option<Word>,
+        read_planes: Option<Word> = &["together", "independent"],
         /// Longest wait of a read for a program or erase that it suspends.
         suspend_us: Number = MICROS,
         /// Mean wait for a program, drawn from the exponential distribution up to the longest; always the
@@ -332,7 +332,7 @@ sections! {
         erase_suspend_us: Option<Number> = MICROS,
         /// A program that a host's read suspends, afterwards: `goes-on`, or `restarts` with its word line, whose pages are
         /// programmed at once; goes on if left out.
-        resumed_program: Option<Word>,
+        resumed_program: Option<Word> = &["goes-on", "restarts"],
         /// Rate of a channel, overheads included.
         channel_mb_per_s: Number = 1.0..=1e4,
         /// Whether data for the next program may be moved during a program.
@@ -633,12 +633,12 @@ sections! {
         read_us: Number = MICROS,
         /// What becomes of writes while the cache is full: they go `direct` to the rest of the flash, or wait
         /// for room that folding makes (`fold`).
-        when_full: Word,
+        when_full: Word = &["direct", "fold"],
         /// Folding under load: pages folded per page that the host writes.
         fold_ratio: Number = 0.0..=16.0,
         /// When that begins: with the `first-write` into the cache (so if left out), or when the cache is `full`; then writes
         /// go past it until the drive has had a rest in which it folds. The second only where `when_full` is `direct`.
-        fold_from: Option<Word>,
+        fold_from: Option<Word> = &["first-write", "full"],
         /// Folding at rest: how long the flash core has had no command when it begins.
         fold_after_ms: Number = 0.0..=1e6,
         /// What an erase after use with one bit per cell wears, against one after use with all: 0 to 1.

@@ -6,7 +6,7 @@
 use drivebay_units::Nanos;
 
 use super::flash::{Geometry, NandTiming};
-use super::key::{Number, SpecError};
+use super::key::{Number, SpecError, is_word};
 use super::schema::RawSlcCache;
 
 /// What becomes of writes while the cache is full.
@@ -79,8 +79,7 @@ pub(super) fn check_slc_cache(
         let hint = "lower it, raise nand.blocks_per_plane, or offer less capacity";
         return Err(SpecError::out("slc_cache.static_mb", given, allowed, hint));
     }
-    let when_full = [("direct", WhenFull::Direct), ("fold", WhenFull::Fold)];
-    let when_full = raw.when_full.one_of("slc_cache.when_full", &when_full)?;
+    let when_full = if raw.when_full.value == "fold" { WhenFull::Fold } else { WhenFull::Direct };
     let of_256 = |number: &Number| (number.value * 256.0).round();
     Ok(SlcCacheSpec {
         superblock_pages,
@@ -98,17 +97,11 @@ pub(super) fn check_slc_cache(
 }
 
 fn check_fold_from(raw: &RawSlcCache, when_full: WhenFull) -> Result<bool, SpecError> {
-    const NAME: &str = "slc_cache.fold_from";
-    let Some(word) = &raw.fold_from else { return Ok(false) };
-    let full = word.one_of(NAME, &[("first-write", false), ("full", true)])?;
+    let full = is_word(&raw.fold_from, "full");
     if full && when_full == WhenFull::Fold {
         let hint = "leave it out, or set slc_cache.when_full to direct";
-        return Err(SpecError::out(
-            NAME,
-            &word.value,
-            "first-write where writes wait for folding",
-            hint,
-        ));
+        let allowed = "first-write where writes wait for folding";
+        return Err(SpecError::out("slc_cache.fold_from", "full", allowed, hint));
     }
     Ok(full)
 }

@@ -264,7 +264,7 @@ pub fn closed_loop(
             serve(device, &mut free);
         }
         let Reverse(now) = free.pop().expect("the loop ends with a free slot");
-        device.accept(now, io, tag as u32).expect("the request lies on the drive");
+        device.accept(now, io, tag as u32, Nanos::ZERO).expect("the request lies on the drive");
     }
     while device.next_arrival() < Nanos(u64::MAX) {
         serve(device, &mut free);

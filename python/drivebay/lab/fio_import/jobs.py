@@ -79,7 +79,6 @@ class Job:
     group: int = 0
     first_thread: int = 1
     threads: int = 0
-    job_runtime_ms: float = 0.0
     options_hold: bool = True
     one_at_a_time: bool | None = None
     sides: dict[str, Side] = field(default_factory=lambda: {one: Side() for one in DIRECTIONS})

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from drivebay.definitions.profiles import Profile
-from drivebay.definitions.scaling import scaled, scaled_test
+from drivebay.definitions.scaling import scaled, scaled_test, with_load
 from drivebay.definitions.suites import Phase, Replay, Test
 from drivebay.lab.validate.plan import interval_of
 
@@ -85,13 +85,7 @@ def shorter(profile: Profile, test: Test, *, full_size: bool) -> tuple[Profile, 
     if not long or share == 1:
         return small, test
     prepare = tuple(
-        step
-        if step.load is None
-        else step.model_copy(
-            update={
-                "load": step.load.model_copy(update={"duration_s": step.load.duration_s * share})
-            }
-        )
+        step if step.load is None else with_load(step, duration_s=step.load.duration_s * share)
         for step in test.prepare
     )
     window = test.metric_window_s
@@ -111,13 +105,8 @@ def _first_interval(test: Test) -> Test:
     first = [phase for phase in test.phases if interval_of(phase.label)[1] == 1]
     if len(first) == len(test.phases):
         return test
-    cut = [
-        one.workload.model_copy(update={"duration_s": one.workload.duration_s / 3}) for one in first
-    ]
-    phases = (
-        one.model_copy(update={"workload": load}) for one, load in zip(first, cut, strict=True)
-    )
-    return test.model_copy(update={"phases": tuple(phases)})
+    phases = tuple(with_load(one, duration_s=one.workload.duration_s / 3) for one in first)
+    return test.model_copy(update={"phases": phases})
 
 
 def _shorter_phase(phase: Phase, share: float) -> Phase:
@@ -139,7 +128,7 @@ def _shorter_phase(phase: Phase, share: float) -> Phase:
                     "min_s": max(10, round(stable.min_s * share)),
                 }
             )
-    return phase.model_copy(update={"workload": load.model_copy(update=changes)})
+    return with_load(phase, **changes)
 
 
 def _aged_phase(phase: Phase, share: float) -> Phase:
@@ -149,4 +138,4 @@ def _aged_phase(phase: Phase, share: float) -> Phase:
         seconds *= share
     elif load.queue_depth >= DEEP:
         seconds = min(seconds, DEEP_S)
-    return phase.model_copy(update={"workload": load.model_copy(update={"duration_s": seconds})})
+    return with_load(phase, duration_s=seconds)

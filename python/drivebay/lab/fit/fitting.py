@@ -25,7 +25,6 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.lab.fit import write
 from drivebay.lab.fit.experiment import Experiment, Job, Observation, fingerprint
-from drivebay.lab.fit.journal import Journal
 from drivebay.lab.fit.linear import Floats, Identifiability, identifiability
 from drivebay.lab.fit.observed import experiment_for
 from drivebay.lab.fit.outcome import Calibration, Estimate, compared, head
@@ -39,6 +38,7 @@ from drivebay.lab.fit.search import (
     global_search,
     local_search,
 )
+from drivebay.lab.journal import Journal
 from drivebay.targets.virtual.states import workers_with_states
 
 EVALUATIONS_EACH = 25

@@ -27,8 +27,7 @@ from drivebay.lab.fit.experiment import (
     scale_of,
 )
 from drivebay.lab.fit.shorten import shortened
-from drivebay.lab.validate import load_plan
-from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run
+from drivebay.lab.validate.plan import WITHIN_PERCENT, Row, Run, load_plan
 from drivebay.lab.validate.runs import SEED
 from drivebay.results import load
 
@@ -112,13 +111,13 @@ def folder_experiment(
         all_of_it = _observations(tests[name])
         if not all_of_it:
             continue
-        short, told = shortened(tests[name])
+        short, measured = shortened(tests[name])
         fitted[Run("", name)], full[Run("", name)] = short, tests[name].test
         for observation in all_of_it:
             key = observation.name.partition("/")[2]
-            if told is None or key in told:
+            if measured is None or key in measured:
                 observations.append(
-                    observation if told is None else replace(observation, value=told[key])
+                    observation if measured is None else replace(observation, value=measured[key])
                 )
         whole += all_of_it
     if not observations:

@@ -13,9 +13,9 @@ import numpy as np
 
 from drivebay.common.errors import UserError
 from drivebay.lab.fit.arrivals import PER_Z, shifted
-from drivebay.lab.fit.journal import Evaluation
 from drivebay.lab.fit.linear import Floats, Found, Problem
 from drivebay.lab.fit.sensitivity import At, Bench, Derivatives, coordinate_of, z_of
+from drivebay.lab.journal import Evaluation
 from drivebay.lab.validate.plan import Row, Run
 from drivebay.lab.validate.values import Figures
 

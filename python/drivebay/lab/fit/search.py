@@ -21,11 +21,11 @@ from cmaes import CMA
 from scipy.optimize import least_squares
 
 from drivebay.common.errors import Interrupted
-from drivebay.lab.fit.evaluator import Evaluator, Made
+from drivebay.lab.evaluator import Evaluator, Made
 from drivebay.lab.fit.experiment import FAR, Experiment, Job, Observation, loss
-from drivebay.lab.fit.journal import Evaluation, Journal
 from drivebay.lab.fit.linear import PRIOR, Floats
 from drivebay.lab.fit.parameters import Parameter
+from drivebay.lab.journal import Evaluation, Journal
 from drivebay.lab.validate.values import Figures
 
 Values = tuple[float, ...]
@@ -81,7 +81,7 @@ class Trials:
 
     def report_to(self, progress: Callable[[int], None]) -> None:
         """Has `progress` called now and after each drive, with how many there were."""
-        self._evaluator.report_to(progress)
+        self._evaluator.report_to(lambda count, _: progress(count))
 
     def lengthen(self, jobs: Iterable[Job]) -> None:
         """From now on these are run whole, in every trial."""

@@ -25,17 +25,16 @@ from drivebay.analysis import Measured
 from drivebay.common.errors import Interrupted, UserError
 from drivebay.definitions import scaling
 from drivebay.definitions.profiles import Profile
+from drivebay.lab.evaluator import Evaluator, Made
 from drivebay.lab.fit import conditions, parameters
 from drivebay.lab.fit.arrivals import PER_Z, arrivals, shifted
-from drivebay.lab.fit.evaluator import Evaluator, Made
-from drivebay.lab.fit.journal import Evaluation, Journal
 from drivebay.lab.fit.linear import EDGE, Floats
 from drivebay.lab.fit.parameters import Parameter, free_parameters, moved
+from drivebay.lab.journal import Evaluation, Journal
 from drivebay.lab.validate.plan import Plan, Row, Run
 from drivebay.lab.validate.runs import SEED, alike, as_run, profile_of, test_of, whole_of
-from drivebay.lab.validate.statements import STATEMENTS
 from drivebay.lab.validate.values import Figures, NotReached, kept
-from drivebay.lab.validate.verdicts import reproduced
+from drivebay.lab.validate.verdicts import names_of, reproduced
 from drivebay.targets.virtual.states import key_of, workers_with_states
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -184,9 +183,7 @@ class Bench:
         names = {"rates", *units}
         for row in self.rows:
             if run in {self.same[one] for one in row.needs}:
-                texts = (row.value, row.over, row.change)
-                names |= {text.rpartition("/")[2] for text in texts if text}
-                names |= STATEMENTS[row.statement].names if row.statement else set()
+                names |= names_of(row)
         return {**kept(found, names), "units": units}
 
     def drive_at(self, drive: str, at: At) -> Profile:
@@ -200,7 +197,7 @@ class Bench:
 
     def run(self, wanted: Iterable[Evaluation], what: str) -> Mapping[Evaluation, Figures]:
         """The figures of these; none where the model takes no such drive."""
-        self._evaluator.report_to(lambda count: self.say(f"{what}: {count} drives run"))
+        self._evaluator.report_to(lambda n, asked: self.say(f"{what}: {n} of {asked} drives run"))
         return self._evaluator.run(wanted)
 
     def value(self, row: Row, runs: Runs) -> float | None:

@@ -16,6 +16,7 @@ import numpy as np
 from drivebay.analysis import Measured
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.timeline import Floats
+from drivebay.definitions.scaling import with_load
 from drivebay.definitions.suites import Phase, Test
 from drivebay.lab.fit.experiment import KINDS_OF_PHASES
 
@@ -88,18 +89,17 @@ def _cut(found: Measured, same: list[PhaseFigures], seconds: int) -> tuple[Test,
         "metric_queue_depths": depths
         or (phases[0].workload.queue_depth,) * bool(found.test.metric_queue_depths),
     }
-    told = {f"rate@{phase.label}": phase.step.rate_mb_s for phase in same}
+    measured = {f"rate@{phase.label}": phase.step.rate_mb_s for phase in same}
     for phase in same:  # of power the same seconds: it rises over the first one, and with heat
         power = phase.timeline.power_w[:seconds]
         if phase.step.power is not None and not np.isnan(power).any():
-            told[f"power@{phase.label}"] = float(power.mean())
-    return found.test.model_copy(update=changes), told
+            measured[f"power@{phase.label}"] = float(power.mean())
+    return found.test.model_copy(update=changes), measured
 
 
 def _phase(phase: Phase, seconds: float) -> Phase:
     load = phase.workload
-    cut = {"duration_s": min(float(seconds), load.duration_s), "until_stable": None}
-    return phase.model_copy(update={"workload": load.model_copy(update=cut)})
+    return with_load(phase, duration_s=min(float(seconds), load.duration_s), until_stable=None)
 
 
 def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:
@@ -119,13 +119,13 @@ def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:
                 "phases": (_phase(test.phases[0], seconds),),
                 "metric_window_s": float(window),
             }
-            told = {
+            measured = {
                 key: figure.value
                 for key in ("mean_iops", "mean_rate", "burst_iops", "burst_s")
                 if (figure := found.figures.get(key)) and figure.value is not None
             }
             power = line.power_w[:seconds]
             if not np.isnan(power).any():
-                told["power@run"] = float(power.mean())
-            return test.model_copy(update=cut), told
+                measured["power@run"] = float(power.mean())
+            return test.model_copy(update=cut), measured
     return test, None

@@ -5,9 +5,3 @@ is compared with, and the tests that are run for it). One parameter set per driv
 test that several rows ask for is run once. This room must not know result folders or reports.
 Read in this order: `plan.py`, `runs.py`, `values.py`, `predicates.py`, `verdicts.py`, `table.py`.
 """
-
-from drivebay.lab.validate.plan import Plan, load_plan
-from drivebay.lab.validate.runs import run_all
-from drivebay.lab.validate.verdicts import Validation, judge
-
-__all__ = ["Plan", "Validation", "judge", "load_plan", "run_all"]

@@ -18,6 +18,7 @@ from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.profiles import Profile
+from drivebay.definitions.scaling import with_load
 from drivebay.definitions.suites import Phase, Replay, Test
 
 INTERVAL = "-interval-"
@@ -253,14 +254,8 @@ def _test(test: Test, entry: Mapping[str, Any]) -> Test:
         for phase in test.phases
         if "phases" not in entry or phase.label in entry["phases"]
     )
-    prepare = tuple(
-        step
-        if step.load is None or "load_seconds" not in entry
-        else step.model_copy(
-            update={"load": step.load.model_copy(update={"duration_s": entry["load_seconds"]})}
-        )
-        for step in test.prepare
-    )
+    load = {"duration_s": entry["load_seconds"]} if "load_seconds" in entry else {}
+    prepare = tuple(with_load(step, **load) for step in test.prepare)
     cut = test.model_copy(update={"phases": phases, "prepare": prepare})
     intervals = range(1, entry.get("intervals", 1) + 1)
     again = (_interval(one, n) for group in cut.groups for n in intervals for one in group)
@@ -295,5 +290,4 @@ def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:
     load["queues"] = min(entry.get("queues", phase.workload.queues), phase.workload.queues)
     if depth := entry.get("queue_depth"):
         load["queue_depth"], label = depth, f"qd{depth}"
-    workload = phase.workload.model_copy(update=load)
-    return phase.model_copy(update={"workload": workload, "label": label})
+    return with_load(phase, **load).model_copy(update={"label": label})

@@ -1,11 +1,10 @@
-"""Runs what the rows ask for, in parallel; keeps figures, no folders."""
+"""Runs what the rows ask for, in parallel; keeps the figures that they look at, no folders."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from drivebay.analysis import Measured
 from drivebay.common.errors import Interrupted
 from drivebay.definitions import hosts
 from drivebay.definitions import profiles as catalog
@@ -13,8 +12,11 @@ from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.scaling import scaled, scaled_test
 from drivebay.definitions.suites import Test
-from drivebay.lab.pool import Pool, Worker
+from drivebay.lab.evaluator import Evaluator
+from drivebay.lab.journal import Evaluation, Journal
 from drivebay.lab.validate.plan import Plan, Run
+from drivebay.lab.validate.values import Figures, kept
+from drivebay.lab.validate.verdicts import names_of
 from drivebay.targets.virtual.states import key_of, workers_with_states
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -22,13 +24,15 @@ SEED = 1
 
 
 def run_all(
-    plan: Plan, *, progress: Callable[[Run, int, int], None] | None = None
-) -> dict[Run, Measured]:
-    """Every run of the plan, on as many threads as there are processors and memory for.
+    plan: Plan, *, progress: Callable[[int, int], None] | None = None
+) -> dict[Run, Figures]:
+    """The figures of every run of the plan that its rows look at, on as many threads as there are
+    processors and memory for.
 
     Parameters
     ----------
-    progress : called from the workers when a run has ended, with how many of how many are done.
+    progress : called from the workers when a group of runs has ended, with how many of how many
+        groups are done.
 
     Raises
     ------
@@ -36,22 +40,34 @@ def run_all(
         On SIGINT, SIGTERM or SIGHUP.
     """
     same_as = alike(plan.runs)
-    groups = _groups(plan, set(same_as.values()))
-    largest = max((VirtualTarget(profile_of(runs[0])).memory_bytes for runs in groups), default=0)
-    done: dict[Run, Measured] = {}
-
-    def work(worker: Worker, runs: list[Run]) -> None:
-        tests = [test_of(run, plan) for run in runs]
-        worker.set_profile(profile_of(runs[0]), tests, seed=SEED)
-        for run, test in zip(runs, tests, strict=True):
-            done[run] = worker.run_test(test)
-            if progress is not None:
-                progress(run, len(done), len(set(same_as.values())))
-
-    Pool(workers_with_states(largest)).run(
-        groups, work, interrupted=Interrupted("interrupted", "start again: drivebay validate")
+    names: dict[Run, set[str]] = {}
+    for row in plan.rows:
+        for run in row.needs:
+            names.setdefault(same_as[run], set()).update(names_of(row))
+    targets = {run: VirtualTarget(profile_of(run)) for run in names}
+    largest = max((one.memory_bytes for one in targets.values()), default=0)
+    evaluator = Evaluator(
+        Journal(),
+        lambda group: [
+            (
+                one,
+                profile_of(one.run),
+                test_of(one.run, plan),
+            )
+            for one in group
+        ],
+        lambda run, found: kept(found, names[run]),
+        part=lambda one: key_of(plan.tests[one.run.test]),
+        jobs=workers_with_states(largest),
+        interrupted=Interrupted("interrupted", "start again: drivebay validate"),
     )
-    return {run: done[same] for run, same in same_as.items()}
+    if progress is not None:
+        evaluator.report_to(progress)
+    longest_first = sorted(
+        names, key=lambda run: targets[run].estimate_s(plan.tests[run.test]), reverse=True
+    )
+    done = evaluator.run(Evaluation(run, seed=SEED) for run in longest_first)
+    return {run: done[Evaluation(same, seed=SEED)] for run, same in same_as.items()}
 
 
 def alike(runs: Iterable[Run]) -> dict[Run, Run]:
@@ -70,19 +86,6 @@ def _numbers(host: Any) -> str:
         return "" if isinstance(host["value"], str) else str(host["value"])
     parts = host.items() if isinstance(host, dict) else ()
     return " ".join(f"{key}({_numbers(part)})" for key, part in sorted(parts))
-
-
-def _groups(plan: Plan, chosen: Collection[Run]) -> list[list[Run]]:
-    """Runs of one drive that begin from the same prepared state, those that take longest first."""
-    groups: dict[tuple[str, str], list[Run]] = {}
-    for run in sorted(chosen):
-        groups.setdefault((run.drive, key_of(plan.tests[run.test])), []).append(run)
-
-    def estimate_s(runs: list[Run]) -> float:
-        target = VirtualTarget(profile_of(runs[0]))
-        return sum(target.estimate_s(plan.tests[run.test]) for run in runs)
-
-    return sorted(groups.values(), key=estimate_s, reverse=True)
 
 
 def test_of(run: Run, plan: Plan) -> Test:

@@ -73,11 +73,9 @@ def replaced(recorded: dict[str, Any], found: dict[str, Any], *, scored: bool) -
 
 
 def _summary(found: Summary) -> dict[str, Any]:
-    values: dict[str, Any] = asdict(found)
-    values["median_abs_loo_error_pct"] = values.pop("median_percent")
-    values["p90_abs_loo_error_pct"] = values.pop("decile_percent")
     return {
-        key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
+        key: round(value, 4) if isinstance(value, float) else value
+        for key, value in asdict(found).items()
     }
 
 
@@ -134,7 +132,8 @@ def lines(document: dict[str, Any], *, scored: bool, predicted: bool) -> list[tu
 
 
 def is_predicted(row: dict[str, Any]) -> bool:
-    """Whether a row's figure is none that the model was told: of unknown leverage, without one."""
+    """Whether a row's figure is none that the model was calibrated on: of unknown leverage, without
+    one."""
     if row["leverage"] is None:
         return not row["calibrated_on"]
     return bool(row["leverage"] < score.PREDICTED_BELOW)

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.definitions import profiles as catalog
-from drivebay.lab.validate import statements, values
+from drivebay.lab.validate import values
 from drivebay.lab.validate.plan import Plan, Row
+from drivebay.lab.validate.statements import STATEMENTS
 from drivebay.lab.validate.values import Runs
 
 
@@ -81,6 +82,13 @@ def _says(row: Row, mine: str) -> bool:
     return own <= theirs or theirs <= own or mine.lower() in row.published.text.lower()
 
 
+def names_of(row: Row) -> set[str]:
+    """The figures of its runs that a row looks at."""
+    texts = (row.value, row.over, row.change)
+    names = {text.rpartition("/")[2] for text in texts if text}
+    return names | (STATEMENTS[row.statement].names if row.statement else set())
+
+
 def reproduced(row: Row, runs: Runs) -> Any:
     """The row's figure from the runs, or the words of a catalog entry.
 
@@ -90,7 +98,7 @@ def reproduced(row: Row, runs: Runs) -> Any:
         If the runs have no such figure.
     """
     if row.statement:
-        return statements.STATEMENTS[row.statement]([runs[run] for run in row.needs])
+        return STATEMENTS[row.statement]([runs[run] for run in row.needs])
     if row.catalog:
         name, _, dotted = row.catalog.rpartition("/")
         found = values.leaf(catalog.load(name or row.published.drive), dotted)

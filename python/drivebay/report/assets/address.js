@@ -53,6 +53,7 @@ const DrivebayAddress = (() => {
   const settle = () => {
     const target = held.ids.map((id) => document.getElementById(id)).find(Boolean);
     if (!target) return;
+    for (let one = target.closest("details:not([open])"); one; one = target.closest("details:not([open])")) one.open = true;
     if (held.target !== target) {
       target.setAttribute("tabindex", "-1");
       target.focus({ preventScroll: true });

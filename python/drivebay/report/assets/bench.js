@@ -6,17 +6,18 @@
 "use strict";
 const DrivebayBench = (() => {
   const { keep, get, goTo, start } = DrivebayAddress;
-  const { el, cssColour, figures, follow, looks, sample } = DrivebayCharts;
+  const { el, cssColour, figures, follow, looks, sample, unsqueezed } = DrivebayCharts;
   const CHOSEN_MAX = 12;
   const SHOWN_FIRST = 16;
-  const FIRST = 4;
+  const FIRST = 2;
   const FOLDED_ABOVE = 10;
   const LIBRARY = "assets/plotly.min.js";
 
   let reviews = [];
   let tests = [];
+  let five = [];
   const byKey = new Map();
-  const state = { drives: [], q: "", kind: "", sort: "", bars: "all" };
+  const state = { drives: [], q: "", kind: "", sort: "", bars: "" };
   const parts = new Map(); // "review/test" -> promise of its data
   const waiting = new Map(); // "review/test" -> resolve
   const live = new Set(); // figures
@@ -57,13 +58,13 @@ const DrivebayBench = (() => {
     const asked = get("drives") === null ? first() : get("drives").split(",");
     state.drives = [...new Set(asked)].filter((key) => byKey.has(key)).slice(0, CHOSEN_MAX);
     for (const name of ["q", "kind", "sort"]) state[name] = get(name) || "";
-    state.bars = get("bars") === "chosen" ? "chosen" : "all";
+    state.bars = ["all", "chosen"].includes(get("bars")) ? get("bars") : "";
   };
 
   const write = () => {
     keep("drives", state.drives.length || first().length ? state.drives.join(",") : null);
     for (const name of ["q", "kind", "sort"]) keep(name, state[name] || null);
-    keep("bars", state.bars === "all" ? null : state.bars);
+    keep("bars", state.bars || null);
   };
 
   const choose = (drives) => {
@@ -79,6 +80,9 @@ const DrivebayBench = (() => {
     showChosen();
     showResults();
   };
+
+  // Two that are chosen are two that are shown, unless the reader asks for all.
+  const onlyChosen = () => (state.bars ? state.bars === "chosen" : state.drives.length > 1);
 
   const toggle = (key) => choose(state.drives.includes(key) ? state.drives.filter((one) => one !== key) : [...state.drives, key]);
 
@@ -101,32 +105,19 @@ const DrivebayBench = (() => {
     const [test, figure] = state.sort.split("/");
     const found = tests.find((one) => one.key === test);
     const bar = found && found.bars.find((one) => one.key === figure);
-    return bar ? { test, bar } : null;
+    return bar ? { test, bar, whole: found } : null;
   };
 
   const showChooser = () => {
     const box = document.getElementById("chooser");
-    const options = tests.map((test) => el("optgroup", { label: test.title },
-      test.bars.map((bar) => el("option", { value: `${test.key}/${bar.key}` }, bar.unit ? `${bar.title} (${bar.unit})` : bar.title))));
     const set = (name) => (event) => { state[name] = event.target.value; write(); showList(); showResults(); };
-    const drives = (label) => [el("option", { value: "" }, label), ...[...reviews].sort((a, b) => a.name.localeCompare(b.name)).map((r) => el("option", { value: r.key }, r.name))];
-    const pick = (place) => (event) => {
-      const next = [...state.drives];
-      if (event.target.value) next[place] = event.target.value;
-      else next.splice(place, 1);
-      choose([...new Set(next.filter(Boolean))]);
-    };
     box.replaceChildren(
-      el("div", { class: "pick" },
-        el("div", {}, el("label", { for: "first" }, "Compare"), el("select", { id: "first", onchange: pick(0) }, drives("a drive"))),
-        el("div", {}, el("label", { for: "second" }, "with"), el("select", { id: "second", onchange: pick(1) }, drives("another drive")))),
       el("div", { class: "controls" },
-        el("div", {}, el("label", { for: "q" }, "Filter"), el("input", { id: "q", type: "search", placeholder: "name, suite, label", oninput: set("q") })),
+        el("div", {}, el("label", { for: "q" }, "Filter"), el("input", { id: "q", type: "search", placeholder: "name, bus, suite", oninput: set("q") })),
         el("div", {}, el("label", { for: "kind" }, "Figures"), el("select", { id: "kind", onchange: set("kind") },
           el("option", { value: "" }, "simulated and measured"), el("option", { value: "virtual" }, "simulated only"), el("option", { value: "real" }, "measured only"))),
-        el("div", {}, el("label", { for: "sort" }, "Sort by"), el("select", { id: "sort", onchange: set("sort") }, el("option", { value: "" }, "name"), options)),
         el("div", {}, el("label", { for: "bars" }, "Bars"), el("select", { id: "bars", onchange: set("bars") },
-          el("option", { value: "all" }, "all drives, in rank order"), el("option", { value: "chosen" }, "chosen drives only"))),
+          el("option", { value: "" }, "chosen drives, if two or more"), el("option", { value: "all" }, "all drives, in rank order"), el("option", { value: "chosen" }, "chosen drives only"))),
         el("button", { type: "button", onclick: () => choose([]) }, "Choose none")),
       el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "Drives to choose from" }, el("table", { id: "list" })));
   };
@@ -137,44 +128,59 @@ const DrivebayBench = (() => {
   // What else is to be said of a review, under its name: nothing that the name says already.
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
-    if (review.shipped) more.unshift(review.old ? `shipped result, old: ${review.old}` : "shipped result");
+    if (!reviews.every(({ suite }) => suite === reviews[0].suite)) more.unshift(review.suite);
+    if (review.stand_in) more.unshift("too little is known of it");
     return more.length ? el("small", {}, more.join("; ")) : null;
   };
 
   const showList = () => {
-    for (const name of ["q", "kind", "sort", "bars"]) {
+    for (const name of ["q", "kind", "bars"]) {
       const input = document.getElementById(name);
       if (input.value !== state[name]) input.value = state[name];
     }
-    document.getElementById("first").value = state.drives[0] || "";
-    document.getElementById("second").value = state.drives[1] || "";
     const by = sortBy();
     let list = filtered();
     if (by) {
       const known = ranked(list, by.test, by.bar.key, by.bar.better);
       list = [...known, ...list.filter((review) => !known.includes(review))];
     } else {
-      list.sort((a, b) => a.name.localeCompare(b.name, "en", { numeric: true }));
+      list.sort((a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true }));
     }
     const linked = reviews.some(({ shipped }) => !shipped);
     const focused = document.activeElement && document.activeElement.id;
-    const rows = list.map((review) => {
+    const shown = five.map(([key, figure]) => {
+      const test = tests.find((one) => one.key === key);
+      return { test, bar: test.bars.find((one) => one.key === figure) };
+    });
+    if (by && !shown.some(({ test, bar }) => test === by.whole && bar === by.bar)) shown.push({ test: by.whole, bar: by.bar });
+    const columns = 3 + shown.length + (linked ? 1 : 0);
+    let last = "";
+    const rows = list.flatMap((review) => {
       const id = `choose-${review.key}`;
       const on = state.drives.includes(review.key);
-      const value = by && (review.values[by.test] || {})[by.bar.key];
-      return el("tr", { class: on ? "on" : null },
+      const row = el("tr", { class: on ? "on" : null },
         el("td", {}, el("input", { type: "checkbox", id, checked: on, onchange: () => toggle(review.key) })),
-        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)),
-        el("td", {}, review.suite), el("td", {}, review.capacity),
-        linked ? el("td", {}, review.shipped ? "" : el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")) : null,
-        by ? el("td", { class: "figure" }, value ? `${value[3]} ${by.bar.unit}`.trim() : "–") : null);
+        el("th", { scope: "row" }, el("label", { for: id }, unbroken(review.name)), besides(review)), el("td", {}, review.capacity),
+        shown.map(({ test, bar }) => {
+          const value = (review.values[test.key] || {})[bar.key];
+          return el("td", { class: "figure" }, value && value[0] !== null ? value[3] : "–");
+        }),
+        linked ? el("td", {}, review.shipped ? "" : el("a", { href: `reviews/${review.key}.html`, "aria-label": `Report of ${review.name}` }, "report")) : null);
+      if (by || review.group === last) return [row];
+      last = review.group;
+      return [el("tr", { class: "group-row" }, el("th", { colspan: columns, scope: "rowgroup" }, review.group)), row];
     });
+    const sorting = ({ test, bar }) => {
+      const name = `${test.key}/${bar.key}`;
+      const on = state.sort === name;
+      return el("th", { scope: "col", class: "figure", "aria-sort": on ? (bar.better === "lower" ? "ascending" : "descending") : "none" },
+        el("button", { type: "button", id: `sort-${name}`, title: bar.title, onclick: () => { state.sort = on ? "" : name; write(); showList(); } }, `${test.title}${bar.unit ? `, ${bar.unit}` : ""}`, on ? " \u25be" : ""));
+    };
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
-      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Suite", "Capacity", ...(linked ? ["Review"] : [])].map((head) => el("th", { scope: "col" }, head)),
-        by ? el("th", { scope: "col", class: "figure" }, by.bar.title) : null)),
-      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: 6 }, "No review has these words. Clear the filter to see all."))));
-    if (focused && focused.startsWith("choose-")) {
+      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Capacity"].map((head) => el("th", { scope: "col" }, head)), shown.map(sorting), linked ? el("th", { scope: "col" }, "Review") : null)),
+      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: columns }, "No review has these words. Clear the filter to see all."))));
+    if (focused && (focused.startsWith("choose-") || focused.startsWith("sort-"))) {
       const again = document.getElementById(focused);
       if (again) again.focus();
     }
@@ -234,7 +240,7 @@ const DrivebayBench = (() => {
     }
     const chosen = list.filter((review) => state.drives.includes(review.key));
     let shown = list;
-    if (state.bars === "chosen" && chosen.length) shown = chosen;
+    if (onlyChosen() && chosen.length) shown = chosen;
     else if (!full) shown = list.filter((review, place) => place < SHOWN_FIRST || chosen.includes(review));
     const rows = shown.map((review) => review.values[test.key][bar.key]);
     const top = scaleEnd(rows);
@@ -244,7 +250,7 @@ const DrivebayBench = (() => {
       el("caption", {}, el("strong", {}, bar.title), el("span", { class: "unit" }, [bar.unit, better].filter(Boolean).join(", "))),
       el("tbody", {}, shown.map((review) => barRow(review, test, bar, top, list.length > 1 && bar.better ? places.get(review.key) : 0))));
     box.append(table);
-    if (shown.length < list.length && state.bars !== "chosen") {
+    if (shown.length < list.length && !onlyChosen()) {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
     }
     if (rows.some((row) => row[0] > top)) box.append(el("p", { class: "small" }, `A bar with a gap is cut: it is over ${CUT} times as long as any without.`));
@@ -345,9 +351,9 @@ const DrivebayBench = (() => {
   return {
     // Called by data/index.js.
     index(data) {
-      ({ reviews, tests } = data);
+      ({ reviews, tests, five } = data);
       for (const review of reviews) {
-        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", review.capacity, ...review.labels].join(" ").toLowerCase();
+        review.search = [review.name, review.drive, review.suite, review.kind === "virtual" ? "virtual simulated" : "real measured", review.capacity, review.group, ...review.labels].join(" ").toLowerCase();
         byKey.set(review.key, review);
       }
       showChooser();
@@ -360,6 +366,6 @@ const DrivebayBench = (() => {
       document.documentElement.dataset.ready = "yes";
     },
     // Called by data/REVIEW/TEST.js.
-    part([review, test, data]) { waiting.get(`${review}/${test}`)(data); },
+    part([review, test, data]) { waiting.get(`${review}/${test}`)(unsqueezed(data).then(JSON.parse)); },
   };
 })();

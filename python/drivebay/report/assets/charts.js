@@ -267,7 +267,6 @@ const DrivebayCharts = ((themes) => {
   const lines = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 
   const csv = (chart) => {
-    if (chart.data) return lines(chart.data);
     const unit = (chart.layout.annotations || []).map((one) => one.text)[0] || "value";
     const over = (chart.layout.xaxis && chart.layout.xaxis.title || {}).text || "x";
     const flat = chart.traces.some((trace) => trace.orientation === "h");
@@ -421,5 +420,13 @@ const DrivebayCharts = ((themes) => {
     return figure;
   };
 
-  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures, looks, sample };
+  // Text of gzip as base64.
+  const unsqueezed = (text) => {
+    const signs = atob(text);
+    const bytes = new Uint8Array(signs.length);
+    for (let i = 0; i < signs.length; i += 1) bytes[i] = signs.charCodeAt(i); // Uint8Array.from takes ten times as long
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  };
+
+  return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures, looks, sample, unsqueezed };
 })(DRIVEBAY_THEMES);

@@ -2,19 +2,14 @@
 // views. Charts are drawn when they come near the window, so that the text can be read at once.
 "use strict";
 (() => {
-  const { start, keep, restore, get } = DrivebayAddress;
-  const { draw, csv, barsCsv, picture, save, follow, el, figures, looks, sample } = DrivebayCharts;
+  const { start, restore } = DrivebayAddress;
+  const { draw, csv, barsCsv, picture, save, follow, el, unsqueezed } = DrivebayCharts;
   const drawn = new Set();
 
   // Large parts stand in the page compressed, and are unpacked when they are first needed.
   const unpacked = new Map();
   const unpack = (id) => {
-    if (!unpacked.has(id)) {
-      const signs = atob(document.getElementById(id).textContent);
-      const bytes = new Uint8Array(signs.length);
-      for (let i = 0; i < signs.length; i += 1) bytes[i] = signs.charCodeAt(i); // Uint8Array.from takes ten times as long
-      unpacked.set(id, new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text());
-    }
+    if (!unpacked.has(id)) unpacked.set(id, unsqueezed(document.getElementById(id).textContent));
     return unpacked.get(id);
   };
 
@@ -60,11 +55,7 @@
     drawn.add(id);
     draw(boxes.get(id), id, charts.get(id), positions(id));
   };
-  const laid = new Set(); // figures with another drive
-  const redraw = () => {
-    drawn.forEach(show);
-    for (const figure of laid) if (figure.isConnected) figure.paint();
-  };
+  const redraw = () => drawn.forEach(show);
 
   // One after the other, so that each is seen, and the page answers, before the next is begun.
   let last = Promise.resolve();
@@ -95,93 +86,50 @@
     });
   }
 
+  // Bars as a picture: the page has it as SVG.
+  const barsPicture = async (id, form) => {
+    const svg = JSON.parse(await unpack("pictures"))[id];
+    if (form === "svg") return svg;
+    const image = new Image();
+    image.src = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+    await image.decode();
+    const canvas = el("canvas", { width: 2 * image.width, height: 2 * image.height });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return canvas.toDataURL("image/png");
+  };
+
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("button[data-save]");
     if (!button) return;
     const form = button.dataset.save;
     if (form === "bars") {
-      const fold = button.closest(".bars-box").querySelector("[data-rows]");
-      if (fold && !fold.few) await unfold(fold);
       const table = button.closest(".bars-box").querySelector("table");
       save(`${table.dataset.title}.csv`, barsCsv(table), "text/csv");
       return;
     }
-    const id = button.dataset.of;
+    const { of: id, picture: bars } = button.dataset;
+    if (bars) {
+      await whole;
+      save(`${bars}.${form}`, await barsPicture(bars, form), form === "svg" ? "image/svg+xml" : "image/png");
+      return;
+    }
     const chart = await ready(id);
     const title = `${button.closest("figure").querySelector("h4").textContent}: ${document.body.dataset.who}`;
     if (form === "csv") save(`${id}.csv`, csv(chart), "text/csv");
     else save(`${id}.${form}`, await picture(chart, positions(id), title, form));
   });
 
-  // Bars of all drives, or again of the few that are shown first.
-  const unfold = async (button) => {
-    const body = button.closest(".bars-box").querySelector("tbody");
-    if (button.few) {
-      body.replaceChildren(...button.few);
-      delete button.few;
-      button.textContent = button.said;
-      return;
-    }
-    await whole;
-    const all = JSON.parse(await unpack("bars"));
-    [button.few, button.said] = [[...body.children], button.textContent];
-    body.innerHTML = all[Number(button.dataset.rows)];
-    button.textContent = "Show fewer";
-  };
-  document.addEventListener("click", (event) => {
-    const button = event.target.closest("button[data-rows]");
-    if (button) unfold(button);
-  });
-
-  // One more drive beside the one under review.
-  const layBeside = async (box, key) => {
-    const place = box.querySelector(".laid");
-    for (const figure of laid) if (place.contains(figure)) laid.delete(figure);
-    place.replaceChildren();
-    if (!key) return;
-    await Promise.all([begin(), whole]);
-    const { names, tests } = JSON.parse(await unpack("others"));
-    if (box.querySelector("select").value !== key) return; // another choice was made meanwhile
-    const shown = ["", key];
-    const parts = shown.map((name) => tests[box.dataset.test][name]);
-    place.append(el("ul", { class: "legend" }, shown.map((name, i) =>
-      el("li", {}, sample(looks(i)), names[name]))));
-    for (const { id } of parts[0]) {
-      const panels = shown.map((name, i) => ({ panel: parts[i].find((one) => one.id === id), name: names[name], drive: { name: names[name], ...looks(i) } }));
-      if (!panels.every(({ panel }) => panel)) continue;
-      for (const figure of figures(`beside-${box.dataset.test}`, box.dataset.title, panels)) {
-        place.append(figure);
-        laid.add(figure);
-        figure.paint();
-      }
-    }
-    box.dataset.laid = key;
-  };
-  for (const box of document.querySelectorAll(".beside")) {
-    const choice = box.querySelector("select");
-    choice.addEventListener("change", () => {
-      keep(choice.id, choice.value || null);
-      layBeside(box, choice.value);
-    });
-  }
-
   // Puts the page in the state of its address.
   const apply = () => {
     restore(document);
-    for (const box of document.querySelectorAll(".beside")) {
-      const choice = box.querySelector("select");
-      const [before, asked] = [choice.value, get(choice.id) || ""];
-      choice.value = [...choice.options].some(({ value }) => value === asked) ? asked : "";
-      if (choice.value !== before) layBeside(box, choice.value);
-    }
     boxes.forEach((_, id) => captions(id));
     redraw();
   };
 
-  // On paper everything folded is open. Charts that were not looked at stay still pictures.
+  // On paper everything folded is open but the details, which are not printed. Charts that were not looked at stay still pictures.
   const folded = [];
   follow(redraw, () => {
-    for (const one of document.querySelectorAll("details:not([open])")) { one.open = true; folded.push(one); }
+    for (const one of document.querySelectorAll("details:not([open], #details, #details *)")) { one.open = true; folded.push(one); }
     redraw();
   }, () => { for (const one of folded.splice(0)) one.open = false; });
 

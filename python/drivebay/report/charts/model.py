@@ -1,7 +1,7 @@
 """Charts as data: axes, series, reference marks, views, and the captions that belong to them.
 
-A chart is described once. `render_page` turns it into Plotly's JSON, `render_still` draws it small
-for a page, `render_file` draws it with matplotlib and writes its data. Nothing here knows them.
+A chart is described once. `render_page` turns it into Plotly's JSON, `render_svg` draws it as SVG,
+small for a page or as a picture, `files` writes pictures and data. Nothing here knows them.
 A colour is a name of the theme ("@c1") or a CSS colour, a pattern one of `theme.PATTERNS`; a limit,
 tick or mark is in the axis' own unit, also on a logarithmic axis.
 """
@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -67,8 +67,8 @@ class Series:
 
     Parameters
     ----------
-    kind : "area" is stacked on the areas of the same unit before it; "histogram" is a filled
-        outline, given by its corners, and "band" a faint one behind a line; "words" are not
+    kind : "area" is stacked on the areas of the same unit before it; "band" is a faint outline
+        behind a line; "words" are not
         drawn: a pointer at their places shows their `notes`.
     name, group : whose values these are, and which of them.
     pane : number of the pane, from the top.
@@ -81,7 +81,7 @@ class Series:
     hover : what a pointer shows, with {name}, {group}, {x}, {y}, {unit} and {note}; "" is nothing.
     """
 
-    kind: Literal["line", "scatter", "bar", "area", "histogram", "band", "words"]
+    kind: Literal["line", "scatter", "bar", "area", "band", "words"]
     x: Sequence[float | str]
     y: Sequence[float]
     name: str = ""
@@ -147,7 +147,6 @@ class Chart:
     labels : (x, words) above the first pane.
     horizontal : bars lie on their side; `x` is the axis of their names.
     stacked : bars of one name stand on each other instead of side by side.
-    table : the data for CSV where the series are outlines: names of columns, then rows.
     """
 
     id: str
@@ -161,7 +160,6 @@ class Chart:
     labels: tuple[tuple[float, str], ...] = ()
     horizontal: bool = False
     stacked: bool = False
-    table: tuple[tuple[Any, ...], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +204,7 @@ class Panel:
     samples : how many samples there are of each run, and how far they spread.
     first_position : how many parts of the view are set by switches elsewhere on the page.
     apart : on the Bench it stands beside those of other drives instead of under them.
+    said : the result in a sentence, for whoever does not see the chart.
     """
 
     title: str
@@ -218,6 +217,12 @@ class Panel:
     wide: bool = True
     first_position: int = 0
     apart: bool = False
+    said: str = ""
+
+    @property
+    def alt(self) -> str:
+        """What stands for the picture: its title and its result."""
+        return f"{self.title}: {self.said or self.samples}".rstrip(": ")
 
 
 def notes(*words: str) -> tuple[Note, ...]:

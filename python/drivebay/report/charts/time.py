@@ -172,7 +172,7 @@ def _level(run: Run, part: slice) -> Series | None:
         run.colour if by_drive([run]) else "@published",
         dash="dash",
         width=1.6,
-        hover="{y} {unit}",
+        hover="",
     )
 
 

@@ -13,7 +13,6 @@ from drivebay.analysis import Measured, latency
 from drivebay.analysis.groups import NAMES
 from drivebay.analysis.timeline import Spread
 from drivebay.common.units import binary_bytes
-from drivebay.report import figures
 from drivebay.report.charts import latency as latencies
 from drivebay.report.charts import model, time
 from drivebay.report.charts.curves import DEVIATION, LOG_FIRST, Group, curves
@@ -23,9 +22,8 @@ from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.markup import Child
 from drivebay.report.render_page import switch
 from drivebay.report.runs import SELF, Run, short_title
-from drivebay.report.text import inside, number, quantity
+from drivebay.report.text import number, quantity
 
-SHORT_PX = 240
 STEADIER = "Simulated: the seconds of a real drive scatter more."
 SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
 BIN_ERROR = (
@@ -88,19 +86,24 @@ def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     ]
 
 
-def scatter_panel(chart_id: str, found: Sequence[Run], title: str) -> Panel:
-    """The scatter of the whole run by itself, all runs at once."""
-    chart = time.scatter(chart_id, found, whole=True, sensors=False)
+def scatter_panel(
+    chart_id: str, found: Sequence[Run], title: str, *, height: int, whole: bool = True
+) -> Panel:
+    """The scatter of the run, or of its last seconds, by itself; all runs at once."""
+    chart = time.scatter(chart_id, found, whole=whole, sensors=False)
     views = {
         key.removeprefix(f"{time.ALL}|"): view
         for key, view in chart.views.items()
         if key.startswith(f"{time.ALL}|")
     }
-    whole = [_spread(run.measured.steps[0].ios) for run in found]
-    scales = (model.LOG, model.LINEAR)
-    chart = replace(chart, views=views, height=SHORT_PX)
-    tint = time.sensor_notes(found)[-1:]
-    panel = _scatter(title, chart, found, whole, "One point per second.", scales, sensors=tint)
+    ends = [run.measured.consistency for run in found]
+    spreads = [one.window if one else None for one in ends]
+    spreads = [run.measured.steps[0].ios for run in found] if whole else spreads
+    scales = (model.LOG, model.LINEAR) if whole else (model.LINEAR, model.LOG, model.CLOSE)
+    chart = replace(chart, views=views, height=height)
+    tint = time.sensor_notes(found)[-1:] if whole else ()
+    samples = [_spread(one) for one in spreads]
+    panel = _scatter(title, chart, found, samples, "One point per second.", scales, sensors=tint)
     return replace(panel, first_position=0)
 
 
@@ -149,30 +152,9 @@ def _consistency_switch(prefix: str, found: Sequence[Run]) -> Child:
     return switch(f"{prefix}-which", one, charts=[f"{prefix}-whole", f"{prefix}-end"], position=0)
 
 
-def _consistency_say(measured: Measured) -> list[str]:
-    """Steady state, how even it is, and the burst before it."""
-    found = measured.consistency
-    if found is None:
-        return []
-    line = (
-        f"{measured.test.title}: {quantity(found.window.mean, 'IOPS')} over the last "
-        f"{found.window.n:,} s"
-    )
-    if found.window.sd is not None:
-        line += f", standard deviation {number(found.window.sd)}"
-    line += f", slowest second {quantity(found.lowest, 'IOPS')}"
-    if found.burst is not None and found.burst_s:
-        line += (
-            f"; the first {found.burst_s:,} s run at {quantity(found.burst.mean, 'IOPS')}, "
-            "then the rate falls under half"
-        )
-    return [f"{line}."]
-
-
 CONSISTENCY = Kind(
     bars=_consistency_bars,
     panels=_consistency_panels,
-    say=_consistency_say,
     shared=_consistency_switch,
     together=True,
 )
@@ -206,7 +188,8 @@ def _ladder_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Rate and latency by queue depth, the course of the run, latency and stages."""
     shown = [time.over_time(prefix, found), *latencies.inside(prefix, found)]
     if max(len(run.measured.steps) for run in found) > 1:
-        shown = [_rate(prefix, found), _latency(prefix, found), *shown]
+        shown = [rate_panel(prefix, found), _latency(prefix, found), *shown]
+        shown += [one] if (one := power_panel(prefix, found)) else []
     return shown
 
 
@@ -214,12 +197,15 @@ def _depths(found: Sequence[Run]) -> Axis:
     return model.depth_axis([step.queue_depth for run in found for step in run.measured.steps])
 
 
-def _rate(prefix: str, found: Sequence[Run]) -> Panel:
+def rate_panel(prefix: str, found: Sequence[Run]) -> Panel:
     """Data rate over the queue depth, with IOPS on the right where all blocks are of one size."""
+
+    banded = any(any(generic.bands(run.measured, "rate")) for run in found)
 
     def of(run: Run) -> list[Group]:
         steps = run.measured.steps
         values, deviations = generic.step_values(steps, "rate")
+        deviations = None if banded else deviations
         iops = [number(step.iops) for step in steps]
         depths = [step.queue_depth for step in steps]
         band = generic.bands(run.measured, "rate")
@@ -244,7 +230,7 @@ def _rate(prefix: str, found: Sequence[Run]) -> Panel:
         right=right,
         samples=model.counted(found, "seconds"),
         notes=["Both axes start at zero."],
-        lead=DEVIATION,
+        lead="" if banded else DEVIATION,
         hover="QD {x}: {y} {unit}, {note} IOPS",
     )
 
@@ -307,8 +293,6 @@ def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
 LADDER = Kind(
     bars=_ladder_bars,
     panels=_ladder_panels,
-    say=lambda measured: generic.listed(measured, _ladder_keys(measured)),
-    table=figures.ladder_table,
 )
 
 # --- mixes, sizes, heat ---------------------------------------------------------------------------
@@ -330,17 +314,6 @@ def _mixed_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     lead = "Each point is a mix, reads/writes in percent."
     shown = [generic.by_phase(prefix, found, name, title, lead=lead) for name, title in what]
     return [*shown, time.over_time(prefix, found), *latencies.inside(prefix, found)]
-
-
-def _mixed_say(measured: Measured) -> list[str]:
-    """The mean, and which mix is the worst."""
-    mean, lowest = (measured.figures.get(key) for key in ("mean_rate", "rate_lowest"))
-    if mean is None or mean.value is None or lowest is None:
-        return []
-    return [
-        f"{measured.test.title}: {quantity(mean.value, 'MB/s')}, {inside(mean.label)}; "
-        f"{inside(lowest.label)}, {lowest.place}, {quantity(lowest.value, 'MB/s')}."
-    ]
 
 
 def _sizes_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
@@ -407,24 +380,6 @@ def _thermal_remarks(measured: Measured) -> list[str]:
     return [found.note] if found is not None and found.note else []
 
 
-def _thermal_say(measured: Measured) -> list[str]:
-    """Whether the rate fell, when, from what to what."""
-    found = measured.thermal
-    if found is None:
-        return []
-    before = f"{measured.test.title}: {quantity(found.before.mean, 'MB/s')} for "
-    if found.fall_s is None or found.after is None:
-        return [f"{before}all of {found.before.n:,} s; the rate never fell under half."]
-    at = found.temperature_at_fall_c
-    where = "" if at is None else f", at {quantity(round(at, 1), '°C')}"
-    return [
-        f"{before}{found.fall_s:,} s ({quantity(found.moved_gb, 'GB')}), then "
-        f"{quantity(found.after.mean, 'MB/s')}{where}."
-    ]
-
-
-MIXED = Kind(bars=_mixed_bars, panels=_mixed_panels, say=_mixed_say)
+MIXED = Kind(bars=_mixed_bars, panels=_mixed_panels)
 SIZES = Kind(bars=_sizes_bars, panels=_sizes_panels)
-THERMAL = Kind(
-    bars=_thermal_bars, panels=_thermal_panels, say=_thermal_say, remarks=_thermal_remarks
-)
+THERMAL = Kind(bars=_thermal_bars, panels=_thermal_panels, remarks=_thermal_remarks)

@@ -19,7 +19,6 @@ from drivebay.report.charts.curves import DEVIATION, Group, curves
 from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.markup import Child, Html
 from drivebay.report.runs import Run, phase_name
-from drivebay.report.text import inside, quantity
 
 HIGHER = "higher"
 LOWER = "lower"
@@ -155,23 +154,6 @@ def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[flo
     return [some.mean if some else float("nan") for some in spreads], deviations
 
 
-def say(measured: Measured) -> list[str]:
-    """The main figures as they are."""
-    return listed(measured, [(bar.key, "") for bar in bars(measured)])
-
-
-def listed(measured: Measured, keys: Sequence[tuple[str, str]], *, then: str = "") -> list[str]:
-    """A sentence of the test's title and its known figures; those with words have the words after
-    the value, the others their label before it."""
-    known = []
-    for key, words in keys:
-        one = measured.figures.get(key)
-        if one is not None and one.value is not None:
-            value = quantity(one.value, one.unit)
-            known.append(f"{value} {words}" if words else f"{inside(one.label)} {value}")
-    return [f"{measured.test.title}: {', '.join(known)}{then}."] if known else []
-
-
 def _nothing(_prefix: str, _found: Sequence[Run]) -> Child:
     return None
 
@@ -189,7 +171,6 @@ class Kind:
     bars : the figures shown as bars; their keys are keys of `Measured.figures`.
     panels : the charts of some runs; the first argument begins their ids. Runs of the Bench come
         one by one, and are laid over each other by the page (`runs.by_drive`).
-    say : sentences for the summary.
     table : all figures.
     remarks : sentences that stand between the bars and the charts.
     shared : what stands above the charts and sets the first part of their views.
@@ -198,7 +179,6 @@ class Kind:
 
     bars: Callable[[Measured], Sequence[BarOf]] = bars
     panels: Callable[[str, Sequence[Run]], list[Panel]] = panels
-    say: Callable[[Measured], list[str]] = say
     table: Callable[[Sequence[Run]], Html] = figures.figures_table
     remarks: Callable[[Measured], list[str]] = _no_remarks
     shared: Callable[[str, Sequence[Run]], Child] = _nothing

@@ -12,7 +12,7 @@ from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.runs import Run
-from drivebay.report.text import inside, number
+from drivebay.report.text import number
 
 UNITS = {"latency_mean": "µs", "power_mean": "mW"}
 
@@ -68,11 +68,4 @@ def _remarks(measured: Measured) -> list[str]:
     return [f"{number(woken.value)} % of the reads after a rest woke the drive or its link"]
 
 
-def _say(measured: Measured) -> list[str]:
-    """The longest rest's figures, and why the drive did not sleep."""
-    woken = measured.figures.get(WOKEN)
-    then = f"; {inside(woken.note)}" if woken is not None and woken.note else ""
-    return generic.listed(measured, [(bar.key, "") for bar in _bars(measured)], then=then)
-
-
-IDLE = Kind(bars=_bars, panels=_panels, remarks=_remarks, say=_say)
+IDLE = Kind(bars=_bars, panels=_panels, remarks=_remarks)

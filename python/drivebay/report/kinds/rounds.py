@@ -26,7 +26,7 @@ from drivebay.report.kinds.loads import MANY
 from drivebay.report.markup import Child, Html, details, el, table
 from drivebay.report.runs import Run, by_drive
 from drivebay.report.text import latency as latency_words
-from drivebay.report.text import number, quantity
+from drivebay.report.text import number
 
 MINUTE_S = 60
 SHORT_S = 20 * MINUTE_S
@@ -232,17 +232,6 @@ def _remarks(measured: Measured) -> list[str]:
     return [f"{how}; the figures are those of the last {rounds.window}"]
 
 
-def _say(measured: Measured) -> list[str]:
-    """What was tracked, and how many rounds it took."""
-    known = [
-        f"{one.label.partition(', ')[2]} {quantity(one.value, one.unit)}"
-        for bar in _bars(measured)
-        if (one := measured.figures[bar.key]).value is not None
-    ]
-    words = ", ".join(known)
-    return [f"{measured.test.title}: {words} ({_remarks(measured)[0]})."] if known else []
-
-
 def _saturation_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """The specification's three plots, then latency and stages."""
     return [
@@ -278,5 +267,5 @@ def _course(chart_id: str, found: Sequence[Run], title: str, unit: str, across: 
     )
 
 
-ROUNDS = Kind(bars=_bars, panels=_panels, say=_say, table=_table, remarks=_remarks)
+ROUNDS = Kind(bars=_bars, panels=_panels, table=_table, remarks=_remarks)
 SATURATION = Kind(panels=_saturation_panels)

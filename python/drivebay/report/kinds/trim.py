@@ -14,7 +14,6 @@ from drivebay.report.charts.model import Panel
 from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.runs import Run
-from drivebay.report.text import quantity
 
 
 def _check_bars(_measured: Measured) -> list[BarOf]:
@@ -45,16 +44,6 @@ def _check_remarks(measured: Measured) -> list[str]:
     return [] if measured.trim is None else [". ".join(measured.trim.sentences())]
 
 
-def _check_say(measured: Measured) -> list[str]:
-    """The verdict, and reads before and after."""
-    if measured.trim is None:
-        return []
-    first, *more = measured.trim.sentences()
-    times = [measured.figures[f"latency_mean_{half}"].value for half in ("written", "discarded")]
-    took = " before and ".join(quantity(one, "µs") for one in times)
-    return [f"{first}; reads take {took} after.", *(f"{words}." for words in more)]
-
-
 def _write_bars(measured: Measured) -> list[BarOf]:
     """What is left of the clean drive's rate, then both rates."""
     shown = [measured.figures[key] for key in measured.main if key in measured.figures]
@@ -62,5 +51,5 @@ def _write_bars(measured: Measured) -> list[BarOf]:
     return [*(BarOf(one.key, one.label, "%") for one in shown if one.unit == "%"), *rates]
 
 
-CHECK = Kind(bars=_check_bars, panels=_check_panels, say=_check_say, remarks=_check_remarks)
+CHECK = Kind(bars=_check_bars, panels=_check_panels, remarks=_check_remarks)
 WRITE = Kind(bars=_write_bars)

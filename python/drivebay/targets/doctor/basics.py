@@ -99,7 +99,7 @@ def kernel_module(name: str) -> bool:
 
 GROUP = "Basics"
 PYTHON_MIN = (3, 11)
-PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "rich", "typer")
+PACKAGES = ("matplotlib", "numpy", "pyarrow", "pydantic", "resvg_py", "rich", "typer")
 LARGE = "sm951-ahci-512"
 SMALL = "sm951-ahci-128"
 RESULT_BYTES = 20_000_000

@@ -59,8 +59,8 @@ impl Flash {
         let superblocks = self.geometry.superblocks;
         self.staggered_erase.iter().try_for_each(|erases| erases.check(superblocks))?;
         self.map.check()?;
-        let reads = self.nand.page_reads();
-        let counts = [self.padded_pages, self.padding, reads, self.nand.superblock_erases()];
+        let reads = self.nand.page_reads;
+        let counts = [self.padded_pages, self.padding, reads, self.nand.superblock_erases];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
         self.check_deferred()
     }

@@ -34,7 +34,7 @@ impl Ftl {
             ensure(standing, "flash pages taken by a frontier")?;
         }
         let numbered = |s: &Superblock| {
-            s.first_page <= taken[usize::from(s.stream)] && s.sealed <= blocks.sealed()
+            s.first_page <= taken[usize::from(s.stream)] && s.sealed <= blocks.sealed
         };
         ensure(blocks.all().iter().all(numbered), "the order of superblocks")?;
         let given = |pages: &[u64; STREAMS]| pages.iter().zip(taken).all(|(&p, taken)| p <= taken);

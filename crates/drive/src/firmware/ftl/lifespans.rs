@@ -20,7 +20,7 @@ const MEAN_OF: u64 = 16;
 #[derive(Debug)]
 pub struct Lifespans {
     /// Pages that the host has written so far.
-    clock: u64,
+    pub clock: u64,
     /// Less than this is short.
     short: u64,
     sum: u64,
@@ -36,11 +36,6 @@ impl Lifespans {
         let gc_stream = spec.gc_stream();
         let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, gc_stream };
         spec.by_lifespan.then(|| Box::new(none))
-    }
-
-    /// Pages that the host has written so far: the time in which lifespans are measured.
-    pub fn clock(&self) -> u64 {
-        self.clock
     }
 
     /// The stream of a command of so many pages, the first of which replaces one in superblock `old`.

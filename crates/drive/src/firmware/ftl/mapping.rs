@@ -39,7 +39,8 @@ pub struct Mapping {
     superblock_pages: u32,
     by_superblock: Divider,
     valid: Vec<u32>,
-    mapped: u64,
+    /// Pages mapped.
+    pub mapped: u64,
 }
 
 persist!(Mapping: map, back, valid, mapped; given: superblock_pages, by_superblock);
@@ -93,11 +94,6 @@ impl Mapping {
     #[inline(always)]
     pub fn valid(&self) -> &[u32] {
         &self.valid
-    }
-
-    /// Pages mapped.
-    pub fn mapped(&self) -> u64 {
-        self.mapped
     }
 
     /// Map entries of pages.

@@ -148,7 +148,7 @@ impl Ftl {
         let old = self.look_up(lpn).map(|ppa| *self.superblock(self.locate(ppa).0));
         let Some(lifespans) = &mut self.lifespans else { return Ok(HOST) };
         let stream = lifespans.stream_of(pages, old);
-        let Some(plugin) = self.plugin.as_mut().filter(|plugin| plugin.decides().frontier) else {
+        let Some(plugin) = self.plugin.as_mut().filter(|plugin| plugin.decides.frontier) else {
             return Ok(stream);
         };
         plugin.see_free(self.placement.free_pages, self.placement.free.len());
@@ -159,7 +159,7 @@ impl Ftl {
     #[inline]
     pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
         match &mut self.plugin {
-            Some(plugin) if plugin.decides().pace => {
+            Some(plugin) if plugin.decides.pace => {
                 plugin.see_free(self.placement.free_pages, self.placement.free.len());
                 plugin.pace(pages, own)
             }
@@ -177,7 +177,7 @@ impl Ftl {
     #[cold]
     pub fn moves_retried(&mut self, read: &RetriedRead) -> bool {
         match &mut self.plugin {
-            Some(plugin) if plugin.decides().retried => {
+            Some(plugin) if plugin.decides.retried => {
                 plugin.see_free(self.placement.free_pages, self.placement.free.len());
                 plugin.read_retried(read)
             }
@@ -211,7 +211,7 @@ impl Ftl {
 
     /// Pages mapped.
     pub fn mapped(&self) -> u64 {
-        self.mapping.mapped()
+        self.mapping.mapped
     }
 
     /// Pages that are erased, or will be when the part of the victim already read is erased.
@@ -296,7 +296,7 @@ impl Ftl {
         (s.state, s.erased, s.stream) = (State::Open, false, stream as u8);
         (s.first_page, s.slc) = (first_page, mode != Mode::Native);
         if let Some(lifespans) = &self.lifespans {
-            s.opened = lifespans.clock();
+            s.opened = lifespans.clock;
         }
         let pages = self.superblocks.pages_of(index);
         if mode != Mode::Native {

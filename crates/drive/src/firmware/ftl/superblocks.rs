@@ -10,7 +10,7 @@ use crate::superblock::{State, Superblock};
 pub struct Superblocks {
     all: Vec<Superblock>,
     /// How many have been sealed.
-    sealed: u64,
+    pub sealed: u64,
     ordinary: usize,
     /// Pages of one with all bits per cell, and with one.
     pages: [u32; 2],
@@ -122,11 +122,6 @@ impl Superblocks {
         let s = &mut self.all[index as usize];
         (s.state, s.sealed) = (State::Sealed, self.sealed);
         self.sealed += 1;
-    }
-
-    /// How many have been sealed.
-    pub fn sealed(&self) -> u64 {
-        self.sealed
     }
 
     /// Wear of one, in erases after use with all bits per cell.

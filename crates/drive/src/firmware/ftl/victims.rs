@@ -83,7 +83,7 @@ impl VictimSelection {
         valid: &[u32],
         plugin: Option<&mut Plugin>,
     ) {
-        let opens = plugin.filter(|plugin| plugin.decides().open);
+        let opens = plugin.filter(|plugin| plugin.decides.open);
         if !self.leveling.dynamic && opens.is_none() {
             return;
         }
@@ -91,7 +91,7 @@ impl VictimSelection {
         let own = if self.leveling.dynamic { least } else { Some(0) };
         let mut position = own.filter(|_| !free.is_empty());
         if let (Some(plugin), Some(own)) = (opens, position) {
-            let (all, sealed) = (blocks.ordinary(), blocks.sealed());
+            let (all, sealed) = (blocks.ordinary(), blocks.sealed);
             let next = plugin.open_superblock(all, valid, sealed, free[own]);
             position = free.iter().position(|&index| index == next);
         }
@@ -124,8 +124,8 @@ impl VictimSelection {
         if let Some(&index) = self.suggested.front() {
             return Some(index);
         }
-        let (blocks, sealed) = (superblocks.ordinary(), superblocks.sealed());
-        let moved = match plugin.as_deref_mut().filter(|plugin| plugin.decides().wear) {
+        let (blocks, sealed) = (superblocks.ordinary(), superblocks.sealed);
+        let moved = match plugin.as_deref_mut().filter(|plugin| plugin.decides.wear) {
             // Every other victim at most, as with the drive's own rule.
             Some(_) if std::mem::take(&mut self.leveled) => None,
             Some(plugin) => plugin.level_wear(blocks, valid, sealed),

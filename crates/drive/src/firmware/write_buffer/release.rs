@@ -1,13 +1,10 @@
 //! Places of the write buffer that come free in the order in which programs end, whatever order they were taken in.
 //!
-//! A die's programs end one after another, so the next to end is the first of one of the dies. Where a die programs the
-//! pages of a word line at once (one-pass programming), their data stays until the last of them is done. Where it takes
-//! two passes (QLC: all pages coarse, and fine once the next word line is coarse), it stays until the die has programmed
-//! the next word line as well.
-//! Sources: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016); two passes and their buffers (patents
-//! US 11,837,277 B2 of Western Digital and US 2024/0393977 A1 of Micron). guess: when a drive's firmware frees
-//! what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves short; the
-//! die's next programs count with it. Between its passes a page is read from flash, as if the first had been all.
+//! A die's programs end one after another, so the next to end is the first of one of the dies. A die programs the
+//! pages of a word line at once (one-pass programming): their data stays until the last of them is done.
+//! Source: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016). guess: when a drive's firmware
+//! frees what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves
+//! short; the die's next programs count with it.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

@@ -11,9 +11,9 @@ import pytest
 
 from drivebay.definitions import suites
 from drivebay.report.charts.model import Axis, Chart, Panel, Series, View
-from drivebay.report.render_still import still, tiles
+from drivebay.report.page import all_panels
+from drivebay.report.render_svg import still, tiles
 from drivebay.report.runs import entries
-from drivebay.report.sections import all_panels
 from drivebay.report.theme import PATTERNS
 
 

@@ -1,4 +1,8 @@
-"""Evaluates values of drives: makes them, runs tests, keeps the figures; each evaluation only once.
+"""Evaluates drives, as they are or with other values: runs tests and keeps figures, each once.
+once.
+
+Validation, fits and derivatives are evaluations of runs: in parallel, those of a drive and of one
+prepared state one after the other. The journal has what came out.
 
 Values that together make no drive that the core accepts have no figures.
 """
@@ -12,7 +16,7 @@ from drivebay.analysis import Measured
 from drivebay.common.errors import DrivebayError, Interrupted, UserError
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.fit.journal import Evaluation, Journal
+from drivebay.lab.journal import Evaluation, Journal
 from drivebay.lab.pool import Pool, Worker
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.values import Figures
@@ -47,13 +51,14 @@ class Evaluator:
         self._journal, self._make, self._keep, self._part = journal, make, keep, part
         self._pool, self._interrupted = Pool(jobs), interrupted
         self._mutex = threading.Lock()
-        self._progress: Callable[[int], None] | None = None
-        self.count = 0
+        self._progress: Callable[[int, int], None] | None = None
+        self.count, self._asked = 0, 0
 
-    def report_to(self, progress: Callable[[int], None]) -> None:
-        """Has `progress` called now and after each drive, with how many there were."""
+    def report_to(self, progress: Callable[[int, int], None]) -> None:
+        """Has `progress` called now and after each drive, with how many there were of how many that
+        were asked for so far."""
         self._progress = progress
-        progress(self.count)
+        progress(self.count, self._asked)
 
     def run(self, wanted: Iterable[Evaluation]) -> Mapping[Evaluation, Figures]:
         """The figures of all of these; none of a drive that is not possible.
@@ -70,6 +75,7 @@ class Evaluator:
                 groups.setdefault((one.run.drive, one.at, one.seed, self._part(one)), []).append(
                     one
                 )
+        self._asked += len(groups)
         self._pool.run(groups.values(), self._evaluate, interrupted=self._interrupted)
         return {one: self._journal.get(one) or {} for one in wanted}
 
@@ -80,7 +86,7 @@ class Evaluator:
         with self._mutex:
             self.count += 1
             if self._progress is not None:
-                self._progress(self.count)
+                self._progress(self.count, self._asked)
 
     def _found(
         self, worker: Worker, group: Sequence[Evaluation]

@@ -1,4 +1,4 @@
-//! The arbiter of a half-duplex controller: reads and writes in batches, one direction at a time.
+//! A half-duplex controller: reads and writes in batches, one direction at a time.
 //!
 //! Source: Tom's Hardware on the SM951 (2015): PCIe drives before it were modular designs with remains of the
 //! SATA era, half-duplex, unable to process reads and writes at the same time. Model: one data path for both
@@ -28,7 +28,7 @@ pub struct Head {
 }
 
 /// The path's direction: the number of the queue that has it.
-pub struct Arbiter {
+pub struct HalfDuplex {
     spec: HalfDuplexSpec,
     direction: usize,
     /// From when on it has it.
@@ -41,13 +41,13 @@ pub struct Arbiter {
     last: Nanos,
 }
 
-persist!(Arbiter: direction, since, served, end, last; given: spec);
+persist!(HalfDuplex: direction, since, served, end, last; given: spec);
 
-impl Arbiter {
+impl HalfDuplex {
     /// Nothing granted yet.
-    pub fn new(spec: HalfDuplexSpec) -> Arbiter {
+    pub fn new(spec: HalfDuplexSpec) -> HalfDuplex {
         let zero = Nanos::ZERO;
-        Arbiter { spec, direction: NEITHER, since: zero, served: 0, end: zero, last: zero }
+        HalfDuplex { spec, direction: NEITHER, since: zero, served: 0, end: zero, last: zero }
     }
 
     pub fn check(&self) -> Result<(), StateError> {
@@ -108,9 +108,9 @@ mod tests {
     const READ: usize = 0;
     const WRITE: usize = 1;
 
-    fn arbiter(batch_commands: u32, batch_wait: u64) -> Arbiter {
+    fn path(batch_commands: u32, batch_wait: u64) -> HalfDuplex {
         let batch_wait = Nanos(batch_wait);
-        Arbiter::new(HalfDuplexSpec { turnaround: Nanos(10), batch_commands, batch_wait })
+        HalfDuplex::new(HalfDuplexSpec { turnaround: Nanos(10), batch_commands, batch_wait })
     }
 
     fn heads(read: u64, write: u64) -> [Head; 2] {
@@ -118,17 +118,17 @@ mod tests {
     }
 
     /// Lets through what is due first; its queue, and from when on.
-    fn next(arbiter: &mut Arbiter, heads: [Head; 2]) -> (usize, u64) {
-        let due = arbiter.due(heads);
+    fn next(path: &mut HalfDuplex, heads: [Head; 2]) -> (usize, u64) {
+        let due = path.due(heads);
         let queue = usize::from(due[1] < due[0]);
-        (queue, arbiter.grant(queue, heads[queue].has_data, due[queue]).0)
+        (queue, path.grant(queue, heads[queue].has_data, due[queue]).0)
     }
 
     const NONE: u64 = u64::MAX;
 
     #[test]
     fn the_other_direction_waits_for_all_before_and_the_turnaround() {
-        let mut path = arbiter(9, 1000);
+        let mut path = path(9, 1000);
         assert_eq!(next(&mut path, heads(NONE, 5)), (WRITE, 5), "nothing came before");
         path.release(Nanos(100));
         assert_eq!(next(&mut path, heads(NONE, 6)), (WRITE, 6), "the same direction");
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_batch_goes_on_until_it_is_drained() {
-        let mut path = arbiter(9, 1000);
+        let mut path = path(9, 1000);
         next(&mut path, heads(0, NONE));
         path.release(Nanos(100));
         assert_eq!(next(&mut path, heads(50, 20)), (READ, 50), "reads are under way");
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_batch_is_closed_by_its_commands_and_by_the_wait_of_the_others() {
         for (commands, wait) in [(2, 1000), (9, 20)] {
-            let mut path = arbiter(commands, wait);
+            let mut path = path(commands, wait);
             assert_eq!(next(&mut path, heads(0, NONE)).0, READ);
             path.release(Nanos(100));
             assert_eq!(next(&mut path, heads(30, 20)).0, READ);
@@ -164,14 +164,14 @@ mod tests {
             path.release(Nanos(170));
             assert_eq!(next(&mut path, heads(50, 155)), (WRITE, 160), "{commands}, {wait}");
         }
-        let mut path = arbiter(1, 0);
+        let mut path = path(1, 0);
         next(&mut path, heads(0, NONE));
         assert_eq!(next(&mut path, heads(30, NONE)), (READ, 30), "nobody else waits");
     }
 
     #[test]
     fn commands_without_data_do_not_wait_for_the_path() {
-        let mut path = arbiter(9, 1000);
+        let mut path = path(9, 1000);
         next(&mut path, heads(NONE, 5));
         path.release(Nanos(100));
         let flush = Head { arrival: Nanos(7), has_data: false };

@@ -2,66 +2,64 @@
 
 use drivebay_units::{Lpn, Nanos, Ppa, SECTOR_BYTES};
 
-use super::{Device, SHIFT_4K};
+use super::{FlashMedia, SHIFT_4K};
 use crate::firmware::backend::{NO_WAIT, ReadParts};
+use crate::firmware::path::Path;
+use crate::firmware::scheduler::WorkClass;
 use crate::io::Io;
 use crate::profile::Costs;
-use crate::stage::{Stage, Stages};
+use crate::stage::Stage;
 
-impl Device {
+impl FlashMedia {
     /// Look-up, flash page by flash page, and up the link as each arrives.
     #[inline]
-    pub(super) fn read(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
+    pub(super) fn read(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let (first, last) = self.touched(io);
         // A page that is not mapped is answered with zeros: no command goes to flash for it.
-        let ppa = self.flash.ftl().look_up(first);
+        let ppa = self.backend.ftl().look_up(first);
         let mapped = if first == last {
             usize::from(ppa.is_some())
         } else {
-            let is_mapped = |&lpn: &u32| self.flash.ftl().look_up(Lpn(lpn)).is_some();
+            let is_mapped = |&lpn: &u32| self.backend.ftl().look_up(Lpn(lpn)).is_some();
             (first.0..=last.0).filter(is_mapped).count()
         };
         let cost = |costs: &Costs| costs.read_command.after(costs.read_page.times(mapped as u64));
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        let from = self.controller.admit_read(from, bytes, stages);
-        let mut known = self.run_flash_core(from, cost, stages);
-        if self.flash.has_map_cache() {
-            let ready = self.flash.translate(known, first, last, false);
-            stages.add(Stage::Map, ready.since(known));
-            known = ready;
+        let from = path.controller.admit_read(from, bytes, path.stages);
+        let mut known = self.run_flash_core(from, cost, path);
+        if self.backend.has_map_cache() {
+            let ready = self.backend.translate(known, first, last, false);
+            known = path.book(Stage::Map, known, ready);
         }
         let stream = match &mut self.read_ahead {
             Some(ahead) => ahead.continued(first.0, last.0),
             None => None,
         };
-        let ready = if let Some(stream) = stream {
-            self.read_stream(known, stream, io, stages)
-        } else if first == last {
-            let (end, parts) = self.read_pages(known, ppa, 1, self.frames(io, first.0, 1));
-            let ready = self.link.move_up(self.now(), end, bytes);
-            add_parts(stages, parts);
-            stages.add(Stage::Link, ready.since(end));
-            ready
-        } else {
-            self.read_many(known, None, io, stages)
-        };
-        self.controller.flash_core().close_command();
-        ready
+        if let Some(stream) = stream {
+            return self.read_stream(known, stream, io, path);
+        }
+        if first != last {
+            return self.read_many(known, None, io, path);
+        }
+        let (end, parts) = self.read_pages(known, ppa, 1, self.frames(io, first.0, 1), path);
+        path.add_parts(parts);
+        let ready = path.link.move_up(self.backend.now(), end, bytes);
+        path.book(Stage::Link, end, ready)
     }
 
     /// Reads on in a stream, of which a part may have been fetched ahead, and fetches what comes next.
     #[inline(never)]
-    fn read_stream(&mut self, from: Nanos, stream: usize, io: Io, stages: &mut Stages) -> Nanos {
-        let ready = self.read_many(from, Some(stream), io, stages);
+    fn read_stream(&mut self, from: Nanos, stream: usize, io: Io, path: &mut Path) -> Nanos {
+        let ready = self.read_many(from, Some(stream), io, path);
         let last = self.touched(io).1;
-        let user_pages = self.spec.geometry.user_pages;
+        let user_pages = self.geometry.user_pages;
         let wanted =
             self.read_ahead.as_mut().map_or(0..0, |a| a.wanted(stream, last.0, user_pages));
         let mut lpn = wanted.start;
         while lpn < wanted.end {
             let (ppa, len) = self.extent_of(lpn, wanted.end - 1);
-            let bytes = u64::from(len) * self.spec.geometry.unit_bytes();
-            let (end, _) = self.read_pages(from, ppa, len, bytes);
+            let bytes = u64::from(len) * self.geometry.unit_bytes();
+            let (end, _) = self.read_pages(from, ppa, len, bytes, path);
             if let Some(ahead) = &mut self.read_ahead {
                 ahead.put(stream, lpn..lpn + len, end);
             }
@@ -85,7 +83,7 @@ impl Device {
     /// Where a page lies, and how many from it to `last` lie right behind one another in its flash page.
     #[inline(always)]
     fn extent_of(&self, lpn: u32, last: u32) -> (Option<Ppa>, u32) {
-        let ftl = self.flash.ftl();
+        let ftl = self.backend.ftl();
         let ppa = ftl.look_up(Lpn(lpn));
         let mut len = 1;
         while lpn + len <= last && self.continues(ppa, ftl.look_up(Lpn(lpn + len)), len) {
@@ -95,15 +93,9 @@ impl Device {
     }
 
     /// Reads extents of pages; the stages are those of the part that arrives last.
-    fn read_many(
-        &mut self,
-        from: Nanos,
-        stream: Option<usize>,
-        io: Io,
-        stages: &mut Stages,
-    ) -> Nanos {
+    fn read_many(&mut self, from: Nanos, stream: Option<usize>, io: Io, path: &mut Path) -> Nanos {
         let (first, last) = self.touched(io);
-        let unit_bytes = self.spec.geometry.unit_bytes();
+        let unit_bytes = self.geometry.unit_bytes();
         let mut latest = (Nanos::ZERO, Nanos::ZERO, NO_WAIT);
         let mut left = u64::from(io.sectors) * SECTOR_BYTES;
         let mut lpn = first.0;
@@ -116,21 +108,20 @@ impl Device {
             } else {
                 let (ppa, len) = self.extent_of(lpn, last.0);
                 let frames = self.frames(io, lpn, len);
-                let (end, parts) = self.read_pages(from, ppa, len, frames);
+                let (end, parts) = self.read_pages(from, ppa, len, frames, path);
                 (end, parts, len)
             };
             lpn += len;
             // Partial first and last pages: what is left over goes with the last extent.
             let share = if lpn > last.0 { left } else { left.min(u64::from(len) * unit_bytes) };
             left -= share;
-            let up = self.link.move_up(self.now(), end, share);
+            let up = path.link.move_up(self.backend.now(), end, share);
             if up >= latest.0 {
                 latest = (up, end, parts);
             }
         }
-        add_parts(stages, latest.2);
-        stages.add(Stage::Link, latest.0.since(latest.1));
-        latest.0
+        path.add_parts(latest.2);
+        path.book(Stage::Link, latest.1, latest.0)
     }
 
     /// Brings `bytes` of `len` consecutive pages out of one flash page, the buffer, or nowhere (unmapped).
@@ -143,10 +134,11 @@ impl Device {
         ppa: Option<Ppa>,
         len: u32,
         bytes: u64,
+        path: &mut Path,
     ) -> (Nanos, ReadParts) {
-        let read = self.flash.read(from, ppa, len, bytes);
+        let read = self.backend.read(from, ppa, len, bytes);
         if read.decoded {
-            self.gc.refresh(&mut self.flash, &mut self.controller);
+            self.work_behind(WorkClass::BEHIND_READ, 0, path).expect("no policy is asked");
         }
         (read.done, read.parts)
     }
@@ -154,19 +146,11 @@ impl Device {
     /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
     #[inline(always)]
     fn continues(&self, first: Option<Ppa>, next: Option<Ppa>, len: u32) -> bool {
-        let page_shift = self.spec.geometry.page_shift;
+        let page_shift = self.geometry.page_shift;
         match (first, next) {
             (Some(a), Some(b)) => b.0 == a.0 + len && b.0 >> page_shift == a.0 >> page_shift,
             (None, None) => true,
             _ => false,
         }
     }
-}
-
-/// Books the waits of a fetch.
-#[inline(always)]
-pub(super) fn add_parts(stages: &mut Stages, [die, array, channel]: ReadParts) {
-    stages.add(Stage::Die, die);
-    stages.add(Stage::Nand, array);
-    stages.add(Stage::Channel, channel);
 }

@@ -1,14 +1,17 @@
-"""Draws panels as small SVG for a page: what is shown before the page's script draws, without
-JavaScript, and on paper.
+"""Draws panels as SVG: small ones for a page, shown before its script draws, without JavaScript and
+on paper; and whole pictures, with title, legend and caption, that stand by themselves.
 
-A report has a hundred of them, so they are written straight from the charts' descriptions
-(docs/adr/0027-stills-without-matplotlib.md). Coordinates are whole parts of a pixel and relative to
-the last one, neighbours of the same style share a path, and colours are variables of the theme.
+A report has a hundred of the former, so they are written straight from the charts' descriptions
+(docs/adr/0034-one-svg-renderer.md). Coordinates are whole parts of a pixel and relative to the last
+one, neighbours of the same style share a path, and colours are variables of the theme, which a
+picture has replaced by the light theme's.
 """
 
 from __future__ import annotations
 
 import math
+import re
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -34,7 +37,7 @@ FINE = 2
 FAR = 9_999
 """Lines that leave the picture end here."""
 WIDTH_PX = 960
-NARROW_PX = 525
+NARROW_PX = 580
 NAMES_PX = 150
 """Room for the names of rows, beside the axis."""
 FONT_PX = 11
@@ -63,30 +66,95 @@ def still(panel: Panel) -> Html:
     return _Drawing(panel).svg()
 
 
+FONT = "DejaVu Sans, Verdana, sans-serif"
+TITLE_PX, SMALL_PX, MARGIN_PX = 17, 11, 16
+SIGN_WIDE = 0.62
+"""Width of a sign, over the height of the font: that of DejaVu Sans, which is wide."""
+KEYS_MAX = 12
+
+
+def picture(panel: Panel, view: View, who: str) -> str:
+    """A file's picture of the chart in this view; `who` names the drives in the title."""
+    inner = _Drawing(panel, view)
+    wide, out = inner.out.width, _Svg(inner.out.width, 0)
+    title = _lines(f"{panel.title}: {who}", wide, TITLE_PX)
+    out.text_px = TITLE_PX
+    out.words(MARGIN_PX, MARGIN_PX + TITLE_PX, title, colour="var(--ink)", bold=True)
+    out.text_px = SMALL_PX
+    top = _legend(out, panel, inner.series, MARGIN_PX + len(title) * (TITLE_PX + 4) + 8)
+    chart = inner.svg((0, top))
+    below = top + inner.out.height + LINE_PX
+    caption = _lines(_caption(panel), wide, SMALL_PX)
+    out.words(MARGIN_PX, below + SMALL_PX, caption, colour="var(--muted)")
+    out.height = round(below + LINE_PX * len(caption) + MARGIN_PX)
+    paper = f'<rect width="{FINE * wide}" height="{FINE * out.height}" fill="#ffffff"/>'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{out.height}" '
+        f'viewBox="0 0 {FINE * wide} {FINE * out.height}" font-family="{FONT}" '
+        f'font-size="{FINE * FONT_PX}" fill="none" role="img" aria-label="{text(panel.alt)}">'
+    )
+    whole = f"{head}{paper}{_defs(inner.series)}{out.inside()}{chart}</svg>"
+    return re.sub(r"var\(--([\w-]+)\)", lambda name: theme.LIGHT[name[1]], whole)
+
+
+def _legend(out: _Svg, panel: Panel, series: Sequence[Series], top: float) -> float:
+    """Names with their colours where there are several; returns what is below."""
+    known = {one.title: one for one in series if one.title and len(one.y) and one.kind != "words"}
+    if not 1 < len(known) <= KEYS_MAX:
+        return top
+    x = float(MARGIN_PX)
+    for name, one in known.items():
+        needs = 26 + SIGN_WIDE * SMALL_PX * len(name)
+        if x + needs > out.width and x > MARGIN_PX:
+            x, top = float(MARGIN_PX), top + 18
+        if one.kind in ("line", "scatter") and not one.marker:
+            out.line(_stroke(one.colour, 3) + DASHES[one.dash], x, top + 6, x + 16, top + 6)
+        else:
+            out.box(_fill(one), (x, x + 14), (top + 1, top + 12))
+        out.words(x + 20, top + 11, [name], colour="var(--ink)")
+        x += needs + 8
+    return top + 22
+
+
+def _caption(panel: Panel) -> str:
+    first = {one.options[0][0] for one in panel.switches}
+    notes = [note.words for note in panel.notes if not note.at or note.at in first]
+    samples = f"{panel.samples}." if panel.samples else ""
+    return " ".join(filter(None, (panel.lead, samples, *notes)))
+
+
+def _lines(words: str, wide: float, font_px: float) -> list[str]:
+    """Words in lines that no picture of this width clips."""
+    return textwrap.wrap(words, int((wide - 2 * MARGIN_PX) / (SIGN_WIDE * font_px)))
+
+
 def tiles(panels: Sequence[Panel]) -> Html | None:
     """The patterns that the stills of a page are filled with, once for all of them."""
+    patterns = _defs([one for panel in panels for one in panel.chart.series])
+    if not patterns:
+        return None
+    return Html(f'<svg class="tiles" width="0" height="0" aria-hidden="true">{patterns}</svg>')
+
+
+def _defs(series: Sequence[Series]) -> str:
+    """The patterns of these series."""
     size = FINE * theme.TILE
-    found = {_tile(one): one for panel in panels for one in panel.chart.series if _tile(one)}
-    patterns = [
+    found = {_tile(one): one for one in series if _tile(one)}
+    return "".join(
         f'<pattern id="{name}" width="{size}" height="{size}" patternUnits="userSpaceOnUse">'
         f'<rect width="{size}" height="{size}" fill="{_colour(one.colour)}"/>'
         f'<path fill="{theme.PATTERN_INK}" fill-opacity="{theme.PATTERN_OPACITY}" '
         f'transform="scale({FINE})" d="{theme.PATTERNS[one.pattern]}"/></pattern>'
         for name, one in found.items()
-    ]
-    if not patterns:
-        return None
-    return Html(
-        f'<svg class="tiles" width="0" height="0" aria-hidden="true">{"".join(patterns)}</svg>'
     )
 
 
 class _Drawing:
-    """One chart in its first view."""
+    """One chart in one view, the first without another."""
 
-    def __init__(self, panel: Panel) -> None:
+    def __init__(self, panel: Panel, view: View | None = None) -> None:
         self.chart = chart = panel.chart
-        view = next(iter(chart.views.values()), View())
+        view = view or next(iter(chart.views.values()), View())
         shown = range(len(chart.series)) if view.shown is None else view.shown
         self.series = [_thinned(chart.series[at]) for at in shown]
         self.x, self.values = view.x or chart.x, (view.y or chart.y[0], *chart.y[1:])
@@ -99,20 +167,27 @@ class _Drawing:
         """Whether the upright axis has names."""
         wide, height = WIDTH_PX if panel.wide else NARROW_PX, chart.height
         units = any(axis.label for axis in chart.y)
-        self.left = min(0.4 * wide, NAMES_PX) if self.rows else 56
-        self.right = wide - (40 if chart.right is not None else 18)
+        self.left = min(0.4 * wide, max(NAMES_PX, self._names_px())) if self.rows else 56
+        ends = max((len(words) for one in self.series for words in one.labels), default=0)
+        beyond = 24 + 0.6 * FONT_PX * ends if chart.horizontal and ends else 18
+        self.right = wide - (40 if chart.right is not None else beyond)
         self.top = 16 if not units else 38 if chart.labels else 20
         self.bottom = height - (80 if self.crowded else 40)
         self.out = _Svg(wide, height)
 
-    def svg(self) -> Html:
-        """The whole picture."""
+    def _names_px(self) -> float:
+        """Room for the longest name of a row that is not broken."""
+        names = () if self.x.wrap or self.chart.y[0].wrap else self.names
+        return 16 + 0.6 * FONT_PX * max(map(len, names), default=0)
+
+    def svg(self, corner: tuple[float, float] | None = None) -> Html:
+        """The whole drawing, or a part of a picture."""
         chart, out, rise = self.chart, self.out, self.bottom - self.top
         for at, (low, high) in enumerate(pane_spans(len(chart.y))):
             self._pane(at, self.bottom - high * rise, self.bottom - low * rise)
         below = self.values[0].label if chart.horizontal else self.x.label
         out.words((self.left + self.right) / 2, out.height - 6, [below], "middle")
-        return out.svg()
+        return out.svg(corner)
 
     def _pane(self, at: int, top: float, bottom: float) -> None:
         chart, out, axis, left, right = self.chart, self.out, self.values[at], self.left, self.right
@@ -144,6 +219,10 @@ class _Drawing:
                 place = float(across(mark.start))
                 out.line(f"{_stroke('@rule')}{DASHES['dot']}", place, top, place, bottom)
         out.window_ends()
+        for one in series if chart.horizontal else ():
+            for value, row, words in zip(one.y, self._places(one), one.labels, strict=False):
+                end = min(float(across(value)), right)
+                out.words(end + 6, float(along(row)) + 4, [words], colour="var(--ink)")
 
         out.path(_stroke("@rule"), [left, left, right], [top, bottom, bottom])
         for place, words in upright_ticks:
@@ -174,8 +253,6 @@ class _Drawing:
         out, fill = self.out, f'fill="{_colour(one.colour)}"'
         if one.kind == "band":
             out.path(f'{fill} fill-opacity="0.15"', x, y, close=True)
-        elif one.kind == "histogram":
-            out.path(f'{fill} fill-opacity="0.5" {_stroke(one.colour)}', x, y, close=True)
         elif one.kind == "line":
             corners = (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]) if one.steps else (x, y)
             out.path(_stroke(one.colour, one.width) + DASHES[one.dash], *corners)
@@ -191,11 +268,12 @@ class _Drawing:
                     out.path(fill, px + outline[:, 0], py + outline[:, 1], close=True)
         if one.kind != "bar":
             self._whiskers(one, x, along, one.colour)
-        for px, py, words in zip(x, y, one.labels, strict=False):
-            out.words(px, py - 7, [words], "middle")
+            for px, py, words in zip(x, y, one.labels, strict=False):
+                out.words(px, py - 7, [words], "middle")
 
     def _whiskers(self, one: Series, x: Floats, along: _Scale, colour: str) -> None:
-        for px, ends in zip(x, one.whiskers, strict=False):
+        """Of upright bars and points; those that lie on their side have their ends in words."""
+        for px, ends in zip(x, () if self.chart.horizontal else one.whiskers, strict=False):
             start, end = along(ends)
             self.out.line(_stroke(colour), px, start, px, end)
             for py in (start, end):
@@ -341,18 +419,27 @@ class _Svg:
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
+        self.text_px = FONT_PX
         self._done: list[str] = []
         self._style = ""
         self._paths: list[str] = []
 
-    def svg(self) -> Html:
-        """What was drawn."""
+    def svg(self, corner: tuple[float, float] | None = None) -> Html:
+        """What was drawn, for a page, or a picture's part from a corner on."""
+        size = f"{self.width * FINE} {self.height * FINE}"
+        place = 'class="still" preserveAspectRatio="xMinYMin"'
+        if corner is not None:
+            wide, high = size.split()
+            place = (
+                f'x="{corner[0] * FINE:g}" y="{corner[1] * FINE:g}" width="{wide}" height="{high}"'
+            )
+        box = f'viewBox="0 0 {size}" font-size="{FONT_PX * FINE}" fill="none"'
+        return Html(f"<svg {place} {box}>{self.inside()}</svg>")
+
+    def inside(self) -> str:
+        """The elements alone."""
         self._end()
-        return Html(
-            f'<svg class="still" viewBox="0 0 {self.width * FINE} {self.height * FINE}" '
-            f'preserveAspectRatio="xMinYMin" font-size="{FONT_PX * FINE}" fill="none">'
-            f"{''.join(self._done)}</svg>"
-        )
+        return "".join(self._done)
 
     def window(self, left: float, top: float, right: float, bottom: float) -> None:
         """Until `window_ends` nothing is seen outside of this box."""
@@ -370,15 +457,26 @@ class _Svg:
         self._done.append("</svg>")
 
     def words(
-        self, x: float, y: float, lines: Sequence[str], side: str = "start", *, turned: bool = False
+        self,
+        x: float,
+        y: float,
+        lines: Sequence[str],
+        side: str = "start",
+        *,
+        turned: bool = False,
+        colour: str = "var(--muted)",
+        bold: bool = False,
     ) -> None:
         """Lines of words below each other, the first at `y`."""
         self._end()
+        apart = LINE_PX if self.text_px == FONT_PX else self.text_px + 4
         for at, words in enumerate(lines):
-            left, base = round(FINE * x), round(FINE * (y + LINE_PX * at))
+            left, base = round(FINE * x), round(FINE * (y + apart * at))
             turn = f' transform="rotate(-90 {left} {base})"' if turned else ""
             anchor = "" if side == "start" else f' text-anchor="{side}"'
-            place = f'x="{left}" y="{base}" fill="var(--muted)"'
+            turn += ' font-weight="bold"' if bold else ""
+            turn += f' font-size="{FINE * self.text_px}"' if self.text_px != FONT_PX or bold else ""
+            place = f'x="{left}" y="{base}" fill="{colour}"'
             if words:
                 self._done.append(f"<text {place}{anchor}{turn}>{text(words)}</text>")
 

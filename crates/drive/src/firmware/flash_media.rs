@@ -1,0 +1,246 @@
+//! The firmware of flash: serves commands with the flash back end, and has it collect garbage, fold and refresh.
+//!
+//! The way of a read is in `read.rs`, that of what changes data in `write.rs`. What the drive does for itself is done
+//! behind commands and while the flash core has none (`firmware/scheduler.rs`).
+
+mod read;
+mod write;
+
+use drivebay_units::{Lpn, Nanos, Rng};
+
+use crate::firmware::backend::Flash;
+use crate::firmware::controller::Controller;
+use crate::firmware::gc::Gc;
+use crate::firmware::path::Path;
+use crate::firmware::read_ahead::ReadAhead;
+use crate::firmware::scheduler::{Room, WorkClass};
+use crate::firmware::slc_cache::SlcCache;
+use crate::host::admission::Admission;
+use crate::io::{DeviceError, Io, Op};
+use crate::persist::{StateError, ensure, persist};
+use crate::physics::thermal::Work;
+use crate::profile::{Costs, Geometry, Spec};
+
+/// log2 of sectors in 4 KiB.
+const SHIFT_4K: u32 = 3;
+
+/// Flash, and what its firmware does beside the back end.
+pub struct FlashMedia {
+    /// Map, superblocks, write buffer and dies.
+    pub backend: Flash,
+    gc: Gc,
+    slc_cache: Option<Box<SlcCache>>,
+    read_ahead: Option<Box<ReadAhead>>,
+    /// Pieces of 4 KiB that the host wrote, whole or in part.
+    pub host_4k: u64,
+    /// Pages (mapping units) that these were brought up to.
+    pub host_pages: u64,
+    /// Of these, those that took the place of others in the write buffer.
+    absorbed_pages: u64,
+    geometry: Geometry,
+    /// log2 of sectors in a page.
+    page_shift: u32,
+    coalesces: bool,
+    flush_waits: bool,
+    /// Wear of an erase after use with one bit per cell, against one after use with all.
+    slc_cycle_weight: f64,
+}
+
+persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages, absorbed_pages;
+    given: geometry, page_shift, coalesces, flush_waits, slc_cycle_weight);
+
+impl FlashMedia {
+    /// Fresh flash; `memory`: flash whose tables are used where they fit.
+    ///
+    /// # Errors
+    /// [`DeviceError::Memory`].
+    pub fn new(
+        spec: &Spec,
+        rng: &Rng,
+        memory: Option<FlashMedia>,
+    ) -> Result<FlashMedia, DeviceError> {
+        Ok(FlashMedia {
+            backend: Flash::new(spec, rng, memory.map(|old| old.backend))?,
+            gc: Gc::new(spec),
+            slc_cache: spec.slc_cache.map(|slc| Box::new(SlcCache::new(slc))),
+            read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
+            host_4k: 0,
+            host_pages: 0,
+            absorbed_pages: 0,
+            geometry: spec.geometry,
+            page_shift: SHIFT_4K + spec.geometry.unit_shift,
+            coalesces: spec.coalesces,
+            flush_waits: spec.flush_waits(),
+            slc_cycle_weight: spec
+                .slc_cache
+                .map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0),
+        })
+    }
+
+    /// 4 KiB copied so far.
+    pub fn copied_4k(&self) -> u64 {
+        self.gc.copied_pages() << self.geometry.unit_shift
+    }
+
+    pub fn work(&self) -> Work {
+        let placed = self.host_pages - self.absorbed_pages + self.gc.copied_pages();
+        let (nand, unit_shift) = (self.backend.nand(), self.geometry.unit_shift);
+        Work {
+            programmed: (placed << unit_shift) + self.backend.overhead_4k(),
+            slc_programmed: self.backend.ftl().slc_pages() << unit_shift,
+            page_reads: nand.page_reads,
+            read_bytes: nand.read_bytes,
+            erases: nand.superblock_erases,
+            ..Work::default()
+        }
+    }
+
+    /// Mean program/erase cycles, those of the SLC cache by what they wear.
+    pub fn cycles(&self) -> f64 {
+        let slc_erases = self.backend.ftl().slc_erases() as f64;
+        let erases = self.backend.nand().superblock_erases as f64;
+        let worn = erases - slc_erases * (1.0 - self.slc_cycle_weight);
+        worn / f64::from(self.geometry.superblocks - self.geometry.bad_superblocks)
+    }
+
+    /// Checks that what was read is a state that this flash can be in.
+    pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
+        self.backend.check(core_until)?;
+        self.gc.check()?;
+        let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
+        let placed = self.host_pages.checked_sub(self.absorbed_pages);
+        let few = counts.iter().all(|&count| count < 1 << 50);
+        ensure(few && placed.is_some(), "the drive's counters")
+    }
+
+    /// Works out what follows from the state.
+    pub fn derive(&mut self) {
+        self.backend.derive();
+        self.read_ahead.iter_mut().for_each(|ahead| ahead.find_ages());
+    }
+
+    /// Forgets what the drive was about to do for itself.
+    pub fn forget_work_under_way(&mut self, spec: &Spec) {
+        self.gc.restart(spec);
+        self.slc_cache.iter_mut().for_each(|cache| cache.restart());
+        self.read_ahead.iter_mut().for_each(|ahead| ahead.forget());
+    }
+
+    /// Whether the drive works while nothing is asked of it.
+    pub fn works_when_idle(&self) -> bool {
+        self.gc.works_when_idle()
+    }
+
+    /// What the flash says behind a write that was admitted at `at`.
+    pub fn room(&mut self, at: Nanos, admission: &Admission) -> Room {
+        let samples = admission.looks(self.host_pages);
+        Room {
+            at: self.backend.room_at().max(self.gc.writes_from()),
+            paced: self.gc.runs(&self.backend),
+            written: self.host_pages,
+            taken_64: samples.then(|| self.backend.buffer_taken_64(at)),
+        }
+    }
+
+    /// Serves a command that reaches the flash core at `from`: see [`crate::firmware::media::Media::serve`].
+    #[inline(always)]
+    pub fn serve(
+        &mut self,
+        from: Nanos,
+        io: Io,
+        path: &mut Path,
+    ) -> Result<(Nanos, bool), DeviceError> {
+        let ready = match io.op {
+            Op::Flush => self.flush(from, path),
+            _ if self.backend.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
+            Op::Read => self.read(from, io, path),
+            Op::Write | Op::WriteFua => self.write(from, io, path)?,
+            Op::Trim => self.trim(from, io, path),
+            Op::WriteZeroes => self.write_zeroes(from, io, path)?,
+        };
+        path.controller.flash_core().close_command();
+        Ok((ready, self.backend.take_media_error()))
+    }
+
+    /// Why a change is refused: a worn-out drive only reads.
+    #[cold]
+    fn worn_out(&self) -> DeviceError {
+        DeviceError::ReadOnly { failed_blocks: self.backend.reliability().failed_blocks }
+    }
+
+    /// The page of a sector.
+    #[inline(always)]
+    pub fn page_of(&self, lba: u64) -> Lpn {
+        Lpn((lba >> self.page_shift) as u32)
+    }
+
+    /// First and last page that an I/O touches.
+    #[inline(always)]
+    fn touched(&self, io: Io) -> (Lpn, Lpn) {
+        (self.page_of(io.lba), self.page_of(io.lba + u64::from(io.sectors) - 1))
+    }
+
+    /// Sectors that hold data, in whole pages.
+    pub fn mapped_sectors(&self) -> u64 {
+        self.backend.ftl().mapped() << self.page_shift
+    }
+
+    /// A command's pass through the flash core, after what the drive did for itself while idle.
+    #[inline(always)]
+    fn run_flash_core(
+        &mut self,
+        from: Nanos,
+        cost: impl Fn(&Costs) -> Nanos,
+        path: &mut Path,
+    ) -> Nanos {
+        if self.gc.may_have_idled(from, path.controller) {
+            self.work_until(from, path.controller);
+            self.gc.end_idle();
+        }
+        let end = path.run_flash_core(from, cost);
+        self.backend.dies_until(end);
+        end
+    }
+
+    /// What the drive does for itself while the flash core has no command until `until`.
+    #[inline(never)]
+    pub fn work_until(&mut self, until: Nanos, controller: &mut Controller) {
+        let (gc, backend) = (&mut self.gc, &mut self.backend);
+        match &mut self.slc_cache {
+            Some(cache) => cache.work_until(until, gc, backend, controller),
+            None => gc.run_until(until, backend, controller),
+        }
+    }
+
+    /// What the drive does for itself behind a command that wrote `pages`.
+    #[inline(always)]
+    fn work_behind(
+        &mut self,
+        classes: impl IntoIterator<Item = WorkClass>,
+        pages: u64,
+        path: &mut Path,
+    ) -> Result<(), DeviceError> {
+        let (gc, backend, controller) = (&mut self.gc, &mut self.backend, &mut *path.controller);
+        for class in classes {
+            match class {
+                WorkClass::Fold => {
+                    if let Some(cache) = &mut self.slc_cache {
+                        cache.follow_write(pages, gc, backend, controller)?;
+                    }
+                }
+                WorkClass::Copy => {
+                    gc.follow_write(pages, path.backpressure, backend, controller)?;
+                }
+                WorkClass::Refresh => gc.refresh(backend, controller),
+                WorkClass::Journal => {
+                    let programs = backend.write_journal(controller.flash_core().free_at());
+                    if programs > 0 {
+                        let cost = controller.costs().journal.times(programs);
+                        controller.flash_core().gc(cost);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

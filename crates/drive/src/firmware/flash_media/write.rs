@@ -1,0 +1,245 @@
+//! The way of writes behind the write path: a place on flash for every page, and the program of a die
+//! once its planes are full; flush, TRIM and Write Zeroes.
+//!
+//! A flush programs what is there: the open flash page is padded, and dies of which only some planes are
+//! filled are programmed with those (a program of one plane takes as long as one of all).
+//! Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset Management.
+
+use drivebay_units::{Lpn, Nanos};
+
+use super::{FlashMedia, SHIFT_4K};
+use crate::firmware::controller::Controller;
+use crate::firmware::path::Path;
+use crate::firmware::scheduler::WorkClass;
+use crate::io::{DeviceError, Io, Op};
+use crate::profile::Costs;
+use crate::stage::Stage;
+use crate::superblock::Mode;
+
+impl FlashMedia {
+    /// A write whose data has come through the write path.
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        from: Nanos,
+        io: Io,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        let (first, last) = self.touched(io);
+        let count = last.0 - first.0 + 1;
+        let mut clock = self.write_pass(from, u64::from(count), path);
+        if self.backend.has_map_cache() {
+            let ready = self.backend.translate(clock, first, last, true);
+            clock = path.book(Stage::Map, clock, ready);
+        }
+        if u64::from(io.sectors) != u64::from(count) << self.page_shift {
+            self.merge_edges(clock, io, path);
+        }
+        self.host_4k += frames_touched(io);
+        let stream = self.backend.ftl_mut().stream_of(first, count)?;
+        let absorbed = self.absorbed_pages;
+        clock = self.store(stream, clock, first, count, path)?;
+        if io.op == Op::WriteFua && self.flush_waits {
+            let safe = self.backend.make_durable(stream, clock, u64::from(count));
+            clock = path.book(Stage::Buffer, clock, safe);
+        }
+        let placed = u64::from(count) - (self.absorbed_pages - absorbed);
+        self.work_behind(WorkClass::BEHIND_WRITE, placed, path)?;
+        Ok(clock)
+    }
+
+    /// The flash core's work for a command that writes `pages` pages.
+    #[inline(always)]
+    fn write_pass(&mut self, from: Nanos, pages: u64, path: &mut Path) -> Nanos {
+        let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
+        self.run_flash_core(from, cost, path)
+    }
+
+    /// Finds places for `count` pages; returns when all are in the buffer.
+    #[inline]
+    fn store(
+        &mut self,
+        stream: usize,
+        from: Nanos,
+        first: Lpn,
+        count: u32,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        self.backend.replace(first.0, count);
+        self.host_pages += u64::from(count);
+        if self.coalesces {
+            return self.store_coalescing(stream, from, first, count, path);
+        }
+        self.store_pages(stream, from, first, count, path)
+    }
+
+    /// `store` where data in the buffer that no program has taken yet is overwritten there.
+    #[inline(never)]
+    fn store_coalescing(
+        &mut self,
+        stream: usize,
+        from: Nanos,
+        first: Lpn,
+        count: u32,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        let mut clock = from;
+        for lpn in (first.0..first.0 + count).map(Lpn) {
+            if self.backend.can_overwrite(lpn, clock) {
+                self.absorbed_pages += 1;
+            } else {
+                clock = self.store_pages(stream, clock, lpn, 1, path)?;
+            }
+        }
+        Ok(clock)
+    }
+
+    /// `store` for pages that take an address each.
+    #[inline]
+    fn store_pages(
+        &mut self,
+        stream: usize,
+        from: Nanos,
+        first: Lpn,
+        count: u32,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        let (mut lpn, mut left, mut clock) = (first.0, count, from);
+        while left > 0 {
+            if self.backend.ftl().room(stream) == 0 {
+                let opened = self.open_for_host(stream, from, path.controller)?;
+                let wait = opened.since_or_zero(clock);
+                path.controller.book(Stage::Gc, wait, path.stages);
+                clock = clock.after(wait);
+            }
+            let len = left.min(self.backend.ftl().room(stream));
+            let stored = self.backend.write(stream, Lpn(lpn), len, clock);
+            clock = path.book(Stage::Buffer, clock, stored);
+            lpn += len;
+            left -= len;
+        }
+        Ok(clock)
+    }
+
+    /// Opens the next superblock of one of the host's streams, collecting garbage in the foreground while
+    /// only the reserve is left.
+    ///
+    /// `at`: when the command passed the flash core. Returns when it may go on.
+    #[cold]
+    fn open_for_host(
+        &mut self,
+        stream: usize,
+        at: Nanos,
+        controller: &mut Controller,
+    ) -> Result<Nanos, DeviceError> {
+        let (gc, flash) = (&mut self.gc, &mut self.backend);
+        let mut may_go_on = Nanos::ZERO;
+        if let Some(cache) = &mut self.slc_cache {
+            let (opened, end) = cache.open(at, gc, flash, controller)?;
+            if opened {
+                return Ok(end);
+            }
+            may_go_on = end;
+        }
+        may_go_on = may_go_on.max(gc.run_to_reserve(flash, controller)?);
+        // Copies into a shared frontier may have opened a superblock already.
+        if flash.ftl().room(stream) == 0 {
+            let opened = flash.open(stream, at.max(may_go_on), Mode::Native);
+            assert!(opened, "more than the reserve is free");
+        }
+        Ok(may_go_on)
+    }
+
+    /// Read-modify-write: the old contents of partly written first and last pages are read behind the command,
+    /// whose data is safe in the buffer; it is programmed when they have come.
+    #[cold]
+    fn merge_edges(&mut self, from: Nanos, io: Io, path: &mut Path) {
+        for lpn in self.edges(io).into_iter().flatten() {
+            let ppa = self.backend.ftl().look_up(lpn);
+            let (merged, _) = self.read_pages(from, ppa, 1, self.geometry.unit_bytes(), path);
+            self.backend.merge(merged);
+        }
+    }
+
+    /// The first and the last page, each if the I/O covers only a part of it; one page counts once.
+    fn edges(&self, io: Io) -> [Option<Lpn>; 2] {
+        let (first, last) = self.touched(io);
+        let end = io.lba + u64::from(io.sectors);
+        let [cut_first, cut_last] = [self.cuts_page(io.lba), self.cuts_page(end)];
+        let one = first == last;
+        [(cut_first || cut_last && one).then_some(first), (cut_last && !one).then_some(last)]
+    }
+
+    /// Whether a sector's beginning lies inside a page; the drive's end does not.
+    fn cuts_page(&self, lba: u64) -> bool {
+        !lba.is_multiple_of(1 << self.page_shift) && lba != self.geometry.user_sectors
+    }
+
+    /// Flush: everything acknowledged so far goes to flash.
+    pub(super) fn flush(&mut self, from: Nanos, path: &mut Path) -> Nanos {
+        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        if !self.flush_waits {
+            return begin;
+        }
+        let safe = self.backend.flush(begin);
+        path.book(Stage::Buffer, begin, safe)
+    }
+
+    /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
+    /// NVMe standards allow.
+    pub(super) fn trim(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
+        let passed = self.run_flash_core(from, |costs| costs.write_command, path);
+        self.unmap(passed, io, path)
+    }
+
+    /// Unmaps the whole pages inside a range; returns when the map is changed.
+    fn unmap(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
+        let begin = io.lba.div_ceil(1 << self.page_shift);
+        let end = io.lba + u64::from(io.sectors);
+        let end = if self.cuts_page(end) {
+            end >> self.page_shift
+        } else {
+            end.div_ceil(1 << self.page_shift)
+        };
+        if end <= begin {
+            return from;
+        }
+        let (first, count) = (begin as u32, (end - begin) as u32);
+        let mut ready = from;
+        if self.backend.has_map_cache() {
+            ready = self.backend.translate_edges(from, Lpn(first), Lpn(first + count - 1));
+        }
+        self.backend.ftl_mut().trim(Lpn(first), count);
+        self.backend.replace(first, count);
+        path.book(Stage::Map, from, ready)
+    }
+
+    /// Write Zeroes: whole pages are unmapped, partial ones at the edges written with the rest kept.
+    pub(super) fn write_zeroes(
+        &mut self,
+        from: Nanos,
+        io: Io,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        let edges = self.edges(io);
+        let count = edges.iter().flatten().count() as u64;
+        let passed = self.write_pass(from, count, path);
+        let mut clock = self.unmap(passed, io, path);
+        if count > 0 {
+            self.merge_edges(clock, io, path);
+            for lpn in edges.into_iter().flatten() {
+                let stream = self.backend.ftl_mut().stream_of(lpn, 1)?;
+                clock = self.store(stream, clock, lpn, 1, path)?;
+            }
+            self.host_4k += count;
+            self.work_behind(WorkClass::BEHIND_WRITE, count, path)?;
+        }
+        Ok(clock)
+    }
+}
+
+/// Pieces of 4 KiB that an I/O touches.
+#[inline(always)]
+fn frames_touched(io: Io) -> u64 {
+    (io.lba + u64::from(io.sectors)).div_ceil(1 << SHIFT_4K) - (io.lba >> SHIFT_4K)
+}

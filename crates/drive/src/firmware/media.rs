@@ -1,0 +1,121 @@
+//! What stores the data, and the firmware for it: flash behind a translation layer, or media written in place.
+
+use drivebay_units::{Nanos, Rng};
+
+use crate::firmware::backend::Flash;
+use crate::firmware::flash_media::FlashMedia;
+use crate::firmware::in_place::InPlaceMedia;
+use crate::firmware::path::Path;
+use crate::io::{DeviceError, Io};
+use crate::persist::persist_variant;
+use crate::physics::thermal::Work;
+use crate::profile::Spec;
+
+/// The drive's media.
+pub enum Media {
+    /// Flash: dies, map, write buffer, garbage collection.
+    Flash(Box<FlashMedia>),
+    /// Cells that are written where the data lies.
+    InPlace(Box<InPlaceMedia>),
+}
+
+persist_variant!(Media: Flash, InPlace);
+
+impl Media {
+    /// Fresh media; `memory`: that of a drive whose tables are used where they fit.
+    ///
+    /// # Errors
+    /// [`DeviceError::Memory`].
+    pub fn new(spec: &Spec, rng: &Rng, memory: Option<Media>) -> Result<Media, DeviceError> {
+        Ok(match (&spec.in_place, memory) {
+            (Some(media), _) => Media::InPlace(Box::new(InPlaceMedia::new(spec, media))),
+            (None, Some(Media::Flash(old))) => {
+                Media::Flash(Box::new(FlashMedia::new(spec, rng, Some(*old))?))
+            }
+            (None, _) => Media::Flash(Box::new(FlashMedia::new(spec, rng, None)?)),
+        })
+    }
+
+    /// The flash, if it is that.
+    #[inline(always)]
+    pub fn flash(&self) -> Option<&FlashMedia> {
+        match self {
+            Media::Flash(flash) => Some(flash),
+            Media::InPlace(_) => None,
+        }
+    }
+
+    /// What the flash's back end says; the default on other media.
+    pub fn of_flash<T: Default>(&self, says: impl Fn(&Flash) -> T) -> T {
+        self.flash().map_or_else(T::default, |flash| says(&flash.backend))
+    }
+
+    /// The flash, if it is that, to change.
+    #[inline(always)]
+    pub fn flash_mut(&mut self) -> Option<&mut FlashMedia> {
+        match self {
+            Media::Flash(flash) => Some(flash),
+            Media::InPlace(_) => None,
+        }
+    }
+
+    /// Time of the newest submission, or the end of the last idle time.
+    #[inline(always)]
+    pub fn now(&self) -> Nanos {
+        match self {
+            Media::Flash(flash) => flash.backend.now(),
+            Media::InPlace(media) => media.now,
+        }
+    }
+
+    /// Time goes on: nothing will be asked of a channel for an earlier one.
+    #[inline(always)]
+    pub fn advance(&mut self, now: Nanos) {
+        match self {
+            Media::Flash(flash) => flash.backend.advance(now),
+            Media::InPlace(media) => media.now = now,
+        }
+    }
+
+    /// Serves a command that reaches the flash core at `from`; returns when it is done, and whether data could not be
+    /// read.
+    ///
+    /// # Errors
+    /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`]; [`DeviceError::Policy`].
+    #[inline(always)]
+    pub fn serve(
+        &mut self,
+        from: Nanos,
+        io: Io,
+        path: &mut Path,
+    ) -> Result<(Nanos, bool), DeviceError> {
+        match self {
+            Media::Flash(flash) => flash.serve(from, io, path),
+            Media::InPlace(media) => Ok((media.serve(from, io, path), false)),
+        }
+    }
+
+    /// What has been done so far that takes energy, as far as the media does it.
+    pub fn work(&self) -> Work {
+        match self {
+            Media::Flash(flash) => flash.work(),
+            Media::InPlace(media) => media.work(),
+        }
+    }
+
+    /// Pieces of 4 KiB that the host wrote, whole or in part.
+    pub fn host_4k(&self) -> u64 {
+        match self {
+            Media::Flash(flash) => flash.host_4k,
+            Media::InPlace(media) => media.host_4k,
+        }
+    }
+
+    /// Mean program/erase cycles, or times written, for the health log.
+    pub fn cycles(&self) -> f64 {
+        match self {
+            Media::Flash(flash) => flash.cycles(),
+            Media::InPlace(media) => media.cycles(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+"""Writes panels to files: SVG, PNG made from it, and the data as CSV.
+
+The same chart has the same bytes on every machine: the fonts of the PNG are matplotlib's, not those
+of the system. In the SVG text stays text.
+"""
+
+from __future__ import annotations
+
+import csv
+import functools
+import importlib.util
+import io
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from drivebay.common.errors import UserError
+from drivebay.report.charts.model import Chart, Panel, View, rounded
+from drivebay.report.render_svg import picture
+
+ZOOM = 2
+"""Pixels of the PNG to one of the page."""
+MARK = ".drivebay-pictures"
+"""In a folder of ours, whose pictures may be replaced."""
+
+
+def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
+    """Writes every panel as PNG, SVG and CSV into a folder and returns the pictures' paths; `who`
+    names the drives. All files are made before the first one is put in place."""
+    others = any(out.iterdir()) if out.is_dir() else out.exists()
+    if others and not (out / MARK).is_file():
+        raise UserError(
+            f"--png: {out} holds other files, which could be replaced", "give a new folder"
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
+    try:
+        names = []
+        for panel in panels:
+            (made / f"{panel.chart.id}.csv").write_text(csv_of(panel.chart), encoding="utf-8")
+            for name, view in views(panel):
+                drawn = picture(panel, view, who)
+                (made / f"{name}.png").write_bytes(png(drawn))
+                (made / f"{name}.svg").write_text(drawn, encoding="utf-8")
+                names += [f"{name}.png", f"{name}.svg"]
+        out.mkdir(exist_ok=True)
+        (out / MARK).touch()
+        for path in sorted(made.iterdir()):
+            path.replace(out / path.name)
+    finally:
+        shutil.rmtree(made)
+    return [out / name for name in names]
+
+
+def png(svg: str) -> bytes:
+    """A picture's pixels."""
+    import resvg_py  # a native library, which only files need
+
+    return bytes(
+        resvg_py.svg_to_bytes(
+            svg_string=svg, zoom=ZOOM, font_files=_fonts(), skip_system_fonts=True
+        )
+    )
+
+
+@functools.cache
+def _fonts() -> list[str]:
+    """DejaVu Sans, which comes with matplotlib; it need not be loaded for that."""
+    found = importlib.util.find_spec("matplotlib")
+    assert found is not None and found.origin is not None, "a dependency"
+    folder = Path(found.origin).parent / "mpl-data" / "fonts" / "ttf"
+    return [str(folder / name) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
+
+
+def csv_of(chart: Chart) -> str:
+    """A chart's data: one row per point, with series, unit, place, value and spread."""
+    out = io.StringIO()
+    rows = csv.writer(out)
+    over = "load" if chart.horizontal else chart.x.label or "x"
+    rows.writerow(["series", "unit", over, "value", "spread"])
+    for one in chart.series:
+        if one.kind in ("band", "words"):
+            continue
+        x = one.x if chart.x.scale == "category" else rounded([float(value) for value in one.x])
+        spread = [None] * len(one.y) if one.spread is None else rounded(one.spread)
+        for place, value, sd in zip(x, rounded(one.y), spread, strict=True):
+            rows.writerow([one.title, one.unit, place, value, sd])
+    return out.getvalue()
+
+
+def views(panel: Panel) -> Iterator[tuple[str, View]]:
+    """Name and view of each picture: one for each position of a switch shared by several charts,
+    with the chart's own switches at their first position."""
+    chart = panel.chart
+    if not chart.views:
+        yield chart.id, View()
+        return
+    first = next(iter(chart.views)).split("|")
+    for key, view in chart.views.items():
+        parts = key.split("|")
+        if parts[panel.first_position :] == first[panel.first_position :]:
+            shared = [re.sub(r"[^\w.-]+", "-", part) for part in parts[: panel.first_position]]
+            yield "-".join([chart.id, *shared]), view
