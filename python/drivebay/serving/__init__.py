@@ -42,7 +42,7 @@ class Server:
 
         self.metrics = None if options.metrics is None else Endpoint(options.metrics)
         with ExitStack() as resources:
-            document = {
+            document: dict[str, object] = {
                 "server": options.document(available_bytes()),
                 "drives": [_document(drive, resources) for drive in drives],
             }
