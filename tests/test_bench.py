@@ -170,7 +170,7 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
         "performance-consistency-end-consistency-default.svg",
         "random-read-rate.png",
         "random-read-latency.svg",
-        "random-read-spread.png",
+        "random-read-tail.png",
         "random-read-stages-time.png",
         "random-read-power.svg",
         "thermal-write-time.png",
@@ -183,8 +183,8 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
     assert rows[0] == "series,unit,queue depth,value,spread" and len(rows) == 7
     seconds = (tmp_path / "thermal-write-time.csv").read_text().splitlines()
     assert len(seconds) == 1 + 3 * 433
-    bins = (tmp_path / "random-read-spread.csv").read_text().splitlines()
-    assert bins[0] == "load,from_ns,below_ns,ios"
+    slower = (tmp_path / "random-read-tail.csv").read_text().splitlines()
+    assert slower[0] == 'series,unit,"latency in ms, logarithmic",value,spread'
 
 
 @pytest.mark.long

@@ -72,7 +72,7 @@ DRIVE_ROOMS: dict[str, set[str]] = {
     "flash": {"ground", "profile", "plugin", "physics"},
     "host": {"ground", "profile"},
     "firmware": {"ground", "profile", "plugin", "physics", "flash", "host"},
-    "device": {"ground", "profile", "physics", "flash", "host", "firmware"},
+    "device": {"ground", "profile", "physics", "host", "firmware"},
     "crate": {"ground", "profile", "physics", "firmware", "device"},
 }
 DRIVE_GROUND = {

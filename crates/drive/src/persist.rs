@@ -328,16 +328,4 @@ impl<A: Persist, B: Persist> Persist for (A, B) {
     }
 }
 
-impl Persist for Range<u64> {
-    fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
-        self.start.save(out)?;
-        self.end.save(out)
-    }
-    fn load(&mut self, from: &mut dyn Read) -> Result<(), StateError> {
-        self.start.load(from)?;
-        self.end.load(from)
-    }
-    fn copy_from(&mut self, other: &Self) {
-        self.clone_from(other);
-    }
-}
+persist!(Range<u64>: start, end);

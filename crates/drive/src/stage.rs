@@ -51,18 +51,10 @@ impl Stage {
     /// The name used in results and reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Stage::Host => "host",
-            Stage::Link => "link",
-            Stage::Firmware => "firmware",
-            Stage::Buffer => "buffer",
-            Stage::Map => "map",
-            Stage::Die => "die",
-            Stage::Channel => "channel",
-            Stage::Nand => "nand",
-            Stage::Gc => "gc",
-            Stage::Throttle => "throttle",
-        }
+        const NAMES: [&str; STAGE_COUNT] = [
+            "host", "link", "firmware", "buffer", "map", "die", "channel", "nand", "gc", "throttle",
+        ];
+        NAMES[self as usize]
     }
 }
 

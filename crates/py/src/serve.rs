@@ -10,10 +10,10 @@ use drivebay_serve::{
 };
 use pyo3::prelude::*;
 
+use crate::document::named;
 use crate::drive::PyProfile;
 use crate::errors::{machine_error, user_error};
 use crate::threads::interruptible;
-use crate::workload::named;
 
 fn serve_error(error: ServeError) -> PyErr {
     if error.is_machine() { machine_error(error) } else { user_error(error) }

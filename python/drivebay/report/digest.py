@@ -14,8 +14,6 @@ from drivebay.analysis.comparable import how
 from drivebay.analysis.modified import changes
 from drivebay.analysis.published import address
 from drivebay.report import figures, kinds
-from drivebay.report.charts.model import Panel
-from drivebay.report.kinds.client import power_panel
 from drivebay.report.kinds.generic import BARS_MAX
 from drivebay.report.render_page import encoded
 from drivebay.report.runs import Entry, bench_run, capacity, drive_title
@@ -108,11 +106,8 @@ def _data(entry: Entry, measured: Measured) -> Json:
     """One test's charts, each for this drive alone, its facts and sentences."""
     kind = kinds.of(measured.test.kind)
     run = bench_run(entry.review, measured)
-    panels: list[Panel | None] = list(kind.panels("", [run]))
-    if len({step.queue_depth for step in measured.steps}) == len(measured.steps) > 1:
-        panels.append(power_panel("", [run]))
     return {
-        "panels": [encoded(panel) for panel in panels if panel is not None],
+        "panels": [encoded(panel) for panel in kind.panels("", [run])],
         "facts": figures.test_facts(measured),
         "notes": kind.remarks(measured),
         "sentences": list(explain.explain(measured).sentences),

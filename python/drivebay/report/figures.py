@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drivebay.analysis import Measured, latency
+from drivebay.analysis import Measured
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
 from drivebay.report.markup import (
@@ -260,36 +260,6 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
     return pairs
 
 
-def ladder_table(runs: Sequence[Run]) -> Html:
-    """Every figure of a ladder, by queue depth."""
-    heads = ["Queue depth", "MB/s ± sd", "IOPS", "Mean latency"]
-    heads += [f"p{q:g}" for q in latency.PERCENTILES]
-    heads += ["Power ± sd", "Temperature", "WAF", "I/Os", "Samples of 1 s"]
-    rows: list[list[Child]] = []
-    for run in runs:
-        for step in run.measured.steps:
-            name = f"QD {step.queue_depth}"
-            power = step.power
-            rows.append(
-                [
-                    name if len(runs) == 1 else f"{run.name}, {name}",
-                    _with_sd(step.rate_mb_s, step.rate.sd if step.rate else None),
-                    number(step.iops),
-                    latency_words(step.latency_mean_us),
-                    *(latency_words(us) for us in step.percentiles_us.values()),
-                    _with_sd(power.mean, power.sd) + " W" if power else DASH,
-                    quantity(step.temperature_last_c, "°C"),
-                    number(step.waf),
-                    f"{step.total_ios:,}",
-                    f"{step.rate.n:,}" if step.rate else "0",
-                ]
-            )
-    return details(
-        "All figures as a table",
-        table(heads, rows, caption="Temperature: at the end of the step.", kind="data many"),
-    )
-
-
 def figures_table(runs: Sequence[Run]) -> Html:
     """Every figure of tests that are no ladder."""
     rows: list[list[Child]] = []
@@ -310,7 +280,3 @@ def figures_table(runs: Sequence[Run]) -> Html:
     return details(
         "All figures as a table", table(["Figure", "Value", "Spread", "From", "Note"], rows)
     )
-
-
-def _with_sd(value: float, sd: float | None) -> str:
-    return number(value) if sd is None else f"{number(value)} ± {number(sd)}"

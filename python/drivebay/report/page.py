@@ -19,7 +19,7 @@ from drivebay.report.render_page import Page
 from drivebay.report.render_svg import picture, tiles
 from drivebay.report.runs import Entry, who_of
 from drivebay.report.sections import pages as pages_of
-from drivebay.report.sections import power, section
+from drivebay.report.sections import section
 from drivebay.results.manifest import Tool
 
 POLICY = (
@@ -85,11 +85,8 @@ def made(
 
 
 def every_test(page: Page) -> list[Child]:
-    """The details of every test, and power."""
-    return [
-        *(section(page, name, tests) for name, tests in pages_of(page.entries).items()),
-        power(page),
-    ]
+    """The details of every test."""
+    return [section(page, name, tests) for name, tests in pages_of(page.entries).items()]
 
 
 def all_panels(

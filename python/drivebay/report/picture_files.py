@@ -78,9 +78,6 @@ def csv_of(chart: Chart) -> str:
     """A chart's data: one row per point, with series, unit, place, value and spread."""
     out = io.StringIO()
     rows = csv.writer(out)
-    if chart.table is not None:
-        rows.writerows(chart.table)
-        return out.getvalue()
     over = "load" if chart.horizontal else chart.x.label or "x"
     rows.writerow(["series", "unit", over, "value", "spread"])
     for one in chart.series:

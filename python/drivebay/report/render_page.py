@@ -220,8 +220,6 @@ def plotly(chart: Chart) -> Json:
         out["views"][key] = {"layout": layout}
         if view.shown is not None:
             out["views"][key]["show"] = [at in view.shown for at in range(len(chart.series))]
-    if chart.table is not None:
-        out["data"] = chart.table
     return out
 
 
@@ -359,10 +357,6 @@ def _area(_chart: Chart, one: Series) -> Json:
     return style
 
 
-def _histogram(_chart: Chart, one: Series) -> Json:
-    return {"mode": "lines", "fill": "toself", "line": {"color": one.colour, "width": one.width}}
-
-
 def _band(_chart: Chart, one: Series) -> Json:
     line = {"color": one.colour, "width": 0}
     return {"mode": "lines", "fill": "toself", "line": line, "opacity": 0.3, "showlegend": False}
@@ -381,7 +375,6 @@ _STYLES = {
     "line": _line,
     "scatter": _points,
     "area": _area,
-    "histogram": _histogram,
 }
 
 

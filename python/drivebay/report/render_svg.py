@@ -253,8 +253,6 @@ class _Drawing:
         out, fill = self.out, f'fill="{_colour(one.colour)}"'
         if one.kind == "band":
             out.path(f'{fill} fill-opacity="0.15"', x, y, close=True)
-        elif one.kind == "histogram":
-            out.path(f'{fill} fill-opacity="0.5" {_stroke(one.colour)}', x, y, close=True)
         elif one.kind == "line":
             corners = (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]) if one.steps else (x, y)
             out.path(_stroke(one.colour, one.width) + DASHES[one.dash], *corners)

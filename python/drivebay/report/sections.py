@@ -22,7 +22,6 @@ from drivebay.report.figures import (
     ranked,
     ranked_bars,
 )
-from drivebay.report.kinds.client import power_panel
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
@@ -238,34 +237,6 @@ def doubt_of(found: Sequence[Run], key: str) -> str:
     """Why a figure of these runs is not to be trusted, in words."""
     known = [verdict.doubt(run.entry, run.measured, key) for run in found]
     return next((verdict.doubted(one) for one in known if one is not None), "")
-
-
-def power(page: Page) -> Html | None:
-    """Power by queue depth of every ladder, on one page, as the reviews had it."""
-    tests: dict[str, Test] = {}
-    for entry in page.entries:
-        for test in entry.review.result.suite.tests:
-            if test.kind == "ladder" and len(test.phases) > 1:
-                tests.setdefault(test.id, test)
-    shown = []
-    for test in tests.values():
-        found = runs(page.entries, [test.id])
-        one = power_panel(test.id, found) if found else None
-        if one is not None:
-            shown.append((test, one))
-    if not shown:
-        return None
-    body = [
-        el("div", el("h3", test.title), page.show([one]), class_="narrow-test")
-        for test, one in shown
-    ]
-    return el(
-        "section",
-        el("h2", "Power by queue depth"),
-        el("div", body, class_="pair"),
-        id="page-power",
-        class_="page",
-    )
 
 
 def missing(page: Page, test: Test) -> list[Html]:

@@ -25,8 +25,8 @@ DECADE = 1.0
 
 
 def rounded(panel: Json) -> Json:
-    """An encoded panel with no more digits than its axes show; without its table of data."""
-    chart = {name: part for name, part in panel["chart"].items() if name != "data"}
+    """An encoded panel with no more digits than its axes show."""
+    chart = dict(panel["chart"])
     chart["traces"] = [_rounded(chart, at, trace) for at, trace in enumerate(chart["traces"])]
     return {**panel, "chart": chart}
 

@@ -86,12 +86,11 @@ impl FlashCore {
     /// Gives `len` to garbage collection, right behind what was served last.
     #[inline]
     pub fn gc(&mut self, len: Nanos) {
-        self.fifo.reserve(Nanos::ZERO, len);
-        self.gc += len.0;
-        self.busy += len.0;
+        self.gc_from(Nanos::ZERO, len);
     }
 
     /// Gives `len` to garbage collection, not before `from`.
+    #[inline]
     pub fn gc_from(&mut self, from: Nanos, len: Nanos) {
         self.fifo.reserve(from, len);
         self.gc += len.0;

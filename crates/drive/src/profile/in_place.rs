@@ -110,31 +110,13 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 pub(super) fn filled_in(raw: &RawSpec) -> RawSpec {
     let gc = RawGc {
         victim_policy: unused("greedy".to_owned()),
-        choices: unused(1),
         frontiers: unused("separate".to_owned()),
-        host_frontiers: None,
-        plugin: None,
-        copy_extent_us: unused(0.0),
-        copy_page_us: unused(0.0),
-        threshold_mb: unused(0.0),
-        target_mb: unused(0.0),
-        gain_min: unused(0.0),
         gain_max: unused(1.0),
-        duty_limit_us: unused(0.0),
         duty_growth: unused(1.0),
-        duty_pages_max: None,
-        runs_behind: None,
-        background_pages_per_s: None,
         reserve_superblocks: unused(1),
-        idle: None,
+        ..RawGc::default()
     };
-    let buffer = RawWriteBuffer {
-        size_kib: unused(8),
-        ignore_flush: None,
-        coalesces: None,
-        power_loss_protection: None,
-        release: None,
-    };
+    let buffer = RawWriteBuffer { size_kib: unused(8), ..RawWriteBuffer::default() };
     RawSpec { gc: Some(gc), write_buffer: Some(buffer), ..raw.clone() }
 }
 

@@ -61,7 +61,7 @@ impl SpecError {
 }
 
 /// A value and where it is from.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
     /// The value, in the unit that its name ends with.
@@ -308,7 +308,7 @@ macro_rules! sections {
         $section:ident { $($(#[$doc:meta])* $key:ident: $kind:ty $(= $rule:expr)?,)+ }
     )+) => {$(
         $(#[$about])*
-        #[derive(Clone, Debug, serde::Deserialize, serde::Serialize)]
+        #[derive(Clone, Debug, Default, serde::Deserialize, serde::Serialize)]
         #[serde(deny_unknown_fields)]
         pub struct $section {
             $($(#[$doc])* #[serde(skip_serializing_if = "Key::is_absent")] pub $key: $kind,)+

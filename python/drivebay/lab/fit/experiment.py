@@ -16,10 +16,10 @@ from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
 from drivebay.definitions.suites import Test
-from drivebay.lab.fit.parameters import Parameter, leaf_at, with_values
+from drivebay.lab.fit.parameters import Parameter, with_values
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.runs import as_run
-from drivebay.lab.validate.values import Figures, NotReached, kept, value_of
+from drivebay.lab.validate.values import Figures, NotReached, kept, leaf_at, value_of
 
 SCALE = 0.01
 """A relative error of a folder's figure that counts as one; guess: what reviews repeat to."""

@@ -28,6 +28,7 @@ from typing import Any
 from drivebay.analysis import published
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions.profiles import Profile, from_resolved
+from drivebay.lab.validate.values import leaf_at
 
 LOG_FROM = 2.0
 """A range whose ends differ by this factor or more is searched on a log scale."""
@@ -257,14 +258,6 @@ def moved(profile: Profile, at: Mapping[Parameter, float]) -> Profile:
         wholes = [replace(one, whole=True) for one in at]
         values = [one.value(x) for one, x in zip(wholes, at.values(), strict=True)]
         return with_values(profile, wholes, values)
-
-
-def leaf_at(raw: Any, dotted: str) -> Any:
-    """The leaf at a path such as `thermal.throttle.0.on_c`."""
-    node = raw
-    for key in dotted.split("."):
-        node = node[int(key)] if isinstance(node, list) else node[key]
-    return node
 
 
 def mean(value: Any) -> float:

@@ -18,7 +18,7 @@ from drivebay.common.errors import EnvironmentProblem
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.definitions.toml_text import toml_lines
-from drivebay.lab.fit.parameters import leaf_at
+from drivebay.lab.validate.values import leaf_at
 from drivebay.results import files
 
 NAME_MAX = 64

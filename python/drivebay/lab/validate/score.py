@@ -100,8 +100,8 @@ class Summary:
 
     n_predicted: int
     n_numbers: int
-    median_percent: float | None
-    decile_percent: float | None
+    median_abs_loo_error_pct: float | None
+    p90_abs_loo_error_pct: float | None
     within_share: float | None
     coverage_90: float | None
     n_in_profile: int

@@ -73,11 +73,9 @@ def replaced(recorded: dict[str, Any], found: dict[str, Any], *, scored: bool) -
 
 
 def _summary(found: Summary) -> dict[str, Any]:
-    values: dict[str, Any] = asdict(found)
-    values["median_abs_loo_error_pct"] = values.pop("median_percent")
-    values["p90_abs_loo_error_pct"] = values.pop("decile_percent")
     return {
-        key: round(value, 4) if isinstance(value, float) else value for key, value in values.items()
+        key: round(value, 4) if isinstance(value, float) else value
+        for key, value in asdict(found).items()
     }
 
 

@@ -221,10 +221,15 @@ def leaf(profile: Profile, dotted: str) -> Any:
     `link_efficiency`, `transfer_max_kib`."""
     if dotted in DERIVED:
         return DERIVED[dotted](profile)
-    node: Any = profile.raw
+    return leaf_at(profile.raw, dotted)["value"]
+
+
+def leaf_at(raw: Any, dotted: str) -> Any:
+    """The leaf at a path such as `thermal.throttle.0.on_c`."""
+    node = raw
     for key in dotted.split("."):
         node = node[int(key)] if isinstance(node, list) else node[key]
-    return node["value"]
+    return node
 
 
 def _die_gbit(profile: Profile) -> float:

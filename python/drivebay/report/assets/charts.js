@@ -267,7 +267,6 @@ const DrivebayCharts = ((themes) => {
   const lines = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 
   const csv = (chart) => {
-    if (chart.data) return lines(chart.data);
     const unit = (chart.layout.annotations || []).map((one) => one.text)[0] || "value";
     const over = (chart.layout.xaxis && chart.layout.xaxis.title || {}).text || "x";
     const flat = chart.traces.some((trace) => trace.orientation === "h");

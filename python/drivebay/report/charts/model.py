@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import cycle
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -67,8 +67,8 @@ class Series:
 
     Parameters
     ----------
-    kind : "area" is stacked on the areas of the same unit before it; "histogram" is a filled
-        outline, given by its corners, and "band" a faint one behind a line; "words" are not
+    kind : "area" is stacked on the areas of the same unit before it; "band" is a faint outline
+        behind a line; "words" are not
         drawn: a pointer at their places shows their `notes`.
     name, group : whose values these are, and which of them.
     pane : number of the pane, from the top.
@@ -81,7 +81,7 @@ class Series:
     hover : what a pointer shows, with {name}, {group}, {x}, {y}, {unit} and {note}; "" is nothing.
     """
 
-    kind: Literal["line", "scatter", "bar", "area", "histogram", "band", "words"]
+    kind: Literal["line", "scatter", "bar", "area", "band", "words"]
     x: Sequence[float | str]
     y: Sequence[float]
     name: str = ""
@@ -147,7 +147,6 @@ class Chart:
     labels : (x, words) above the first pane.
     horizontal : bars lie on their side; `x` is the axis of their names.
     stacked : bars of one name stand on each other instead of side by side.
-    table : the data for CSV where the series are outlines: names of columns, then rows.
     """
 
     id: str
@@ -161,7 +160,6 @@ class Chart:
     labels: tuple[tuple[float, str], ...] = ()
     horizontal: bool = False
     stacked: bool = False
-    table: tuple[tuple[Any, ...], ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from drivebay.analysis import Measured, latency
 from drivebay.analysis.groups import NAMES
 from drivebay.analysis.timeline import Spread
 from drivebay.common.units import binary_bytes
-from drivebay.report import figures
 from drivebay.report.charts import latency as latencies
 from drivebay.report.charts import model, time
 from drivebay.report.charts.curves import DEVIATION, LOG_FIRST, Group, curves
@@ -190,6 +189,7 @@ def _ladder_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     shown = [time.over_time(prefix, found), *latencies.inside(prefix, found)]
     if max(len(run.measured.steps) for run in found) > 1:
         shown = [rate_panel(prefix, found), _latency(prefix, found), *shown]
+        shown += [one] if (one := power_panel(prefix, found)) else []
     return shown
 
 
@@ -293,7 +293,6 @@ def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
 LADDER = Kind(
     bars=_ladder_bars,
     panels=_ladder_panels,
-    table=figures.ladder_table,
 )
 
 # --- mixes, sizes, heat ---------------------------------------------------------------------------
