@@ -59,7 +59,7 @@ def run(name: str, text: str, *, scale: float, state: str, variant: str | None) 
         span = drive.capacity_bytes // FILL_BYTES * FILL_BYTES
         fill = _core.Workload(
             pattern="sequential", read_percent=0, block_bytes=FILL_BYTES, queue_depth=32,
-            span_start_bytes=0, span_bytes=span, bytes=span,
+            span_start_bytes=0, span_bytes=span, stop={"bytes": span},
         )  # fmt: skip
         drive.run(fill, 1)
         drive.rest(1800.0)

@@ -199,7 +199,7 @@ def steady(folder: Path, seconds: float) -> None:
             queue_depth=32,
             span_start_bytes=0,
             span_bytes=span,
-            **end,
+            stop=end,
         )
         return drive.run(work, seed)
 

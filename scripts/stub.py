@@ -29,8 +29,9 @@ def generated(profile: str) -> str:
         (made,) = Path(folder).rglob("*.pyi")
         text = made.read_text(encoding="utf-8")
     # Hints written in a Rust signature come quoted, and pyo3 does not know what they import.
-    text = re.sub(r'"typing\.(Literal\[[^"]*\])"', lambda hint: hint[1].replace("'", '"'), text)
-    text = text.replace("\nfrom ", "\nfrom typing import Literal\nfrom ", 1)
+    hint = r'"?typing\.(Any|Literal\[[^"]*\])"?'
+    text = re.sub(hint, lambda found: found[1].replace("'", '"'), text)
+    text = text.replace("\nfrom ", "\nfrom typing import Any, Literal\nfrom ", 1)
     text = re.sub(r'(:\n *)"""\n *(.*)\n *"""', r'\1"""\2"""', text)
     for tool in (["check", "--fix-only", "--quiet", "--select", "I,UP"], ["format", "--quiet"]):
         command = [TOOLS / "ruff", *tool, "--stdin-filename", str(STUB), "-"]

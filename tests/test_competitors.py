@@ -16,7 +16,7 @@ import pytest
 from drivebay import report, results
 from drivebay.analysis import fidelity, review
 from drivebay.definitions import profiles, suites
-from drivebay.report import competitors, markup, thin
+from drivebay.report import competitors, markup, thin, verdict
 from drivebay.report.digest import digest
 from drivebay.report.markup import Bar
 from drivebay.report.runs import entries
@@ -217,6 +217,16 @@ def test_a_load_of_another_tool_finds_the_catalogs_nearest(tmp_path: Path) -> No
     assert (drive["profile"], near["test"], near["depth"]) == ("xp941-512", "random-read", 32)
     for change in ({"pattern": "sequential"}, {"reads": 50.0}, {"block": 65536}, {"depth": 1024}):
         assert competitors.nearest(known, {**load, **change}) == []
+
+
+def test_final_words_are_of_rivals_with_a_test_in_common(
+    shipped: list[dict[str, Any]], reviewed: Path
+) -> None:
+    (own,) = entries([review(results.load(reviewed))])
+    headings = [name for name, _ in verdict.final_words(own, drives_of(shipped[0], "A"))]
+    assert "Against A" in headings
+    none = drives_of(shipped[0], "A", tests={})
+    assert not [name for name, _ in verdict.final_words(own, none) if name.startswith("Against")]
 
 
 def test_figures_closer_than_a_percent_share_a_rank(

@@ -116,7 +116,7 @@ def test_the_part_that_sets_the_rate_is_the_busiest(
             queue_depth=32,
             span_start_bytes=0,
             span_bytes=size,
-            **until,
+            stop=until,
         )
         return drive.run(load, 1)
 

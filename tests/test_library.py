@@ -206,7 +206,7 @@ def test_trim_and_power_cut_reach_the_drive(filled: Device) -> None:
 
 def test_wrong_calls_are_refused_in_two_lines(filled: Device) -> None:
     wrong: tuple[tuple[Callable[[], object], str], ...] = (
-        (lambda: Workload(read_percent=101), "read_percent = 101"),
+        (lambda: Workload(read_percent=101), "read_percent: 101 is not allowed; must be 0 to 100"),
         (lambda: Workload(pattern="rnd"), "pattern"),  # type: ignore[arg-type]
         (lambda: Workload(block_bytes="4k"), "block_bytes"),  # type: ignore[arg-type]
         (lambda: Workload(depth=4), "depth"),  # type: ignore[call-arg]

@@ -3,6 +3,7 @@ virtual and by fio."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from typing import Any
@@ -12,10 +13,11 @@ import pytest
 from numpy.typing import NDArray
 
 import drivebay
-from drivebay import Workload
+from drivebay import Workload, _core
 from drivebay.common.errors import UserError
 from drivebay.definitions import suites
 from drivebay.definitions.scaling import scaled_test
+from drivebay.definitions.suites import loads
 from drivebay.library.result import Samples
 from drivebay.targets.fio.job import phase_job
 
@@ -131,29 +133,29 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"offsets": "zipf:1/4097"}, "zipf:THETA"),
         ({"offsets": "zoned:50/50:49/50"}, "100 each together"),
         ({"offsets": "zoned:100/50:0/50", "span_bytes": 4096}, "a block at least in every zone"),
-        ({"offsets": "zipf:1.1", "pattern": "sequential"}, "no meaning for a sequential load"),
-        ({"bssplit": "4k/50"}, "100 % together"),
+        ({"offsets": "zipf:1.1", "pattern": "sequential"}, "uniform for a sequential load"),
+        ({"bssplit": "4k/50"}, "100 together"),
         ({"bssplit": "6144/100"}, "multiples of block_bytes"),
-        ({"bssplit": "4k/100", "block_bytes_max": 8192}, "exclude each other"),
-        ({"bssplit": "4k/100", "offsets": "permutation"}, "and no permutation"),
-        ({"rate_iops": 0.0}, "greater than 0"),
-        ({"rate_process": "poisson"}, "needs a 'rate_iops'"),
+        ({"bssplit": "4k/100", "block_bytes_max": 8192}, "without bssplit"),
+        ({"bssplit": "4k/100", "offsets": "permutation"}, "no permutation"),
+        ({"rate_iops": 0.0}, "rate_iops: 0 is not allowed; must be above 0"),
+        ({"rate_process": "poisson"}, "linear without a rate_iops"),
         ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32, what the interface"),
         ({"rate_iops": 1e-6, "ios": 100, "duration_s": None}, "at most 115 days"),
         ({"rate_iops": 1e-6, "bytes": 2**20, "duration_s": None}, "at most 115 days"),
         ({"thinktime_us": 10**9, "ios": 10**5, "duration_s": None}, "at most 115 days"),
-        ({"thinktime_us": 0}, "greater than or equal to 1"),
+        ({"thinktime_us": 0}, "thinktime_us: 0 is not allowed; must be 1 to 1e9"),
         ({"thinktime_us": 10, "queue_depth": 64}, "at most 32, what the interface"),
-        ({"thinktime_blocks": 4}, "needs a 'thinktime_us'"),
-        ({"trim_percent": 60, "read_percent": 50}, "100 at most with read_percent"),
-        ({"trim_percent": 100}, "must be below 100"),
-        ({"trim_percent": 10, "pattern": "sequential"}, "needs pattern 'random'"),
-        ({"fsync": 0}, "greater than or equal to 1"),
-        ({"fsync": 1, "read_percent": 100}, "needs writes"),
-        ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "needs writes"),
-        ({"fsync": 1, "rate_iops": 10.0}, "exclude each other"),
-        ({"fsync": 1, "queues": 2}, "needs one queue"),
-        ({"read_percent": 100.5}, "less than or equal to 100"),
+        ({"thinktime_blocks": 4}, "1 without a thinktime_us"),
+        ({"trim_percent": 60, "read_percent": 50}, "at most 100 with read_percent"),
+        ({"trim_percent": 100}, "must be 0 to below 100"),
+        ({"trim_percent": 10, "pattern": "sequential"}, "for random offsets"),
+        ({"fsync": 0}, "fsync: 0 is not allowed; must be at least 1"),
+        ({"fsync": 1, "read_percent": 100}, "with writes"),
+        ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "with writes"),
+        ({"fsync": 1, "rate_iops": 10.0}, "no rate_iops"),
+        ({"fsync": 1, "queues": 2}, "one queue"),
+        ({"read_percent": 100.5}, "read_percent: 100.5 is not allowed; must be 0 to 100"),
         ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),
     ],
 )
@@ -228,6 +230,18 @@ def test_jobs_at_the_same_time_have_results_of_their_own() -> None:
     ]
     with pytest.raises(UserError, match="in all jobs"):
         device.run_jobs({str(n): Workload(queue_depth=1024) for n in range(64)})
+
+
+def test_suites_and_the_library_describe_the_cores_loads() -> None:
+    described = {name: json.loads(default) for name, default, _ in _core.workload_fields()}
+    where_and_until = {"span_start_bytes", "span_bytes", "stop"}
+    assert set(loads.Requests.model_fields) - {"content"} == set(described) - where_and_until
+    for name in set(described) - where_and_until:
+        in_a_suite, in_the_library = (
+            of.model_fields[name] for of in (loads.Requests, drivebay.Workload)
+        )
+        assert in_a_suite.is_required() or in_a_suite.default == described[name], name
+        assert in_the_library.default == described[name], name
 
 
 def test_fio_gets_the_same_load_in_its_own_words() -> None:

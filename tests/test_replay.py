@@ -82,7 +82,7 @@ def test_a_recording_as_parquet_replays_as_its_csv(
 ) -> None:
     told = []
     for name in ("light.csv", "light.parquet"):
-        traces.synth("light", tmp_path / name, scale=0.001)
+        traces.convert(traces.source("light", scale=0.001), tmp_path / name)
         code, out, err = run(capsys, "replay", str(tmp_path / name), DRIVE, "--empty", "--json")
         assert code == 0
         told.append((json.loads(out), err))
@@ -117,7 +117,8 @@ def test_a_replay_says_when_addresses_are_folded_and_devices_share_the_drive(
 @pytest.mark.parametrize("ending", ["csv", "iolog", "parquet"])
 def test_synth_writes_each_format(tmp_path: Path, ending: str) -> None:
     out = tmp_path / f"light.{ending}"
-    assert traces.synth("light", out, scale=0.001) == 833
+    source = traces.source("light", scale=0.001)
+    assert traces.convert(source, out).requests == 833
     if ending == "parquet":
         import pyarrow.parquet as pq
 
@@ -125,7 +126,7 @@ def test_synth_writes_each_format(tmp_path: Path, ending: str) -> None:
     else:
         assert traces.info(out).summary.requests == 833
     with pytest.raises(UserError, match="exists already"):
-        traces.synth("light", out, scale=0.001)
+        traces.convert(source, out)
 
 
 def test_synth_describes_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -146,7 +146,7 @@ def test_what_is_no_trace_or_no_drive(mixed: Path, file: Path, tmp_path: Path) -
     assert "no regular file" in refused(tmp_path, file)
     assert "--scale is for synthesized" in refused(mixed, file, "--scale", "0.1")
     assert "depth: 5000 is not allowed" in refused(mixed, file, "--depth", "5000")
-    assert "time_percent: 0 is not allowed" in refused(mixed, file, "--time-percent", "0")
+    assert "--time-percent: 0 is not allowed" in refused(mixed, file, "--time-percent", "0")
     small = sparse(tmp_path / "small.img", 32 * MIB)
     assert "too small" in refused(mixed, small)
 

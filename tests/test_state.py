@@ -29,7 +29,7 @@ def load(drive: _core.VirtualDrive, seed: int, seconds: float = 1.0) -> dict[str
         queue_depth=32,
         span_start_bytes=0,
         span_bytes=drive.capacity_bytes // 4096 * 4096,
-        duration_s=seconds,
+        stop={"duration_s": seconds},
     )
     return fields(drive.run(workload, seed))
 

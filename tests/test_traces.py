@@ -198,7 +198,7 @@ def test_columns_of_parquet_and_csv_are_named(
     expected = (1, 2, 4096, 4608, 0.0025)
 
     def found(name: str, columns: str) -> tuple[object, ...]:
-        figures = traces.info(Path(name), columns=columns).figures
+        figures = traces.info(traces.file_source(Path(name), columns=columns)).figures
         keys = ("reads", "writes", "read_bytes", "written_bytes", "duration_s")
         return tuple(figures[key] for key in keys)
 
@@ -218,9 +218,9 @@ def test_columns_of_parquet_and_csv_are_named(
     with pytest.raises(
         UserError, match="no column is named lbn; this line has 'ts', 'rw', 'lba', 'n'"
     ):
-        traces.info(Path("plain.parquet"), columns="time=ts,offset=lbn,op=rw")
+        traces.info(traces.file_source(Path("plain.parquet"), columns="time=ts,offset=lbn,op=rw"))
     with pytest.raises(UserError, match="when holds timestamps, which say their unit themselves"):
-        traces.info(Path("typed.parquet"), columns="time=when:us")
+        traces.info(traces.file_source(Path("typed.parquet"), columns="time=when:us"))
     capsys.readouterr()
 
 
@@ -282,7 +282,8 @@ def test_a_trace_far_out_of_order_is_sorted_by_itself(here: Path) -> None:
     assert len(at) == count and (np.diff(at) > 0).all() and table["op"][0].as_py() == "write"
     with pytest.raises(UserError, match="s before one that came"):
         list(traces.batches(Path("far.csv")))
-    sizes = [len(columns.op) for columns in traces.batches(Path("far.csv"), sort=True)]
+    in_order = traces.file_source(Path("far.csv")).sorted()
+    sizes = [len(columns.op) for columns in traces.batches(in_order)]
     assert sum(sizes) == count and max(sizes) <= 262_144
 
 

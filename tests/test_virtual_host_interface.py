@@ -26,7 +26,7 @@ def run(drive: _core.VirtualDrive, **changes: Any) -> _core.RunResult:
         "queue_depth": 32,
         "span_start_bytes": 0,
         "span_bytes": 1 << 30,
-        "duration_s": 1.5,
+        "stop": {"duration_s": 1.5},
     }
     return drive.run(_core.Workload(**workload | changes), 1)
 
@@ -46,7 +46,7 @@ def test_a_slower_slot_gives_the_slower_result() -> None:
 def test_the_limited_driver_holds_reads_down() -> None:
     for host, expected in (("windows-8.1-z97", 2248), ("windows-8.1-z87", 1628)):
         drive = small(f"host={host}")
-        run(drive, duration_s=None, bytes=1 << 30)
+        run(drive, stop={"bytes": 1 << 30})
         drive.rest(10)
         assert mb_per_s(run(drive, read_percent=100)) == pytest.approx(expected, rel=0.02)
 

@@ -4,13 +4,14 @@ The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
 
 from os import PathLike
 from pathlib import Path
-from typing import Literal, SupportsFloat, SupportsIndex, final
+from typing import Any, Final, Literal, SupportsFloat, SupportsIndex, final
 
 from _typeshed import Incomplete, SupportsGetItem
 from numpy import bool_, float64, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 __all__ = [
+    "QUEUE_DEPTH_MAX",
     "Control",
     "Counters",
     "Decisions",
@@ -43,7 +44,13 @@ __all__ = [
     "synth_names",
     "synth_profile",
     "trace_formats",
+    "workload_fields",
 ]
+
+QUEUE_DEPTH_MAX: Final[int]
+"""
+Most requests that are outstanding, in all queues together.
+"""
 
 @final
 class Control:
@@ -57,8 +64,7 @@ class Control:
 @final
 class Counters:
     """What a drive has counted since it was made."""
-    def __eq__(self, value: object, /) -> bool: ...
-    def __ne__(self, value: object, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     @property
     def channel_read_bytes(self, /) -> int:
         """Bytes read over the flash channels."""
@@ -127,8 +133,7 @@ class Decisions:
 @final
 class Health:
     """A drive's health log; fields named as in NVMe's SMART page have its meaning."""
-    def __eq__(self, value: object, /) -> bool: ...
-    def __ne__(self, value: object, /) -> bool: ...
+    def __eq__(self, other: object, /) -> bool: ...
     @property
     def asleep_s(self, /) -> float:
         """Seconds in which drive or link slept, or fell asleep."""
@@ -317,25 +322,10 @@ class OpLatency:
 class Policy:
     """Compiled code that takes decisions of a virtual drive."""
     @staticmethod
-    def from_functions(
-        name: str,
-        *,
-        state_bytes: SupportsIndex = 0,
-        start: SupportsIndex = 0,
-        choose_victim: SupportsIndex = 0,
-        place_write: SupportsIndex = 0,
-        set_pace: SupportsIndex = 0,
-        level_wear: SupportsIndex = 0,
-        open_superblock: SupportsIndex = 0,
-        schedule_read: SupportsIndex = 0,
-        read_retried: SupportsIndex = 0,
-    ) -> Policy:
-        """The plug-in `name`, "name@digest", of the functions at these addresses; 0 for none."""
-    @staticmethod
     def from_table(name: str, address: SupportsIndex) -> Policy:
         """
         The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it is of another
-        version. The library must stay loaded.
+        version. The table and the code of its functions must stay.
         """
 
 @final
@@ -494,55 +484,18 @@ class ReplayOptions:
 
     `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s` and
     `time_percent` of the recording's length; "dependencies" issues each as soon as what it waited for in
-    the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size, or in
-    proportion. `trim`: trims and flushes as well. The others are for real drives: `only_reads`; `zeros`
+    the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size ("fold"), or in
+    proportion ("scale"). `trim`: trims and flushes as well. The others are for real drives: `only_reads`; `zeros`
     or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
     before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
     """
-    def __new__(
-        cls,
-        /,
-        *,
-        mode: Literal["recorded", "dependencies"] = "recorded",
-        idle_max_s: float | None = None,
-        time_percent: int = 100,
-        rule: Literal["fold", "scale"] = "fold",
-        trim: bool = False,
-        only_reads: bool = False,
-        zeros: bool = False,
-        seed: int = 1,
-        depth: int = 1024,
-        spin_us: int = 80,
-        length_max_s: float | None = None,
-        failures_max: int | None = None,
-        buffered: bool = False,
-    ) -> ReplayOptions: ...
+    def __new__(cls, /, **fields: Any) -> ReplayOptions: ...
     @property
     def buffered(self, /) -> bool: ...
     @property
-    def depth(self, /) -> int: ...
-    @property
-    def failures_max(self, /) -> int | None: ...
-    @property
-    def idle_max_s(self, /) -> float | None: ...
-    @property
-    def length_max_s(self, /) -> float | None: ...
-    @property
-    def mode(self, /) -> str: ...
-    @property
     def only_reads(self, /) -> bool: ...
     @property
-    def rule(self, /) -> str: ...
-    @property
-    def seed(self, /) -> int: ...
-    @property
-    def spin_us(self, /) -> int: ...
-    @property
-    def time_percent(self, /) -> int: ...
-    @property
     def trim(self, /) -> bool: ...
-    @property
-    def zeros(self, /) -> bool: ...
 
 @final
 class ReplayProgress:
@@ -837,26 +790,31 @@ class TraceSource:
     def file(
         path: str | PathLike[str],
         format: str | None = None,
-        sort: bool = False,
+        *,
         time_unit: str | None = None,
         unpacked: str | PathLike[str] | None = None,
         columns: str | None = None,
     ) -> TraceSource:
         """
-        A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
-        temporary file, needed only where a request comes more than 262,144 requests late. `time_unit`: of its
+        A recorded file of one of `trace_formats()`, None to detect it. `time_unit`: of its
         times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file; `columns`: which
         column of either holds what, as "time=ts:us,offset=lba:512".
         """
     def info(self, /) -> tuple[TraceInfo, TraceSummary]:
         """The trace's statistics, and what was read."""
     @property
+    def name(self, /) -> str:
+        """The file's name, or that of the synthesized trace."""
+    @property
     def path(self, /) -> Path | None:
         """The recorded file; None of a synthesized trace."""
     def requests(self, /) -> int | None:
         """Number of requests of a synthesized trace; None of a file."""
     def sorted(self, /) -> TraceSource:
-        """The same trace, sorted through a temporary file first."""
+        """
+        The same trace, sorted through a temporary file first: needed only where a request comes more than 262,144
+        requests late.
+        """
     @staticmethod
     def synth(
         name: str,
@@ -990,41 +948,12 @@ class Workload:
     """
     A closed loop on a span of a drive: what suites and the library resolve their workloads to.
 
-    `offsets`: "uniform", "permutation", "permutation-repeated", "zipf:THETA" (with "/RANKS" behind it a block stands for
-    so many), "zoned:ACCESS/SIZE:..." (per cent of the
-    accesses and of the span), as fio's `random_distribution`, or "zoned-scattered:ACCESS/SIZE:...", or "open-zones:OPEN/ZONES", or
-    "sprandom:PERCENT" of spare flash, as fio's `sprandom`. `bssplit`: sizes in bytes with their shares in
-    per cent. `fsync`: a flush follows so many writes. `rate_iops`: requests a second at most. `thinktime_us`: the host's pause after `thinktime_blocks` requests.
-
-    It ends with the first of `duration_s` of the drive's time, `bytes` requested, and `until_stable`:
-    a window in seconds, within how many per cent of the mean its data rates lie, and the earliest end. With none of them it ends when each block
-    has come, if the offsets go over the span in passes.
+    The fields are those of `workload_fields`; what is left out has the core's default. It ends with the first of
+    `stop`: `duration_s` of the drive's time, `bytes` requested, and `stable`, a table of `window_s`, `within_percent` of
+    the mean within which its data rates lie, and `min_s`, the earliest end. With none of them it ends when each block
+    has come, if the offsets go over the span in passes. Raises `UserError` naming a field that is not allowed.
     """
-    def __new__(
-        cls,
-        /,
-        *,
-        pattern: Literal["random", "sequential"],
-        read_percent: float,
-        block_bytes: int,
-        queue_depth: int,
-        span_start_bytes: int,
-        span_bytes: int,
-        duration_s: float | None = None,
-        bytes: int | None = None,
-        until_stable: tuple[int, float, int] | None = None,
-        block_bytes_max: int | None = None,
-        offsets: str = "uniform",
-        streams: Literal["each", "shared"] = "each",
-        queues: int = 1,
-        bssplit: list[tuple[int, int]] = ...,
-        rate_iops: float | None = None,
-        rate_process: Literal["linear", "poisson"] = "linear",
-        trim_percent: float = 0.0,
-        thinktime_us: int | None = None,
-        thinktime_blocks: int = 1,
-        fsync: int | None = None,
-    ) -> Workload: ...
+    def __new__(cls, /, **fields: Any) -> Workload: ...
 
 def replay_real(
     source: TraceSource,
@@ -1056,3 +985,6 @@ def synth_profile(name: str) -> str:
 
 def trace_formats() -> list[str]:
     """Names of the formats that are read."""
+
+def workload_fields() -> list[tuple[str, str, str]]:
+    """The fields of a workload: name, default as JSON, and what is allowed on any drive."""

@@ -97,6 +97,8 @@ def _bounds(field: dict[str, Any]) -> str:
     for key, sign in (("maxLength", "at most"), ("minItems", "at least"), ("maxItems", "at most")):
         if key in field:
             said.append(f"{sign} {field[key]:,} {'characters' if 'Length' in key else 'entries'}")
+    if "description" in field:
+        said.append(field["description"])
     if "pattern" in field:
         said.append(f"form {code(field['pattern'])}")
     return plain_keep_code(", ".join(said))

@@ -4,7 +4,7 @@
 //! (`python/drivebay/definitions/policy_template`) state for those who write plug-ins. What the functions see is laid
 //! out in `crates/drive/src/policy_plugin.rs`. A later version appends functions to the table, whose `size` says how
 //! many there are, and raises `abi` only when an older plug-in can no longer be called.
-//! This crate must not know files or how a library is loaded: it is given the table, or the functions.
+//! This crate must not know files or how a library is loaded: it is given the table.
 //! Left out: guarding against the code itself. It runs in this process with all its rights; what it answers is checked,
 //! what it does is not.
 #![allow(unsafe_code)]
@@ -152,27 +152,13 @@ impl Loaded {
         unsafe {
             let bytes = size_of::<Table>().min(size as usize);
             table.cast::<u8>().copy_to_nonoverlapping((&raw mut ours).cast::<u8>(), bytes);
-            Loaded::from_functions(name, ours.functions)
         }
-    }
-
-    /// The plug-in `name`, "name@digest", of these functions.
-    ///
-    /// # Safety
-    /// As [`Loaded::from_table`], for the functions.
-    ///
-    /// # Errors
-    /// [`PluginError`].
-    pub unsafe fn from_functions(
-        name: String,
-        functions: Functions,
-    ) -> Result<Loaded, PluginError> {
         let safe = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         let word = |part: &str| (1..=64).contains(&part.len()) && part.chars().all(safe);
         if !name.split_once('@').is_some_and(|(before, digest)| word(before) && word(digest)) {
             return Err(PluginError::Name(name));
         }
-        let loaded = Loaded { name, functions };
+        let loaded = Loaded { name, functions: ours.functions };
         if loaded.decides() == Decides::default() {
             return Err(PluginError::Nothing(loaded.name));
         }

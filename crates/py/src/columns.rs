@@ -79,27 +79,21 @@ impl<'py> IntoPyObject<'py> for &Columns {
     }
 }
 
-/// Counts of latencies in bins at most 1/64 wide; arrays of shape (bins,), ascending.
-#[pyclass(module = "drivebay._core", frozen, get_all, name = "Histogram")]
-pub(crate) struct PyHistogram {
+class! {
+    /// Counts of latencies in bins at most 1/64 wide; arrays of shape (bins,), ascending.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Histogram")]
+    PyHistogram(py: Python<'_>, histogram: &Histogram) {
+        let bins: Vec<_> = histogram.bins().collect();
+    }
     /// Least latency of each bin, in nanoseconds.
-    low_ns: Column<u64>,
+    low_ns: Column<u64> = Column::new(py, bins.iter().map(|bin| bin.low)),
     /// End of each bin, exclusive.
-    high_ns: Column<u64>,
+    high_ns: Column<u64> = Column::new(py, bins.iter().map(|bin| bin.high)),
     /// Latencies in each bin.
-    count: Column<u64>,
+    count: Column<u64> = Column::new(py, bins.iter().map(|bin| bin.count)),
 }
 
-impl PyHistogram {
-    pub(crate) fn new(py: Python<'_>, histogram: &Histogram) -> PyResult<Py<PyHistogram>> {
-        let bins: Vec<_> = histogram.bins().collect();
-        Py::new(
-            py,
-            PyHistogram {
-                low_ns: Column::new(py, bins.iter().map(|bin| bin.low)),
-                high_ns: Column::new(py, bins.iter().map(|bin| bin.high)),
-                count: Column::new(py, bins.iter().map(|bin| bin.count)),
-            },
-        )
-    }
+/// A histogram as a field of another class.
+pub(crate) fn counted(py: Python<'_>, histogram: &Histogram) -> PyResult<Py<PyHistogram>> {
+    Py::new(py, PyHistogram::new(py, histogram)?)
 }

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use drivebay_drive::{Device, Health, Sanitize, Spec};
-use drivebay_run::{Control, Keep, Kept, TrimPlan, snapshot};
+use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
 use crate::errors::{replay_error, run_error, trace_error, user_error};
 use crate::policy::{PyDecisions, PyPolicy};
-use crate::replay::ReplayOptions;
+use crate::replay::PyReplayOptions;
 use crate::run::{PyCounters, ReplayResult, RunResult, TrimCheckResult};
 use crate::threads::interruptible;
 use crate::trace::PySource;
@@ -64,19 +64,21 @@ impl PyProfile {
     }
 }
 
-/// How far a run has come, as of its last full second.
-#[pyclass(module = "drivebay._core", frozen, get_all, name = "Progress")]
-pub(crate) struct PyProgress {
+class! {
+    /// How far a run has come, as of its last full second.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Progress")]
+    PyProgress(now: Progress) {
+    }
     /// Virtual time since the start.
-    elapsed_s: f64,
+    elapsed_s: f64 = now.elapsed_ns as f64 / 1e9,
     /// Temperature of the drive, degrees Celsius.
-    temperature_c: f64,
+    temperature_c: f64 = now.temperature_c,
     /// I/Os of the last second.
-    iops: u64,
+    iops: u64 = now.ios_last_second,
     /// Bytes of the last second.
-    bytes_per_s: u64,
+    bytes_per_s: u64 = now.bytes_last_second,
     /// Requests of a trace that were replayed; 0 in other runs.
-    requests: u64,
+    requests: u64 = now.requests,
 }
 
 /// Watches and stops a run from another thread.
@@ -97,15 +99,8 @@ impl PyControl {
     }
 
     /// How far the run has come.
-    fn progress(&self) -> PyProgress {
-        let now = self.0.progress();
-        PyProgress {
-            elapsed_s: now.elapsed_ns as f64 / 1e9,
-            temperature_c: now.temperature_c,
-            iops: now.ios_last_second,
-            bytes_per_s: now.bytes_last_second,
-            requests: now.requests,
-        }
+    fn progress(&self) -> PyResult<PyProgress> {
+        PyProgress::new(self.0.progress())
     }
 }
 
@@ -186,7 +181,7 @@ impl VirtualDrive {
         let (outcome, kept) = self.run_with(py, control, |device, control| {
             drivebay_run::run_keeping(device, workload, seed, control, keep).map_err(run_error)
         })?;
-        RunResult::new(py, &outcome, (keep, kept))
+        Py::new(py, RunResult::new(py, &outcome, (keep, kept))?)
     }
 
     /// Run several workloads at once, each with its seed; their results in the same order. `events`: as of
@@ -204,11 +199,8 @@ impl VirtualDrive {
             drivebay_run::run_jobs(device, &jobs, control, events).map_err(run_error)
         })?;
         let mut result = |outcome| {
-            RunResult::new(
-                py,
-                outcome,
-                (Keep::default(), Kept { inside: inside.take(), ..Kept::default() }),
-            )
+            let kept = Kept { inside: inside.take(), ..Kept::default() };
+            Py::new(py, RunResult::new(py, outcome, (Keep::default(), kept))?)
         };
         outcomes.iter().map(&mut result).collect()
     }
@@ -219,12 +211,12 @@ impl VirtualDrive {
         &self,
         py: Python<'_>,
         source: &PySource,
-        options: &ReplayOptions,
+        options: &PyReplayOptions,
         control: Option<&PyControl>,
         events: usize,
     ) -> PyResult<ReplayResult> {
         let source = &source.0;
-        let mut virtual_options = options.for_virtual(events)?;
+        let mut virtual_options = options.for_virtual(events);
         let replayed = self.run_with(py, control, |device, control| {
             virtual_options.recorded_bytes = source
                 .recorded_bytes(virtual_options.rule, &mut || !control.cancelled())
@@ -361,17 +353,17 @@ impl VirtualDrive {
 
     /// What the drive has counted since it was made.
     fn counters(&self) -> PyResult<PyCounters> {
-        self.with(|device| Ok(PyCounters::from(&device.counters())))
+        self.with(|device| PyCounters::new(&device.counters()))
     }
 
     /// What the policy plug-in was asked since the drive was made; None without one.
     fn decisions(&self) -> PyResult<Option<PyDecisions>> {
-        self.with(|device| Ok(device.decisions().map(PyDecisions::from)))
+        self.with(|device| device.decisions().map(PyDecisions::new).transpose())
     }
 
     /// The health log at this moment.
     fn health(&self) -> PyResult<PyHealth> {
-        self.with(|device| Ok(PyHealth::from(device.health())))
+        self.with(|device| PyHealth::new(device.health()))
     }
 
     /// User capacity.
@@ -381,73 +373,56 @@ impl VirtualDrive {
     }
 }
 
-/// A drive's health log; fields named as in NVMe's SMART page have its meaning.
-#[pyclass(module = "drivebay._core", frozen, get_all, eq, name = "Health")]
-#[derive(PartialEq)]
-pub(crate) struct PyHealth {
+class! {
+    /// A drive's health log; fields named as in NVMe's SMART page have its meaning.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Health")]
+    #[derive(PartialEq)]
+    PyHealth(h: Health) {
+        let seconds = |len: Nanos| len.0 as f64 / 1e9;
+    }
     /// As the sensor reads it, whole degrees Celsius.
-    temperature_c: f64,
+    temperature_c: f64 = h.temperature_c,
     /// Exact temperature of each heat node, with its name.
-    node_temperatures_c: Vec<(&'static str, f64)>,
+    node_temperatures_c: Vec<(&'static str, f64)> = h.node_temperatures_c,
     /// Flash left that may fail, per cent.
-    available_spare_percent: u8,
+    available_spare_percent: u8 = h.available_spare_percent,
     /// Wear against the rated cycles; None without a rating.
-    percentage_used: Option<u8>,
+    percentage_used: Option<u8> = h.percentage_used,
     /// Units of 512,000 bytes that the host read.
-    data_units_read: u64,
+    data_units_read: u64 = h.data_units_read,
     /// Units of 512,000 bytes that the host wrote.
-    data_units_written: u64,
+    data_units_written: u64 = h.data_units_written,
     /// Read commands.
-    host_reads: u64,
+    host_reads: u64 = h.host_reads,
     /// Write commands.
-    host_writes: u64,
+    host_writes: u64 = h.host_writes,
     /// Seconds with a command outstanding.
-    busy_s: f64,
+    busy_s: f64 = seconds(h.busy),
     /// How often the drive was switched on.
-    power_cycles: u64,
+    power_cycles: u64 = h.power_cycles,
     /// Seconds switched on.
-    power_on_s: f64,
+    power_on_s: f64 = seconds(h.power_on),
     /// Power lost without warning.
-    unsafe_shutdowns: u64,
+    unsafe_shutdowns: u64 = h.unsafe_shutdowns,
     /// Reads that no error correction could save.
-    media_errors: u64,
+    media_errors: u64 = h.media_errors,
     /// Seconds at or above the warning temperature, below the critical one.
-    warning_temperature_s: f64,
+    warning_temperature_s: f64 = seconds(h.warning_time),
     /// Seconds at or above the critical temperature.
-    critical_temperature_s: f64,
+    critical_temperature_s: f64 = seconds(h.critical_time),
     /// By throttle stage, mildest first: times entered, and seconds.
-    throttling: Vec<(u64, f64)>,
+    throttling: Vec<(u64, f64)> = h.throttling.iter().map(|&(n, len)| (n, seconds(len))).collect(),
     /// How often drive or link were woken from sleep.
-    wakes: u64,
+    wakes: u64 = h.wakes,
     /// Seconds in which drive or link slept, or fell asleep.
-    asleep_s: f64,
+    asleep_s: f64 = seconds(h.asleep),
     /// 4 KiB pages programmed per page that the host wrote; None before the first.
-    waf: Option<f64>,
+    waf: Option<f64> = h.waf,
 }
 
-impl From<Health> for PyHealth {
-    fn from(h: Health) -> PyHealth {
-        let seconds = |len: Nanos| len.0 as f64 / 1e9;
-        PyHealth {
-            temperature_c: h.temperature_c,
-            node_temperatures_c: h.node_temperatures_c,
-            available_spare_percent: h.available_spare_percent,
-            percentage_used: h.percentage_used,
-            data_units_read: h.data_units_read,
-            data_units_written: h.data_units_written,
-            host_reads: h.host_reads,
-            host_writes: h.host_writes,
-            busy_s: seconds(h.busy),
-            power_cycles: h.power_cycles,
-            power_on_s: seconds(h.power_on),
-            unsafe_shutdowns: h.unsafe_shutdowns,
-            media_errors: h.media_errors,
-            warning_temperature_s: seconds(h.warning_time),
-            critical_temperature_s: seconds(h.critical_time),
-            throttling: h.throttling.iter().map(|&(n, len)| (n, seconds(len))).collect(),
-            wakes: h.wakes,
-            asleep_s: seconds(h.asleep),
-            waf: h.waf,
-        }
+#[pymethods]
+impl PyHealth {
+    fn __eq__(&self, other: &PyHealth) -> bool {
+        self == other
     }
 }

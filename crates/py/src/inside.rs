@@ -1,90 +1,28 @@
 //! What happened inside a drive during a run: events, activity by interval, superblocks at the end.
 
 use drivebay_drive::{Event, EventKind, State, SuperblockState, Trigger};
-use drivebay_run::{Inside as Kept, Look};
+use drivebay_run::{Inside as Kept, Reading};
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
 
 use crate::columns::{Column, Columns};
 
 /// A count of the drive, by name.
-type Counted = (&'static str, fn(&Look) -> u64);
+type Counted = (&'static str, fn(&Reading) -> u64);
 
-/// What a run kept of the drive's inside.
-///
-/// Events have columns of shape (events,), in the order in which they began; intervals those of shape
-/// (intervals,); superblocks those of shape (superblocks,).
-#[pyclass(module = "drivebay._core", frozen, get_all)]
-pub(crate) struct Inside {
-    /// Names of the codes in `kind`, `trigger` and `superblock_state`.
-    kinds: Vec<&'static str>,
-    triggers: Vec<&'static str>,
-    states: Vec<&'static str>,
-    /// What happened.
-    kind: Column<u8>,
-    /// What a victim was begun by; 255 of other events.
-    trigger: Column<u8>,
-    /// Begin, from the start of the run; before it if the drive worked in the idle time before.
-    begin_ns: Column<i64>,
-    /// End, likewise; the largest value where the run ended before.
-    end_ns: Column<i64>,
-    /// Number of the superblock.
-    superblock: Column<u32>,
-    /// 4 KiB pages that it held.
-    valid_pages: Column<u32>,
-    /// 4 KiB pages that were copied out of it.
-    copied_pages: Column<u32>,
-    /// How often it had been erased.
-    erases: Column<u32>,
-    /// It has one bit per cell.
-    slc: Column<bool>,
-    /// Events beyond the limit.
-    dropped: u64,
-    /// Length of an interval; the last one ends with the run.
-    interval_ns: u64,
-    /// Length of the run.
-    duration_ns: u64,
-    /// Dies, of which `die_read_ns` and others have as many columns.
-    dies: usize,
-    /// Channels, likewise.
-    channels: usize,
-    /// Time of requests that were outstanding at once, added up.
-    outstanding_ns: Column<u64>,
-    /// Time that each die read, shape (intervals * dies,).
-    die_read_ns: Column<u64>,
-    /// Time that each die programmed.
-    die_program_ns: Column<u64>,
-    /// Time that each die erased.
-    die_erase_ns: Column<u64>,
-    /// Time that each channel moved data, shape (intervals * channels,).
-    channel_ns: Column<u64>,
-    /// What the drive had counted since it was made, by name; shape (intervals + 1,), as the others below: at the
-    /// start and at the end of each interval.
-    counted: Columns,
-    /// 4 KiB pages that were free.
-    free_pages: Column<u64>,
-    /// 4 KiB pages of data that the SLC cache could hold just then.
-    cache_room_pages: Column<u64>,
-    /// 4 KiB pages of data that it held.
-    cache_held_pages: Column<u64>,
-    /// What each superblock was doing at the end.
-    superblock_state: Column<u8>,
-    /// 4 KiB pages of data in it.
-    superblock_valid_pages: Column<u32>,
-    /// Times that it had been erased.
-    superblock_erases: Column<u32>,
-    /// How many of them followed use with one bit per cell.
-    superblock_slc_erases: Column<u32>,
-}
-
-impl Inside {
-    pub(crate) fn new(py: Python<'_>, kept: &Kept) -> PyResult<Inside> {
+class! {
+    /// What a run kept of the drive's inside.
+    ///
+    /// Events have columns of shape (events,), in the order in which they began; intervals those of shape
+    /// (intervals,); superblocks those of shape (superblocks,).
+    #[pyclass(module = "drivebay._core", frozen, get_all)]
+    Inside(py: Python<'_>, kept: &Kept) {
         let (events, flash) = (&kept.events.events, &kept.events.flash);
         let blocks = &kept.events.superblocks;
         let since = |at: Nanos| at.0 as i64 - kept.start.0 as i64;
         let of_event = |of: fn(&Event) -> u32| Column::new(py, events.iter().map(of));
         let of_block = |of: fn(&SuperblockState) -> u32| Column::new(py, blocks.iter().map(of));
-        let of_look = |of: fn(&Look) -> u64| Column::new(py, kept.looks.iter().map(of));
+        let of_reading = |of: fn(&Reading) -> u64| Column::new(py, kept.readings.iter().map(of));
         let row_by_row = |first: usize, count: usize| {
             let rows = 0..kept.intervals;
             let columns: Vec<Vec<u64>> = (first..first + count)
@@ -94,54 +32,80 @@ impl Inside {
             Column::new(py, rows.flat_map(|row| (0..count).map(move |i| columns[i][row])))
         };
         let counted: [Counted; 12] = [
-            ("host_pages", |look| look.counters.host_pages),
-            ("placed_pages", |look| look.counters.placed_pages),
-            ("copied_pages", |look| look.counters.copied_pages),
-            ("slc_pages", |look| look.counters.slc_pages),
-            ("erases", |look| look.counters.erases),
-            ("page_reads", |look| look.counters.page_reads),
-            ("flash_core_busy_ns", |look| look.counters.core_busy_ns),
-            ("map_look_ups", |look| look.counters.map.look_ups),
-            ("map_sram_hits", |look| look.counters.map.sram_hits),
-            ("map_host_hits", |look| look.counters.map.host_hits),
-            ("map_loads", |look| look.counters.map.loads),
-            ("map_write_backs", |look| look.counters.map.write_backs),
+            ("host_pages", |reading| reading.counters.host_pages),
+            ("placed_pages", |reading| reading.counters.placed_pages),
+            ("copied_pages", |reading| reading.counters.copied_pages),
+            ("slc_pages", |reading| reading.counters.slc_pages),
+            ("erases", |reading| reading.counters.erases),
+            ("page_reads", |reading| reading.counters.page_reads),
+            ("flash_core_busy_ns", |reading| reading.counters.core_busy_ns),
+            ("map_look_ups", |reading| reading.counters.map.look_ups),
+            ("map_sram_hits", |reading| reading.counters.map.sram_hits),
+            ("map_host_hits", |reading| reading.counters.map.host_hits),
+            ("map_loads", |reading| reading.counters.map.loads),
+            ("map_write_backs", |reading| reading.counters.map.write_backs),
         ];
         let dies = flash.dies;
-        Ok(Inside {
-            kinds: EventKind::ALL.map(EventKind::name).to_vec(),
-            triggers: Trigger::ALL.map(Trigger::name).to_vec(),
-            states: State::ALL.map(State::name).to_vec(),
-            kind: Column::new(py, events.iter().map(|event| event.kind as u8)),
-            trigger: Column::new(
-                py,
-                events.iter().map(|event| event.trigger.map_or(255, |p| p as u8)),
-            ),
-            begin_ns: Column::new(py, events.iter().map(|event| since(event.begin))),
-            end_ns: Column::new(py, events.iter().map(|event| event.end.map_or(i64::MAX, since))),
-            superblock: of_event(|event| event.superblock),
-            valid_pages: of_event(|event| event.valid_pages),
-            copied_pages: of_event(|event| event.copied_pages),
-            erases: of_event(|event| event.erases),
-            slc: Column::new(py, events.iter().map(|event| event.slc)),
-            dropped: kept.events.dropped,
-            interval_ns: kept.interval.0,
-            duration_ns: kept.end.since(kept.start).0,
-            dies,
-            channels: flash.channels,
-            outstanding_ns: Column::new(py, kept.outstanding.of(0, kept.intervals)),
-            die_read_ns: row_by_row(0, dies),
-            die_program_ns: row_by_row(dies, dies),
-            die_erase_ns: row_by_row(2 * dies, dies),
-            channel_ns: row_by_row(3 * dies, flash.channels),
-            counted: Columns::new(py, counted.map(|(name, of)| (name, of_look(of))))?,
-            free_pages: of_look(|look| look.free_pages),
-            cache_room_pages: of_look(|look| look.cache_pages.0),
-            cache_held_pages: of_look(|look| look.cache_pages.1),
-            superblock_state: Column::new(py, blocks.iter().map(|b| b.state as u8)),
-            superblock_valid_pages: of_block(|block| block.valid_pages),
-            superblock_erases: of_block(|block| block.erases),
-            superblock_slc_erases: of_block(|block| block.slc_erases),
-        })
     }
+    /// Names of the codes in `kind`, `trigger` and `superblock_state`.
+    kinds: Vec<&'static str> = EventKind::ALL.map(EventKind::name).to_vec(),
+    triggers: Vec<&'static str> = Trigger::ALL.map(Trigger::name).to_vec(),
+    states: Vec<&'static str> = State::ALL.map(State::name).to_vec(),
+    /// What happened.
+    kind: Column<u8> = Column::new(py, events.iter().map(|event| event.kind as u8)),
+    /// What a victim was begun by; 255 of other events.
+    trigger: Column<u8> =
+        Column::new( py, events.iter().map(|event| event.trigger.map_or(255, |p| p as u8)), ),
+    /// Begin, from the start of the run; before it if the drive worked in the idle time before.
+    begin_ns: Column<i64> = Column::new(py, events.iter().map(|event| since(event.begin))),
+    /// End, likewise; the largest value where the run ended before.
+    end_ns: Column<i64> =
+        Column::new(py, events.iter().map(|event| event.end.map_or(i64::MAX, since))),
+    /// Number of the superblock.
+    superblock: Column<u32> = of_event(|event| event.superblock),
+    /// 4 KiB pages that it held.
+    valid_pages: Column<u32> = of_event(|event| event.valid_pages),
+    /// 4 KiB pages that were copied out of it.
+    copied_pages: Column<u32> = of_event(|event| event.copied_pages),
+    /// How often it had been erased.
+    erases: Column<u32> = of_event(|event| event.erases),
+    /// It has one bit per cell.
+    slc: Column<bool> = Column::new(py, events.iter().map(|event| event.slc)),
+    /// Events beyond the limit.
+    dropped: u64 = kept.events.dropped,
+    /// Length of an interval; the last one ends with the run.
+    interval_ns: u64 = kept.interval.0,
+    /// Length of the run.
+    duration_ns: u64 = kept.end.since(kept.start).0,
+    /// Dies, of which `die_read_ns` and others have as many columns.
+    dies: usize = dies,
+    /// Channels, likewise.
+    channels: usize = flash.channels,
+    /// Time of requests that were outstanding at once, added up.
+    outstanding_ns: Column<u64> = Column::new(py, kept.outstanding.of(0, kept.intervals)),
+    /// Time that each die read, shape (intervals * dies,).
+    die_read_ns: Column<u64> = row_by_row(0, dies),
+    /// Time that each die programmed.
+    die_program_ns: Column<u64> = row_by_row(dies, dies),
+    /// Time that each die erased.
+    die_erase_ns: Column<u64> = row_by_row(2 * dies, dies),
+    /// Time that each channel moved data, shape (intervals * channels,).
+    channel_ns: Column<u64> = row_by_row(3 * dies, flash.channels),
+    /// What the drive had counted since it was made, by name; shape (intervals + 1,), as the others below: at the
+    /// start and at the end of each interval.
+    counted: Columns = Columns::new(py, counted.map(|(name, of)| (name, of_reading(of))))?,
+    /// 4 KiB pages that were free.
+    free_pages: Column<u64> = of_reading(|reading| reading.free_pages),
+    /// 4 KiB pages of data that the SLC cache could hold just then.
+    cache_room_pages: Column<u64> = of_reading(|reading| reading.cache_pages.0),
+    /// 4 KiB pages of data that it held.
+    cache_held_pages: Column<u64> = of_reading(|reading| reading.cache_pages.1),
+    /// What each superblock was doing at the end.
+    superblock_state: Column<u8> = Column::new(py, blocks.iter().map(|b| b.state as u8)),
+    /// 4 KiB pages of data in it.
+    superblock_valid_pages: Column<u32> = of_block(|block| block.valid_pages),
+    /// Times that it had been erased.
+    superblock_erases: Column<u32> = of_block(|block| block.erases),
+    /// How many of them followed use with one bit per cell.
+    superblock_slc_erases: Column<u32> = of_block(|block| block.slc_erases),
 }

@@ -4,7 +4,10 @@
 //! of numpy columns; the one exception is the drive profile, a document (docs/adr). The interpreter lock is
 //! released while a drive runs. `_core.pyi` is generated from here: `make stub`.
 
+#[macro_use]
+mod class;
 mod columns;
+mod document;
 mod drive;
 mod errors;
 mod inside;
@@ -29,7 +32,7 @@ mod _core {
     use crate::policy::{PyDecisions, PyPolicy};
     #[pymodule_export]
     use crate::replay::{
-        OpLatency, PyReplayControl, RealReplayResult, ReplayOptions, ReplayProgress, Survey,
+        OpLatency, PyReplayControl, PyReplayOptions, RealReplayResult, ReplayProgress, Survey,
         replay_real, replay_survey,
     };
     #[pymodule_export]
@@ -42,5 +45,8 @@ mod _core {
         trace_formats,
     };
     #[pymodule_export]
-    use crate::workload::PyWorkload;
+    use crate::workload::{PyWorkload, workload_fields};
+    /// Most requests that are outstanding, in all queues together.
+    #[pymodule_export]
+    const QUEUE_DEPTH_MAX: usize = drivebay_run::DEPTH_MAX;
 }

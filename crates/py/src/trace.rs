@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use drivebay_trace::{
-    ColumnMap, Format, Given, Info, Profile, RequestSource, Shares, Summary, TextFormat, TimeUnit,
-    TraceFile, TraceSource,
+    ColumnMap, Format, Given, Info, Profile, Request, RequestSource, Shares, Summary, TextFormat,
+    TimeUnit, TraceFile, TraceSource,
 };
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
@@ -21,18 +21,14 @@ pub(crate) struct PySource(pub(crate) TraceSource);
 
 #[pymethods]
 impl PySource {
-    /// A recorded file of one of `trace_formats()`, None to detect it; `sort` sorts it through a
-    /// temporary file, needed only where a request comes more than 262,144 requests late. `time_unit`: of its
+    /// A recorded file of one of `trace_formats()`, None to detect it. `time_unit`: of its
     /// times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file; `columns`: which
     /// column of either holds what, as "time=ts:us,offset=lba:512".
     #[staticmethod]
-    #[pyo3(signature = (
-        path, format = None, sort = false, time_unit = None, unpacked = None, columns = None
-    ))]
+    #[pyo3(signature = (path, format = None, *, time_unit = None, unpacked = None, columns = None))]
     fn file(
         path: PathBuf,
         format: Option<OsString>,
-        sort: bool,
         time_unit: Option<&str>,
         unpacked: Option<PathBuf>,
         columns: Option<OsString>,
@@ -54,7 +50,7 @@ impl PySource {
             .map_err(user_error)?;
         let given = Given { format, time_unit, columns };
         let file = TraceFile { path, given, unpacked };
-        Ok(PySource(TraceSource::File { file, sort }))
+        Ok(PySource(TraceSource::File { file, sort: false }))
     }
 
     /// A synthesized trace: one of `synth_names()`, with `scale` times the published number of I/Os;
@@ -74,7 +70,19 @@ impl PySource {
         }
     }
 
-    /// The same trace, sorted through a temporary file first.
+    /// The file's name, or that of the synthesized trace.
+    #[getter]
+    fn name(&self) -> String {
+        match &self.0 {
+            TraceSource::File { file, .. } => {
+                file.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+            }
+            TraceSource::Synth { name, .. } => name.clone(),
+        }
+    }
+
+    /// The same trace, sorted through a temporary file first: needed only where a request comes more than 262,144
+    /// requests late.
     fn sorted(&self) -> PySource {
         let mut source = self.0.clone();
         if let TraceSource::File { sort, .. } = &mut source {
@@ -93,7 +101,7 @@ impl PySource {
     fn info(&self, py: Python<'_>) -> PyResult<(TraceInfo, TraceSummary)> {
         let (info, summary) =
             py.detach(|| drivebay_trace::info(&self.0, &mut keep_running)).map_err(trace_error)?;
-        Ok((info.into(), summary.into()))
+        Ok((TraceInfo::new(info)?, TraceSummary::new(&summary)?))
     }
 
     /// Writes the trace into `out` as "iolog" or "csv"; says what was read.
@@ -107,7 +115,7 @@ impl PySource {
             }
         };
         let converted = py.detach(|| drivebay_trace::convert(&self.0, &out, to, &mut keep_running));
-        Ok(converted.map_err(trace_error)?.into())
+        TraceSummary::new(&converted.map_err(trace_error)?)
     }
 
     /// Its requests in the order of their times, as batches of columns.
@@ -117,99 +125,77 @@ impl PySource {
     }
 }
 
-/// What was read of a trace.
-#[pyclass(module = "drivebay._core", frozen, get_all)]
-pub(crate) struct TraceSummary {
+class! {
+    /// What was read of a trace.
+    #[pyclass(module = "drivebay._core", frozen, get_all)]
+    TraceSummary(summary: &Summary) {
+    }
     /// The format, or "synthesized".
-    format: &'static str,
+    format: &'static str = summary.format,
     /// Number of requests.
-    requests: u64,
+    requests: u64 = summary.requests,
     /// What was skipped, and what to doubt, in sentences.
-    notes: Vec<String>,
+    notes: Vec<String> = summary.notes(),
 }
 
-impl From<Summary> for TraceSummary {
-    fn from(summary: Summary) -> TraceSummary {
-        TraceSummary { format: summary.format, requests: summary.requests, notes: summary.notes() }
-    }
-}
-
-/// A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O.
-#[pyclass(module = "drivebay._core", frozen, get_all)]
-pub(crate) struct TraceInfo {
-    /// Number of reads.
-    reads: u64,
-    /// Number of writes.
-    writes: u64,
-    /// Bytes read.
-    read_bytes: u64,
-    /// Bytes written.
-    written_bytes: u64,
-    /// Shares of reads and writes by size.
-    size_share: Option<Vec<(&'static str, f64)>>,
-    /// Shares by outstanding requests at arrival, itself included.
-    queue_depth_share: Option<Vec<(&'static str, f64)>>,
-    /// Mean of the outstanding requests at arrival.
-    queue_depth_mean: Option<f64>,
-    /// Share that begins where one of the last 32 of its kind and device ended.
-    sequential_share: Option<f64>,
-    /// Seconds with nothing outstanding.
-    idle_s: Option<f64>,
-    /// Seconds from the first arrival to the last arrival or completion.
-    duration_s: f64,
-    /// Bytes of the distinct 4 KiB pages read or written.
-    footprint_bytes: Option<u64>,
-    /// Share of page writes to pages that the trace had written before.
-    overwrite_share: Option<f64>,
-    /// Share of page reads from pages that the trace had not written before.
-    unwritten_read_share: Option<f64>,
-    /// Number of devices.
-    devices: u64,
-    /// Lowest address that is read or written, of any device.
-    address_start_bytes: Option<u64>,
-    /// Where the highest address ends, of any device.
-    address_end_bytes: Option<u64>,
-}
-
-impl From<Info> for TraceInfo {
-    fn from(info: Info) -> TraceInfo {
+class! {
+    /// A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O.
+    #[pyclass(module = "drivebay._core", frozen, get_all)]
+    TraceInfo(info: Info) {
         let shares = |shares: Option<Shares>| shares.map(|shares| shares.named().collect());
-        TraceInfo {
-            reads: info.reads,
-            writes: info.writes,
-            read_bytes: info.read_bytes,
-            written_bytes: info.written_bytes,
-            size_share: shares(info.size_share),
-            queue_depth_share: shares(info.queue_depth_share),
-            queue_depth_mean: info.queue_depth_mean,
-            sequential_share: info.sequential_share,
-            idle_s: info.idle_s,
-            duration_s: info.duration_s,
-            footprint_bytes: info.footprint_bytes,
-            overwrite_share: info.overwrite_share,
-            unwritten_read_share: info.unwritten_read_share,
-            devices: info.devices,
-            address_start_bytes: info.address_start_bytes,
-            address_end_bytes: info.address_end_bytes,
-        }
     }
+    /// Number of reads.
+    reads: u64 = info.reads,
+    /// Number of writes.
+    writes: u64 = info.writes,
+    /// Bytes read.
+    read_bytes: u64 = info.read_bytes,
+    /// Bytes written.
+    written_bytes: u64 = info.written_bytes,
+    /// Shares of reads and writes by size.
+    size_share: Option<Vec<(&'static str, f64)>> = shares(info.size_share),
+    /// Shares by outstanding requests at arrival, itself included.
+    queue_depth_share: Option<Vec<(&'static str, f64)>> = shares(info.queue_depth_share),
+    /// Mean of the outstanding requests at arrival.
+    queue_depth_mean: Option<f64> = info.queue_depth_mean,
+    /// Share that begins where one of the last 32 of its kind and device ended.
+    sequential_share: Option<f64> = info.sequential_share,
+    /// Seconds with nothing outstanding.
+    idle_s: Option<f64> = info.idle_s,
+    /// Seconds from the first arrival to the last arrival or completion.
+    duration_s: f64 = info.duration_s,
+    /// Bytes of the distinct 4 KiB pages read or written.
+    footprint_bytes: Option<u64> = info.footprint_bytes,
+    /// Share of page writes to pages that the trace had written before.
+    overwrite_share: Option<f64> = info.overwrite_share,
+    /// Share of page reads from pages that the trace had not written before.
+    unwritten_read_share: Option<f64> = info.unwritten_read_share,
+    /// Number of devices.
+    devices: u64 = info.devices,
+    /// Lowest address that is read or written, of any device.
+    address_start_bytes: Option<u64> = info.address_start_bytes,
+    /// Where the highest address ends, of any device.
+    address_end_bytes: Option<u64> = info.address_end_bytes,
 }
 
-/// Requests of a trace; arrays of shape (n,), n up to 262,144.
-#[pyclass(module = "drivebay._core", frozen, get_all)]
-pub(crate) struct TraceColumns {
+class! {
+    /// Requests of a trace; arrays of shape (n,), n up to 262,144.
+    #[pyclass(module = "drivebay._core", frozen, get_all)]
+    TraceColumns(py: Python<'_>, block: &[Request]) {
+    }
     /// When each was issued, from 0 at the first request.
-    at_ns: Column<u64>,
+    at_ns: Column<u64> = Column::new(py, block.iter().map(|r| r.at.0)),
     /// 0 read, 1 write, 2 trim, 3 flush.
-    op: Column<u8>,
+    op: Column<u8> = Column::new(py, block.iter().map(|r| r.op as u8)),
     /// First byte of the request.
-    offset_bytes: Column<u64>,
+    offset_bytes: Column<u64> = Column::new(py, block.iter().map(|r| r.offset_bytes)),
     /// Length of the request in bytes; 0 for a flush.
-    bytes: Column<u64>,
+    bytes: Column<u64> = Column::new(py, block.iter().map(|r| r.bytes)),
     /// Device, as the recording numbers it.
-    device: Column<u32>,
+    device: Column<u32> = Column::new(py, block.iter().map(|r| r.device)),
     /// How long it took; -1 where it is not known.
-    response_ns: Column<i64>,
+    response_ns: Column<i64> =
+        Column::new( py, block.iter().map(|r| r.response.map_or(-1, |t| t.0 as i64)), ),
 }
 
 /// A trace in the order of its times; reading releases the interpreter lock.
@@ -230,30 +216,19 @@ impl TraceBatches {
             }
             Ok::<_, PyErr>(block.map(<[_]>::to_vec))
         })?;
-        Ok(block.map(|block| TraceColumns {
-            at_ns: Column::new(py, block.iter().map(|r| r.at.0)),
-            op: Column::new(py, block.iter().map(|r| r.op as u8)),
-            offset_bytes: Column::new(py, block.iter().map(|r| r.offset_bytes)),
-            bytes: Column::new(py, block.iter().map(|r| r.bytes)),
-            device: Column::new(py, block.iter().map(|r| r.device)),
-            response_ns: Column::new(
-                py,
-                block.iter().map(|r| r.response.map_or(-1, |t| t.0 as i64)),
-            ),
-        }))
+        block.map(|block| TraceColumns::new(py, &block)).transpose()
     }
 
     /// What was read so far.
-    fn summary(&self) -> TraceSummary {
+    fn summary(&self) -> PyResult<TraceSummary> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (source, requests, length) = &*guard;
-        Summary {
+        TraceSummary::new(&Summary {
             format: source.format(),
             requests: *requests,
             length: *length,
             skipped: source.skipped(),
-        }
-        .into()
+        })
     }
 }
 

@@ -7,11 +7,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use drivebay_replay::{
-    Content, Control, OpFilter, Options, ReadLoop, ReplaySetup, Target, closed_loop, replay,
-};
-use drivebay_trace::{Op, Pace, Placement, Request, Rule};
-use drivebay_units::Nanos;
+use drivebay_replay::{Control, Outcome, ReplayOptions, Target, replay};
+use drivebay_trace::{Op, Placement, Request, Rule, TraceError};
+use drivebay_units::{Nanos, Rng};
 
 type Any = Box<dyn std::error::Error>;
 
@@ -47,10 +45,35 @@ fn main() -> Result<(), Any> {
 }
 
 fn ours(path: &str, bytes: u64, seconds: u64) -> Result<f64, Any> {
-    let target = Target::open(Path::new(path), bytes, true, false)?;
-    let load = ReadLoop { block_bytes: 4096, depth: DEPTH, length: Nanos::secs(seconds), seed: 1 };
-    let outcome = closed_loop(target, &load, &Control::default())?;
+    let mut rng = Rng::new(1);
+    // All are due at once: as many are outstanding as the depth allows.
+    let mut block = move || {
+        let offset = |_| rng.below(bytes / 4096) * 4096;
+        (0..4096).map(offset).map(|offset| read(Nanos::ZERO, offset)).collect::<Vec<_>>()
+    };
+    let options =
+        ReplayOptions { depth: DEPTH, length_max_s: Some(seconds as f64), ..only_reads() };
+    let outcome = play(path, bytes, options, move || Some(Ok(block())))?;
     Ok(outcome.record.completed as f64 / outcome.length.as_secs_f64())
+}
+
+fn read(at: Nanos, offset_bytes: u64) -> Request {
+    Request { at, offset_bytes, bytes: 4096, response: None, device: 0, op: Op::Read }
+}
+
+fn only_reads() -> ReplayOptions {
+    ReplayOptions { only_reads: true, ..ReplayOptions::default() }
+}
+
+fn play(
+    path: &str,
+    bytes: u64,
+    options: ReplayOptions,
+    blocks: impl FnMut() -> Option<Result<Vec<Request>, TraceError>> + Send,
+) -> Result<Outcome, Any> {
+    let placement = Placement::new(Rule::Fold, bytes, 512, 0)?;
+    let target = Target::open(Path::new(path), bytes, true, false)?;
+    Ok(replay(blocks, target, &options, placement, &Control::default())?)
 }
 
 fn fio(path: &str, seconds: u64) -> Result<f64, Any> {
@@ -88,25 +111,11 @@ fn place(n: u64) -> u64 {
 }
 
 fn thirty_reads(path: &str, bytes: u64) -> Result<(), Any> {
-    let request = |n| Request {
-        at: APART.times(n),
-        offset_bytes: place(n),
-        bytes: 4096,
-        response: None,
-        device: 0,
-        op: Op::Read,
-    };
     for depth in [1, 4] {
-        let setup = ReplaySetup {
-            pace: Pace::AS_RECORDED,
-            placement: Placement::new(Rule::Fold, bytes, 512, 0)?,
-            filter: OpFilter { only_reads: true, trim: false },
-            content: Content::Zero,
-            options: Options { depth, ..Options::default() },
-        };
-        let mut blocks = vec![Ok((0..READS).map(request).collect())].into_iter();
-        let target = Target::open(Path::new(path), bytes, true, false)?;
-        let outcome = replay(move || blocks.next(), target, &setup, &Control::default())?;
+        let reads: Vec<_> = (0..READS).map(|n| read(APART.times(n), place(n))).collect();
+        let mut blocks = vec![Ok(reads)].into_iter();
+        let options = ReplayOptions { depth, ..only_reads() };
+        let outcome = play(path, bytes, options, move || blocks.next())?;
         let record = &outcome.record;
         println!(
             "30 reads 100 ms apart, depth {depth}: ours {:.0} us mean, {} late, at most {:.0} us, in {:.3} s",

@@ -8,7 +8,6 @@ use drivebay_units::Rng;
 use memmap2::MmapMut;
 
 use crate::error::ReplayError;
-use crate::target::Content;
 
 /// Of each area; no request may be longer.
 pub const POOL_BYTES: usize = 32 << 20;
@@ -41,10 +40,11 @@ impl BufferPool {
         Ok(BufferPool { memory, taken: vec![false; PAGES].into(), cursor: 0, stamp: None })
     }
 
-    /// With content to write.
-    pub fn to_write(content: Content) -> Result<BufferPool, ReplayError> {
+    /// With random bytes of a seed to write, which no drive can compress, every 4 KiB of its own; or with zeros,
+    /// which some drives do not store at all.
+    pub fn to_write(seed: Option<u64>) -> Result<BufferPool, ReplayError> {
         let mut area = BufferPool::to_read()?;
-        if let Content::Random { seed } = content {
+        if let Some(seed) = seed {
             let mut rng = Rng::new(seed).fork("content");
             for word in area.memory.chunks_exact_mut(8) {
                 word.copy_from_slice(&rng.next_u64().to_le_bytes());
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn written_pages_never_repeat_and_do_not_compress() {
-        let mut area = BufferPool::to_write(Content::Random { seed: 7 }).expect("32 MiB");
+        let mut area = BufferPool::to_write(Some(7)).expect("32 MiB");
         let mut seen = std::collections::HashSet::new();
         for _ in 0..2 * PAGES {
             let extent = area.take(PAGE_BYTES).expect("all are given back");
@@ -133,8 +133,6 @@ mod tests {
         area.memory.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         let mean = POOL_BYTES as f64 / 256.0;
         assert!(counts.iter().all(|&n| (f64::from(n) / mean - 1.0).abs() < 0.05));
-        assert!(
-            BufferPool::to_write(Content::Zero).expect("32 MiB").memory.iter().all(|b| *b == 0)
-        );
+        assert!(BufferPool::to_write(None).expect("32 MiB").memory.iter().all(|b| *b == 0));
     }
 }

@@ -6,43 +6,22 @@
 
 use std::path::Path;
 
-use drivebay_trace::{KeepRunning, Op, Pace, Pacer, Placement, Rule, TraceError, TraceSource};
-use drivebay_units::Nanos;
+use drivebay_trace::{KeepRunning, Op, Pacer, Placement, TraceError, TraceSource};
 
 use crate::control::Control;
 use crate::error::ReplayError;
-use crate::replay_loop::{Options, Outcome};
-use crate::run::{ReplaySetup, replay};
-use crate::source::OpFilter;
-use crate::target::{Content, Target};
+use crate::options::{Mode, ReplayOptions};
+use crate::replay_loop::Outcome;
+use crate::run::replay;
+use crate::target::Target;
 
-/// A replay with all its options.
+/// A trace, and how it is replayed on a real drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The trace that is replayed.
     pub source: TraceSource,
-    /// When requests are due.
-    pub pace: Pace,
-    /// How addresses beyond the target are brought onto it.
-    pub rule: Rule,
-    /// Reads only: nothing is changed.
-    pub only_reads: bool,
-    /// Trims and flushes as well.
-    pub trim: bool,
-    /// Zeros are written, not random bytes.
-    pub zeros: bool,
-    /// Of the random bytes.
-    pub seed: u64,
-    /// Most requests outstanding.
-    pub depth: u32,
-    /// Time before a due request that is spun, in microseconds.
-    pub spin_us: u32,
-    /// Issue nothing after this time, in nanoseconds.
-    pub length_max_ns: Option<u64>,
-    /// Stop after so many failed requests.
-    pub failures_max: Option<u64>,
-    /// Through the page cache, if it must be.
-    pub buffered: bool,
+    /// How.
+    pub options: ReplayOptions,
 }
 
 /// What a look through a trace finds.
@@ -82,8 +61,8 @@ impl Plan {
     /// What is wrong with the trace; [`TraceError::Cancelled`].
     pub fn survey(&self, keep_running: KeepRunning<'_>) -> Result<Survey, PlanError> {
         let mut found = Survey::default();
-        let scheduled = matches!(self.pace, Pace::Recorded { .. });
-        let mut pacer = Pacer::new(self.pace).map_err(ReplayError::from)?;
+        let scheduled = self.options.mode == Mode::Recorded;
+        let mut pacer = Pacer::new(self.options.pace()).map_err(ReplayError::from)?;
         let mut source = self.source.open()?;
         while let Some(block) = source.next_requests(keep_running)? {
             for request in block {
@@ -113,27 +92,14 @@ impl Plan {
         recorded_bytes: u64,
         control: &Control,
     ) -> Result<Outcome, PlanError> {
-        let placement = Placement::new(self.rule, capacity_bytes, block_bytes, recorded_bytes)?;
-        let seed = self.seed;
-        let setup = ReplaySetup {
-            pace: self.pace,
-            placement,
-            filter: OpFilter { only_reads: self.only_reads, trim: self.trim },
-            content: if self.zeros { Content::Zero } else { Content::Random { seed } },
-            options: Options {
-                depth: self.depth,
-                spin: Nanos::micros(u64::from(self.spin_us)),
-                length_max: self.length_max_ns.map(Nanos),
-                failures_max: self.failures_max.unwrap_or(u64::MAX),
-                ..Options::default()
-            },
-        };
+        let options = &self.options;
+        let placement = Placement::new(options.rule, capacity_bytes, block_bytes, recorded_bytes)?;
         let mut source = self.source.open()?;
         let blocks = move || {
             let block = source.next_requests(&mut || true);
             block.map(|block| block.map(<[_]>::to_vec)).transpose()
         };
-        let target = Target::open(path, capacity_bytes, !self.buffered, !self.only_reads)?;
-        Ok(replay(blocks, target, &setup, control)?)
+        let target = Target::open(path, capacity_bytes, !options.buffered, !options.only_reads)?;
+        Ok(replay(blocks, target, options, placement, control)?)
     }
 }

@@ -66,7 +66,7 @@ pub struct Record {
     pub lateness: Histogram,
     /// Longest of them.
     pub lateness_max: Nanos,
-    /// Requests issued late: by more than [`crate::Options::late_after`].
+    /// Requests issued late: by more than 100 us.
     pub late: u64,
     /// Of these, the ones that had to wait for a place in the queue, which was full.
     pub late_queue_full: u64,

@@ -12,61 +12,21 @@ use drivebay_units::Nanos;
 use crate::clock::Clock;
 use crate::control::{Control, Progress};
 use crate::error::ReplayError;
+use crate::options::ReplayOptions;
 use crate::record::{Failure, Record};
 use crate::source::{Item, Next, Skipped, Source};
 use crate::uring::{Command, IoBackend, Queueing, WaitFor};
 
-/// Most requests outstanding.
-pub const DEPTH_MAX: u32 = 4096;
 /// From the call to the first request: time to fall asleep before it.
 const START_DELAY: Nanos = Nanos::millis(5);
 /// The longest sleep: how soon a word to stop is heard.
 const SLEEP_MAX: Nanos = Nanos::millis(50);
 /// Sleep while the trace is not read yet.
 const UNREAD_SLEEP: Nanos = Nanos::micros(100);
+/// A request issued later than this after it was due counts as late.
+const LATE_AFTER: Nanos = Nanos::micros(100);
 /// Longest wait for what is out after the word to stop: a drive's own time-out is 30 s in Linux.
 const DRAIN_MAX: Nanos = Nanos::secs(35);
-
-/// How a replay is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Most requests outstanding, 1 to [`DEPTH_MAX`]; what is due beyond it waits and is late.
-    pub depth: u32,
-    /// Time before a due request that is spun and not slept; 0 sleeps always.
-    pub spin: Nanos,
-    /// A request issued later than this after it was due counts as late.
-    pub late_after: Nanos,
-    /// Issue nothing after this time.
-    pub length_max: Option<Nanos>,
-    /// Stop after so many failed requests.
-    pub failures_max: u64,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            depth: 1024,
-            spin: Nanos::micros(80),
-            late_after: Nanos::micros(100),
-            length_max: None,
-            failures_max: u64::MAX,
-        }
-    }
-}
-
-impl Options {
-    /// Checks the bounds.
-    ///
-    /// # Errors
-    /// [`ReplayError::OutOfRange`].
-    pub fn check(&self) -> Result<(), ReplayError> {
-        if (1..=DEPTH_MAX).contains(&self.depth) {
-            return Ok(());
-        }
-        let (given, allowed) = (u64::from(self.depth), "1 to 4096");
-        Err(ReplayError::OutOfRange { field: "depth", given, allowed, hint: "--depth 32" })
-    }
-}
 
 /// How a replay ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,17 +68,16 @@ struct InFlight {
     command: Command,
     due: Nanos,
     issued: Nanos,
-    ticket: Option<Ticket>,
+    ticket: Ticket,
 }
 
 struct ReplayLoop<'a, P, C> {
     source: &'a mut dyn Source,
-    /// None: each request as soon as there is a place for it.
-    pacer: Option<Pacer>,
+    pacer: Pacer,
     backend: &'a mut P,
     clock: &'a C,
     start: Nanos,
-    options: Options,
+    options: ReplayOptions,
     capacity_bytes: u64,
     record: Record,
     slots: Box<[Option<InFlight>]>,
@@ -135,7 +94,7 @@ struct ReplayLoop<'a, P, C> {
     failed: bool,
 }
 
-/// Plays what a source gives on a port; without a pacer as fast as `depth` allows.
+/// Plays what a source gives on a port.
 ///
 /// Nothing at or beyond `capacity_bytes` is sent: such a request fails with `EFBIG`, unsent.
 ///
@@ -143,21 +102,20 @@ struct ReplayLoop<'a, P, C> {
 /// [`ReplayError::OutOfRange`]; whatever happens later is in the outcome.
 pub fn play<P: IoBackend, C: Clock>(
     source: &mut dyn Source,
-    pacer: Option<Pacer>,
+    pacer: Pacer,
     backend: &mut P,
     clock: &C,
     capacity_bytes: u64,
-    options: &Options,
+    options: &ReplayOptions,
     control: &Control,
 ) -> Result<Outcome, ReplayError> {
     options.check()?;
-    let delay = if pacer.is_some() { START_DELAY } else { Nanos::ZERO };
     let mut replay_loop = ReplayLoop {
         source,
         pacer,
         backend,
         clock,
-        start: clock.now().after(delay),
+        start: clock.now().after(START_DELAY),
         options: *options,
         capacity_bytes,
         record: Record::default(),
@@ -232,9 +190,9 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     fn find_reason_to_end(&mut self, control: &Control, now: Nanos) {
         if control.stop_requested() {
             self.ended = Some(EndReason::Stopped);
-        } else if self.options.length_max.is_some_and(|max| now >= max) {
+        } else if self.options.length_max().is_some_and(|max| now >= max) {
             self.ended = Some(EndReason::TimeUp);
-        } else if self.record.failed() > self.options.failures_max {
+        } else if self.options.failures_max.is_some_and(|most| self.record.failed() > most) {
             self.ended = Some(EndReason::Failures);
         }
     }
@@ -247,9 +205,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
             let InFlight { number, command, due, issued, ticket } = flight;
             self.record.complete(number, command, result, (due, issued), now);
             self.bytes += u64::try_from(result).map_or(0, |moved| moved.min(command.bytes));
-            if let (Some(pacer), Some(ticket)) = (&mut self.pacer, ticket) {
-                pacer.completed(ticket, now);
-            }
+            self.pacer.completed(ticket, now);
         }
     }
 
@@ -266,10 +222,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
             if self.pending.is_none() && !self.fetch(now) {
                 return self.ended.is_none().then(|| now.after(UNREAD_SLEEP));
             }
-            let due = match &self.pacer {
-                Some(pacer) => pacer.release()?,
-                None => Nanos::ZERO,
-            };
+            let due = self.pacer.release()?;
             if due > now {
                 return Some(due);
             }
@@ -306,9 +259,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     fn fetch(&mut self, now: Nanos) -> bool {
         match self.source.next() {
             Next::Item(item) => {
-                if let Some(pacer) = &mut self.pacer {
-                    pacer.admit(item.at, item.response);
-                }
+                self.pacer.admit(item.at, item.response);
                 self.pending = Some(item);
                 return true;
             }
@@ -329,10 +280,8 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
     /// What is not played is done the moment it may be issued.
     fn skip(&mut self, due: Nanos) {
         self.pending = None;
-        if let Some(pacer) = &mut self.pacer {
-            let ticket = pacer.issue();
-            pacer.completed(ticket, due);
-        }
+        let ticket = self.pacer.issue();
+        self.pacer.completed(ticket, due);
     }
 
     /// Cannot be sent at all.
@@ -345,15 +294,11 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         self.pending = None;
         let slot = self.free.pop().expect("it was queued there");
         let now = self.now();
-        // In a closed loop a request is due when there is a place for it.
-        let due = if self.pacer.is_some() { due } else { now };
         self.record.issue(command.op, due, now);
-        let ticket = self.pacer.as_mut().map(Pacer::issue);
-        if self.pacer.is_some() {
-            let late = now.since_or_zero(due);
-            let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
-            self.record.lateness(late, self.options.late_after, full, unread);
-        }
+        let ticket = self.pacer.issue();
+        let late = now.since_or_zero(due);
+        let (full, unread) = (self.full_at >= Some(due), self.unread_at >= Some(due));
+        self.record.lateness(late, LATE_AFTER, full, unread);
         let flight = InFlight { number, command, due, issued: now, ticket };
         self.slots[slot as usize] = Some(flight);
     }
@@ -363,10 +308,10 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         let Some(due) = due else { return WaitFor::Completion(SLEEP_MAX) };
         // Before the start, time stands at zero: so count on the clock itself.
         let left = self.start.after(due).since_or_zero(self.clock.now());
-        if left <= self.options.spin {
+        if left <= self.options.spin() {
             return WaitFor::Now;
         }
-        WaitFor::After(left.since(self.options.spin).min(SLEEP_MAX))
+        WaitFor::After(left.since(self.options.spin()).min(SLEEP_MAX))
     }
 }
 

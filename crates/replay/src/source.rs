@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
 use drivebay_trace::{Op, Placement, Request, TraceError};
 use drivebay_units::Nanos;
 
+use crate::options::ReplayOptions;
 use crate::uring::Command;
 
 /// The next request of a recording.
@@ -45,15 +46,6 @@ pub trait Source {
     }
 }
 
-/// What of a trace is played.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpFilter {
-    /// Reads only: nothing is changed.
-    pub only_reads: bool,
-    /// Trims and flushes as well.
-    pub trim: bool,
-}
-
 /// Requests of a trace that were not played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
@@ -85,15 +77,21 @@ pub(crate) struct Traced {
     from: Receiver<Block>,
     block: VecDeque<Request>,
     placement: Placement,
-    filter: OpFilter,
+    only_reads: bool,
+    trim: bool,
     number: u64,
     skipped: Skipped,
 }
 
 impl Traced {
-    pub(crate) fn new(from: Receiver<Block>, placement: Placement, filter: OpFilter) -> Traced {
+    pub(crate) fn new(
+        from: Receiver<Block>,
+        placement: Placement,
+        options: &ReplayOptions,
+    ) -> Traced {
+        let ReplayOptions { only_reads, trim, .. } = *options;
         let (block, skipped) = (VecDeque::new(), Skipped::default());
-        Traced { from, block, placement, filter, number: 0, skipped }
+        Traced { from, block, placement, only_reads, trim, number: 0, skipped }
     }
 
     /// Waits for the first block, so that the replay does not begin late.
@@ -107,7 +105,7 @@ impl Traced {
     }
 
     fn is_wanted(&mut self, op: Op) -> bool {
-        let OpFilter { only_reads, trim } = self.filter;
+        let Traced { only_reads, trim, .. } = *self;
         let (filter, skipped) = match op {
             Op::Read => return true,
             Op::Write => (!only_reads, &mut self.skipped.writes),

@@ -6,18 +6,6 @@ use std::path::Path;
 
 use crate::error::ReplayError;
 
-/// The data that write requests carry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
-    /// Random bytes from this seed, which no drive can compress; every 4 KiB differs from all others.
-    Random {
-        /// Of the generator.
-        seed: u64,
-    },
-    /// Zeros, which some drives do not store at all.
-    Zero,
-}
-
 /// An open file or block device.
 #[derive(Debug)]
 pub struct Target {

@@ -18,7 +18,8 @@ use io_uring::{IoUring, opcode, squeue};
 
 use crate::buffers::{BufferPool, Extent, POOL_BYTES};
 use crate::error::ReplayError;
-use crate::target::{Content, Target};
+use crate::options::ReplayOptions;
+use crate::target::Target;
 
 /// One I/O as it goes to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,13 +94,15 @@ pub struct Uring {
 }
 
 impl Uring {
-    /// For at most `depth` commands at a time. Call it in the thread that will submit.
+    /// Call it in the thread that will submit.
     ///
     /// # Errors
     /// [`ReplayError::Ring`], [`ReplayError::Memory`].
-    pub fn new(target: Target, depth: u32, content: Content) -> Result<Uring, ReplayError> {
+    pub fn new(target: Target, options: &ReplayOptions) -> Result<Uring, ReplayError> {
+        let ReplayOptions { depth, seed, zeros, .. } = *options;
+        let seed = (!zeros).then_some(seed);
         let ring = new_ring(depth + 1)?; // one more for the timeout
-        let write_area = target.writable.then(|| BufferPool::to_write(content)).transpose()?;
+        let write_area = target.writable.then(|| BufferPool::to_write(seed)).transpose()?;
         let mut buffers = [Some(BufferPool::to_read()?), write_area];
         ring.submitter().register_files(&[target.file.as_raw_fd()]).map_err(|error| {
             let hint = "is there room for another open file? see: ulimit -n";

@@ -6,11 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use drivebay_replay::{
-    Content, Control, EndReason, OpFilter, Options, Outcome, ReadLoop, ReplayError, ReplaySetup,
-    Skipped, Target, closed_loop, replay,
+    Control, EndReason, Mode, Outcome, ReplayError, ReplayOptions, Skipped, Target, replay,
 };
-use drivebay_trace::{Op, Pace, Placement, Request, Rule, TraceError};
-use drivebay_units::Nanos;
+use drivebay_trace::{Op, Placement, Request, Rule, TraceError};
+use drivebay_units::{Nanos, Rng};
 
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 64 * MIB;
@@ -32,23 +31,22 @@ fn file(bytes: u64) -> tempfile::NamedTempFile {
     file
 }
 
-fn setup(capacity_bytes: u64) -> ReplaySetup {
-    ReplaySetup {
-        pace: Pace::Dependencies,
-        placement: Placement::new(Rule::Fold, capacity_bytes, 512, 0).expect("64 MiB"),
-        filter: OpFilter::default(),
-        content: Content::Random { seed: 1 },
-        options: Options { depth: 16, ..Options::default() },
-    }
+fn options() -> ReplayOptions {
+    ReplayOptions { mode: Mode::Dependencies, depth: 16, ..ReplayOptions::default() }
+}
+
+fn placement() -> Placement {
+    Placement::new(Rule::Fold, SIZE, 512, 0).expect("64 MiB")
 }
 
 fn request(op: Op, offset_bytes: u64, bytes: u64) -> Request {
     Request { at: Nanos::ZERO, offset_bytes, bytes, response: None, device: 0, op }
 }
 
-fn play(requests: Vec<Request>, target: Target, setup: &ReplaySetup) -> Outcome {
+fn play(requests: Vec<Request>, target: Target, options: &ReplayOptions) -> Outcome {
     let mut blocks = vec![Ok::<_, TraceError>(requests)].into_iter();
-    replay(move || blocks.next(), target, setup, &Control::default()).expect("io_uring")
+    replay(move || blocks.next(), target, options, placement(), &Control::default())
+        .expect("io_uring")
 }
 
 #[test]
@@ -63,9 +61,8 @@ fn reads_writes_flushes_and_trims_reach_the_file_and_nothing_else() {
         // Beyond the end: folded to 3 MiB.
         request(Op::Write, SIZE + 3 * MIB, 4096),
     ];
-    let filter = OpFilter { trim: true, only_reads: false };
-    let setup = ReplaySetup { filter, ..setup(SIZE) };
-    let outcome = play(requests, target(file.path(), SIZE, true), &setup);
+    let options = ReplayOptions { trim: true, ..options() };
+    let outcome = play(requests, target(file.path(), SIZE, true), &options);
     let record = &outcome.record;
     assert_eq!(outcome.ended, EndReason::Complete);
     assert_eq!((record.completed, record.failed()), (6, 0), "{:?}", record.listed);
@@ -96,10 +93,9 @@ fn a_replay_of_reads_only_changes_nothing() {
         request(Op::Flush, 0, 0),
         request(Op::Trim, 0, MIB),
     ];
-    let filter = OpFilter { only_reads: true, trim: true };
-    let setup = ReplaySetup { filter, ..setup(SIZE) };
+    let options = ReplayOptions { only_reads: true, trim: true, ..options() };
     // Opened for reading alone: a write could not get through.
-    let outcome = play(requests, target(file.path(), SIZE, false), &setup);
+    let outcome = play(requests, target(file.path(), SIZE, false), &options);
     assert_eq!((outcome.record.completed, outcome.record.failed()), (1, 0));
     assert_eq!(outcome.skipped, Skipped { writes: 1, trims: 1, flushes: 1 });
     let mut now = [0; 4096];
@@ -117,7 +113,7 @@ fn a_read_beyond_the_end_of_a_shrunken_file_is_a_failure_with_its_place() {
         request(Op::Read, SIZE / 2 - 4096, 8192),
         request(Op::Read, SIZE - 4096, 4096),
     ];
-    let outcome = play(requests, opened, &setup(SIZE));
+    let outcome = play(requests, opened, &options());
     assert_eq!(outcome.ended, EndReason::Complete);
     assert_eq!(outcome.record.failures.get(&(Op::Read, 0)), Some(&2));
     let places: Vec<_> =
@@ -131,7 +127,7 @@ fn a_read_beyond_the_end_of_a_shrunken_file_is_a_failure_with_its_place() {
 fn what_is_longer_than_the_memory_fails_unsent() {
     let file = file(SIZE);
     let requests = vec![request(Op::Read, 0, 48 * MIB), request(Op::Read, 0, 32 * MIB)];
-    let outcome = play(requests, target(file.path(), SIZE, false), &setup(SIZE));
+    let outcome = play(requests, target(file.path(), SIZE, false), &options());
     assert_eq!(outcome.record.failures.get(&(Op::Read, libc::EFBIG)), Some(&1));
     assert_eq!((outcome.record.issued, outcome.record.completed), (1, 1));
 }
@@ -146,9 +142,8 @@ fn every_request_comes_back_from_a_busy_queue() {
         requests.push(request(op, n * 104_729 * 512 % (SIZE - bytes) / 512 * 512, bytes));
     }
     let bytes: u64 = requests.iter().map(|request| request.bytes).sum();
-    let options = Options { depth: 64, ..Options::default() };
-    let setup = ReplaySetup { options, ..setup(SIZE) };
-    let outcome = play(requests, target(file.path(), SIZE, true), &setup);
+    let options = ReplayOptions { depth: 64, ..options() };
+    let outcome = play(requests, target(file.path(), SIZE, true), &options);
     let record = &outcome.record;
     assert_eq!((record.completed, record.failed(), outcome.unanswered), (20_000, 0, 0));
     assert_eq!(record.rows.iter().map(|r| r.read_bytes + r.write_bytes).sum::<u64>(), bytes);
@@ -157,15 +152,21 @@ fn every_request_comes_back_from_a_busy_queue() {
 }
 
 #[test]
-fn a_closed_loop_keeps_its_depth() {
+fn requests_that_are_all_due_keep_the_queue_full() {
     let file = file(SIZE);
-    let load = ReadLoop { block_bytes: 4096, depth: 8, length: Nanos::millis(200), seed: 1 };
+    let mut rng = Rng::new(1);
+    let mut block = move || {
+        let offsets = (0..1024).map(|_| rng.below(SIZE / 4096) * 4096);
+        offsets.map(|offset| request(Op::Read, offset, 4096)).collect::<Vec<_>>()
+    };
+    let options = ReplayOptions { depth: 8, length_max_s: Some(0.2), ..ReplayOptions::default() };
     let opened = target(file.path(), SIZE, false);
-    let outcome = closed_loop(opened, &load, &Control::default()).expect("io_uring");
+    let outcome =
+        replay(move || Some(Ok(block())), opened, &options, placement(), &Control::default());
+    let outcome = outcome.expect("io_uring");
     assert_eq!(outcome.ended, EndReason::TimeUp);
     assert_eq!(outcome.record.outstanding_max, 8);
     assert!(outcome.record.completed > 8 && outcome.record.failed() == 0);
-    assert_eq!(outcome.record.late, 0, "nothing is due in a closed loop");
 }
 
 #[test]
@@ -174,7 +175,8 @@ fn a_broken_trace_leaves_what_was_played() {
     let broken = TraceError::UnknownFormat("'made' is unknown".to_string());
     let mut blocks = vec![Ok(vec![request(Op::Read, 0, 4096)]), Err(broken)].into_iter();
     let opened = target(file.path(), SIZE, false);
-    let outcome = replay(move || blocks.next(), opened, &setup(SIZE), &Control::default());
+    let outcome =
+        replay(move || blocks.next(), opened, &options(), placement(), &Control::default());
     let outcome = outcome.expect("io_uring");
     assert!(
         matches!(&outcome.ended, EndReason::Broken(text) if text.contains("'made' is unknown"))

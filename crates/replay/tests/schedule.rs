@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::io;
 
 use drivebay_replay::{
-    Clock, Command, Control, EndReason, IoBackend, Item, Next, Options, Outcome, Queueing,
-    ReplayError, Source, WaitFor, play,
+    Clock, Command, Control, EndReason, IoBackend, Item, Next, Outcome, Queueing, ReplayError,
+    ReplayOptions, Source, WaitFor, play,
 };
 use drivebay_trace::{Op, Pace, Pacer};
 use drivebay_units::{Histogram, Nanos};
@@ -99,7 +99,7 @@ struct Run {
     oversleeps: Nanos,
     ends_at: u64,
     pace: Pace,
-    options: Options,
+    options: ReplayOptions,
     capacity_bytes: u64,
     /// Stop once so many are issued.
     control: Control,
@@ -112,7 +112,7 @@ impl Default for Run {
             oversleeps: Nanos::ZERO,
             ends_at: u64::MAX,
             pace: Pace::AS_RECORDED,
-            options: Options::default(),
+            options: ReplayOptions::default(),
             capacity_bytes: 1 << 30,
             control: Control::default(),
         }
@@ -144,7 +144,7 @@ impl Run {
         let pacer = Pacer::new(self.pace).expect("an allowed pace");
         let outcome = play(
             source,
-            Some(pacer),
+            pacer,
             &mut drive,
             &time,
             self.capacity_bytes,
@@ -181,7 +181,7 @@ fn every_request_goes_at_its_time_and_not_before() {
 fn late_wake_ups_are_counted_and_do_not_add_up() {
     let oversleeps = Nanos::millis(2);
     let at: Vec<u64> = (0..100).map(|n| n * 20).collect();
-    let options = Options { spin: Nanos::ZERO, ..Options::default() };
+    let options = ReplayOptions { spin_us: 0, ..ReplayOptions::default() };
     let (outcome, issued) = Run { oversleeps, options, ..Run::default() }.play(List::reads(&at));
     let record = &outcome.record;
     assert_eq!((record.late, record.late_queue_full, record.late_not_read), (100, 0, 0));
@@ -190,7 +190,7 @@ fn late_wake_ups_are_counted_and_do_not_add_up() {
     let (last, _) = issued.last().expect("a hundred");
     assert!(last.0.abs_diff(99 * 20_000_000 + oversleeps.0) <= A_LITTLE, "no drift");
     // Spinning would have hidden nothing here: a sleep that ends beyond its margin is late as well.
-    let spinning = Options { spin: Nanos::millis(3), ..options };
+    let spinning = ReplayOptions { spin_us: 3_000, ..options };
     let (outcome, _) =
         Run { oversleeps, options: spinning, ..Run::default() }.play(List::reads(&at));
     assert_eq!(outcome.record.late, 0, "the margin takes it");
@@ -198,7 +198,7 @@ fn late_wake_ups_are_counted_and_do_not_add_up() {
 
 #[test]
 fn a_full_queue_makes_requests_late_and_says_so() {
-    let options = Options { depth: 2, ..Options::default() };
+    let options = ReplayOptions { depth: 2, ..ReplayOptions::default() };
     let takes = Nanos::millis(10);
     let (outcome, issued) = Run { takes, options, ..Run::default() }.play(List::reads(&[0; 6]));
     let record = &outcome.record;
@@ -249,7 +249,7 @@ fn failures_are_listed_with_their_place_and_are_in_no_latency() {
     assert_eq!(numbers, [3, 4]);
     assert_eq!(record.listed[0].command.offset_bytes, 3 * 4096);
     assert_eq!(record.latency[0].bins().map(|bin| bin.count).sum::<u64>(), 3);
-    let options = Options { failures_max: 0, ..Options::default() };
+    let options = ReplayOptions { failures_max: Some(0), ..ReplayOptions::default() };
     let (outcome, _) =
         Run { ends_at: 4096, options, ..Run::default() }.play(List::reads(&[0, 10, 20, 30]));
     assert_eq!((outcome.ended, outcome.record.issued), (EndReason::Failures, 2));
@@ -315,7 +315,7 @@ fn a_trace_that_breaks_off_leaves_what_was_done() {
 #[test]
 fn depths_are_bounded() {
     for depth in [0, 4097] {
-        let options = Options { depth, ..Options::default() };
+        let options = ReplayOptions { depth, ..ReplayOptions::default() };
         assert!(matches!(options.check(), Err(ReplayError::OutOfRange { .. })));
     }
 }

@@ -13,12 +13,13 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
 use crate::error::RunError;
+use crate::generator::Generator;
 use crate::inside::{Keep, Kept, Sample, Watch, next_look};
 use crate::pacing::Pacing;
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Recorder, Totals};
-use crate::workload::{Generator, Stable, Workload};
+use crate::workload::{Stable, Workload};
 
 /// Requests drawn ahead.
 const BATCH: usize = 32;
@@ -171,7 +172,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                     return self.drain(device);
                 }
                 if KEEPS && now >= self.next_look {
-                    self.look(device, now);
+                    self.take_reading(device, now);
                 }
                 if now >= self.recorder.next_second() {
                     self.on_second(device, now)?;
@@ -276,9 +277,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
 
     /// An interval of the watch has ended.
     #[cold]
-    pub(crate) fn look(&mut self, device: &Device, now: Nanos) {
+    pub(crate) fn take_reading(&mut self, device: &Device, now: Nanos) {
         if let Some(watch) = &mut self.watch {
-            watch.look(device, now);
+            watch.read(device, now);
             self.next_look = watch.next();
         }
     }
@@ -312,7 +313,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 }
             } else if requested < taken {
                 if KEEPS && requested >= self.next_look {
-                    self.look(device, requested);
+                    self.take_reading(device, requested);
                 }
                 if requested >= self.recorder.next_second() {
                     self.on_second(device, requested)?;

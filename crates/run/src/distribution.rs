@@ -12,9 +12,11 @@
 //! that are not open, which is trimmed as a whole before its first write.
 //! Left out: popularity that moves in time; fio's `pareto` and `normal`.
 
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use drivebay_units::Rng;
+use serde::{Deserialize, Serialize};
 
 use crate::permutation::Permutation;
 use crate::sprandom::Sprandom;
@@ -24,12 +26,13 @@ const THETA_MAX: f64 = 5.0;
 /// Most ranks of a block, as a drive is scaled no further.
 const RANKS_MAX: u64 = 4096;
 /// Most zones of a span, as fio.
-const ZONES_MAX: usize = 64;
+pub(crate) const ZONES_MAX: usize = 64;
 /// Most zones that are written in order, as many as a drive of 64 TB has of a gigabyte.
 const ORDERED_ZONES_MAX: u32 = 1 << 16;
 
 /// How random offsets are drawn.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Offsets {
     /// Each by itself: an address may come twice before another came once.
     #[default]
@@ -82,49 +85,83 @@ pub struct Zone {
     pub size_percent: u32,
 }
 
-/// From "uniform", "permutation", "permutation-repeated", "zipf:THETA", "zipf:THETA/RANKS", "zoned:ACCESS/SIZE:...",
-/// "zoned-scattered:ACCESS/SIZE:...", "open-zones:OPEN/ZONES" or "sprandom:PERCENT".
+/// How offsets are written: what stands before the colon, what behind it, and what that means.
+type Form = (&'static str, &'static str, fn(&str) -> Option<Offsets>);
+
+const PLAIN: [(&str, Offsets); 3] = [
+    ("uniform", Offsets::Uniform),
+    ("permutation", Offsets::Permutation),
+    ("permutation-repeated", Offsets::PermutationRepeated),
+];
+const ZONES: &str = "ACCESS/SIZE:..., whole per cent of the accesses and of the span that are 100 each together, at most 64 \
+                     zones";
+const FORMS: [Form; 5] = [
+    ("zipf", "THETA or THETA/RANKS, above 0, up to 5, and 1 to 4096", parse_zipf),
+    ("zoned", ZONES, |text| parse_zones(text).map(Offsets::Zoned)),
+    ("zoned-scattered", ZONES, |text| parse_zones(text).map(Offsets::ZonedScattered)),
+    ("open-zones", "OPEN/ZONES, fewer open than zones, at most 65536", parse_open_zones),
+    ("sprandom", "PERCENT, above 0, up to 100", |text| {
+        let percent = text.parse().ok().filter(|&percent| percent > 0.0 && percent <= 100.0);
+        percent.map(Offsets::Sprandom)
+    }),
+];
+
 impl FromStr for Offsets {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Offsets, String> {
+        if let Some((_, plain)) = PLAIN.into_iter().find(|(name, _)| *name == text) {
+            return Ok(plain);
+        }
         let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
-        match (kind, rest) {
-            ("uniform", "") => Ok(Offsets::Uniform),
-            ("permutation", "") => Ok(Offsets::Permutation),
-            ("permutation-repeated", "") => Ok(Offsets::PermutationRepeated),
-            ("zipf", rest) => parse_zipf(rest).ok_or_else(|| {
-                format!("'{text}' is not allowed; must be zipf:THETA, 0 < THETA <= 5")
-            }),
-            ("zoned" | "zoned-scattered", zones) => {
-                let scattered = kind == "zoned-scattered";
-                let of = if scattered { Offsets::ZonedScattered } else { Offsets::Zoned };
-                parse_zones(zones).map(of).ok_or_else(|| {
-                    format!(
-                        "'{text}' is not allowed; must be {kind}:ACCESS/SIZE:..., whole per cent of \
-                         the accesses and of the span that are 100 each together, at most 64 zones"
-                    )
-                })
-            }
-            ("open-zones", counts) => parse_open_zones(counts).ok_or_else(|| {
-                format!(
-                    "'{text}' is not allowed; must be open-zones:OPEN/ZONES, at least 1 open of more, at \
-                     most 65536, zones"
-                )
-            }),
-            ("sprandom", percent) => match percent.parse::<f64>() {
-                Ok(percent) if percent > 0.0 && percent <= 100.0 => Ok(Offsets::Sprandom(percent)),
-                _ => Err(format!(
-                    "'{text}' is not allowed; must be sprandom:PERCENT, above 0, up to 100"
-                )),
+        let allowed = match FORMS.iter().find(|(name, ..)| *name == kind) {
+            Some((_, form, parse)) => match parse(rest) {
+                Some(offsets) => return Ok(offsets),
+                None => format!("{kind}:{form}"),
             },
-            _ => Err(format!(
-                "'{text}' is not allowed; must be uniform, permutation, permutation-repeated, \
-                 zipf:THETA, zoned:ACCESS/SIZE:..., zoned-scattered:ACCESS/SIZE:..., open-zones:OPEN/ZONES \
-                 or sprandom:PERCENT"
-            )),
+            None => {
+                let forms = FORMS.map(|(name, form, _)| format!("{name}:{form}")).join("; ");
+                format!("{}; {forms}", PLAIN.map(|(name, _)| name).join(", "))
+            }
+        };
+        Err(format!("'{text}' is not allowed; must be {allowed}"))
+    }
+}
+
+impl TryFrom<String> for Offsets {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Offsets, String> {
+        text.parse()
+    }
+}
+
+impl From<Offsets> for String {
+    fn from(offsets: Offsets) -> String {
+        offsets.to_string()
+    }
+}
+
+impl Display for Offsets {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Offsets::Zipf { theta, ranks: 1 } => write!(f, "zipf:{theta}"),
+            Offsets::Zipf { theta, ranks } => write!(f, "zipf:{theta}/{ranks}"),
+            Offsets::Zoned(zones) => write!(f, "zoned:{}", zone_words(zones)),
+            Offsets::ZonedScattered(zones) => write!(f, "zoned-scattered:{}", zone_words(zones)),
+            Offsets::OpenZones { open, zones } => write!(f, "open-zones:{open}/{zones}"),
+            Offsets::Sprandom(percent) => write!(f, "sprandom:{percent}"),
+            plain => {
+                let named = PLAIN.iter().find(|(_, offsets)| offsets == plain);
+                f.write_str(named.expect("those without a colon").0)
+            }
         }
     }
+}
+
+fn zone_words(zones: &[Zone]) -> String {
+    let one = |zone: &Zone| format!("{}/{}", zone.access_percent, zone.size_percent);
+    zones.iter().map(one).collect::<Vec<_>>().join(":")
 }
 
 fn parse_zipf(text: &str) -> Option<Offsets> {
@@ -426,6 +463,8 @@ mod tests {
             "open-zones:1/65537",
             "pareto:0.2",
             "uniform:1",
+            "uniform:",
+            "sprandom:0",
             "",
         ] {
             let refused = text.parse::<Offsets>().expect_err(text);
@@ -433,6 +472,20 @@ mod tests {
                 refused.starts_with(&format!("'{text}' is not allowed; must be ")),
                 "{refused}"
             );
+        }
+        for text in [
+            "uniform",
+            "permutation",
+            "permutation-repeated",
+            "zipf:0.9",
+            "zipf:1/64",
+            "zoned:80/20:20/80",
+            "zoned-scattered:0/60:100/40",
+            "open-zones:4/93",
+            "sprandom:7.5",
+        ] {
+            let offsets: Offsets = text.parse().expect(text);
+            assert_eq!(offsets.to_string(), text);
         }
         assert_eq!("zipf:1.2".parse(), Ok(Offsets::Zipf { theta: 1.2, ranks: 1 }));
         assert_eq!("zipf:1/64".parse(), Ok(Offsets::Zipf { theta: 1.0, ranks: 64 }));

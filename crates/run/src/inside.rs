@@ -39,7 +39,7 @@ pub struct Kept {
 
 /// The drive at the end of an interval.
 #[derive(Clone, Copy, Debug)]
-pub struct Look {
+pub struct Reading {
     /// What it has counted since it was made.
     pub counters: Counters,
     /// 4 KiB pages that are free, or will be with the next erase.
@@ -48,9 +48,9 @@ pub struct Look {
     pub cache_pages: (u64, u64),
 }
 
-impl Look {
-    fn at(device: &Device) -> Look {
-        Look {
+impl Reading {
+    fn at(device: &Device) -> Reading {
+        Reading {
             counters: device.counters(),
             free_pages: device.free_4k(),
             cache_pages: device.cache_pages(),
@@ -73,15 +73,15 @@ pub struct Inside {
     /// In its one column, nanoseconds of requests that were outstanding at the same time, added up.
     pub outstanding: Activity,
     /// The drive at the start, and at the end of each interval.
-    pub looks: Vec<Look>,
+    pub readings: Vec<Reading>,
 }
 
 /// Looks into the drive while a run goes on.
 pub(crate) struct Watch {
     start: Nanos,
-    before: Look,
+    before: Reading,
     pub(crate) outstanding: Activity,
-    looks: Vec<Look>,
+    readings: Vec<Reading>,
     interval: Nanos,
 }
 
@@ -91,37 +91,37 @@ impl Watch {
         device.keep_events(events);
         let outstanding = Activity::new(device.now(), 1);
         let interval = outstanding.interval();
-        let before = Look::at(device);
-        Watch { start: device.now(), before, outstanding, looks: Vec::new(), interval }
+        let before = Reading::at(device);
+        Watch { start: device.now(), before, outstanding, readings: Vec::new(), interval }
     }
 
-    /// When to look next.
+    /// When the next reading is due.
     pub(crate) fn next(&self) -> Nanos {
-        self.start.after(self.interval.times(self.looks.len() as u64 + 1))
+        self.start.after(self.interval.times(self.readings.len() as u64 + 1))
     }
 
     /// Looks, for all intervals that have ended by `now`.
-    pub(crate) fn look(&mut self, device: &Device, now: Nanos) {
-        let look = Look::at(device);
+    pub(crate) fn read(&mut self, device: &Device, now: Nanos) {
+        let reading = Reading::at(device);
         while self.next() <= now {
-            self.looks.push(look);
-            if self.looks.len() == Activity::INTERVALS_MAX {
+            self.readings.push(reading);
+            if self.readings.len() == Activity::INTERVALS_MAX {
                 self.coarsen();
             }
         }
     }
 
-    /// The later of each two looks is that of both intervals.
+    /// The later of each two readings is that of both intervals.
     fn coarsen(&mut self) {
         self.interval = self.interval.times(2);
-        self.looks = self.looks.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
+        self.readings = self.readings.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
     }
 
     /// What happened until `end`, at which the drive is.
     pub(crate) fn finish(mut self, device: &mut Device, end: Nanos) -> Option<Inside> {
-        self.look(device, end);
+        self.read(device, end);
         if self.next() < end.after(self.interval) {
-            self.looks.push(Look::at(device));
+            self.readings.push(Reading::at(device));
         }
         let mut events = device.take_events()?;
         let interval = self.interval.max(events.flash.busy.interval());
@@ -131,14 +131,14 @@ impl Watch {
         }
         self.outstanding.coarsen_to(interval);
         events.flash.busy.coarsen_to(interval);
-        let Watch { start, before, outstanding, mut looks, .. } = self;
-        let intervals = looks.len();
-        looks.insert(0, before);
-        Some(Inside { events, start, end, interval, intervals, outstanding, looks })
+        let Watch { start, before, outstanding, mut readings, .. } = self;
+        let intervals = readings.len();
+        readings.insert(0, before);
+        Some(Inside { events, start, end, interval, intervals, outstanding, readings })
     }
 }
 
-/// When a watch, if there is one, looks next.
+/// When a watch, if there is one, is read next.
 pub(crate) fn next_look(watch: Option<&Watch>) -> Nanos {
     watch.map_or(NEVER, Watch::next)
 }

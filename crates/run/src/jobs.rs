@@ -6,6 +6,8 @@
 //! order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the power is in the results of
 //! the first. Left out: priorities, requests of more than one command.
 
+use std::fmt::Display;
+
 use drivebay_drive::{Device, Io, Spec};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -143,7 +145,7 @@ fn run_together<const KEEPS: bool>(
                 && at >= look_at
                 && let Some(watch) = &mut watch
             {
-                watch.look(device, at);
+                watch.read(device, at);
                 look_at = watch.next();
             }
             let job = &mut running[number];
@@ -182,29 +184,29 @@ fn queues_of(spec: &Spec, jobs: &[(Workload, u64)]) -> u32 {
 }
 
 fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
-    let refuse =
-        |field, given: String, allowed: String| Err(WorkloadError { field, given, allowed });
+    let refuse = |field, given: &dyn Display, allowed: String| {
+        Err(WorkloadError::refused(field, given, &allowed))
+    };
     if !(1..=JOBS_MAX).contains(&jobs.len()) {
-        return refuse("jobs", jobs.len().to_string(), format!("1 to {JOBS_MAX} jobs"));
+        return refuse("jobs", &jobs.len(), format!("1 to {JOBS_MAX} jobs"));
     }
     let mut together = 0;
     for (workload, _) in jobs {
         workload.check(spec)?;
         together += u64::from(workload.queue_depth) * u64::from(workload.queues);
         if workload.stop.stable.is_some() {
-            let given = "a rule".to_owned();
-            return refuse("stop.stable", given, "none: jobs end by time or bytes".to_owned());
+            return refuse("stop.stable", &"a rule", "none: jobs end by time or bytes".to_owned());
         }
         let most = u64::from(spec.host.transfer_max) * SECTOR_BYTES;
         if workload.largest_bytes() > most {
-            let given = workload.largest_bytes().to_string();
-            return refuse("block_bytes", given, format!("at most {most} in a job, one command"));
+            let allowed = format!("at most {most} in a job, one command");
+            return refuse("block_bytes", &workload.largest_bytes(), allowed);
         }
     }
     let carried = spec.queue_depth_max.saturating_mul(queues_of(spec, jobs));
     let room = carried.min(DEPTH_MAX as u32);
     if together > u64::from(room) {
-        return refuse("queue_depth", together.to_string(), format!("at most {room} in all jobs"));
+        return refuse("queue_depth", &together, format!("at most {room} in all jobs"));
     }
     Ok(())
 }

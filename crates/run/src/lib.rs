@@ -5,12 +5,14 @@
 //! `snapshot.rs` keeps a drive's state in a file.
 //! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
 
+mod bssplit;
 mod closed_loop;
 mod control;
 mod discard;
 mod distribution;
 mod driver;
 mod error;
+mod generator;
 mod inside;
 mod jobs;
 mod pacing;
@@ -32,9 +34,10 @@ pub use distribution::{Offsets, Zone};
 pub use drivebay_units::{Bin, Histogram};
 pub use driver::{run, run_keeping};
 pub use error::RunError;
-pub use inside::{Inside, Keep, Kept, Look, Sample};
+pub use inside::{Inside, Keep, Kept, Reading, Sample};
 pub use jobs::run_jobs;
 pub use queue_depth::{DepthTracker, QueueDepths};
+pub use queue_slots::DEPTH_MAX;
 pub use recorder::{Outcome, Recorder, Row, Sensor, Totals};
 pub use replay::{ReplayError, ReplayOptions, ReplayOutcome, replay};
 pub use trim_check::{TrimCheckOutcome, TrimPlan, trim_check};

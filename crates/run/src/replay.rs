@@ -318,7 +318,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             && now >= self.next_look
             && let Some(watch) = &mut self.watch
         {
-            watch.look(device, now);
+            watch.read(device, now);
             self.next_look = watch.next();
         }
         if now >= self.recorder.next_second()

@@ -73,7 +73,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
                 self.count_part(&mut split, served);
             } else if next_request <= hand_over && next_request < NEVER {
                 if KEEPS && next_request >= self.next_look {
-                    self.look(device, next_request);
+                    self.take_reading(device, next_request);
                 }
                 if next_request >= self.recorder.next_second() {
                     self.on_second(device, next_request)?;

@@ -94,7 +94,7 @@ fn events_of_a_replay_add_up_and_change_no_result() {
     assert_eq!(plain.outcome.recorder.rows, told.outcome.recorder.rows);
     assert_eq!(plain.outcome.after, told.outcome.after);
     let inside = told.inside.as_ref().expect("it was asked for");
-    assert_eq!(inside.looks[inside.intervals].counters, told.outcome.after);
+    assert_eq!(inside.readings[inside.intervals].counters, told.outcome.after);
     let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
     assert_eq!(outstanding, latency_ns(&told), "no trims, so latencies added up");
 }

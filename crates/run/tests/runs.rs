@@ -677,9 +677,9 @@ fn keeping_events_changes_no_result() {
         let inside = kept.inside.expect("it was asked for");
         let length = told.end.since(told.start);
         assert_eq!(inside.intervals as u64, length.0.div_ceil(inside.interval.0));
-        assert_eq!(inside.looks.len(), inside.intervals + 1);
-        assert_eq!(inside.looks[0].counters, told.before);
-        assert_eq!(inside.looks[inside.intervals].counters, told.after);
+        assert_eq!(inside.readings.len(), inside.intervals + 1);
+        assert_eq!(inside.readings[0].counters, told.before);
+        assert_eq!(inside.readings[inside.intervals].counters, told.after);
         let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
         let mean = outstanding as f64 / length.0 as f64;
         let depth = f64::from(load.queue_depth);
@@ -727,8 +727,8 @@ fn events_of_jobs_are_of_all_together_and_change_no_result() {
         assert_eq!(plain.after, told.after);
     }
     let inside = inside.expect("it was asked for");
-    assert_eq!(inside.looks[0].counters, told[0].before);
-    assert_eq!(inside.looks[inside.intervals].counters, told[1].after);
+    assert_eq!(inside.readings[0].counters, told[0].before);
+    assert_eq!(inside.readings[inside.intervals].counters, told[1].after);
     let outstanding: u64 = inside.outstanding.of(0, inside.intervals).sum();
     let expected = 8e9 * 1.0 + 4e9 * 2.5;
     assert!((outstanding as f64 / expected - 1.0).abs() < 0.01, "{outstanding} ns");

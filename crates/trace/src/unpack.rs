@@ -5,13 +5,11 @@
 //! Bounds: compressed data may unpack to at most [`UNPACK_RATIO_MAX`] times its size (after
 //! [`UNPACK_FREE_BYTES`]); a zstd window or an xz dictionary may have at most 128 MiB.
 
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use lzma_rust2::XzReader;
-use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
-use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 /// Compressed text traces unpack to 3-30 times their size; gzip's possible most is 1032.
 pub const UNPACK_RATIO_MAX: u64 = 250;
@@ -38,7 +36,7 @@ pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
             Box::new(bzip2::bufread::MultiBzDecoder::new(counted))
         }
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            Box::new(Zstd { packed: counted, decoder: FrameDecoder::new(), inside: false })
+            Box::new(zstd::Decoder::with_buffer(counted)?)
         }
         [0xfd, b'7', b'z', b'X', ..] => {
             Box::new(XzReader::new_mem_limit(counted, true, XZ_KIB_MAX))
@@ -89,70 +87,12 @@ impl Read for Guard {
         self.unpacked += len as u64;
         let packed = self.packed.load(Ordering::Relaxed);
         if self.unpacked > packed.saturating_mul(UNPACK_RATIO_MAX).max(UNPACK_FREE_BYTES) {
-            return Err(damaged(format!(
+            let what = format!(
                 "it unpacks to more than {UNPACK_RATIO_MAX} times its size, as no trace does"
-            )));
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
         Ok(len)
-    }
-}
-
-fn damaged(what: impl Into<String>) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.into())
-}
-
-/// Zstd frames one after the other, skippable ones skipped, checksums checked.
-struct Zstd {
-    packed: BufReader<Counted>,
-    decoder: FrameDecoder,
-    inside: bool,
-}
-
-impl Read for Zstd {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if buffer.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            if self.inside {
-                while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
-                    let one = BlockDecodingStrategy::UptoBlocks(1);
-                    self.decoder
-                        .decode_blocks(&mut self.packed, one)
-                        .map_err(|error| damaged(error.to_string()))?;
-                }
-                let len = self.decoder.read(buffer)?;
-                if len > 0 {
-                    return Ok(len);
-                }
-                let stored = self.decoder.get_checksum_from_data();
-                if stored.is_some() && stored != self.decoder.get_calculated_checksum() {
-                    return Err(damaged("a zstd checksum does not match"));
-                }
-                self.inside = false;
-            } else if self.packed.fill_buf()?.is_empty() {
-                return Ok(0);
-            } else {
-                self.begin_frame()?;
-            }
-        }
-    }
-}
-
-impl Zstd {
-    fn begin_frame(&mut self) -> io::Result<()> {
-        use FrameDecoderError::ReadFrameHeaderError as Header;
-        match self.decoder.init(&mut self.packed) {
-            Ok(()) => self.inside = true,
-            Err(Header(ReadFrameHeaderError::SkipFrame { length, .. })) => {
-                let length = u64::from(length);
-                if io::copy(&mut (&mut self.packed).take(length), &mut io::sink())? < length {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
-                }
-            }
-            Err(error) => return Err(damaged(error.to_string())),
-        }
-        Ok(())
     }
 }
 

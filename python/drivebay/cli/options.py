@@ -6,11 +6,13 @@ option's panel is its heading there.
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -215,6 +217,33 @@ class Verb(typer.Typer):
 
     def command(self, *arguments: Any, **more: Any) -> Callable[[Any], Any]:
         return super().command(*arguments, **{"cls": Command, **more})
+
+
+Given = TypeVar("Given")
+
+
+def together(
+    described: type[Given],
+) -> Callable[[Callable[[typer.Context, Given], None]], Callable[..., None]]:
+    """Has a command take its options as one object of a dataclass, whose fields describe them."""
+    hints = get_type_hints(described, include_extras=True)
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter("ctx", kind, annotation=typer.Context)]
+    for one in dataclasses.fields(described):  # type: ignore[arg-type]
+        default = inspect.Parameter.empty if one.default is dataclasses.MISSING else one.default
+        annotation = hints[one.name]
+        parameters.append(inspect.Parameter(one.name, kind, default=default, annotation=annotation))
+
+    def made(run: Callable[[typer.Context, Given], None]) -> Callable[..., None]:
+        def command(ctx: typer.Context, **values: Any) -> None:
+            run(ctx, described(**values))
+
+        command.__name__, command.__doc__ = run.__name__, run.__doc__
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return command
+
+    return made
 
 
 CATALOG_NAME = "A catalog name (see: drivebay drives) or a profile's path ending in .toml"

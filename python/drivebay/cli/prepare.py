@@ -4,8 +4,8 @@ way of preparing leaves it."""
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,11 +17,64 @@ from drivebay.common import signals, units
 from drivebay.common.threads import repeated
 
 if TYPE_CHECKING:
-    from drivebay.lab.prepare import Method
+    from collections.abc import Sequence
+
+    from drivebay.lab.prepare import Method, Prepared
     from drivebay.lab.prepare_real import Plan, PreparedReal
     from drivebay.targets.fio.target import FioTarget
 
 app = options.Verb()
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line's values."""
+
+    drive: options.Drive
+    method: Annotated[
+        list[str] | None,
+        option(
+            "two-fills|random|sprandom",
+            "Only this way; repeatable for virtual drives. two-fills: the addresses in order, "
+            "twice. random: once in order, then twice the capacity at random. sprandom: as fio "
+            "3.41's option.",
+            "--method",
+        ),
+    ] = None
+    spare_percent: Annotated[
+        float | None,
+        option(
+            "P",
+            "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
+            "[default: a virtual drive's own, 15 on a real one]",
+        ),
+    ] = None
+    capacity: Annotated[
+        str,
+        option(
+            "SIZE",
+            "Scale the drive down to the smallest with at least this capacity; or: full.",
+            show_default=True,
+            panel=options.VIRTUAL,
+        ),
+    ] = "4G"
+    changes: options.Set = None
+    seed: options.Seed = 1
+    as_json: options.Json = False
+    most: Annotated[
+        float | None,
+        option(
+            "TIMES",
+            "Capacities of random writes after which a drive that is not steady is given up. "
+            "[default: 3]",
+            panel=options.REAL,
+        ),
+    ] = None
+    size: options.NewFileSize = None
+    destroy_data: options.DestroyData = None
+    overwrite_signature: options.OverwriteSignature = False
+    no_wait: options.NoWait = False
+    yes: options.Yes = False
 
 
 @app.command(
@@ -39,54 +92,8 @@ Then random 4 KiB writes go on until their rate is steady (SNIA: five slices
 of a tenth of the capacity within 20 % of their mean, slope within 10 %).
 See docs/concepts/preparation.md for what came out for the catalog's drives."""
 )
-def prepare(
-    ctx: typer.Context,
-    drive: options.Drive,
-    method: Annotated[
-        list[str] | None,
-        option(
-            "two-fills|random|sprandom",
-            "Only this way; repeatable for virtual drives. two-fills: the addresses in order, "
-            "twice. random: once in order, then twice the capacity at random. sprandom: as fio "
-            "3.41's option.",
-            "--method",
-        ),
-    ] = None,
-    spare_percent: Annotated[
-        float | None,
-        option(
-            "P",
-            "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
-            "[default: a virtual drive's own, 15 on a real one]",
-        ),
-    ] = None,
-    capacity: Annotated[
-        str,
-        option(
-            "SIZE",
-            "Scale the drive down to the smallest with at least this capacity; or: full.",
-            show_default=True,
-            panel=options.VIRTUAL,
-        ),
-    ] = "4G",
-    changes: options.Set = None,
-    seed: options.Seed = 1,
-    as_json: options.Json = False,
-    most: Annotated[
-        float | None,
-        option(
-            "TIMES",
-            "Capacities of random writes after which a drive that is not steady is given up. "
-            "[default: 3]",
-            panel=options.REAL,
-        ),
-    ] = None,
-    size: options.NewFileSize = None,
-    destroy_data: options.DestroyData = None,
-    overwrite_signature: options.OverwriteSignature = False,
-    no_wait: options.NoWait = False,
-    yes: options.Yes = False,
-) -> None:
+@options.together(Options)
+def prepare(ctx: typer.Context, given: Options) -> None:
     """Prepare a real drive, or compare ways of preparing a virtual one.
 
     For each: the drive's time, how much was written, how random writes just after it compare with
@@ -95,50 +102,57 @@ def prepare(
     """
     from drivebay.lab import prepare as preparation
 
-    spare = None if spare_percent is None else spare_percent / 100
-    methods = [preparation.method_of(one) for one in method or ()]
-    if targets.is_virtual(drive):
-        options.refuse(ctx, options.REAL, drive)
-        _compare(drive, methods, spare, capacity, changes, seed, as_json=as_json)
+    spare = None if given.spare_percent is None else given.spare_percent / 100
+    methods = [preparation.method_of(one) for one in given.method or ()]
+    if targets.is_virtual(given.drive):
+        options.refuse(ctx, options.REAL, given.drive)
+        _compare(given, methods, spare)
         return
-    if size is None:
-        targets.check_options(ctx, drive)
+    if given.size is None:
+        targets.check_options(ctx, given.drive)
     else:
-        options.refuse(ctx, options.VIRTUAL, drive)
+        options.refuse(ctx, options.VIRTUAL, given.drive)
 
+    from drivebay.lab import prepare_real
+
+    _prepare_real(given, prepare_real.checked(methods, spare, given.most))
+
+
+def _prepare_real(given: Options, plan: Plan) -> None:
     from drivebay.lab import prepare_real
     from drivebay.targets.fio.target import FioTarget
 
-    plan = prepare_real.checked(methods, spare, most)
-    with (
-        targets.new_file(drive, size),
-        closing(
-            FioTarget(
-                targets.must_be_testable(drive),
-                destroy_data=destroy_data,
-                overwrite_signature=overwrite_signature,
-                no_wait=no_wait,
-            )
-        ) as target,
-    ):
-        prepare_real.check(target, plan)
-        targets.say_what_is_lost(target)
-        if targets.typed_yes(target.destroys, target.name, yes=yes):
-            target.yes_was_typed()
-        say(f"method  {plan.method}: with the writes behind it up to {plan.times:.1f} x its size")
-        targets.ask_before_long(
-            plan.times * target.capacity_bytes / prepare_real.GUESSED_BYTES_PER_S,
-            yes=yes,
-            shorter="a smaller --most",
-            declined="--most 0.5 is the shortest form",
+    with targets.new_file(given.drive, given.size):
+        real = FioTarget(
+            targets.must_be_testable(given.drive),
+            destroy_data=given.destroy_data,
+            overwrite_signature=given.overwrite_signature,
+            no_wait=given.no_wait,
         )
-        done = _run(target, plan, seed)
-        if as_json:
-            found = {**asdict(done), "error_percent": done.error_percent}
-            shown = {"drive": drive, "title": target.name, "capacity_bytes": target.capacity_bytes}
-            print_json({**shown, "methods": [found]})
-        else:
-            _print_real(target, done)
+        with closing(real) as target:
+            prepare_real.check(target, plan)
+            targets.say_what_is_lost(target)
+            if targets.typed_yes(target.destroys, target.name, yes=given.yes):
+                target.yes_was_typed()
+            behind = f"with the writes behind it up to {plan.times:.1f} x its size"
+            say(f"method  {plan.method}: {behind}")
+            targets.ask_before_long(
+                plan.times * target.capacity_bytes / prepare_real.GUESSED_BYTES_PER_S,
+                yes=given.yes,
+                shorter="a smaller --most",
+                declined="--most 0.5 is the shortest form",
+            )
+            done = _run(target, plan, given.seed)
+            if given.as_json:
+                about = {"drive": given.drive, "title": target.name}
+                print_json(_document([done], **about, capacity_bytes=target.capacity_bytes))
+            else:
+                _print_real(target, done)
+
+
+def _document(found: Sequence[PreparedReal | Prepared], **about: Any) -> dict[str, Any]:
+    methods = [{**asdict(one), "error_percent": one.error_percent} for one in found]
+    return {**about, "methods": methods}
 
 
 def _run(target: FioTarget, plan: Plan, seed: int) -> PreparedReal:
@@ -195,37 +209,22 @@ def _show(title: str, capacity_bytes: int, rows: list[dict[str, str]], until: st
     print(f"x: of the capacity; still to go: random writes until {until}")
 
 
-def _compare(
-    drive: str,
-    methods: list[Method],
-    spare: float | None,
-    capacity: str,
-    changes: list[str] | None,
-    seed: int,
-    *,
-    as_json: bool,
-) -> None:
+def _compare(given: Options, methods: list[Method], spare: float | None) -> None:
     """The ways on a virtual drive, each against the drive's own steady state."""
     from drivebay.cli.progress import status
     from drivebay.definitions.scaling import with_capacity
     from drivebay.lab import prepare as preparation
 
-    profile = targets.modified_profile(drive, changes)
-    if capacity != "full":
-        size = units.parse_bytes(capacity, option="--capacity")
+    profile = targets.modified_profile(given.drive, given.changes)
+    if given.capacity != "full":
+        size = units.parse_bytes(given.capacity, option="--capacity")
         profile = with_capacity(profile, size) if size < profile.capacity_bytes else profile
     chosen = methods or preparation.METHODS
     with status() as show:
-        found = preparation.prepare(profile, chosen, seed=seed, spare=spare, say=show)
-    if as_json:
-        print_json(
-            {
-                "drive": profile.name,
-                "title": profile.title,
-                "capacity_bytes": profile.capacity_bytes,
-                "methods": [{**asdict(one), "error_percent": one.error_percent} for one in found],
-            }
-        )
+        found = preparation.prepare(profile, chosen, seed=given.seed, spare=spare, say=show)
+    if given.as_json:
+        about = {"drive": profile.name, "title": profile.title}
+        print_json(_document(found, **about, capacity_bytes=profile.capacity_bytes))
         return
     rows = [
         {

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -30,14 +30,134 @@ if TYPE_CHECKING:
     from drivebay.results.records import PhaseResult
     from drivebay.targets.base import Target
     from drivebay.targets.replay.figures import Replayed
-    from drivebay.targets.replay.run import RealReplay, Survey, TraceSource
+    from drivebay.targets.replay.run import RealReplay, Survey
 
 REST_S = 1800.0
 WAIT_S = 0.2
 YEAR_S = 366 * 86400.0
 SYNTHESIZED = "Synthesized traces"
+L = TypeVar("L")
 
 app = options.Verb()
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line's values."""
+
+    trace: Annotated[str, argument("TRACE", "What to replay.")]
+    drive: options.Drive
+    mode: Annotated[
+        Literal["recorded", "dependencies"],
+        option(
+            None,
+            "When a request is issued: at its recorded time, or as soon as what it waited "
+            "for in the recording has completed.",
+            show_default=True,
+        ),
+    ] = "recorded"
+    idle_cap: Annotated[
+        float,
+        option(
+            "MS",
+            "Shorten idle time in the recording to this.",
+            show_default=True,
+            min=0,
+            max=YEAR_S * 1000,
+        ),
+    ] = 25.0
+    keep_idle: Annotated[bool, flag("--as-recorded", "Keep all idle time.")] = False
+    time_percent: Annotated[
+        int, option("P", "Scale the recorded times: 200 is half as fast.", show_default=True)
+    ] = 100
+    place: Annotated[
+        Literal["fold", "scale"],
+        option(
+            None,
+            "Addresses beyond the drive: modulo its size, or all in proportion.",
+            show_default=True,
+        ),
+    ] = "fold"
+    trim: Annotated[bool, flag("--trim", "Replay trims, and on real drives flushes, as well.")] = (
+        False
+    )
+    seed: Annotated[
+        int, option("N", "Seed of the virtual drive, or of written data.", show_default=True)
+    ] = 1
+    as_json: options.Json = False
+    scale: Annotated[
+        float,
+        option("S", "Times the published number of I/Os.", panel=SYNTHESIZED, show_default=True),
+    ] = 1.0
+    trace_seed: Annotated[
+        int, option("N", "Seed of the trace.", panel=SYNTHESIZED, show_default=True)
+    ] = 1
+    from_: options.TraceFormat = None
+    time_unit: options.TimeUnit = None
+    columns: options.Columns = None
+    empty: Annotated[
+        bool,
+        flag(
+            "--empty",
+            "Begin with an empty drive. [default: every address was written before]",
+            panel=options.VIRTUAL,
+        ),
+    ] = False
+    only_reads: Annotated[
+        bool,
+        flag("--only-reads", "Replay only reads.", panel=options.REAL),
+    ] = False
+    zeros: Annotated[
+        bool,
+        flag("--zeros", "Write zeros, not random bytes.", panel=options.REAL),
+    ] = False
+    depth: Annotated[
+        int | None,
+        option("N", "Most requests outstanding; more wait. [default: 1024]", panel=options.REAL),
+    ] = None
+    spin: Annotated[
+        int | None,
+        option(
+            "US",
+            "Busy-wait this long before a request; 0 always sleeps. [default: 80]",
+            panel=options.REAL,
+        ),
+    ] = None
+    seconds: Annotated[
+        float | None,
+        option("N", "Stop after this time.", panel=options.REAL, min=0, max=YEAR_S),
+    ] = None
+    failures: Annotated[
+        int | None,
+        option("N", "Stop after more failed requests than this.", panel=options.REAL),
+    ] = None
+    buffered: Annotated[
+        bool,
+        flag("--buffered", "Use the page cache, where O_DIRECT is refused.", panel=options.REAL),
+    ] = False
+    out: Annotated[
+        Path | None,
+        option("FILE", "Write the figures to this file as JSON.", panel=options.REAL),
+    ] = None
+    destroy_data: options.DestroyData = None
+    overwrite_signature: options.OverwriteSignature = False
+    no_wait: options.NoWait = False
+    yes: options.Yes = False
+
+    def load(self) -> dict[str, Any]:
+        """The trace and its replay, in the fields of a suite's."""
+        return {
+            "trace": self.trace,
+            "scale": self.scale,
+            "mode": self.mode,
+            "idle_ms_max": None if self.keep_idle else self.idle_cap,
+            "time_percent": self.time_percent,
+            "rule": self.place,
+            "trim": self.trim,
+            "format": self.from_,
+            "time_unit": self.time_unit,
+            "columns": self.columns,
+        }
 
 
 @app.command(
@@ -55,178 +175,34 @@ drivebay trace info --help
 An interrupted replay on a real drive prints the figures so far; exit code 1:
 requests failed. What the figures mean: docs/concepts/replay.md.""",
 )
-def replay(
-    ctx: typer.Context,
-    trace: Annotated[str, argument("TRACE", "What to replay.")],
-    drive: options.Drive,
-    mode: Annotated[
-        Literal["recorded", "dependencies"],
-        option(
-            None,
-            "When a request is issued: at its recorded time, or as soon as what it waited "
-            "for in the recording has completed.",
-            show_default=True,
-        ),
-    ] = "recorded",
-    idle_cap: Annotated[
-        float,
-        option(
-            "MS",
-            "Shorten idle time in the recording to this.",
-            show_default=True,
-            min=0,
-            max=YEAR_S * 1000,
-        ),
-    ] = 25.0,
-    keep_idle: Annotated[bool, flag("--as-recorded", "Keep all idle time.")] = False,
-    time_percent: Annotated[
-        int, option("P", "Scale the recorded times: 200 is half as fast.", show_default=True)
-    ] = 100,
-    place: Annotated[
-        Literal["fold", "scale"],
-        option(
-            None,
-            "Addresses beyond the drive: modulo its size, or all in proportion.",
-            show_default=True,
-        ),
-    ] = "fold",
-    trim: Annotated[
-        bool, flag("--trim", "Replay trims, and on real drives flushes, as well.")
-    ] = False,
-    seed: Annotated[
-        int, option("N", "Seed of the virtual drive, or of written data.", show_default=True)
-    ] = 1,
-    as_json: options.Json = False,
-    scale: Annotated[
-        float,
-        option("S", "Times the published number of I/Os.", panel=SYNTHESIZED, show_default=True),
-    ] = 1.0,
-    trace_seed: Annotated[
-        int, option("N", "Seed of the trace.", panel=SYNTHESIZED, show_default=True)
-    ] = 1,
-    from_: options.TraceFormat = None,
-    time_unit: options.TimeUnit = None,
-    columns: options.Columns = None,
-    empty: Annotated[
-        bool,
-        flag(
-            "--empty",
-            "Begin with an empty drive. [default: every address was written before]",
-            panel=options.VIRTUAL,
-        ),
-    ] = False,
-    only_reads: Annotated[
-        bool,
-        flag("--only-reads", "Replay only reads.", panel=options.REAL),
-    ] = False,
-    zeros: Annotated[
-        bool,
-        flag("--zeros", "Write zeros, not random bytes.", panel=options.REAL),
-    ] = False,
-    depth: Annotated[
-        int | None,
-        option("N", "Most requests outstanding; more wait. [default: 1024]", panel=options.REAL),
-    ] = None,
-    spin: Annotated[
-        int | None,
-        option(
-            "US",
-            "Busy-wait this long before a request; 0 always sleeps. [default: 80]",
-            panel=options.REAL,
-        ),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        option("N", "Stop after this time.", panel=options.REAL, min=0, max=YEAR_S),
-    ] = None,
-    failures: Annotated[
-        int | None,
-        option("N", "Stop after more failed requests than this.", panel=options.REAL),
-    ] = None,
-    buffered: Annotated[
-        bool,
-        flag("--buffered", "Use the page cache, where O_DIRECT is refused.", panel=options.REAL),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        option("FILE", "Write the figures to this file as JSON.", panel=options.REAL),
-    ] = None,
-    destroy_data: options.DestroyData = None,
-    overwrite_signature: options.OverwriteSignature = False,
-    no_wait: options.NoWait = False,
-    yes: options.Yes = False,
-) -> None:
+@options.together(Options)
+def replay(ctx: typer.Context, given: Options) -> None:
     """Replay a trace on a virtual drive, a file or a block device.
 
     On a real drive each request is sent at its time, through io_uring. The trace is read once
     before anything is sent, so that a damaged one changes nothing.
     """
-    idle_ms_max = None if keep_idle else idle_cap
-    check_options(ctx, drive)
-    if is_virtual(drive):
-        load = {
-            "trace": trace,
-            "scale": scale,
-            "seed": trace_seed,
-            "mode": mode,
-            "idle_ms_max": idle_ms_max,
-            "time_percent": time_percent,
-            "rule": place,
-            "trim": trim,
-            "format": from_,
-            "time_unit": time_unit,
-            "columns": columns,
-        }
-        _replay_virtual(drive, _test(load, empty=empty), seed, empty=empty, as_json=as_json)
-        if not empty and scale < 1.0:
-            say("note: on a full drive a scaled trace is faster than the whole: its files are "
-                "smaller")  # fmt: skip
-        return
-
-    from drivebay.targets.replay.run import RealReplay, ReplayOptions
-    from drivebay.targets.safety.target_device import OverwritePermission
-
-    defaults = ReplayOptions()
-    played = ReplayOptions(
-        mode=mode,
-        idle_max_s=None if idle_ms_max is None else idle_ms_max / 1000,
-        time_percent=time_percent,
-        rule=place,
-        only_reads=only_reads,
-        trim=trim,
-        zeros=zeros,
-        seed=seed,
-        depth=defaults.depth if depth is None else depth,
-        spin_us=defaults.spin_us if spin is None else spin,
-        length_max_s=seconds,
-        failures_max=failures,
-        buffered=buffered,
-    )
-    given = {"time_unit": time_unit, "columns": columns}
-    source = _source(trace, from_, **given, scale=scale, seed=trace_seed)
-    permission = OverwritePermission(destroy_data, overwrite_signature)
-    run = RealReplay(source, played, drive, permission=permission)
-    if source.path is not None:
-        from drivebay.definitions.suites.loads import TraceLoad
-
-        named = TraceLoad(trace=trace, rule=place, format=from_, **given)
-        say_notes(named.notes(run.target.size_bytes))
-    _replay_real(run, out=out, no_wait=no_wait, yes=yes, as_json=as_json)
+    check_options(ctx, given.drive)
+    if is_virtual(given.drive):
+        _replay_virtual(given)
+    else:
+        _replay_real(given)
 
 
 # --- virtual drives -------------------------------------------------------------------------------
 
 
-def _replay_virtual(drive: str, test: Test, seed: int, *, empty: bool, as_json: bool) -> None:
+def _replay_virtual(given: Options) -> None:
     """A replay is a test of kind "trace" outside of any suite: the target prepares itself."""
     from drivebay.analysis.storage_bench import storage_bench
 
-    with closing(target_factory(drive)()) as target:
+    test = _test(given)
+    with closing(target_factory(given.drive)()) as target:
         target.check((test,))
         for phase in test.phases:
             if phase.replay is not None:
-                say_notes(phase.replay.notes(target.capacity_bytes, empty=empty))
-        result = _run(target, test, seed)
+                say_notes(phase.replay.notes(target.capacity_bytes, empty=given.empty))
+        result = _run(target, test, given.seed)
     bench = storage_bench(
         ios=result.reads + result.writes,
         moved_bytes=result.read_bytes + result.write_bytes,
@@ -236,28 +212,36 @@ def _replay_virtual(drive: str, test: Test, seed: int, *, empty: bool, as_json: 
         raise UserError("the trace has no reads and no writes", "replay another one")
     if left_out := result.metrics.get("passed_over"):
         say(f"note: {left_out:,.0f} trims and flushes were left out")
-    if as_json:
+    if given.as_json:
         print_json({**asdict(bench), "little_holds": bench.little_holds})
     else:
         table(("figure", "value"), _virtual_rows(result, bench), right=(1,))
+    if not given.empty and given.scale < 1.0:
+        say("note: on a full drive a scaled trace is faster than the whole: its files are smaller")
 
 
-def _test(load: dict[str, Any], *, empty: bool) -> Test:
+def _checked(load: type[L], given: Options, **more: Any) -> L:
+    """The trace and its replay; a mistake is told in the words of the command line."""
     from pydantic import ValidationError
 
     from drivebay.definitions import mistakes
-    from drivebay.definitions.suites import Phase, Prepare, Replay, Test
 
     try:
-        replay = Replay(**load, drive_s=3600.0)
+        return load(**given.load(), **more)
     except ValidationError as problem:
         first = mistakes.first(problem)
         names = {"idle_ms_max": "idle-cap", "rule": "place", "seed": "trace-seed"}
         field = str(first["loc"][0])
         option = f"--{names.get(field, field).replace('_', '-')}"
         hint = "drivebay replay --help lists what is allowed"
-        raise mistakes.told(first, option, of="a replay", hint=hint) from None
-    fill = () if empty else (Prepare(kind="fill"),)
+        raise mistakes.user_error(first, option, of="a replay", hint=hint) from None
+
+
+def _test(given: Options) -> Test:
+    from drivebay.definitions.suites import Phase, Prepare, Replay, Test
+
+    replay = _checked(Replay, given, seed=given.trace_seed, drive_s=3600.0)
+    fill = () if given.empty else (Prepare(kind="fill"),)
     return Test(
         id="replay",
         title="one replay",
@@ -319,51 +303,62 @@ def _virtual_rows(result: PhaseResult, bench: StorageBench) -> list[tuple[str, s
 # --- real drives ----------------------------------------------------------------------------------
 
 
-def _source(
-    trace: str,
-    from_: str | None,
-    *,
-    time_unit: str | None,
-    columns: str | None,
-    scale: float,
-    seed: int,
-) -> TraceSource:
-    """What TRACE means: a file of that name before a synthesized trace of that name."""
-    from drivebay import traces
-    from drivebay.targets.replay.run import TraceSource
+def _real_run(given: Options) -> RealReplay:
+    """The replay, with nothing begun; says what is to be known of the trace."""
+    from drivebay.definitions.suites.loads import TraceLoad
+    from drivebay.targets.replay.run import RealReplay
+    from drivebay.targets.safety.target_device import OverwritePermission
 
-    path = Path(trace)
-    if path.exists():
-        if scale != 1.0:
-            raise UserError(
-                "--scale is for synthesized traces; a recorded one is replayed whole",
-                "leave it out, or name destroyer, heavy or light",
-            )
-        if not path.is_file():
-            raise UserError(
-                f"{trace} is no regular file; a trace is read twice, so it must be one",
-                "write it into a file first: drivebay trace convert IN OUT.csv",
-            )
-        return traces.file_source(path, from_, time_unit=time_unit, columns=columns)
-    if trace in (synthesized := traces.names()):
-        return TraceSource.synth(trace, scale, seed)
-    raise UserError(
-        f"trace {trace} does not exist",
-        f"name a file, or one of {', '.join(synthesized)}",
+    _must_be_readable_twice(given)
+    load = _checked(TraceLoad, given)
+    load.check(where="replay")
+    real = {
+        "only_reads": given.only_reads,
+        "zeros": given.zeros,
+        "depth": given.depth,
+        "spin_us": given.spin,
+        "length_max_s": given.seconds,
+        "failures_max": given.failures,
+        "buffered": given.buffered,
+    }
+    played = load.options(
+        seed=given.seed, **{name: value for name, value in real.items() if value is not None}
     )
+    source = load.source(given.trace_seed)
+    permission = OverwritePermission(given.destroy_data, given.overwrite_signature)
+    run = RealReplay(source, played, given.drive, permission=permission)
+    if source.path is not None:
+        say_notes(load.notes(run.target.size_bytes))
+    return run
 
 
-def _replay_real(
-    run: RealReplay, *, out: Path | None, no_wait: bool, yes: bool, as_json: bool
-) -> None:
+def _must_be_readable_twice(given: Options) -> None:
+    """Raises UserError unless TRACE is a file or a synthesized trace: it is read before as well."""
+    path = Path(given.trace)
+    if not path.exists():
+        return
+    if given.scale != 1.0:
+        raise UserError(
+            "--scale is for synthesized traces; a recorded one is replayed whole",
+            "leave it out, or name destroyer, heavy or light",
+        )
+    if not path.is_file():
+        raise UserError(
+            f"{path} is no regular file; a trace is read twice, so it must be one",
+            "write it into a file first: drivebay trace convert IN OUT.csv",
+        )
+
+
+def _replay_real(given: Options) -> None:
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.common import signals
 
+    run, out = _real_run(given), given.out
     if out is not None and out.exists():
         raise UserError(f"--out: {out} exists already", "take another name")
     found = run.job.survey()
     _announce(run, found, run.check())
-    if typed_yes(run.destroys, run.target.path, yes=yes):
+    if typed_yes(run.destroys, run.target.path, yes=given.yes):
         run.yes_was_typed()
     said: set[str] = set()
 
@@ -373,20 +368,25 @@ def _replay_real(
             say(words)
 
     with (
-        run.lock(say_once, no_wait=no_wait),
+        run.lock(say_once, no_wait=given.no_wait),
         signals.heard(run.job.control.stop),
         status(LINE_EVERY_S) as show,
         repeated(lambda: show(_now(run, found)), every_s=1.0),
     ):
         done = run.play()
     _say_problems(done)
+    _give(done, out, as_json=given.as_json)
+    _raise_failure(done)
+
+
+def _give(done: Replayed, out: Path | None, *, as_json: bool) -> None:
+    """The figures, into the file that was asked for and on stdout."""
+    unknown = ["temperature_c", "power_w", "throttle_stage"]
     document = {
         "ended": done.ended,
         "reason": done.reason,
         **done.figures,
-        "seconds": done.series.drop_columns(
-            ["temperature_c", "power_w", "throttle_stage"]
-        ).to_pydict(),
+        "seconds": done.series.drop_columns(unknown).to_pydict(),
         "latency_histogram": done.histogram.to_pydict(),
     }
     if out is not None:
@@ -400,7 +400,6 @@ def _replay_real(
         print_json(document)
     else:
         table(("figure", "value"), _real_rows(done.figures), right=(1,))
-    _raise_failure(done)
 
 
 def _now(run: RealReplay, found: Survey) -> str:

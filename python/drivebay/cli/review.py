@@ -8,9 +8,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,16 +57,125 @@ folder: a manifest, the figures of each test as Parquet files, report.html."""
 app = options.Verb()
 
 
-class Options(SimpleNamespace):
-    """The command line's values by the names of `review`'s parameters, and its `ctx`."""
+@dataclass(frozen=True)
+class Options:
+    """The command line's values."""
 
-    def but(self, **changes: Any) -> Options:
-        """The same with other values."""
-        return Options(**{**vars(self), **changes})
+    drive: Annotated[
+        str | None,
+        argument(
+            "DRIVE",
+            f"{options.CATALOG_NAME}, a file, or a block device.",
+            autocompletion=complete.drives,
+        ),
+    ] = None
+    suite: Annotated[
+        str | None,
+        option(
+            "NAME_OR_FILE",
+            f"A suite's name (drivebay suites) or your own .toml file. [default: {DEFAULT_SUITE}]",
+            autocompletion=complete.suites,
+        ),
+    ] = None
+    quick: Annotated[bool, flag("--quick", "Run the same tests, shortened to seconds.")] = False
+    only: Annotated[
+        list[str] | None,
+        option("TEST", "Run only this test; repeatable.", autocompletion=complete.tests),
+    ] = None
+    skip: Annotated[
+        list[str] | None,
+        option("TEST", "Skip this test; repeatable.", autocompletion=complete.tests),
+    ] = None
+    list_tests: Annotated[
+        bool,
+        flag("--list", "List the suite's tests and their durations; DRIVE is optional."),
+    ] = False
+    out: Annotated[
+        Path | None,
+        option("DIR", "Result folder to make. [default: drivebay-results/DRIVE-SUITE-N]"),
+    ] = None
+    resume: Annotated[
+        Path | None,
+        option("DIR", "Resume an interrupted review."),
+    ] = None
+    seed: Annotated[
+        int | None,
+        option(
+            "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
+        ),
+    ] = None
+    everything: Annotated[
+        bool, flag("--all", f"Print all figures instead of the {ROWS_MAX} that say most.")
+    ] = False
+    as_json: options.Json = False
+    changes: options.Set = None
+    policy: options.Policy = None
+    no_intervals: options.NoIntervals = False
+    host: options.Host = None
+    baseline: Annotated[
+        Path | None,
+        option(
+            "DIR",
+            "With --set: the unmodified drive's result to compare with. [default: the "
+            "newest of the same suite, seed and length beside the new folder]",
+            panel=options.VIRTUAL,
+        ),
+    ] = None
+    jobs: Annotated[
+        int | None,
+        option(
+            "N",
+            "Tests of a virtual drive to run in parallel; it does not change results. [default: as "
+            "many as processors and memory allow]",
+        ),
+    ] = None
+    events: Annotated[
+        bool,
+        flag(
+            "--events",
+            "Keep what happens inside the drive: garbage collection, folding and erases, and how "
+            "busy dies and channels are, as Parquet files of each test.",
+            panel=options.VIRTUAL,
+        ),
+    ] = False
+    size: options.NewFileSize = None
+    destroy_data: options.DestroyData = None
+    overwrite_signature: options.OverwriteSignature = False
+    purge: Annotated[
+        str | None,
+        option(
+            "auto|discard",
+            "Purge a block device by the strongest erase it offers (NVMe Format or "
+            "Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
+            panel=options.REAL,
+        ),
+    ] = None
+    power: Annotated[
+        str | None,
+        option(
+            "SENSOR_OR_CSV",
+            "Power meter of the drive: a sensor's name in /sys/class/hwmon (ina226), or a "
+            "CSV file that a meter is writing, with the columns time and power_w.",
+            panel=options.REAL,
+        ),
+    ] = None
+    modified: Annotated[
+        list[str] | None,
+        option(
+            "CHANGE",
+            "A change that you have made to the drive, such as heatsink: run the tests that "
+            "need it, and leave the others to --resume; repeatable.",
+            panel=options.REAL,
+        ),
+    ] = None
+    no_wait: options.NoWait = False
+    yes: options.Yes = False
 
-    def factory(self, drive: str, *, typed_yes: bool = False) -> Callable[[], Target]:
+    def factory(
+        self, ctx: typer.Context, drive: str, *, typed_yes: bool = False
+    ) -> Callable[[], Target]:
         """What makes the target; raises UserError if it cannot be reviewed so."""
-        targets.check_options(self.ctx, drive)
+        targets.check_options(ctx, drive)
         return targets.target_factory(
             drive,
             targets.in_host(self.host, self.changes),
@@ -82,143 +190,26 @@ class Options(SimpleNamespace):
 
 
 @app.command(epilog=EXAMPLES)
-def review(
-    ctx: typer.Context,
-    drive: Annotated[
-        str | None,
-        argument(
-            "DRIVE",
-            f"{options.CATALOG_NAME}, a file, or a block device.",
-            autocompletion=complete.drives,
-        ),
-    ] = None,
-    suite: Annotated[
-        str | None,
-        option(
-            "NAME_OR_FILE",
-            f"A suite's name (drivebay suites) or your own .toml file. [default: {DEFAULT_SUITE}]",
-            autocompletion=complete.suites,
-        ),
-    ] = None,
-    quick: Annotated[bool, flag("--quick", "Run the same tests, shortened to seconds.")] = False,
-    only: Annotated[
-        list[str] | None,
-        option("TEST", "Run only this test; repeatable.", autocompletion=complete.tests),
-    ] = None,
-    skip: Annotated[
-        list[str] | None,
-        option("TEST", "Skip this test; repeatable.", autocompletion=complete.tests),
-    ] = None,
-    list_tests: Annotated[
-        bool,
-        flag("--list", "List the suite's tests and their durations; DRIVE is optional."),
-    ] = False,
-    out: Annotated[
-        Path | None,
-        option("DIR", "Result folder to make. [default: drivebay-results/DRIVE-SUITE-N]"),
-    ] = None,
-    resume: Annotated[
-        Path | None,
-        option("DIR", "Resume an interrupted review."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        option(
-            "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
-        ),
-    ] = None,
-    everything: Annotated[
-        bool, flag("--all", f"Print all figures instead of the {ROWS_MAX} that say most.")
-    ] = False,
-    as_json: options.Json = False,
-    changes: options.Set = None,
-    policy: options.Policy = None,
-    no_intervals: options.NoIntervals = False,
-    host: options.Host = None,
-    baseline: Annotated[
-        Path | None,
-        option(
-            "DIR",
-            "With --set: the unmodified drive's result to compare with. [default: the "
-            "newest of the same suite, seed and length beside the new folder]",
-            panel=options.VIRTUAL,
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        option(
-            "N",
-            "Tests of a virtual drive to run in parallel; it does not change results. [default: as "
-            "many as processors and memory allow]",
-        ),
-    ] = None,
-    events: Annotated[
-        bool,
-        flag(
-            "--events",
-            "Keep what happens inside the drive: garbage collection, folding and erases, and how "
-            "busy dies and channels are, as Parquet files of each test.",
-            panel=options.VIRTUAL,
-        ),
-    ] = False,
-    size: options.NewFileSize = None,
-    destroy_data: options.DestroyData = None,
-    overwrite_signature: options.OverwriteSignature = False,
-    purge: Annotated[
-        str | None,
-        option(
-            "auto|discard",
-            "Purge a block device by the strongest erase it offers (NVMe Format or "
-            "Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
-            panel=options.REAL,
-        ),
-    ] = None,
-    power: Annotated[
-        str | None,
-        option(
-            "SENSOR_OR_CSV",
-            "Power meter of the drive: a sensor's name in /sys/class/hwmon (ina226), or a "
-            "CSV file that a meter is writing, with the columns time and power_w.",
-            panel=options.REAL,
-        ),
-    ] = None,
-    modified: Annotated[
-        list[str] | None,
-        option(
-            "CHANGE",
-            "A change that you have made to the drive, such as heatsink: run the tests that "
-            "need it, and leave the others to --resume; repeatable.",
-            panel=options.REAL,
-        ),
-    ] = None,
-    no_wait: options.NoWait = False,
-    yes: options.Yes = False,
-) -> None:
+@options.together(Options)
+def review(ctx: typer.Context, given: Options) -> None:
     """Run a suite of tests on a drive and write its report."""
-    given = Options(ctx=ctx, **ctx.params)
-    words = targets.with_policy(policy, changes)
-    if resume is None:
-        given = given.but(changes=words)
+    words = targets.with_policy(given.policy, given.changes)
+    if given.resume is None:
+        given = replace(given, changes=words)
     else:  # it goes on with what was started, not with what a file has now
         plain: dict[str, Any] = {"suite": None, "quick": False, "host": None, "seed": None}
-        given = given.but(**{k: v for k, v in plain.items() if not options.typed(ctx, k)})
-    if list_tests:
-        _list(given, as_json=as_json)
+        given = replace(given, **{k: v for k, v in plain.items() if not options.typed(ctx, k)})
+    if given.list_tests:
+        _list(ctx, given)
         return
-    folder = _start(given) if given.resume is None else _resume(given, given.resume)
-    _summarize(
-        folder,
-        given.baseline,
-        as_json=as_json,
-        intervals=not no_intervals,
-        most=None if everything else ROWS_MAX,
-    )
+    folder = _resume(ctx, given, given.resume) if given.resume else _start(ctx, given)
+    _summarize(folder, given)
 
 
 # --- running --------------------------------------------------------------------------------------
 
 
-def _start(given: Options) -> Path:
+def _start(ctx: typer.Context, given: Options) -> Path:
     from drivebay.definitions import suites
 
     if given.drive is None:
@@ -228,14 +219,16 @@ def _start(given: Options) -> Path:
         )
     suite = _selected(suites.load(given.suite or DEFAULT_SUITE), given.only, given.skip)
     with targets.new_file(given.drive, given.size) as keep:
-        return _start_on(given.drive, suite, given, began=keep)
+        return _start_on(ctx, given.drive, suite, given, began=keep)
 
 
-def _start_on(drive: str, suite: Suite, given: Options, began: Callable[[], object]) -> Path:
+def _start_on(
+    ctx: typer.Context, drive: str, suite: Suite, given: Options, began: Callable[[], object]
+) -> Path:
     """Reviews the drive, which is there; `began` is called once there is a result folder."""
     from drivebay import results
 
-    factory = given.factory(drive)
+    factory = given.factory(ctx, drive)
     if given.baseline is not None:  # a wrong one is refused before the work and not after it
         if not given.changes and given.host is None:
             raise UserError(
@@ -244,7 +237,7 @@ def _start_on(drive: str, suite: Suite, given: Options, began: Callable[[], obje
             )
         results.read_manifest(given.baseline)
     if _confirm(factory, suite.shortened() if given.quick else suite, given):
-        factory = given.factory(drive, typed_yes=True)
+        factory = given.factory(ctx, drive, typed_yes=True)
     return _run(
         factory,
         suite,
@@ -257,7 +250,7 @@ def _start_on(drive: str, suite: Suite, given: Options, began: Callable[[], obje
     )
 
 
-def _resume(given: Options, folder: Path) -> Path:
+def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
     from drivebay import results
     from drivebay.analysis.modified import changes
     from drivebay.definitions import profiles, suites
@@ -281,9 +274,9 @@ def _resume(given: Options, folder: Path) -> Path:
     left = tuple(entry.id for entry in made.steps if entry.state != "done")
     if made.target["kind"] != "virtual":  # as it was started, unless something else is given now
         power, purge = made.target.get("power"), made.target.get("purge")
-        given = given.but(power=given.power or power, purge=given.purge or purge)
-    given = given.but(events=bool(made.target.get("events")))
-    factory = given.factory(drive)
+        given = replace(given, power=given.power or power, purge=given.purge or purge)
+    given = replace(given, events=bool(made.target.get("events")))
+    factory = given.factory(ctx, drive)
     if changes(made.target) and given.drive is None:
         profile = profiles.from_resolved(made.target["profile"])
         factory = targets.virtual_factory(profile, events=given.events)
@@ -292,7 +285,7 @@ def _resume(given: Options, folder: Path) -> Path:
         suite = suites.load(given.suite)
         suite = suite.shortened() if made.quick else suite
     if left and _confirm(factory, made.suite.selected(left), given, folder):
-        factory = given.factory(drive, typed_yes=True)
+        factory = given.factory(ctx, drive, typed_yes=True)
     return _run(
         factory,
         suite,
@@ -399,19 +392,18 @@ def _say_plan(target: Target, plan: Plan) -> None:
 # --- the result -----------------------------------------------------------------------------------
 
 
-def _summarize(
-    folder: Path, baseline: Path | None, *, as_json: bool, intervals: bool, most: int | None
-) -> None:
-    """Writes the reports and prints what came out, `most` rows of it."""
+def _summarize(folder: Path, given: Options) -> None:
+    """Writes the reports and prints what came out."""
     from drivebay import analysis, results
     from drivebay.cli import report
 
+    intervals = not given.no_intervals
     page = report.write(folder, intervals=intervals)
-    comparison = _compare_with_baseline(folder, baseline, intervals=intervals)
+    comparison = _compare_with_baseline(folder, given.baseline, intervals=intervals)
     made = results.load(folder)
     figures = analysis.headline(made, intervals=intervals)
     found = analysis.conditions(made)
-    if as_json:
+    if given.as_json:
         print_json(
             {
                 "result": str(folder),
@@ -423,7 +415,7 @@ def _summarize(
             }
         )
         return
-    shown = figures if most is None else _telling(figures, most)
+    shown = figures if given.everything else _telling(figures, ROWS_MAX)
     _print_headline(shown)
     if len(shown) < len(figures):
         print(f"{len(figures) - len(shown)} more figures: see the report, or give --all\n")
@@ -561,18 +553,18 @@ def _print_conditions(found: Conditions, *, tests: int) -> None:
 # --- --list ---------------------------------------------------------------------------------------
 
 
-def _list(given: Options, *, as_json: bool) -> None:
+def _list(ctx: typer.Context, given: Options) -> None:
     """Lists the tests that would be run; with a drive, how long they take on it."""
     from drivebay.definitions import suites
 
     suite = suites.load(given.suite or DEFAULT_SUITE)
     chosen = _selected(suite, given.only, given.skip).tests
-    estimates = {} if given.drive is None else _estimates(given, given.drive, chosen)
+    estimates = {} if given.drive is None else _estimates(ctx, given, given.drive, chosen)
 
     def seconds(test: Test) -> float:
         return test.in_real_time().drive_seconds()
 
-    if as_json:
+    if given.as_json:
         rows = [
             {
                 "id": test.id,
@@ -599,12 +591,14 @@ def _list(given: Options, *, as_json: bool) -> None:
     print("duration: rests and loads on a real drive, at most, without fills and purges")
 
 
-def _estimates(given: Options, drive: str, chosen: tuple[Test, ...]) -> dict[str, float]:
+def _estimates(
+    ctx: typer.Context, given: Options, drive: str, chosen: tuple[Test, ...]
+) -> dict[str, float]:
     """Wall-clock seconds of each test on the drive; nothing is touched."""
     from drivebay import review as engine
 
     forms = tuple(test.shortened() if given.quick else test for test in chosen)
-    with closing(given.factory(drive)()) as target:
+    with closing(given.factory(ctx, drive)()) as target:
         if target.kind != "virtual":
             forms = tuple(test.in_real_time() for test in forms)
         return {step.test.id: step.estimate_s for step in engine.make_plan(target, forms).steps}

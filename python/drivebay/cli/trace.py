@@ -61,10 +61,10 @@ def info(
     """
     from drivebay import traces
 
-    described = traces.info(file, from_=from_, time_unit=time_unit, columns=columns)
+    source = traces.file_source(file, from_, time_unit=time_unit, columns=columns)
+    described = traces.info(source)
     if png is not None:
-        given = {"from_": from_, "time_unit": time_unit, "columns": columns}
-        traces.picture(file, described, png, **given, force=force)
+        traces.picture(source, described, png, force=force)
     say_notes(described.summary.notes)
     _describe(described, as_json=as_json)
 
@@ -92,8 +92,8 @@ def convert(
     """Write a trace in another format."""
     from drivebay import traces
 
-    given = {"from_": from_, "time_unit": time_unit, "columns": columns}
-    summary = traces.convert(source, out, **given, to=to, force=force)
+    trace = traces.file_source(source, from_, time_unit=time_unit, columns=columns)
+    summary = traces.convert(trace, out, to=to, force=force)
     say_notes(summary.notes)
     say(f"converted: {summary.requests:,} requests, read as {summary.format}")
     print(out)
@@ -178,12 +178,12 @@ def synth(
 
     source = traces.source(name, scale=scale, seed=seed)
     if out is not None:
-        requests = traces.synth(name, out, scale=scale, seed=seed, to=to, force=force)
-        say(f"synthesized: {requests:,} requests of {name}, seed {seed}")
+        made = traces.convert(source, out, to=to, force=force, option="--out")
+        say(f"synthesized: {made.requests:,} requests of {name}, seed {seed}")
     if out is None or png is not None or as_json:
-        described = traces.synth_info(name, scale=scale, seed=seed)
+        described = traces.info(source)
         if png is not None:
-            traces.synth_picture(name, described, png, source=source, force=force)
+            traces.picture(source, described, png, force=force)
         if out is None or as_json:
             _describe(described, as_json=as_json)
             return

@@ -24,12 +24,14 @@ _WORDS = (
 
 def first(problem: ValidationError) -> ErrorDetails:
     """The mistake to tell: a key that does not exist goes before one that is missing, as it is most
-    often that one misspelt."""
+    often that one misspelt. A whole load's is at the field that the core names."""
     found = problem.errors(include_url=False)
-    return min(found, key=lambda error: error["type"] != "extra_forbidden")
+    error = min(found, key=lambda error: error["type"] != "extra_forbidden")
+    field = getattr(error.get("ctx", {}).get("error"), "field", None)
+    return error if field is None else {**error, "loc": (*error["loc"], field)}
 
 
-def told(
+def user_error(
     error: ErrorDetails, field: str, *, of: str, hint: str, known: Iterable[str] = ()
 ) -> UserError:
     """A mistake in words.

@@ -111,6 +111,20 @@ ReadRetried = ctypes.CFUNCTYPE(
     ctypes.c_uint32, ctypes.c_void_p, _DRIVE, ctypes.POINTER(RetriedRead)
 )
 
+FUNCTIONS = (
+    *("state_bytes", "start", "choose_victim", "place_write", "set_pace", "level_wear"),
+    *("open_superblock", "schedule_read", "read_retried"),
+)
+
+
+class Table(ctypes.Structure):
+    """The functions of a plug-in, in the order of `policy.h`; none where the drive decides."""
+
+    _fields_ = [
+        *((name, ctypes.c_uint32) for name in ("abi", "size")),
+        *((name, ctypes.c_void_p) for name in FUNCTIONS),
+    ]
+
 
 @dataclass(frozen=True)
 class Policy:
@@ -168,20 +182,7 @@ def load(path: str | Path) -> Policy:
         ))  # fmt: skip
 
 
-def from_functions(
-    name: str,
-    *,
-    version: str,
-    state_bytes: Any = None,
-    start: Any = None,
-    choose_victim: Any = None,
-    place_write: Any = None,
-    set_pace: Any = None,
-    level_wear: Any = None,
-    open_superblock: Any = None,
-    schedule_read: Any = None,
-    read_retried: Any = None,
-) -> Policy:
+def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
     """A plug-in of compiled functions: ctypes functions (`policies.ChooseVictim(f)`), or their
     addresses (numba: `f.address`). What they are asked and may answer says `policy.h`.
 
@@ -192,26 +193,28 @@ def from_functions(
     version
         What tells these functions from others of that name, in results as well: raise it with
         every change of theirs.
-    state_bytes, start
-        How much state a drive's copy of it has, and what stands in it at first.
-    choose_victim, place_write, set_pace, level_wear, open_superblock, schedule_read, read_retried
-        The decisions; what is left out the drive decides. They are kept as long as the process,
-        and belong to it: a process of another kind, such as a sweep's worker, does not have them.
+    functions
+        state_bytes, start: how much state a drive's copy of it has, and what stands in it at first.
+        choose_victim, place_write, set_pace, level_wear, open_superblock, schedule_read,
+        read_retried: the decisions; what is left out the drive decides. They are kept as long as
+        the process, and belong to it: a process of another kind, such as a sweep's worker, does not
+        have them.
 
     Raises
     ------
     UserError
-        If the name is not allowed, or nothing is decided.
+        If a name is not allowed, or nothing is decided.
     """
-    given = {"state_bytes": state_bytes, "start": start, "choose_victim": choose_victim,
-             "place_write": place_write, "set_pace": set_pace, "level_wear": level_wear,
-             "open_superblock": open_superblock, "schedule_read": schedule_read,
-             "read_retried": read_retried}  # fmt: skip
+    if foreign := sorted(set(functions) - set(FUNCTIONS)):
+        hint = did_you_mean(foreign[0], FUNCTIONS) + f"functions are {', '.join(FUNCTIONS)}"
+        raise UserError(f"policy {name}: there is no function {foreign[0]}", hint)
     digest = hashlib.sha256(version.encode()).hexdigest()[:16]
-    addresses = {key: _address(one) for key, one in given.items() if one is not None}
+    addresses = {key: _address(one) for key, one in functions.items() if one is not None}
+    table = Table(abi=1, size=ctypes.sizeof(Table), **addresses)
     with _lock:
-        _kept.append(given)
-        return _enter(name, digest, _core.Policy.from_functions(f"{name}@{digest}", **addresses))
+        _kept.extend((functions, table))
+        core = _core.Policy.from_table(f"{name}@{digest}", ctypes.addressof(table))
+        return _enter(name, digest, core)
 
 
 def find(name: str) -> Policy:
@@ -265,57 +268,39 @@ def of_profile(raw: Mapping[str, Any]) -> Policy | None:
     return None if leaf is None else find(leaf["value"])
 
 
+def _some(_: int, other: int) -> bool:
+    return other > 0
+
+
+EFFECTS: tuple[tuple[str, Callable[[int, int], bool], str, str], ...] = (
+    ("victims", lambda victims, alike: victims > alike,
+     "it was never asked for a victim, as garbage collection needed none",
+     "all candidates for a victim held as many valid pages whenever it was asked"),
+    ("writes", lambda writes, second: 0 < second < writes,
+     "it was never asked for a frontier", "it put all writes at one frontier"),
+    ("paces", _some,
+     "it was never asked for the pace, as garbage collection did not run behind a write",
+     "it left the pace of garbage collection as it was"),
+    ("levelings", _some,
+     "it was never asked what wear levelling is to move, as nothing was collected",
+     "it had nothing moved for wear"),
+    ("opens", _some, "it was never asked for a superblock to open",
+     "it opened the superblocks that the drive itself would have opened"),
+    ("die_reads", _some, "no read met a program or an erase", "it had no read wait"),
+    ("retried", _some, "no read needed a retry", "it had nothing moved after retries"),
+)  # fmt: skip
+"""Of each decision the counts of `Decisions`, when it mattered, and why it did not: because it was
+never asked, or by its answers."""
+
+
 def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
     """Why a decision of the plug-in cannot have changed what a drive did, in sentences."""
 
     def said(why: str) -> str:
         return f"policy {policy.name}: {why}, so this decision has changed nothing"
 
-    kinds: tuple[tuple[tuple[int, int] | None, Callable[[int, int], bool], str, str], ...] = (
-        (
-            asked.victims,
-            lambda victims, alike: victims > alike,
-            "it was never asked for a victim, as garbage collection needed none",
-            "all candidates for a victim held as many valid pages whenever it was asked",
-        ),
-        (
-            asked.writes,
-            lambda writes, second: 0 < second < writes,
-            "it was never asked for a frontier",
-            "it put all writes at one frontier",
-        ),
-        (
-            asked.paces,
-            lambda _, changed: changed > 0,
-            "it was never asked for the pace, as garbage collection did not run behind a write",
-            "it left the pace of garbage collection as it was",
-        ),
-        (
-            asked.levelings,
-            lambda _, moved: moved > 0,
-            "it was never asked what wear levelling is to move, as nothing was collected",
-            "it had nothing moved for wear",
-        ),
-        (
-            asked.opens,
-            lambda _, changed: changed > 0,
-            "it was never asked for a superblock to open",
-            "it opened the superblocks that the drive itself would have opened",
-        ),
-        (
-            asked.die_reads,
-            lambda _, delayed: delayed > 0,
-            "no read met a program or an erase",
-            "it had no read wait",
-        ),
-        (
-            asked.retried,
-            lambda _, moved: moved > 0,
-            "no read needed a retry",
-            "it had nothing moved after retries",
-        ),
-    )
-    for counts, matters, never, same in kinds:
+    for name, matters, never, same in EFFECTS:
+        counts = getattr(asked, name)
         if counts is not None and not matters(*counts):
             yield said(same if counts[0] else never)
 

@@ -127,8 +127,7 @@ def _load(
         queue_depth=32,
         span_start_bytes=0,
         span_bytes=span,
-        duration_s=seconds,
-        bytes=bytes_,
+        stop={"duration_s": seconds, "bytes": bytes_},
     )
 
 

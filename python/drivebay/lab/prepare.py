@@ -154,7 +154,7 @@ def _run(
         queue_depth=QUEUE_DEPTH,
         span_start_bytes=0,
         span_bytes=span,
-        bytes=amount,
+        stop={"bytes": amount},
     )
     run = drive.run(workload, seed)
     return (run.end_ns - run.start_ns) / 1e9

@@ -18,16 +18,12 @@ from pydantic import (
 from drivebay import _core
 from drivebay.common.errors import UserError
 from drivebay.common.parquet import nameless
+from drivebay.definitions import mistakes
 from drivebay.definitions.suites import loads
 from drivebay.definitions.suites.parts import Data
 
 DURATION_S = 60.0
 """Length of a load that does not say when it ends."""
-
-DURATION_MAX_S = 1e7
-"""115 days, the longest run."""
-
-Count = Annotated[int, Field(ge=1, lt=2**63)]
 
 
 class _Load(Data):
@@ -35,17 +31,14 @@ class _Load(Data):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _told(cls, given: Any, check: ModelWrapValidatorHandler[Any]) -> Any:
+    def _as_user_error(cls, given: Any, check: ModelWrapValidatorHandler[Any]) -> Any:
         try:
             return check(given)
         except ValidationError as problem:
-            first = problem.errors()[0]
-            where = f"{first['loc'][0]} = {first['input']!r}" if first["loc"] else "this"
-            message = first["msg"].removeprefix("Value error, ")
-            raise UserError(
-                f"{cls.__name__}: {where} is not allowed: {message[:1].lower()}{message[1:]}",
-                f"help(drivebay.{cls.__name__}) lists what there is",
-            ) from None
+            first = mistakes.first(problem)
+            hint = f"help(drivebay.{cls.__name__}) lists what there is"
+            field = f"{cls.__name__}: {mistakes.dotted(first['loc'])}"
+            raise mistakes.user_error(first, field, of=f"a {cls.__name__}", hint=hint) from None
 
 
 class Workload(_Load, loads.Requests):
@@ -105,14 +98,14 @@ class Workload(_Load, loads.Requests):
 
     pattern: loads.Pattern = "random"
     read_percent: loads.Percent = 0
-    block_bytes: loads.BlockBytes = 4096
-    queue_depth: loads.QueueDepth = 32
-    span_bytes: Count | None = None
-    span_start_bytes: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    duration_s: Annotated[float, Field(gt=0, le=DURATION_MAX_S)] | None = None
-    ios: Count | None = None
-    bytes: Count | None = None
-    until_stable_s: Annotated[int, Field(ge=2, le=86_400)] | None = None
+    block_bytes: int = 4096
+    queue_depth: int = 32
+    span_bytes: int | None = None
+    span_start_bytes: int = 0
+    duration_s: float | None = None
+    ios: Annotated[int, Field(ge=1)] | None = None
+    bytes: int | None = None
+    until_stable_s: int | None = None
     seed: int | None = None
 
     @model_validator(mode="after")
@@ -162,16 +155,23 @@ class Workload(_Load, loads.Requests):
 
     def core(self, capacity_bytes: int) -> _core.Workload:
         """The load as the core runs it on a drive of this capacity."""
+        span = self.span_bytes
+        rest = max(0, capacity_bytes - self.span_start_bytes)
+        return _core.Workload(**{**self.fields(), "span_bytes": rest if span is None else span})
+
+    def fields(self) -> dict[str, Any]:
+        """The document of the core's workload, with its end."""
         ends = [self.bytes, None if self.ios is None else self.ios * self.block_bytes]
         window = self.until_stable_s
-        span = self.span_bytes
-        return self.on_span(
-            self.span_start_bytes,
-            max(0, capacity_bytes - self.span_start_bytes) if span is None else span,
-            duration_s=self._duration_s,
-            bytes_max=min((end for end in ends if end is not None), default=None),
-            until_stable=None if window is None else (window, 2.0, window),
-        )
+        stop = {
+            "duration_s": self._duration_s,
+            "bytes": min((end for end in ends if end is not None), default=None),
+            "stable": None
+            if window is None
+            else {"window_s": window, "within_percent": 2.0, "min_s": window},
+        }
+        span = {"span_start_bytes": self.span_start_bytes, "span_bytes": self.span_bytes or 0}
+        return {**super().fields(), **span, "stop": stop}
 
 
 class Trace(_Load, loads.TraceLoad):

@@ -288,5 +288,7 @@ def _against(found: Sequence[Place], peer: Json) -> str:
         if other and other[0].value:
             gain = 100 * (one.value / other[0].value - 1)
             lines.append((abs(gain), f"{percent(gain)} in {one.title}"))
-    lines = sorted((one for one in lines if one[0] >= TIE_PERCENT), reverse=True)
-    return f"{', '.join(words for _, words in lines[:AGAINST_MAX]) or 'the same'}."
+    if not lines:
+        return ""  # no test in common
+    apart = sorted((one for one in lines if one[0] >= TIE_PERCENT), reverse=True)
+    return f"{', '.join(words for _, words in apart[:AGAINST_MAX]) or 'the same'}."

@@ -89,16 +89,8 @@ def run(
         _must_have_short_forms(suite)
     suite = suite.shortened() if quick else suite
     with contextlib.closing(target_factory()) as target:
-        if jobs is not None and jobs > 1 and target.kind != "virtual":
-            raise UserError(
-                f"--jobs: {jobs} is not allowed for a real drive; must be 1",
-                "leave out --jobs: tests that share a drive would disturb one another",
-            )
         if target.kind != "virtual":
-            real = suite.in_real_time()
-            if left_out := [one.id for one in suite.tests if one.id not in real.ids]:
-                sink.warn(f"left out: {', '.join(left_out)}: fio trims no zones")
-            suite = real
+            suite = _on_a_real_drive(suite, jobs, sink)
         now = suite.tests if target.kind == "virtual" else suite.with_modified(modified)
         if not resume:
             target.check(now)
@@ -108,26 +100,53 @@ def run(
             tests = tuple(test for test in now if states[test.id] != "done")
             if resume and tests:
                 target.check(tests)
-            signalled = threading.Event()
-            with signals.heard(signalled.set):  # from here on there is something to go on with
-                plan = make_plan(target, tests)
-                workers = min(jobs or default_jobs(target, len(tests)), max(1, len(tests)))
-                copies = copies_max(target, workers)
-
-                def make(one: Target) -> Target:
-                    one.expect(tests, seed=seed, copies_max=copies)
-                    return one
-
-                sink.begin(plan, jobs=workers)
-                try:
-                    pool = _Pool(lambda: make(target_factory()), make(target), folder, plan, sink)
-                    pool.work(workers, signalled)
-                finally:
-                    sink.end()
+            _work(target_factory, target, folder, tests, seed=seed, jobs=jobs, sink=sink)
             for line in _waiting_for_modification(folder, modified):
                 sink.warn(line)
             folder.log("finished")
             return folder.path
+
+
+def _on_a_real_drive(suite: Suite, jobs: int | None, sink: Sink) -> Suite:
+    """The form for a real drive, which runs one test at a time."""
+    if jobs is not None and jobs > 1:
+        raise UserError(
+            f"--jobs: {jobs} is not allowed for a real drive; must be 1",
+            "leave out --jobs: tests that share a drive would disturb one another",
+        )
+    real = suite.in_real_time()
+    if left_out := [one.id for one in suite.tests if one.id not in real.ids]:
+        sink.warn(f"left out: {', '.join(left_out)}: only for virtual drives")
+    return real
+
+
+def _work(
+    target_factory: Callable[[], Target],
+    first: Target,
+    folder: Folder,
+    tests: tuple[Test, ...],
+    *,
+    seed: int,
+    jobs: int | None,
+    sink: Sink,
+) -> None:
+    """Runs the tests, the first worker on the target that is there."""
+    signalled = threading.Event()
+    with signals.heard(signalled.set):  # from here on there is something to go on with
+        plan = make_plan(first, tests)
+        workers = min(jobs or default_jobs(first, len(tests)), max(1, len(tests)))
+        copies = copies_max(first, workers)
+
+        def make(one: Target) -> Target:
+            one.expect(tests, seed=seed, copies_max=copies)
+            return one
+
+        sink.begin(plan, jobs=workers)
+        try:
+            pool = _Pool(lambda: make(target_factory()), make(first), folder, plan, sink)
+            pool.work(workers, signalled)
+        finally:
+            sink.end()
 
 
 def _open_folder(
@@ -232,12 +251,12 @@ class _Pool:
 
     def _wait(self, threads: list[threading.Thread], signalled: threading.Event) -> None:
         """Until all have ended; the first signal cancels what they are at."""
-        told = False
+        cancelled = False
         while any(thread.is_alive() for thread in threads):
             for thread in threads:
                 thread.join(LOOK_EVERY_S)
-            if signalled.is_set() and not told:
-                told = True
+            if signalled.is_set() and not cancelled:
+                cancelled = True
                 self._cancel()
                 self._sink.stopping()
 

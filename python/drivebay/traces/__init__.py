@@ -6,8 +6,8 @@ figures mean: docs/concepts/traces.md.
 """
 
 from drivebay._core import TraceSummary
-from drivebay.traces.convert import KINDS, convert, names, source, synth, synth_info
-from drivebay.traces.picture import picture, synth_picture
+from drivebay.traces.convert import KINDS, convert, names, source
+from drivebay.traces.picture import picture
 from drivebay.traces.read import OPS, Described, batches, file_source, formats, info
 from drivebay.traces.recording import Recorded, record
 
@@ -26,7 +26,4 @@ __all__ = [
     "picture",
     "record",
     "source",
-    "synth",
-    "synth_info",
-    "synth_picture",
 ]

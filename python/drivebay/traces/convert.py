@@ -14,31 +14,29 @@ from typing import Any
 from drivebay import _core
 from drivebay._core import TraceBatches, TraceSource, TraceSummary
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.traces.read import OPS, Described, described, file_source, in_order
+from drivebay.traces.read import OPS, in_order, source_of
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
 """What is written, and the ending of a file's name that asks for it."""
 
 
 def convert(
-    source: Path,
+    what: Path | TraceSource,
     out: Path,
     *,
-    from_: str | None = None,
-    time_unit: str | None = None,
-    columns: str | None = None,
     to: str | None = None,
     force: bool = False,
+    option: str = "OUT",
 ) -> TraceSummary:
     """Writes a trace in another format.
 
     Parameters
     ----------
-    source : the trace, compressed or not.
+    what : as for `info`.
     out : the file to make; it appears when it is complete, and not at all on an error.
-    from_, time_unit, columns : as for `info`.
     to : one of `KINDS`; None to go by the ending of `out`.
     force : replace `out` if it exists.
+    option : what `out` is called in errors.
 
     Raises
     ------
@@ -47,11 +45,10 @@ def convert(
     EnvironmentProblem
         If a file cannot be read or written.
     """
-    check_out(out, to=to, force=force, option="OUT")
-    kind = to or kind_by_name(out)
-    trace = file_source(source, from_, time_unit=time_unit, columns=columns)
-    with whole_file(out, force=force, option="OUT") as part:
-        return written(trace, part, kind)
+    check_out(out, to=to, force=force, option=option)
+    source = source_of(what)
+    with whole_file(out, force=force, option=option) as part:
+        return written(source, part, to or kind_by_name(out))
 
 
 def check_out(out: Path, *, to: str | None, force: bool, option: str) -> None:
@@ -210,39 +207,3 @@ def source(name: str, *, scale: float = 1.0, seed: int = 1) -> TraceSource:
     if not 0 <= seed < 2**63:
         raise UserError(f"--seed: {seed} is not allowed; must be 0 to 2^63 - 1", "--seed 1")
     return TraceSource.synth(name, scale, seed)
-
-
-def synth_info(name: str, *, scale: float = 1.0, seed: int = 1) -> Described:
-    """Statistics of a synthesized trace, as `info` gives them of a file."""
-    return described(source(name, scale=scale, seed=seed))
-
-
-def synth(
-    name: str,
-    out: Path,
-    *,
-    scale: float = 1.0,
-    seed: int = 1,
-    to: str | None = None,
-    force: bool = False,
-) -> int:
-    """Writes a synthesized trace; returns the number of its requests.
-
-    Parameters
-    ----------
-    name, scale, seed : as for `source`.
-    out : the file to make; it appears when it is complete.
-    to : one of `KINDS`; None to go by the ending of `out`.
-    force : replace `out` if it exists.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        As `convert`.
-    """
-    trace = source(name, scale=scale, seed=seed)
-    kind = to or kind_by_name(out)
-    if kind not in KINDS:
-        raise UserError(f"--to: '{kind}' is unknown; must be {', '.join(KINDS)}", "--to csv")
-    with whole_file(out, force=force, option="--out") as part:
-        return written(trace, part, kind).requests

@@ -16,7 +16,7 @@ from drivebay._core import TraceBatches, TraceSource
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.traces.convert import whole_file
-from drivebay.traces.read import OPS, Described, file_source, in_order
+from drivebay.traces.read import OPS, Described, in_order, source_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,20 +28,13 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 
 def picture(
-    path: Path,
-    described: Described,
-    out: Path,
-    *,
-    from_: str | None = None,
-    time_unit: str | None = None,
-    columns: str | None = None,
-    force: bool = False,
+    what: Path | TraceSource, described: Described, out: Path, *, force: bool = False
 ) -> None:
     """Draws a trace into a PNG file.
 
     Parameters
     ----------
-    path, from_, time_unit, columns : the trace, as given to `info`.
+    what : as for `info`.
     described : what `info` said of it.
     out : the file to make; `force` replaces one that exists.
 
@@ -50,20 +43,13 @@ def picture(
     UserError, EnvironmentProblem
         As `info`; and if `out` exists or cannot be written.
     """
-    if not path.is_file():
+    source = source_of(what)
+    path = source.path
+    if path is not None and not path.is_file():
         raise UserError(f"--png: {path} is a pipe, which cannot be read twice", "save it to a file")
     with whole_file(out, force=force, option="--png") as part:
-        source = file_source(path, from_, time_unit=time_unit, columns=columns)
         gathered = in_order(source, lambda trace: _Gathered(trace, described))
-        _draw(path.name, described, gathered, part)
-
-
-def synth_picture(
-    name: str, described: Described, out: Path, *, source: TraceSource, force: bool = False
-) -> None:
-    """The same of a synthesized trace; `source` is what `source` gave for it."""
-    with whole_file(out, force=force, option="--png") as part:
-        _draw(name, described, _Gathered(source.batches(), described), part)
+        _draw(source.name, described, gathered, part)
 
 
 class _Gathered:

@@ -49,22 +49,8 @@ def file_source(
     *,
     time_unit: str | None = None,
     columns: str | None = None,
-    sort: bool = False,
 ) -> TraceSource:
-    """Where the requests of a recorded trace come from; arguments as for `info` and `batches`."""
-    if not path.exists():
-        raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
-    return TraceSource.file(path, from_, sort, time_unit, unpacked(path, columns), columns)
-
-
-def info(
-    path: Path,
-    *,
-    from_: str | None = None,
-    time_unit: str | None = None,
-    columns: str | None = None,
-) -> Described:
-    """A trace's statistics, in one pass and bounded memory.
+    """Where the requests of a recorded trace come from.
 
     Parameters
     ----------
@@ -77,30 +63,47 @@ def info(
     Raises
     ------
     UserError
+        If there is no such file, or what is said of it has no meaning.
+    """
+    if not path.exists():
+        raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
+    unpacked_columns = unpacked(path, columns)
+    return TraceSource.file(
+        path, from_, time_unit=time_unit, unpacked=unpacked_columns, columns=columns
+    )
+
+
+def source_of(what: Path | TraceSource) -> TraceSource:
+    return file_source(what) if isinstance(what, Path) else what
+
+
+def info(what: Path | TraceSource) -> Described:
+    """A trace's statistics, in one pass and bounded memory.
+
+    Parameters
+    ----------
+    what : a recorded trace, whose format is detected; or what `file_source` or `source` gave.
+
+    Raises
+    ------
+    UserError
         If the trace is of no known format or damaged; with the line.
     EnvironmentProblem
         If the file cannot be read.
     """
-    return described(file_source(path, from_, time_unit=time_unit, columns=columns))
-
-
-def described(source: TraceSource) -> Described:
-    """A trace's statistics, whatever it comes from."""
-    found, summary = source.info()
+    found, summary = source_of(what).info()
     figures = {name: getattr(found, name) for name in FIGURES}
     for shares in ("size_share", "queue_depth_share"):
         figures[shares] = figures[shares] and dict(figures[shares])
     return Described(figures, summary)
 
 
-def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iterator[TraceColumns]:
+def batches(what: Path | TraceSource) -> Iterator[TraceColumns]:
     """A trace in order of time, as columns; nothing is held beyond a batch.
 
     Parameters
     ----------
-    path, from_ : as for `info`.
-    sort : sort all of it through a temporary file first; needed only for a trace in which a request
-        comes more than 262,144 requests late.
+    what : as for `info`.
 
     Yields
     ------
@@ -110,9 +113,10 @@ def batches(path: Path, *, from_: str | None = None, sort: bool = False) -> Iter
     Raises
     ------
     UserError, EnvironmentProblem
-        As `info`; UserError also where `sort` is needed and not given.
+        As `info`; UserError also where the trace must be sorted first (`TraceSource.sorted`): a
+        request comes more than 262,144 requests late.
     """
-    trace = file_source(path, from_, sort=sort).batches()
+    trace = source_of(what).batches()
     while (columns := trace.next()) is not None:
         yield columns
 

@@ -27,6 +27,7 @@ from drivebay._core import TraceSummary
 from drivebay.common import signals
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.traces.convert import check_out, convert
+from drivebay.traces.read import file_source
 
 TRACEFS = (Path("/sys/kernel/tracing"), Path("/sys/kernel/debug/tracing"))
 EVENTS = ("block_rq_issue", "block_rq_requeue", "block_rq_complete")
@@ -86,7 +87,7 @@ def record(
                 f"no I/O reached {device} within {passed:.1f} s",
                 "record while something uses it, past the page cache; or longer: --seconds 60",
             )
-        summary = convert(text, out, from_="ftrace", to=to, force=force)
+        summary = convert(file_source(text, "ftrace"), out, to=to, force=force)
     return Recorded(passed, lost, summary)
 
 

@@ -18,25 +18,58 @@ use crate::request::{Op, Request, TimeUnit};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Columns of one format.
-pub(crate) trait Row: Send {
-    /// How its header begins, lower case.
-    const HEADER: &'static [u8];
-    /// Names of the columns, for messages.
-    const COLUMNS: &'static str;
-    /// How many there must be at least, and may be at most.
-    const COUNT: (usize, usize);
-    /// How it writes times, unless the user says otherwise.
-    const CLOCK: Clock;
+use Holds::{Device, Kind, Length, Offset, Other, Response, Time};
 
-    fn row(fields: &[&[u8]; 8], clock: Clock, out: &mut Out<'_>) -> Result<Found, Problem>;
+/// What a column holds.
+#[derive(Clone, Copy)]
+enum Holds {
+    Time,
+    Kind(ReadKind),
+    /// Numbers of a unit of so many bytes.
+    Offset(u64),
+    Length(u64),
+    Device,
+    /// May be empty.
+    Response,
+    /// Not read.
+    Other,
 }
 
-/// What a row held.
-pub(crate) enum Found {
-    Request(Request),
-    /// Left out and counted.
-    Nothing,
+/// How a kind of request is read; None for what is no I/O.
+type ReadKind = fn(&[u8]) -> Result<Option<Op>, Problem>;
+
+/// A format's columns in their order, with their names.
+pub(crate) struct Table {
+    /// How it writes times, unless the user says otherwise.
+    clock: Clock,
+    columns: &'static [(&'static str, Holds)],
+    /// Whether columns may follow that are not read.
+    open: bool,
+    /// Whether a line with empty fields is left out, and counted.
+    may_be_incomplete: bool,
+}
+
+/// Formats as rows `Name(clock, what else is so): "column" what it holds, ...`.
+macro_rules! rows {
+    ($($(#[$doc:meta])* $name:ident($clock:expr $(, $so:ident)?): $($column:literal $holds:expr),*;)*) => {$(
+        $(#[$doc])*
+        pub(crate) struct $name;
+
+        impl Row for $name {
+            const TABLE: Table = Table {
+                $($so: true,)?
+                ..Table { clock: $clock, columns: &[$(($column, $holds)),*], ..PLAIN }
+            };
+        }
+    )*};
+}
+
+const PLAIN: Table =
+    Table { clock: Clock::whole(1), columns: &[], open: false, may_be_incomplete: false };
+
+/// A format of columns; a type of its own, so that its parser is compiled for it.
+pub(crate) trait Row: Send {
+    const TABLE: Table;
 }
 
 /// Parser for a format of columns: headers and comments are passed over anywhere, since people put
@@ -46,7 +79,37 @@ pub(crate) struct Csv<R>(Clock, PhantomData<R>);
 impl<R: Row> Csv<R> {
     /// With times in the format's own unit, or in that which the user named.
     pub(crate) fn new(unit: Option<TimeUnit>) -> Csv<R> {
-        Csv(R::CLOCK.in_unit(unit), PhantomData)
+        Csv(R::TABLE.clock.in_unit(unit), PhantomData)
+    }
+
+    /// None for what is left out and counted.
+    #[inline]
+    fn request(&self, fields: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Option<Request>, Problem> {
+        let (at, response, op) = (Nanos::ZERO, None, Op::Read);
+        let mut found = Request { at, offset_bytes: 0, bytes: 0, response, device: 0, op };
+        let mut is_io = true;
+        for ((name, holds), field) in R::TABLE.columns.iter().zip(fields) {
+            let needed = !matches!(holds, Response);
+            if R::TABLE.may_be_incomplete && needed && trimmed(field).is_empty() {
+                out.skipped.incomplete += 1;
+                return Ok(None);
+            }
+            match *holds {
+                Time => found.at = Nanos(self.0.ns(field, name)?),
+                Kind(kind) => match kind(field)? {
+                    Some(op) => found.op = op,
+                    None => is_io = false,
+                },
+                Offset(unit) => found.offset_bytes = scaled(field, unit, name)?,
+                Length(unit) => found.bytes = scaled(field, unit, name)?,
+                Device => found.device = device(field, name)?,
+                Response if trimmed(field).is_empty() => {}
+                Response => found.response = Some(Nanos(self.0.ns(field, name)?)),
+                Other => {}
+            }
+        }
+        out.skipped.other_events += u64::from(!is_io);
+        Ok(is_io.then(|| for_op(found)))
     }
 }
 
@@ -54,41 +117,35 @@ impl<R: Row> Parse for Csv<R> {
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
         let (fields, count) = split::<8>(line, b',');
-        if count < R::COUNT.0 || count > R::COUNT.1 {
-            return not_a_row::<R>(line, count);
+        let wanted = R::TABLE.columns.len();
+        if count < wanted || count > wanted && !R::TABLE.open {
+            return not_a_row(&R::TABLE, line, count);
         }
-        match R::row(&fields, self.0, out) {
-            Ok(Found::Request(request)) => out.push(request),
-            Ok(Found::Nothing) => Ok(false),
-            Err(problem) => {
-                if is_header::<R>(line) {
-                    Ok(false)
-                } else {
-                    Err(problem)
-                }
-            }
+        match self.request(&fields, out) {
+            Ok(Some(request)) => out.push(request),
+            Ok(None) => Ok(false),
+            Err(_) if is_header(&R::TABLE, line) => Ok(false),
+            Err(problem) => Err(problem),
         }
     }
 }
 
 #[cold]
-fn not_a_row<R: Row>(line: &[u8], count: usize) -> Result<bool, Problem> {
-    if is_header::<R>(line) {
+fn not_a_row(table: &Table, line: &[u8], count: usize) -> Result<bool, Problem> {
+    if is_header(table, line) {
         return Ok(false);
     }
-    let wanted = R::COUNT.0;
-    Err(Problem::new(format!(
-        "{count} columns in {}; must be {wanted}: {}",
-        shown(line),
-        R::COLUMNS
-    )))
+    let names: Vec<_> = table.columns.iter().map(|(name, _)| *name).collect();
+    let (wanted, names) = (names.len(), names.join(","));
+    Err(Problem::new(format!("{count} columns in {}; must be {wanted}: {names}", shown(line))))
 }
 
-fn is_header<R: Row>(line: &[u8]) -> bool {
-    let line = line.trim_ascii();
+/// A header begins with the first column's name, in any case.
+fn is_header(table: &Table, line: &[u8]) -> bool {
+    let (line, (first, _)) = (line.trim_ascii(), table.columns[0]);
     line.is_empty()
         || line[0] == b'#'
-        || line.get(..R::HEADER.len()).is_some_and(|start| start.eq_ignore_ascii_case(R::HEADER))
+        || line.get(..first.len()).is_some_and(|start| start.eq_ignore_ascii_case(first.as_bytes()))
 }
 
 #[cold]
@@ -98,151 +155,90 @@ fn wrong_op(field: &[u8], must: &str) -> Problem {
 
 /// R or W, in either case.
 #[inline]
-fn letter(field: &[u8]) -> Result<Op, Problem> {
+fn letter(field: &[u8]) -> Result<Option<Op>, Problem> {
     match trimmed(field) {
-        b"R" | b"r" => Ok(Op::Read),
-        b"W" | b"w" => Ok(Op::Write),
+        b"R" | b"r" => Ok(Some(Op::Read)),
+        b"W" | b"w" => Ok(Some(Op::Write)),
         other => Err(wrong_op(other, "R or W")),
     }
 }
 
-/// MSR Cambridge: times in 100 ns (Windows file time), stamped at issue.
-pub(crate) struct Msr;
-
-impl Row for Msr {
-    const HEADER: &'static [u8] = b"timestamp";
-    const COLUMNS: &'static str = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime";
-    const COUNT: (usize, usize) = (7, 7);
-    const CLOCK: Clock = Clock::whole(100);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
-        let at = clock.ns(f[0], "Timestamp")?;
-        let op = match f[3] {
-            b"Read" => Op::Read,
-            b"Write" => Op::Write,
-            other => match trimmed(other) {
-                word if word.eq_ignore_ascii_case(b"read") => Op::Read,
-                word if word.eq_ignore_ascii_case(b"write") => Op::Write,
-                word => return Err(wrong_op(word, "Read or Write")),
-            },
-        };
-        Ok(Found::Request(Request {
-            at: Nanos(at),
-            offset_bytes: whole(f[4], "Offset")?,
-            bytes: whole(f[5], "Size")?,
-            response: Some(Nanos(clock.ns(f[6], "ResponseTime")?)),
-            device: device(f[2], "DiskNumber")?,
-            op,
-        }))
+/// Read or Write, in any case.
+#[inline]
+fn word(field: &[u8]) -> Result<Option<Op>, Problem> {
+    match trimmed(field) {
+        b"Read" => Ok(Some(Op::Read)),
+        b"Write" => Ok(Some(Op::Write)),
+        word if word.eq_ignore_ascii_case(b"read") => Ok(Some(Op::Read)),
+        word if word.eq_ignore_ascii_case(b"write") => Ok(Some(Op::Write)),
+        word => Err(wrong_op(word, "Read or Write")),
     }
 }
 
-/// SYSTOR '17: seconds; stamped at issue, logged at completion, so not in order. Fields may be empty:
-/// without a response the request counts, without anything else the line is left out.
-pub(crate) struct Systor;
-
-impl Row for Systor {
-    const HEADER: &'static [u8] = b"timestamp";
-    const COLUMNS: &'static str = "Timestamp,Response,IOType,LUN,Offset,Size";
-    const COUNT: (usize, usize) = (6, 6);
-    const CLOCK: Clock = Clock::decimal(SECOND);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, out: &mut Out<'_>) -> Result<Found, Problem> {
-        if [0, 2, 3, 4, 5].iter().any(|at| trimmed(f[*at]).is_empty()) {
-            out.skipped.incomplete += 1;
-            return Ok(Found::Nothing);
-        }
-        let response = match trimmed(f[1]) {
-            b"" => None,
-            field => Some(Nanos(clock.ns(field, "Response")?)),
-        };
-        Ok(Found::Request(Request {
-            at: Nanos(clock.ns(f[0], "Timestamp")?),
-            offset_bytes: whole(f[4], "Offset")?,
-            bytes: whole(f[5], "Size")?,
-            response,
-            device: device(f[3], "LUN")?,
-            op: letter(f[2])?,
-        }))
+#[inline]
+fn zero_or_one(field: &[u8]) -> Result<Option<Op>, Problem> {
+    match trimmed(field) {
+        b"0" => Ok(Some(Op::Read)),
+        b"1" => Ok(Some(Op::Write)),
+        other => Err(wrong_op(other, "0 (read) or 1 (write)")),
     }
 }
 
-/// Alibaba: microseconds, bytes.
-pub(crate) struct Alibaba;
-
-impl Row for Alibaba {
-    const HEADER: &'static [u8] = b"device_id";
-    const COLUMNS: &'static str = "device_id,opcode,offset,length,timestamp";
-    const COUNT: (usize, usize) = (5, 5);
-    const CLOCK: Clock = Clock::whole(1_000);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
-        Ok(Found::Request(Request {
-            at: Nanos(clock.ns(f[4], "timestamp")?),
-            offset_bytes: whole(f[2], "offset")?,
-            bytes: whole(f[3], "length")?,
-            response: None,
-            device: device(f[0], "device_id")?,
-            op: letter(f[1])?,
-        }))
-    }
+#[inline]
+fn own_word(field: &[u8]) -> Result<Option<Op>, Problem> {
+    let name = trimmed(field);
+    let op = Op::ALL.into_iter().find(|op| op.name().as_bytes() == name);
+    op.map(Some).ok_or_else(|| wrong_op(name, "read, write, trim or flush"))
 }
 
-/// Tencent: whole seconds, sectors of 512 bytes, 0 = read, 1 = write; not in order.
-pub(crate) struct Tencent;
-
-impl Row for Tencent {
-    const HEADER: &'static [u8] = b"timestamp";
-    const COLUMNS: &'static str = "timestamp,offset,size,io_type,volume_id";
-    const COUNT: (usize, usize) = (5, 5);
-    const CLOCK: Clock = Clock::whole(SECOND);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
-        let op = match trimmed(f[3]) {
-            b"0" => Op::Read,
-            b"1" => Op::Write,
-            other => return Err(wrong_op(other, "0 (read) or 1 (write)")),
-        };
-        Ok(Found::Request(Request {
-            at: Nanos(clock.ns(f[0], "timestamp")?),
-            offset_bytes: scaled(f[1], SECTOR_BYTES, "offset")?,
-            bytes: scaled(f[2], SECTOR_BYTES, "size")?,
-            response: None,
-            device: device(f[4], "volume_id")?,
-            op,
-        }))
-    }
+/// A SCSI operation code in hexadecimal.
+fn scsi_code(field: &[u8]) -> Result<Option<Op>, Problem> {
+    let code = trimmed(field);
+    let hex = code.strip_prefix(b"0x").unwrap_or(code);
+    let text = std::str::from_utf8(hex).ok().filter(|text| text.len() == 2);
+    let code = text.and_then(|text| u64::from_str_radix(text, 16).ok());
+    let must = "a SCSI opcode as two hexadecimal digits";
+    code.map(scsi_op).ok_or_else(|| wrong_op(field, must))
 }
 
-/// FUJITSU K5 cloud service: seconds since the first request of all volumes, bytes.
-pub(crate) struct K5cloud;
+rows! {
+    /// MSR Cambridge: times in 100 ns (Windows file time), stamped at issue.
+    Msr(Clock::whole(100)): "Timestamp" Time, "Hostname" Other, "DiskNumber" Device,
+        "Type" Kind(word), "Offset" Offset(1), "Size" Length(1), "ResponseTime" Response;
 
-impl Row for K5cloud {
-    const HEADER: &'static [u8] = b"id";
-    const COLUMNS: &'static str = "ID,Timestamp,Type,Offset,Length";
-    const COUNT: (usize, usize) = (5, 5);
-    const CLOCK: Clock = Clock::decimal(SECOND);
+    /// SYSTOR '17: seconds; stamped at issue, logged at completion, so not in order. Fields may be empty:
+    /// without a response the request counts, without anything else the line is left out.
+    Systor(Clock::decimal(SECOND), may_be_incomplete): "Timestamp" Time, "Response" Response,
+        "IOType" Kind(letter), "LUN" Device, "Offset" Offset(1), "Size" Length(1);
 
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
-        Ok(Found::Request(Request {
-            op: letter(f[2])?,
-            at: Nanos(clock.ns(f[1], "Timestamp")?),
-            offset_bytes: whole(f[3], "Offset")?,
-            bytes: whole(f[4], "Length")?,
-            response: None,
-            device: device(f[0], "ID")?,
-        }))
-    }
+    /// Alibaba: microseconds, bytes.
+    Alibaba(Clock::whole(1_000)): "device_id" Device, "opcode" Kind(letter), "offset" Offset(1),
+        "length" Length(1), "timestamp" Time;
+
+    /// Tencent: whole seconds, sectors of 512 bytes, 0 = read, 1 = write; not in order.
+    Tencent(Clock::whole(SECOND)): "timestamp" Time, "offset" Offset(SECTOR_BYTES),
+        "size" Length(SECTOR_BYTES), "io_type" Kind(zero_or_one), "volume_id" Device;
+
+    /// FUJITSU K5 cloud service: seconds since the first request of all volumes, bytes.
+    K5cloud(Clock::decimal(SECOND)): "ID" Device, "Timestamp" Time, "Type" Kind(letter),
+        "Offset" Offset(1), "Length" Length(1);
+
+    /// SPC: sectors of 512 bytes, bytes, seconds; optional columns after them are not read.
+    Spc(Clock::decimal(SECOND), open): "ASU" Device, "LBA" Offset(SECTOR_BYTES),
+        "Size" Length(1), "Opcode" Kind(letter), "Timestamp" Time;
+
+    /// This program's own: everything a request has.
+    Own(Clock::whole(1)): "at_ns" Time, "op" Kind(own_word), "offset_bytes" Offset(1),
+        "bytes" Length(1), "device" Device, "response_ns" Response;
+
+    /// CloudPhysics as libCacheSim writes it: whole seconds, SCSI opcodes in hexadecimal, bytes, sectors of 512
+    /// bytes.
+    Vscsi(Clock::whole(SECOND)): "version" Other, "time" Time, "op" Kind(scsi_code),
+        "size" Length(1), "lbn" Offset(SECTOR_BYTES);
 }
 
-/// CloudPhysics as libCacheSim writes it: whole seconds, SCSI opcodes in hexadecimal, bytes, sectors of 512
-/// bytes.
-pub(crate) struct Vscsi;
+/// The first line of this program's own CSV.
+pub const CSV_HEADER: &str = "at_ns,op,offset_bytes,bytes,device,response_ns";
 
 /// The same, where it must be told from vscsiStats' own text, which has these columns in microseconds: taken as
 /// seconds, its requests lie far apart. What cannot be seconds is asked for, never guessed.
@@ -284,6 +280,15 @@ impl VscsiText {
 impl Parse for VscsiText {
     #[inline]
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
+        let (fields, count) = split::<5>(line, b',');
+        let is_row = count == 5 && !is_header(&Vscsi::TABLE, line);
+        if is_row && !matches!(trimmed(fields[0]), b"1" | b"2") {
+            let version = shown(trimmed(fields[0]));
+            return Err(Problem::new(format!("version is {version}; must be 1 or 2")));
+        }
+        if is_row && self.unit.is_none_or(|unit| unit == TimeUnit::S) {
+            must_be_seconds(fields[1])?;
+        }
         let before = out.requests.len();
         let known = self.rows.line(line, out)?;
         if let Some(request) = out.requests.get(before) {
@@ -299,18 +304,17 @@ impl Parse for VscsiText {
     }
 }
 
-/// A time; what is no seconds of any clock is asked for at once.
-#[inline]
-fn vscsi_ns(field: &[u8], clock: Clock) -> Result<u64, Problem> {
+/// What is no seconds of any clock is asked for at once.
+fn must_be_seconds(field: &[u8]) -> Result<(), Problem> {
     /// The year 2106: where libCacheSim's own 32 bits of seconds end.
     const SECONDS_MAX: u64 = u32::MAX as u64;
-    if clock.unit_ns == SECOND && whole(field, "time").is_ok_and(|time| time > SECONDS_MAX) {
+    if whole(field, "time").is_ok_and(|time| time > SECONDS_MAX) {
         return Err(Problem::of_file(
             format!("time is {}, which are no seconds", shown(trimmed(field))),
             "say in which unit the times are: --time-unit us",
         ));
     }
-    clock.ns(field, "time")
+    Ok(())
 }
 
 /// What a SCSI opcode asks (SBC-3); None for what moves no blocks.
@@ -323,103 +327,10 @@ pub(crate) fn scsi_op(code: u64) -> Option<Op> {
     }
 }
 
-impl Row for Vscsi {
-    const HEADER: &'static [u8] = b"version";
-    const COLUMNS: &'static str = "version,time,op,size,lbn";
-    const COUNT: (usize, usize) = (5, 5);
-    const CLOCK: Clock = Clock::whole(SECOND);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, out: &mut Out<'_>) -> Result<Found, Problem> {
-        let version = trimmed(f[0]);
-        if !matches!(version, b"1" | b"2") {
-            return Err(Problem::new(format!("version is {}; must be 1 or 2", shown(version))));
-        }
-        let code = trimmed(f[2]);
-        let hex = code.strip_prefix(b"0x").unwrap_or(code);
-        let code = match std::str::from_utf8(hex).ok().filter(|text| text.len() == 2) {
-            Some(text) => u64::from_str_radix(text, 16).ok(),
-            None => None,
-        };
-        let code = code.ok_or_else(|| wrong_op(f[2], "a SCSI opcode as two hexadecimal digits"))?;
-        let request = Request {
-            at: Nanos(vscsi_ns(f[1], clock)?),
-            offset_bytes: scaled(f[4], SECTOR_BYTES, "lbn")?,
-            bytes: whole(f[3], "size")?,
-            response: None,
-            device: 0,
-            op: Op::Read,
-        };
-        let Some(op) = scsi_op(code) else {
-            out.skipped.other_events += 1;
-            return Ok(Found::Nothing);
-        };
-        Ok(Found::Request(for_op(Request { op, ..request })))
-    }
-}
-
 /// A flush has neither place nor bytes.
 pub(crate) fn for_op(request: Request) -> Request {
     match request.op {
         Op::Flush => Request { offset_bytes: 0, bytes: 0, ..request },
         _ => request,
-    }
-}
-
-/// SPC: sectors of 512 bytes, bytes, seconds; optional columns after them are not read.
-pub(crate) struct Spc;
-
-impl Row for Spc {
-    const HEADER: &'static [u8] = b"asu";
-    const COLUMNS: &'static str = "ASU,LBA,Size,Opcode,Timestamp";
-    const COUNT: (usize, usize) = (5, usize::MAX);
-    const CLOCK: Clock = Clock::decimal(SECOND);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
-        Ok(Found::Request(Request {
-            op: letter(f[3])?,
-            at: Nanos(clock.ns(f[4], "Timestamp")?),
-            offset_bytes: scaled(f[1], SECTOR_BYTES, "LBA")?,
-            bytes: whole(f[2], "Size")?,
-            response: None,
-            device: device(f[0], "ASU")?,
-        }))
-    }
-}
-
-/// The first line of this program's own CSV.
-pub const CSV_HEADER: &str = "at_ns,op,offset_bytes,bytes,device,response_ns";
-
-/// This program's own: everything a request has.
-pub(crate) struct Own;
-
-impl Row for Own {
-    const HEADER: &'static [u8] = b"at_ns";
-    const COLUMNS: &'static str = CSV_HEADER;
-    const COUNT: (usize, usize) = (6, 6);
-    const CLOCK: Clock = Clock::whole(1);
-
-    #[inline]
-    fn row(f: &[&[u8]; 8], clock: Clock, _out: &mut Out<'_>) -> Result<Found, Problem> {
-        let op = match trimmed(f[1]) {
-            b"read" => Op::Read,
-            b"write" => Op::Write,
-            b"trim" => Op::Trim,
-            b"flush" => Op::Flush,
-            other => return Err(wrong_op(other, "read, write, trim or flush")),
-        };
-        let response = match trimmed(f[5]) {
-            b"" => None,
-            field => Some(Nanos(clock.ns(field, "response_ns")?)),
-        };
-        Ok(Found::Request(Request {
-            at: Nanos(clock.ns(f[0], "at_ns")?),
-            offset_bytes: whole(f[2], "offset_bytes")?,
-            bytes: whole(f[3], "bytes")?,
-            response,
-            device: device(f[4], "device")?,
-            op,
-        }))
     }
 }

@@ -17,8 +17,7 @@ fn packed(bytes: &[u8]) -> [Vec<u8>; 4] {
     gzip.write_all(bytes).expect("in memory");
     let mut bzip = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
     bzip.write_all(bytes).expect("in memory");
-    let zstd =
-        ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest);
+    let zstd = zstd::encode_all(bytes, 1).expect("in memory");
     let (gzip, bzip) = (gzip.finish().expect("in memory"), bzip.finish().expect("in memory"));
     [gzip, bzip, zstd, xz(bytes, 1 << 20)]
 }

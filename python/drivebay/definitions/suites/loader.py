@@ -94,7 +94,7 @@ def parse(table: dict[str, Any], *, where: str) -> Suite:
     except ValidationError as problem:
         first = mistakes.first(problem)
         missing = [str(e["loc"][-1]) for e in problem.errors() if e["type"] == "missing"]
-        raise mistakes.told(
+        raise mistakes.user_error(
             first,
             f"{where}: {_field_name(first['loc'], table)}",
             of="a suite",
@@ -194,19 +194,7 @@ def _expand(test: Any, where: str) -> Any:
     full = _Expanded({key: value for key, value in test.items() if key not in left_out})
     load = test["workload"]
     for sweep in sweeps:
-        values = test[sweep.key]
-        if not (isinstance(values, list) and values and all(type(one) is int for one in values)):
-            raise UserError(
-                f"{where}: test '{name}': {sweep.key}: {values!r} is not allowed; must be a list "
-                "of whole numbers",
-                f"write, for example: {sweep.key} = {sweep.example}",
-            )
-        if not isinstance(load, dict) or sweep.field in load:
-            raise UserError(
-                f"{where}: test '{name}': workload must be a table without {sweep.field}, as "
-                f"{sweep.key} gives them",
-                f"remove {sweep.field} from [tests.workload]",
-            )
+        _must_fit(sweep, test[sweep.key], load, f"{where}: test '{name}'")
     order = sorted(sweeps, key=lambda sweep: list(test).index(sweep.key))
     combinations = [
         dict(zip(order, values, strict=True))
@@ -227,6 +215,20 @@ def _expand(test: Any, where: str) -> Any:
     ]
     full.swept = {sweep.field: sweep.key for sweep in sweeps}
     return full
+
+
+def _must_fit(sweep: _Sweep, values: Any, load: Any, test: str) -> None:
+    """Raises UserError unless it is a list of numbers for a field that the load leaves to it."""
+    if not (isinstance(values, list) and values and all(type(one) is int for one in values)):
+        raise UserError(
+            f"{test}: {sweep.key}: {values!r} is not allowed; must be a list of whole numbers",
+            f"write, for example: {sweep.key} = {sweep.example}",
+        )
+    if not isinstance(load, dict) or sweep.field in load:
+        raise UserError(
+            f"{test}: workload must be a table without {sweep.field}, as {sweep.key} gives them",
+            f"remove {sweep.field} from [tests.workload]",
+        )
 
 
 def _field_name(location: tuple[int | str, ...], table: dict[str, Any]) -> str:

@@ -1,25 +1,21 @@
 """Loads: what is asked of a drive, wherever it is written; suites and the library add how it ends.
 
-What the fields mean is what fio and Iometer mean. The core checks a load against the drive that it
-is run on.
+What the fields mean is what fio and Iometer mean. Here are their names, types and defaults; what
+they may be is said and checked by the core, of a load by itself as of one on a drive.
 """
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from drivebay import _core
 from drivebay.common import units
 from drivebay.common.errors import UserError
 from drivebay.common.parquet import unpacked
 from drivebay.definitions.suites.parts import Content, Data
-
-BLOCK_BYTES_MAX = 64 * 2**20
-QUEUE_DEPTH_MAX = 1024
 
 Pattern = Literal["random", "sequential"]
 
@@ -29,51 +25,41 @@ def _plain(value: float) -> int | float:
     return int(value) if value == int(value) else value
 
 
-Percent = Annotated[
-    float, Field(ge=0, le=100), AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)
-]
-BlockBytes = Annotated[int, Field(ge=512, le=BLOCK_BYTES_MAX, multiple_of=512)]
-QueueDepth = Annotated[int, Field(ge=1, le=QUEUE_DEPTH_MAX)]
+Percent = Annotated[float, AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)]
 
-
-OFFSETS = ("uniform", "permutation", "permutation-repeated")
-ZONED = ("zoned", "zoned-scattered")
-OPEN_ZONES = "open-zones"
 ZIPF = "zipf"
-THETA_MAX = 5.0
-RANKS_MAX = 4096
-ZONES_MAX = 64
-ORDERED_ZONES_MAX = 65536
+ONLY_VIRTUAL = ("open-zones:", "sprandom:")
+"""Offsets that fio has not, or not in a job among others."""
 
 
-def _offsets(text: str) -> str:
-    kind, colon, rest = text.partition(":")
-    if text in OFFSETS or (kind == ZIPF and _is_zipf(rest)):
-        return text
-    if kind in ZONED and _are_zones(rest):
-        return text
-    if kind == OPEN_ZONES and _are_open_zones(rest):
-        return text
-    allowed = (
-        f"{', '.join(OFFSETS)}, zipf:THETA (above 0, up to 5) or zipf:THETA/RANKS (up to "
-        f"{RANKS_MAX}), "
-        f"{', '.join(f'{one}:ACCESS/SIZE:...' for one in ZONED)} or {OPEN_ZONES}:OPEN/ZONES "
-        f"(fewer open than zones, at most {ORDERED_ZONES_MAX})"
-    )
-    if kind in ZONED and colon:
-        allowed = (
-            f"{kind}:ACCESS/SIZE:..., whole per cent of the accesses and of the span that are 100 "
-            "each together, at most 64 zones"
-        )
-    raise ValueError(f"'{text}' is not allowed; must be {allowed}")
+class FieldError(ValueError):
+    """A field of a load that the core does not allow; the text is what it is and must be."""
+
+    def __init__(self, field: str, text: str) -> None:
+        super().__init__(text)
+        self.field = field
 
 
-def _is_zipf(text: str) -> bool:
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)(?:/(\d{1,9}))?", text)
-    if found is None:
-        return False
-    theta, ranks = found.groups(default="1")
-    return 0 < float(theta) <= THETA_MAX and 1 <= int(ranks) <= RANKS_MAX
+def checked(fields: dict[str, Any]) -> _core.Workload:
+    """A load as the core runs it.
+
+    Raises
+    ------
+    FieldError
+        If the core does not allow it.
+    """
+    try:
+        return _core.Workload(**fields)
+    except UserError as wrong:
+        field, _, text = wrong.message.partition(": ")
+        raise FieldError(field.removeprefix("stop."), text) from None
+
+
+def _with_the_cores_words(schema: dict[str, Any]) -> None:
+    """Puts what the core allows into the JSON Schema."""
+    for name, _, allowed in _core.workload_fields():
+        if allowed and name in schema["properties"]:
+            schema["properties"][name]["description"] = allowed
 
 
 def for_ranks(offsets: str, ranks: int) -> str:
@@ -83,21 +69,6 @@ def for_ranks(offsets: str, ranks: int) -> str:
         return offsets
     theta, _, before = rest.partition("/")
     return f"zipf:{theta}/{int(before or 1) * ranks}"
-
-
-def _are_zones(text: str) -> bool:
-    if not re.fullmatch(r"\d{1,3}/\d{1,3}(:\d{1,3}/\d{1,3})*", text):
-        return False
-    zones = [tuple(map(int, zone.split("/"))) for zone in text.split(":")]
-    whole = all(sum(shares) == 100 for shares in zip(*zones, strict=True))
-    return whole and len(zones) <= ZONES_MAX and all(size > 0 for _, size in zones)
-
-
-def _are_open_zones(text: str) -> bool:
-    if not re.fullmatch(r"\d{1,5}/\d{1,5}", text):
-        return False
-    few, zones = map(int, text.split("/"))
-    return 1 <= few < zones <= ORDERED_ZONES_MAX
 
 
 def shares_of(bssplit: str | None) -> list[tuple[int, int]]:
@@ -120,22 +91,6 @@ def writes_of(fsync: int) -> str:
     ('every write', 'every 1,000 writes')
     """
     return "every write" if fsync == 1 else f"every {fsync:,} writes"
-
-
-def _bssplit(text: str) -> str:
-    if not re.fullmatch(r"\d{1,8}[km]?/\d{1,3}(:\d{1,8}[km]?/\d{1,3}){0,63}", text):
-        raise ValueError(f"'{text}' is not allowed; must be SIZE/PERCENT:..., as 4k/40:64k/60")
-    shares = shares_of(text)
-    if any(size % 512 or not 512 <= size <= BLOCK_BYTES_MAX for size, _ in shares):
-        raise ValueError(f"'{text}' is not allowed; sizes must be multiples of 512 up to 64 MiB")
-    if sum(percent for _, percent in shares) != 100:
-        raise ValueError(f"'{text}' is not allowed; the shares must be 100 % together")
-    return text
-
-
-Offsets = Annotated[str, AfterValidator(_offsets)]
-BsSplit = Annotated[str, AfterValidator(_bssplit)]
-RateIops = Annotated[float, Field(gt=0, le=1e9)]
 
 
 class Requests(Data):
@@ -167,73 +122,38 @@ class Requests(Data):
     as trims do.
     """
 
+    model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
+
     pattern: Pattern
-    offsets: Offsets = "uniform"
+    offsets: str = "uniform"
     streams: Literal["each", "shared"] = "each"
     read_percent: Percent
     trim_percent: Percent = 0
-    fsync: Annotated[int, Field(ge=1, lt=2**32)] | None = None
-    block_bytes: BlockBytes
-    queue_depth: QueueDepth
-    queues: Annotated[int, Field(ge=1, le=128)] = 1
-    block_bytes_max: Annotated[int, Field(ge=1024, le=BLOCK_BYTES_MAX)] | None = None
-    bssplit: BsSplit | None = None
-    rate_iops: RateIops | None = None
+    fsync: int | None = None
+    block_bytes: int
+    queue_depth: int
+    queues: int = 1
+    block_bytes_max: int | None = None
+    bssplit: str | None = None
+    rate_iops: float | None = None
     rate_process: Literal["linear", "poisson"] = "linear"
-    thinktime_us: Annotated[int, Field(ge=1, le=10**9)] | None = None
-    thinktime_blocks: Annotated[int, Field(ge=1, lt=2**32)] = 1
+    thinktime_us: int | None = None
+    thinktime_blocks: int = 1
     content: Content = Content()
 
     @model_validator(mode="after")
-    def _fields_have_a_meaning(self) -> Requests:
-        uniform = (self.pattern, self.offsets) == ("random", "uniform")
-        most = self.block_bytes_max
-        differ = "bssplit" if self.bssplit else "block_bytes_max"
-        differing = bool(self.bssplit) or most is not None
-        if differing and (self.pattern != "random" or "permutation" in self.offsets):
-            raise ValueError(f"'{differ}' needs pattern 'random' and no permutation")
-        if self.bssplit and most is not None:
-            raise ValueError("'bssplit' and 'block_bytes_max' exclude each other")
-        if any(size % self.block_bytes for size, _ in shares_of(self.bssplit)):
-            raise ValueError(
-                f"the sizes of 'bssplit' must be multiples of block_bytes ({self.block_bytes})"
-            )
-        if self.writes_zones and (self.read_percent or self.trim_percent or differing):
-            raise ValueError(f"'offsets' {OPEN_ZONES} are of writes alone, of one size")
-        if self.rate_process != "linear" and self.rate_iops is None:
-            raise ValueError("'rate_process' needs a 'rate_iops'")
-        if self.thinktime_blocks != 1 and self.thinktime_us is None:
-            raise ValueError("'thinktime_blocks' needs a 'thinktime_us'")
-        if self.fsync and self.trim_percent + self.read_percent >= 100:
-            raise ValueError("'fsync' needs writes, which it follows")
-        if self.fsync and self.rate_iops is not None:
-            raise ValueError("'fsync' and 'rate_iops' exclude each other")
-        for field in ("thinktime_us", "trim_percent", "fsync"):
-            if getattr(self, field) and self.queues > 1:
-                raise ValueError(f"'{field}' needs one queue")
-        if self.trim_percent and self.pattern != "random":
-            raise ValueError("'trim_percent' needs pattern 'random'")
-        if self.trim_percent == 100 or self.trim_percent + self.read_percent > 100:
-            raise ValueError("'trim_percent' must be below 100, and 100 at most with read_percent")
-        if most is not None and (most <= self.block_bytes or most % self.block_bytes):
-            raise ValueError(
-                f"block_bytes_max: {most} is not allowed; must be a multiple of block_bytes "
-                f"({self.block_bytes}), and more"
-            )
-        if self.offsets != "uniform" and self.pattern != "random":
-            raise ValueError("'offsets' has no meaning for a sequential load")
-        mixed = self.pattern == "sequential" and 0 < self.read_percent < 100
-        if self.streams != "each" and not mixed:
-            raise ValueError("'streams' has a meaning for mixed sequential loads only")
-        # Of several queues each would go its own way on a real drive, and they share one here.
-        if self.queues > 1 and not uniform:
-            raise ValueError("several 'queues' need pattern 'random' and offsets 'uniform'")
+    def _the_core_allows_it(self) -> Requests:
+        checked(self.fields())
         return self
 
+    def fields(self) -> dict[str, Any]:
+        """The document of the core's workload, but where it goes and how it ends."""
+        return {name: getattr(self, name) for name in Requests.model_fields if name != "content"}
+
     @property
-    def writes_zones(self) -> bool:
-        """Whether zones are written in order and trimmed before."""
-        return self.offsets.startswith(OPEN_ZONES)
+    def only_virtual(self) -> bool:
+        """Whether a real drive cannot be asked for such offsets."""
+        return self.offsets.startswith(ONLY_VIRTUAL)
 
     @property
     def stands_for_ranks(self) -> bool:
@@ -245,39 +165,6 @@ class Requests(Data):
         """Size of the largest request."""
         split = [size for size, _ in shares_of(self.bssplit)]
         return max([self.block_bytes_max or self.block_bytes, *split])
-
-    def on_span(
-        self,
-        start: int,
-        length: int,
-        *,
-        duration_s: float | None,
-        bytes_max: int | None,
-        until_stable: tuple[int, float, int] | None,
-    ) -> _core.Workload:
-        """As the core runs them: on a span in bytes, up to the first of these ends."""
-        return _core.Workload(
-            pattern=self.pattern,
-            offsets=self.offsets,
-            streams=self.streams,
-            read_percent=self.read_percent,
-            trim_percent=self.trim_percent,
-            fsync=self.fsync,
-            block_bytes=self.block_bytes,
-            block_bytes_max=self.block_bytes_max,
-            bssplit=shares_of(self.bssplit),
-            rate_iops=self.rate_iops,
-            rate_process=self.rate_process,
-            thinktime_us=self.thinktime_us,
-            thinktime_blocks=self.thinktime_blocks,
-            queue_depth=self.queue_depth,
-            queues=self.queues,
-            span_start_bytes=start,
-            span_bytes=length,
-            duration_s=duration_s,
-            bytes=bytes_max,
-            until_stable=until_stable,
-        )
 
 
 class TraceLoad(Data):
@@ -370,8 +257,8 @@ class TraceLoad(Data):
             )
         return notes
 
-    def options(self, *, seed: int = 1) -> _core.ReplayOptions:
-        """How it is replayed; `seed` is of what is written to a real drive."""
+    def options(self, **real: Any) -> _core.ReplayOptions:
+        """How it is replayed; `real` are the core's options of a real drive."""
         idle = self.idle_ms_max
         return _core.ReplayOptions(
             mode=self.mode,
@@ -379,5 +266,5 @@ class TraceLoad(Data):
             time_percent=self.time_percent,
             rule=self.rule,
             trim=self.trim,
-            seed=seed,
+            **real,
         )

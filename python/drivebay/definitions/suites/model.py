@@ -162,15 +162,15 @@ class Workload(Requests, _Span):
 
     def core(self, capacity_bytes: int) -> _core.Workload:
         """The load as the core runs it on a drive of this capacity."""
+        start, length = self.span(capacity_bytes)
         stable = self.until_stable
-        return self.on_span(
-            *self.span(capacity_bytes),
-            duration_s=self.duration_s,
-            bytes_max=self.bytes_max(capacity_bytes),
-            until_stable=None
-            if stable is None
-            else (stable.window_s, stable.within_percent, stable.min_s),
-        )
+        stop = {
+            "duration_s": self.duration_s,
+            "bytes": self.bytes_max(capacity_bytes),
+            "stable": None if stable is None else stable.model_dump(),
+        }
+        span = {"span_start_bytes": start, "span_bytes": length}
+        return _core.Workload(**self.fields(), **span, stop=stop)
 
 
 class Prepare(_Span):
@@ -237,6 +237,25 @@ class Prepare(_Span):
             load, rule = self.rounds
             return load.duration_s * rule.rounds_max
         return self.seconds if self.load is None else self.load.duration_s
+
+    def shortened(self, quick: Quick) -> Prepare:
+        """The --quick form."""
+        if self.kind == "rest":
+            waiting_s = min(quick.waiting_s, self.waiting_s or quick.waiting_s)
+            return self.model_copy(update={"waiting_s": waiting_s})
+        if self.kind == "fill":
+            if_needed = quick.keep_state or self.if_needed
+            return self.model_copy(update={"passes": 1, "if_needed": if_needed})
+        if self.load is None:
+            return self
+        shorter: dict[str, Any] = {"duration_s": min(self.load.duration_s, quick.duration_s)}
+        if self.kind == "steady":
+            _, rule = self.rounds
+            rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
+            load = self.load.model_copy(update=shorter)
+            return self.model_copy(update={"load": load, "until_steady": rule})
+        load = self.load.model_copy(update={**shorter, "until_stable": None})
+        return self.model_copy(update={"load": load})
 
     def span(self, capacity_bytes: int) -> tuple[int, int]:
         """Start and length in bytes of a fill or discard, to the last byte of the range."""
@@ -327,6 +346,32 @@ class Phase(Data):
         rate = max(iops[self.rate_of] * self.rate_percent / 100, RATE_MIN)
         workload = self.workload.model_copy(update={"rate_iops": rate, "rate_process": "poisson"})
         return self.model_copy(update={"workload": workload})
+
+    def shortened(self, quick: Quick) -> Phase:
+        """The --quick form.
+
+        Raises
+        ------
+        ValueError
+            If `quick` does not say how.
+        """
+        before = tuple(step.shortened(quick) for step in self.before)
+        if self.trim is not None:
+            return self
+        if self.replay is not None:
+            scale, drive_s = self.replay.scale * quick.scale, self.replay.drive_s * quick.scale
+            changed = {"scale": scale, "drive_s": drive_s}
+            part = Replay(**{**self.replay.model_dump(), **changed})
+            again = {"label": self.label, "replay": part, "before": before}
+            return Phase.model_validate(again)
+        load = self.workload.model_dump()
+        load["duration_s"] = min(self.workload.duration_s, quick.duration_s)
+        if self.workload.until_stable is not None:
+            if quick.until_stable is None:
+                raise ValueError("quick needs 'until_stable', as the phase has one")
+            load["until_stable"] = quick.until_stable.model_dump()
+        shorter = {"workload": Workload(**load), "before": before, "rest_s": 0.0, "waiting_s": None}
+        return self.model_copy(update=shorter)
 
     @model_validator(mode="before")
     @classmethod
@@ -463,9 +508,9 @@ class Test(Data):
         return (*steps, *(phase.workload for phase in self.phases))
 
     @property
-    def writes_zones(self) -> bool:
-        """Whether a load of it needs zones that are trimmed, which fio does not have."""
-        return any(load.writes_zones for load in self.loads)
+    def only_virtual(self) -> bool:
+        """Whether a real drive cannot be asked for one of its loads."""
+        return any(load.only_virtual for load in self.loads)
 
     @property
     def groups(self) -> tuple[tuple[Phase, ...], ...]:
@@ -533,71 +578,19 @@ class Test(Data):
         return before + once * self.rounds_max
 
     def _shortened(self, quick: Quick) -> Test:
-        def shorter(step: Prepare) -> Prepare:
-            if step.kind == "rest":
-                waiting_s = min(quick.waiting_s, step.waiting_s or quick.waiting_s)
-                return step.model_copy(update={"waiting_s": waiting_s})
-            if step.kind == "fill":
-                passes = {"passes": 1, "if_needed": quick.keep_state or step.if_needed}
-                return step.model_copy(update=passes)
-            if step.kind == "steady":
-                load, rule = step.rounds
-                load = load.model_copy(
-                    update={"duration_s": min(load.duration_s, quick.duration_s)}
-                )
-                rule = rule.model_copy(update={"rounds_max": rule.window_rounds})
-                return step.model_copy(update={"load": load, "until_steady": rule})
-            if step.load is not None:
-                shorter_s = min(step.load.duration_s, quick.duration_s)
-                load = step.load.model_copy(update={"duration_s": shorter_s, "until_stable": None})
-                return step.model_copy(update={"load": load})
-            return step
-
-        prepare = tuple(
-            shorter(step)
-            for step in self.prepare
-            if not (step.kind == "purge" and quick.keep_state)
-        )
-        phases = []
-        for phase in self.phases:
-            if phase.replay is not None:
-                changed = {
-                    "scale": phase.replay.scale * quick.scale,
-                    "drive_s": phase.replay.drive_s * quick.scale,
-                }
-                part = Replay(**{**phase.replay.model_dump(), **changed})
-                before = tuple(map(shorter, phase.before))
-                again = {"label": phase.label, "replay": part, "before": before}
-                phases.append(Phase.model_validate(again))
-                continue
-            if phase.trim is not None:
-                phases.append(phase)
-                continue
-            load = phase.workload.model_dump()
-            load["duration_s"] = min(phase.workload.duration_s, quick.duration_s)
-            if phase.workload.until_stable is not None:
-                if quick.until_stable is None:
-                    raise ValueError("quick needs 'until_stable', as the phase has one")
-                load["until_stable"] = quick.until_stable.model_dump()
-            before = tuple(map(shorter, phase.before))
-            changed_load = {"workload": Workload(**load), "before": before}
-            phases.append(
-                phase.model_copy(update={**changed_load, "rest_s": 0.0, "waiting_s": None})
-            )
-        window = self.metric_window_s
+        kept = (step for step in self.prepare if not (step.kind == "purge" and quick.keep_state))
+        window, rounds = self.metric_window_s, self.rounds
         if window is not None:
             if quick.metric_window_s is None:
                 raise ValueError("quick needs 'metric_window_s', as the test has one")
             window = min(window, quick.metric_window_s)
-        rounds = self.rounds
         if rounds is not None and quick.rounds_max is not None:
             few = min(quick.rounds_max, rounds.rounds_max)
-            rounds = rounds.model_copy(
-                update={"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
-            )
+            most = {"rounds_max": few, "window_rounds": min(few, rounds.window_rounds)}
+            rounds = rounds.model_copy(update=most)
         shorter_parts = {
-            "prepare": prepare,
-            "phases": tuple(phases),
+            "prepare": tuple(step.shortened(quick) for step in kept),
+            "phases": tuple(phase.shortened(quick) for phase in self.phases),
             "metric_window_s": window,
             "rounds": rounds,
         }
@@ -652,7 +645,7 @@ class Suite(Data):
     def in_real_time(self) -> Suite:
         """The form for a real drive: no rest is longer than its `waiting_s`, and what only a
         virtual drive can do is left out, unless it is all there is."""
-        tests = [test for test in self.tests if not test.writes_zones] or self.tests
+        tests = [test for test in self.tests if not test.only_virtual] or self.tests
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in tests)})
 
     def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:

@@ -7,10 +7,9 @@ the plainest, in its place.
 
 from __future__ import annotations
 
-from pydantic import TypeAdapter, ValidationError
-
+from drivebay._core import QUEUE_DEPTH_MAX
 from drivebay.definitions.suites import Workload
-from drivebay.definitions.suites.loads import QUEUE_DEPTH_MAX, Offsets
+from drivebay.definitions.suites.loads import checked
 from drivebay.definitions.suites.model import Unknown
 from drivebay.lab.fio_import.jobs import Job, Options
 
@@ -25,7 +24,6 @@ guess, as a latency may reach beyond the end."""
 FLAGS_SINCE = (3, 39)
 """From this fio on its JSON has options without a value (commit 4a1f2a5b)."""
 HELD_BACK = ("rate", "rate_iops", "rate_min", "thinktime", "latency_target")
-_OFFSETS: TypeAdapter[str] = TypeAdapter(Offsets)
 
 
 def workload_of(job: Job) -> Workload:
@@ -112,10 +110,10 @@ def _offsets(job: Job) -> str | None:
         kind, _, rest = skew.partition(":")
         try:
             # What follows Zipf's exponent is where the popular blocks lie.
-            return _OFFSETS.validate_python(
-                f"zipf:{rest.partition(':')[0]}" if kind == "zipf" else skew
-            )
-        except ValidationError:
+            offsets = f"zipf:{rest.partition(':')[0]}" if kind == "zipf" else skew
+            checked({"offsets": offsets})
+            return offsets
+        except ValueError:
             job.warnings.add(f"offsets were skewed, which is not kept: random_distribution={skew}")
             return None
     if "norandommap" in options:

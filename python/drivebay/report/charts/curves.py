@@ -7,8 +7,10 @@ the Bench lays over each other, keep their drive's colour, and a switch chooses 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from itertools import cycle
+from typing import Literal, ParamSpec
 
 from drivebay.report.charts import model
 from drivebay.report.charts.model import Axis, Chart, Key, Panel, Series, Switch, View
@@ -42,28 +44,8 @@ class Group:
     band: Sequence[Interval | None] = ()
 
 
-def curves(
-    chart_id: str,
-    found: Sequence[Run],
-    of: Callable[[Run], Sequence[Group]],
-    *,
-    title: str,
-    unit: str,
-    x: Axis,
-    samples: str,
-    notes: Sequence[str] = (),
-    lead: str = "",
-    scales: Sequence[tuple[str, str]] = (model.LINEAR,),
-    y: Axis | None = None,
-    right: Axis | None = None,
-    bars: bool = False,
-    steps: bool = False,
-    choose: bool = True,
-    choice: str = "Show",
-    hover: str = "",
-    height: int = 340,
-    wide: bool = False,
-) -> Panel:
+@dataclass(frozen=True)
+class Curves:
     """The groups of every run over one axis.
 
     Parameters
@@ -73,87 +55,157 @@ def curves(
     choose : of several drives one group at a time; without it all groups are shown, in the
         drives' colours.
     """
-    drives = by_drive(found)
-    by_run = drives or not choose
-    groups = [(run, group) for run in found for group in of(run)]
-    names = list(dict.fromkeys(group.name for _, group in groups))
-    own = {group.name: group.colour for _, group in groups}
-    colours = {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in enumerate(names)}
-    known = [(run.name, run.colour) for run in found] if by_run else list(colours.items())
-    shapes = {name: model.shape_of(at) for at, (name, _) in enumerate(known)}
-    patterns = dict(zip(shapes, cycle(model.BAR_PATTERNS), strict=False))
-    series = tuple(
-        Series(
-            "bar" if bars else "line",
+
+    chart_id: str
+    found: Sequence[Run]
+    of: Callable[[Run], Sequence[Group]]
+    _: KW_ONLY
+    title: str
+    unit: str
+    x: Axis
+    samples: str
+    notes: Sequence[str] = ()
+    lead: str = ""
+    scales: Sequence[tuple[str, str]] = (model.LINEAR,)
+    y: Axis | None = None
+    right: Axis | None = None
+    bars: bool = False
+    steps: bool = False
+    choose: bool = True
+    choice: str = "Show"
+    hover: str = ""
+    height: int = 340
+    wide: bool = False
+
+    def panel(self) -> Panel:
+        """The chart with its words, switches and key."""
+        lines = tuple(self._series(run, group) for run, group in self._groups)
+        bands = {
+            at: _band(lines[at], group.band)
+            for at, (_, group) in enumerate(self._groups)
+            if any(group.band) and not self.bars
+        }
+        views = self._views(lines, bands)
+        first = next(iter(views.values())).y or self._axis
+        switches = self._switches()
+        whole = (*bands.values(), *lines)
+        shown = views if switches else {}
+        chart = Chart(self.chart_id, self.height, whole, self.x, (first,), self.right, shown)
+        notes = (
+            *(model.scale_notes(*self.scales) if self.y is None else ()),
+            *model.notes(*self.notes, BAND if bands else ""),
+            *model.notes(WHISKERS if any(any(one.ends) for one in lines) else ""),
+        )
+        return Panel(
+            self.title, chart, self.samples, notes, self.lead, switches, self._keys(), self.wide
+        )
+
+    @cached_property
+    def _groups(self) -> list[tuple[Run, Group]]:
+        return [(run, group) for run in self.found for group in self.of(run)]
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(group.name for _, group in self._groups))
+
+    @cached_property
+    def _drives(self) -> bool:
+        return by_drive(self.found)
+
+    @cached_property
+    def _by_run(self) -> bool:
+        """Whether colours and shapes tell runs apart, not groups."""
+        return self._drives or not self.choose
+
+    @cached_property
+    def _chosen(self) -> bool:
+        """Whether a switch chooses the group."""
+        return self.choose and self._drives and len(self._names) > 1
+
+    @cached_property
+    def _colours(self) -> dict[str, str]:
+        """Of each run or group, by its name."""
+        if self._by_run:
+            return {run.name: run.colour for run in self.found}
+        own = {group.name: group.colour for _, group in self._groups}
+        named = enumerate(self._names)
+        return {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in named}
+
+    @cached_property
+    def _shapes(self) -> dict[str, Literal["circle", "square", "diamond", "triangle"]]:
+        return {name: model.shape_of(at) for at, name in enumerate(self._colours)}
+
+    @cached_property
+    def _patterns(self) -> dict[str, str]:
+        return dict(zip(self._colours, cycle(model.BAR_PATTERNS), strict=False))
+
+    @cached_property
+    def _axis(self) -> Axis:
+        return Axis(self.unit, tick_form="si" if self.unit == "IOPS" else "plain")
+
+    def _series(self, run: Run, group: Group) -> Series:
+        name = run.name if self._by_run else group.name
+        own_dash = not self._drives or not self.choose
+        return Series(
+            "bar" if self.bars else "line",
             group.x,
             group.y,
             run.name,
             group.name,
-            unit.partition(",")[0],
-            run.colour if by_run else colours[group.name],
+            self.unit.partition(",")[0],
+            self._colours[name],
             spread=group.spread,
-            ends=group.band if bars and group.spread is None else (),
-            dash=group.dash if not drives or not choose else "solid",
-            steps=steps,
+            ends=group.band if self.bars and group.spread is None else (),
+            dash=group.dash if own_dash else "solid",
+            steps=self.steps,
             marker=7 if group.marks else 0,
-            symbol="circle" if drives else shapes[run.name if by_run else group.name],
-            pattern=patterns[run.name if by_run else group.name] if bars else "plain",
+            symbol="circle" if self._drives else self._shapes[name],
+            pattern=self._patterns[name] if self.bars else "plain",
             notes=group.notes,
-            hover=hover or ("{group}, " if group.name else "") + "{x}: {y} {unit}",
+            hover=self.hover or ("{group}, " if group.name else "") + "{x}: {y} {unit}",
         )
-        for run, group in groups
-    )
-    banded = [
-        (at, _band(series[at], group.band))
-        for at, (_, group) in enumerate(groups)
-        if any(group.band) and not bars
-    ]
-    behind = tuple(one for _, one in banded)
-    chosen = choose and drives and len(names) > 1
-    base = Axis(unit, tick_form="si" if unit == "IOPS" else "plain")
-    views = {}
-    for part in names if chosen else [""]:
-        shown = [at for at, (_, group) in enumerate(groups) if part in ("", group.name)]
-        tops = [value for at in shown for value in _extent(series[at])]
-        tops += [value for at, one in banded if at in shown for value in one.y]
-        for scale, _ in scales:
-            key = "|".join([part] * chosen + [scale] * (len(scales) > 1))
-            axis = y or model.scaled(scale, tops, base)
-            bands = [place for place, (at, _) in enumerate(banded) if at in shown]
-            views[key] = View((*bands, *(at + len(banded) for at in shown)), y=axis)
-    switches = []
-    if chosen:
-        switches.append(Switch("group", choice, tuple((name, name) for name in names)))
-    if len(scales) > 1:
-        switches.append(Switch("axis", "Axis", tuple(scales)))
-    first = next(iter(views.values())).y or base
-    whole = (*behind, *series)
-    chart = Chart(chart_id, height, whole, x, (first,), right, views if switches else {})
-    dotted = {group.name for _, group in groups if group.dash == "dot"}
-    keys = [
-        Key(
-            name,
-            colour,
-            f"tile {patterns[name]}"
-            if bars
-            else f"line {shapes[name]}{' dotted' * (name in dotted)}",
-        )
-        for name, colour in known
-    ]
-    return Panel(
-        title,
-        chart,
-        samples,
-        (
-            *(model.scale_notes(*scales) if y is None else ()),
-            *model.notes(*notes, BAND if behind else ""),
-            *model.notes(WHISKERS if any(any(one.ends) for one in series) else ""),
-        ),
-        lead,
-        tuple(switches),
-        tuple(keys),
-        wide,
-    )
+
+    def _views(self, lines: Sequence[Series], bands: dict[int, Series]) -> dict[str, View]:
+        """What each position of the switches shows."""
+        views = {}
+        for part in self._names if self._chosen else [""]:
+            groups = enumerate(self._groups)
+            shown = [at for at, (_, group) in groups if part in ("", group.name)]
+            tops = [value for at in shown for value in _extent(lines[at])]
+            tops += [value for at, one in bands.items() if at in shown for value in one.y]
+            behind = [place for place, at in enumerate(bands) if at in shown]
+            for scale, _ in self.scales:
+                key = "|".join([part] * self._chosen + [scale] * (len(self.scales) > 1))
+                axis = self.y or model.scaled(scale, tops, self._axis)
+                views[key] = View((*behind, *(at + len(bands) for at in shown)), y=axis)
+        return views
+
+    def _switches(self) -> tuple[Switch, ...]:
+        groups = tuple((name, name) for name in self._names)
+        group = (Switch("group", self.choice, groups),) if self._chosen else ()
+        axis = (Switch("axis", "Axis", tuple(self.scales)),) if len(self.scales) > 1 else ()
+        return (*group, *axis)
+
+    def _keys(self) -> tuple[Key, ...]:
+        dotted = {group.name for _, group in self._groups if group.dash == "dot"}
+
+        def mark(name: str) -> str:
+            if self.bars:
+                return f"tile {self._patterns[name]}"
+            return f"line {self._shapes[name]}{' dotted' * (name in dotted)}"
+
+        return tuple(Key(name, colour, mark(name)) for name, colour in self._colours.items())
+
+
+P = ParamSpec("P")
+
+
+def _panel_of(made: Callable[P, Curves]) -> Callable[P, Panel]:
+    return lambda *args, **options: made(*args, **options).panel()
+
+
+curves = _panel_of(Curves)
+"""A panel of `Curves`."""
 
 
 def _band(line: Series, ends: Sequence[Interval | None]) -> Series:

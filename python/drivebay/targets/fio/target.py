@@ -235,10 +235,10 @@ class FioTarget:
                     f"{self._target.given}: fio cannot mix trims with other requests",
                     "a trace with trims can be replayed: drivebay replay --trim",
                 )
-            if load.writes_zones:
+            if load.only_virtual:
                 raise UserError(
                     f"test {test.id}: workload.offsets: '{load.offsets}' is not allowed on "
-                    f"{self._target.given}: fio trims no zones of a drive without zones",
+                    f"{self._target.given}: it is for virtual drives",
                     f"leave the test out: --skip {test.id}",
                 )
             if load.stands_for_ranks:

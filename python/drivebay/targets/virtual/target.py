@@ -491,7 +491,7 @@ def _fill_workloads(start: int, length: int) -> list[_core.Workload]:
             queue_depth=FILL_QUEUE_DEPTH,
             span_start_bytes=first,
             span_bytes=size,
-            bytes=size,
+            stop={"bytes": size},
         )
         for first, size, block in parts
         if size > 0

@@ -1,0 +1,319 @@
+//! Draws the requests of a workload: offset, size and kind of each.
+//!
+//! The order of the draws is part of every result.
+
+use drivebay_drive::{Io, Op};
+use drivebay_units::{Rng, SECTOR_BYTES};
+
+use crate::distribution::{Offsets, OpenZones, Skew, ZoneRequest};
+use crate::permutation::Permutation;
+use crate::sprandom::Sprandom;
+use crate::workload::{Pattern, Streams, Workload};
+
+/// How the next block is found.
+enum Order {
+    Uniform,
+    Permuted { pass: Permutation, orders: Option<Rng> },
+    Sequential { shared: bool },
+    Skewed(Skew),
+    OpenZones(OpenZones),
+    Sprandom(Box<Sprandom>),
+}
+
+impl Order {
+    fn new(workload: &Workload, blocks: u64, seed: &Rng) -> Order {
+        let mut orders = seed.fork("orders");
+        let largest = workload.largest_bytes() / workload.block_bytes;
+        if let Some(skew) = Skew::new(&workload.offsets, blocks - largest + 1) {
+            return Order::Skewed(skew);
+        }
+        match (workload.pattern, &workload.offsets) {
+            (Pattern::Sequential, _) => {
+                Order::Sequential { shared: workload.streams == Streams::Shared }
+            }
+            (Pattern::Random, Offsets::Uniform) => Order::Uniform,
+            (Pattern::Random, Offsets::OpenZones { open, zones }) => {
+                Order::OpenZones(OpenZones::new(*open, *zones, blocks))
+            }
+            (Pattern::Random, Offsets::Sprandom(percent)) => {
+                Order::Sprandom(Box::new(Sprandom::new(blocks, percent / 100.0, orders)))
+            }
+            (Pattern::Random, offsets) => Order::Permuted {
+                pass: Permutation::new(blocks, &mut orders),
+                orders: (*offsets == Offsets::Permutation).then_some(orders),
+            },
+        }
+    }
+}
+
+/// Sizes of requests, in blocks.
+enum Sizes {
+    One,
+    UpTo(u64),
+    /// Shares up to and with each, of 100.
+    Split(Vec<(u64, u64)>),
+}
+
+impl Sizes {
+    fn new(workload: &Workload) -> Sizes {
+        if let Some(most) = workload.block_bytes_max.filter(|&most| most > workload.block_bytes) {
+            return Sizes::UpTo(most / workload.block_bytes);
+        }
+        let mut shares = 0;
+        let split = workload.bssplit.iter().map(|&(bytes, percent)| {
+            shares += u64::from(percent);
+            (shares, bytes / workload.block_bytes)
+        });
+        let split: Vec<(u64, u64)> = split.collect();
+        if split.is_empty() { Sizes::One } else { Sizes::Split(split) }
+    }
+
+    #[inline(always)]
+    fn draw(&self, rng: &mut Rng) -> u64 {
+        match self {
+            Sizes::One => 1,
+            Sizes::UpTo(most) => 1 + rng.below(*most),
+            Sizes::Split(split) => {
+                let chance = rng.below(100);
+                let of = |&&(until, _): &&(u64, u64)| chance < until;
+                split.iter().find(of).expect("the shares are 100 together").1
+            }
+        }
+    }
+}
+
+/// A share in per cent as one of 2^32.
+fn of_2_32(percent: f64) -> u64 {
+    (percent * (1u64 << 32) as f64 / 100.0) as u64
+}
+
+/// Draws the requests of a workload.
+pub struct Generator {
+    order: Order,
+    rng: Rng,
+    blocks: u64,
+    /// Next block of a stream of reads and one of writes, or of both; or a place in the permutation.
+    next_block: [u64; 2],
+    start_lba: u64,
+    block_sectors: u32,
+    sizes: Sizes,
+    /// Of 2^32: the share of reads, and that of reads and trims together.
+    read_share: u64,
+    unwritten_share: u64,
+    pure: Option<Op>,
+    /// Writes from one flush to the next, and until it.
+    fsync: u64,
+    until_flush: u64,
+}
+
+impl Generator {
+    /// The requests of `workload`, from this seed.
+    pub fn new(workload: &Workload, seed: u64) -> Generator {
+        let seed = Rng::new(seed);
+        let blocks = workload.span_bytes / workload.block_bytes;
+        Generator {
+            order: Order::new(workload, blocks, &seed),
+            rng: seed.fork("workload"),
+            blocks,
+            next_block: [0; 2],
+            start_lba: workload.span_start_bytes / SECTOR_BYTES,
+            block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
+            sizes: Sizes::new(workload),
+            read_share: of_2_32(workload.read_percent),
+            unwritten_share: of_2_32(workload.read_percent + workload.trim_percent),
+            fsync: workload.fsync.map_or(u64::MAX, u64::from),
+            until_flush: workload.fsync.map_or(u64::MAX, u64::from),
+            pure: if workload.read_percent == 100.0 {
+                Some(Op::Read)
+            } else {
+                (workload.read_percent + workload.trim_percent == 0.0).then_some(Op::Write)
+            },
+        }
+    }
+
+    /// The next request. Cost: 1 draw (uniform), walk (permutation) or both (Zipf), 1 more (mixed), 1 more
+    /// (sizes differ). The order of the draws is part of every result.
+    #[inline(always)]
+    pub fn next_io(&mut self) -> Io {
+        if self.until_flush == 0 {
+            self.until_flush = self.fsync;
+            return Io { op: Op::Flush, lba: self.start_lba, sectors: 0 };
+        }
+        let count = self.sizes.draw(&mut self.rng);
+        let drawn = match self.order {
+            Order::Uniform => self.rng.below(self.blocks - count + 1),
+            _ => 0,
+        };
+        let op = self.pure.unwrap_or_else(|| {
+            let chance = self.rng.next_u64() >> 32;
+            if chance < self.read_share {
+                Op::Read
+            } else if chance < self.unwritten_share {
+                Op::Trim
+            } else {
+                Op::Write
+            }
+        });
+        let block = match &mut self.order {
+            Order::Uniform => drawn,
+            Order::Skewed(skew) => skew.draw(&mut self.rng),
+            Order::Sprandom(passes) => passes.next(),
+            Order::OpenZones(zones) => match zones.next(&mut self.rng) {
+                ZoneRequest::Write { block } => block,
+                ZoneRequest::Trim { first, blocks } => {
+                    let lba = self.start_lba + first * u64::from(self.block_sectors);
+                    let sectors = self.block_sectors * blocks as u32;
+                    return Io { op: Op::Trim, lba, sectors };
+                }
+            },
+            Order::Sequential { shared } => {
+                let stream = usize::from(!*shared && op == Op::Write);
+                self.step(stream)
+            }
+            Order::Permuted { pass, orders } => {
+                let block = pass.at(self.next_block[0]);
+                if self.next_block[0] + 1 == self.blocks
+                    && let Some(orders) = orders
+                {
+                    *pass = Permutation::new(self.blocks, orders);
+                }
+                self.step(0);
+                block
+            }
+        };
+        self.until_flush -= u64::from(op == Op::Write);
+        let lba = self.start_lba + block * u64::from(self.block_sectors);
+        Io { op, lba, sectors: self.block_sectors * count as u32 }
+    }
+
+    /// By how many bytes a request counts towards an end by amount.
+    #[inline(always)]
+    pub(crate) fn amount(&self, io: &Io) -> u64 {
+        let whole_zone = io.op == Op::Trim && matches!(self.order, Order::OpenZones(_));
+        if whole_zone { 0 } else { u64::from(io.sectors) * SECTOR_BYTES }
+    }
+
+    /// The next block of a stream, which then moves on, round and round.
+    #[inline(always)]
+    fn step(&mut self, stream: usize) -> u64 {
+        let next = &mut self.next_block[stream];
+        let block = *next;
+        *next = if block + 1 == self.blocks { 0 } else { block + 1 };
+        block
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::Stop;
+
+    const BLOCKS: u64 = 1_000;
+
+    fn blocks(load: &Workload, count: u64) -> Vec<(Op, u64)> {
+        let mut generator = Generator::new(load, 1);
+        let drawn = (0..count).map(|_| generator.next_io());
+        drawn.map(|io| (io.op, (io.lba - 8) / u64::from(io.sectors))).collect()
+    }
+
+    fn load(pattern: Pattern) -> Workload {
+        Workload {
+            pattern,
+            read_percent: 60.0,
+            queue_depth: 1,
+            span_start_bytes: 4096,
+            span_bytes: BLOCKS * 4096,
+            stop: Stop::after_s(1.0),
+            ..Workload::default()
+        }
+    }
+
+    #[test]
+    fn mixed_sequential_loads_have_a_stream_each_or_share_one() {
+        let round = |count: u64| (0..count).map(|n| n % BLOCKS).collect::<Vec<_>>();
+        let of = |drawn: &[(Op, u64)], op| {
+            drawn.iter().filter(|io| io.0 == op).map(|io| io.1).collect::<Vec<_>>()
+        };
+        let each = blocks(&load(Pattern::Sequential), 5_000);
+        for op in [Op::Read, Op::Write] {
+            let stream = of(&each, op);
+            assert!(stream.len() > 1_900, "both wrap");
+            assert_eq!(stream, round(stream.len() as u64));
+        }
+        let shared = Workload { streams: Streams::Shared, ..load(Pattern::Sequential) };
+        let drawn = blocks(&shared, 5_000);
+        assert_eq!(drawn.iter().map(|io| io.1).collect::<Vec<_>>(), round(5_000));
+        let reads = of(&drawn, Op::Read).len() as f64;
+        assert!((reads / 5_000.0 - 0.6).abs() < 0.03, "{reads}");
+    }
+
+    #[test]
+    fn a_flush_follows_so_many_writes_and_changes_no_other_request() {
+        let plain = Workload { trim_percent: 10.0, ..load(Pattern::Random) };
+        let mut with_flushes = Generator::new(&Workload { fsync: Some(3), ..plain.clone() }, 1);
+        let drawn: Vec<Io> = (0..5_000).map(|_| with_flushes.next_io()).collect();
+        let of = |part: &[Io], op| part.iter().filter(|io| io.op == op).count();
+        let mut parts: Vec<_> = drawn.split_inclusive(|io| io.op == Op::Flush).collect();
+        let last = parts.pop().expect("not empty");
+        assert!(parts.len() > 400 && of(last, Op::Write) <= 3);
+        for part in parts {
+            assert_eq!(of(part, Op::Write), 3);
+            assert_eq!(part[part.len() - 2].op, Op::Write, "right behind the third");
+        }
+        let mut without = Generator::new(&plain, 1);
+        let others = drawn.into_iter().filter(|io| io.op != Op::Flush);
+        others.for_each(|io| assert_eq!(io, without.next_io()));
+    }
+
+    #[test]
+    fn open_zones_are_trimmed_and_then_written_in_order() {
+        const OPEN: usize = 3;
+        const ZONE: u64 = 100;
+        let offsets: Offsets = "open-zones:3/10".parse().expect("allowed");
+        let load = Workload { offsets, read_percent: 0.0, ..load(Pattern::Random) };
+        let mut generator = Generator::new(&load, 1);
+        let mut written = [ZONE; 10];
+        let (mut trims, mut turns) = ([0; 10], [0; 10]);
+        for _ in 0..40_000 {
+            let io = generator.next_io();
+            let block = (io.lba - 8) / 8;
+            let zone = (block / ZONE) as usize;
+            match io.op {
+                Op::Trim => {
+                    assert_eq!((block % ZONE, u64::from(io.sectors)), (0, ZONE * 8));
+                    assert_eq!(written[zone], ZONE, "a zone that is open is not drawn again");
+                    (written[zone], trims[zone]) = (0, trims[zone] + 1);
+                }
+                _ => {
+                    assert_eq!((io.op, block % ZONE), (Op::Write, written[zone]));
+                    (written[zone], turns[zone]) = (written[zone] + 1, turns[zone] + 1);
+                }
+            }
+            let open = written.iter().filter(|&&blocks| blocks < ZONE).count();
+            assert!(open <= OPEN, "{open}");
+        }
+        // 396 zones, each drawn as often as the others.
+        assert!(trims.iter().all(|&count| (25..=55).contains(&count)), "{trims:?}");
+        assert_eq!(turns.iter().sum::<u64>() + trims.iter().sum::<u64>(), 40_000);
+    }
+
+    #[test]
+    fn passes_of_a_permutation_are_whole_and_repeat_only_if_asked() {
+        let passes = |offsets| {
+            let load = Workload { offsets, ..load(Pattern::Random) };
+            let drawn = blocks(&load, 3 * BLOCKS);
+            let order: Vec<u64> = drawn.iter().map(|io| io.1).collect();
+            for pass in order.chunks(BLOCKS as usize) {
+                let mut sorted = pass.to_vec();
+                sorted.sort_unstable();
+                assert!(sorted.into_iter().eq(0..BLOCKS));
+            }
+            order
+        };
+        let n = BLOCKS as usize;
+        let fresh = passes(Offsets::Permutation);
+        assert!(fresh[..n] != fresh[n..2 * n] && fresh[n..2 * n] != fresh[2 * n..]);
+        let repeated = passes(Offsets::PermutationRepeated);
+        assert!(repeated[..n] == repeated[n..2 * n] && repeated[n..2 * n] == repeated[2 * n..]);
+    }
+}
