@@ -4,7 +4,7 @@ The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, SupportsFloat, SupportsIndex, final
+from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
 from _typeshed import Incomplete, SupportsGetItem
 from numpy import bool_, float64, int64, uint8, uint32, uint64
