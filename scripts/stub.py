@@ -33,7 +33,10 @@ def generated(profile: str) -> str:
     text = re.sub(hint, lambda found: found[1].replace("'", '"'), text)
     text = text.replace("\nfrom ", "\nfrom typing import Any, Literal\nfrom ", 1)
     text = re.sub(r'(:\n *)"""\n *(.*)\n *"""', r'\1"""\2"""', text)
-    for tool in (["check", "--fix-only", "--quiet", "--select", "I,UP"], ["format", "--quiet"]):
+    for tool in (
+        ["check", "--fix-only", "--quiet", "--select", "F401,I,UP"],
+        ["format", "--quiet"],
+    ):
         command = [TOOLS / "ruff", *tool, "--stdin-filename", str(STUB), "-"]
         text = subprocess.run(
             command, input=text, text=True, capture_output=True, check=True, cwd=TOP

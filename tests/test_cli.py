@@ -187,7 +187,7 @@ def test_a_new_profile_asks_its_questions_and_takes_no_files_place(tmp_path: Pat
 
 ASKED = {
     "pm9a3-960": "write_buffer.power_loss_protection controller.admission.interval_us "
-    "host_interface.commands_max host_interface.commands_batch controller.mapping_unit_kib "
+    "host_interface.commands_max controller.mapping_unit_kib "
     "nand.suspend_mean_us nand.erase_suspend_us nand.read_planes",
     "samsung-980-1tb": "map_cache.host_buffer_mib slc_cache.fold_after_ms slc_cache.static_mb "
     "slc_cache.keep_mb slc_cache.read_us [[power.device]] power.link_awake_mw nand.suspend_us",

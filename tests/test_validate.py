@@ -154,8 +154,8 @@ def test_what_no_derivative_was_taken_by_is_told_whatever_the_leverage(
     monkeypatch.setattr(fidelity, "kept_modern", lambda: kept)
     monkeypatch.setattr(fidelity, "derived_modern", fidelity.derived_modern.__wrapped__)
     for told, is_told in (
-        ("in view: host_interface.commands_batch", True),
-        ("in view: host_interface.commands_batch, nand.read_us", False),
+        ("in view: host_interface.commands_max", True),
+        ("in view: host_interface.commands_max, nand.read_us", False),
         ("in view: nand", False),
         ("", False),
     ):

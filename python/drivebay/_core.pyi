@@ -4,9 +4,9 @@ The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
 
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, Literal, SupportsFloat, SupportsIndex, final
+from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-from _typeshed import SupportsGetItem
+from _typeshed import Incomplete, SupportsGetItem
 from numpy import bool_, float64, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
@@ -15,14 +15,11 @@ __all__ = [
     "Control",
     "Counters",
     "Decisions",
-    "Fault",
     "Health",
     "Histogram",
     "Inside",
-    "Lateness",
     "OpLatency",
     "Policy",
-    "PowerCut",
     "Profile",
     "Progress",
     "RealReplayResult",
@@ -32,9 +29,6 @@ __all__ = [
     "ReplayResult",
     "RunResult",
     "Samples",
-    "ServeReport",
-    "ServedDrive",
-    "ServedNamespace",
     "Server",
     "Survey",
     "TraceBatches",
@@ -135,24 +129,6 @@ class Decisions:
     @property
     def writes(self, /) -> tuple[int, int] | None:
         """Writes that needed a frontier, and of these those to the host's second one."""
-
-@final
-class Fault:
-    """A fault to inject; which of the fields belong to a kind is checked when the drive is served."""
-    def __new__(
-        cls,
-        /,
-        *,
-        kind: Literal["read-error", "latency", "hang", "read-only", "ambient"],
-        after_s: float = 0.0,
-        after_ios: int = 0,
-        for_s: float | None = None,
-        lba: int | None = None,
-        sectors: int | None = None,
-        extra_us: int | None = None,
-        one_in: int | None = None,
-        celsius: float | None = None,
-    ) -> Fault: ...
 
 @final
 class Health:
@@ -330,37 +306,6 @@ class Inside:
         """4 KiB pages that it held."""
 
 @final
-class Lateness:
-    """Lateness of completions, microseconds of the host's clock; zeros if the server is not paced."""
-    @property
-    def answers(self, /) -> int:
-        """Number of completions."""
-    @property
-    def kept_up_percent(self, /) -> float | None:
-        """
-        The latencies of the model over these with what the host added, percent; None before the first
-        completion, or unpaced.
-        """
-    @property
-    def late(self, /) -> int:
-        """Number of completions later than `late_from_us`."""
-    @property
-    def late_from_us(self, /) -> float:
-        """Lateness from which a completion counts as late."""
-    @property
-    def us_max(self, /) -> float:
-        """Longest lateness."""
-    @property
-    def us_p50(self, /) -> float:
-        """Median lateness."""
-    @property
-    def us_p99(self, /) -> float:
-        """99th percentile of the lateness."""
-    @property
-    def us_p999(self, /) -> float:
-        """99.9th percentile of the lateness."""
-
-@final
 class OpLatency:
     """The requests of one kind in a replay on a real drive."""
     @property
@@ -382,19 +327,6 @@ class Policy:
         The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it is of another
         version. The table and the code of its functions must stay.
         """
-
-@final
-class PowerCut:
-    """What a power cut did."""
-    @property
-    def at_ns(self, /) -> int:
-        """When, since the server started, on the drive's clock."""
-    @property
-    def lost_bytes(self, /) -> int:
-        """Bytes whose newest content was lost."""
-    @property
-    def ready_after_ns(self, /) -> int:
-        """How long the drive took to become ready."""
 
 @final
 class Profile:
@@ -726,168 +658,22 @@ class Samples:
         """First byte of the request."""
 
 @final
-class ServeReport:
-    """Figures of a served drive since the server started."""
-    @property
-    def buffer_bytes(self, /) -> int:
-        """What of it is buffers of connections."""
-    @property
-    def bytes_read(self, /) -> int:
-        """Bytes that hosts read."""
-    @property
-    def bytes_written(self, /) -> int:
-        """Bytes that hosts wrote."""
-    @property
-    def capacity_bytes(self, /) -> int:
-        """Bytes of the drive."""
-    @property
-    def drive(self, /) -> str:
-        """The drive's name."""
-    @property
-    def drive_s(self, /) -> float:
-        """The drive's time."""
-    @property
-    def elapsed_s(self, /) -> float:
-        """Seconds of the host's clock since the server started."""
-    @staticmethod
-    def from_json(answer: str) -> ServeReport:
-        """What the control socket answered; raises `UserError` if these are not the figures of this version."""
-    @property
-    def is_off(self, /) -> bool:
-        """Whether the power is off since the last power cut."""
-    def json(self, /) -> str:
-        """The same as one line of JSON, as the control socket answers it."""
-    @property
-    def last_power_cut(self, /) -> PowerCut | None:
-        """The last of them."""
-    @property
-    def lateness(self, /) -> Lateness:
-        """How late the completions were."""
-    @property
-    def losable_bytes(self, /) -> int:
-        """Bytes that a power cut would take now, at most."""
-    @property
-    def memory_bytes(self, /) -> int:
-        """Memory that all drives of the server take for data, snapshots and buffers."""
-    @property
-    def memory_max_bytes(self, /) -> int:
-        """The most that they may take."""
-    @property
-    def memory_waits(self, /) -> int:
-        """How often a request had to wait until there was memory for it."""
-    @property
-    def namespaces(self, /) -> list[ServedNamespace]:
-        """Its parts, as hosts see them."""
-    @property
-    def outstanding(self, /) -> int:
-        """Commands in flight."""
-    @property
-    def power_cuts(self, /) -> int:
-        """Number of power cuts."""
-    @property
-    def refused(self, /) -> int:
-        """Connections that were refused, or ended for what they did."""
-    @property
-    def requests(self, /) -> int:
-        """Requests of all hosts."""
-    @property
-    def temperature_c(self, /) -> float:
-        """The drive's sensor, degrees Celsius."""
-    @property
-    def throttle_stage(self, /) -> int:
-        """Throttle stage, 0 for none."""
-    @property
-    def time_scale(self, /) -> float:
-        """Seconds of the drive's clock in a second of the host's."""
-    @property
-    def title(self, /) -> str:
-        """What it is; a scaled drive's says so."""
-    @property
-    def waf(self, /) -> float:
-        """Write amplification; zero before the first write."""
-
-@final
-class ServedDrive:
-    """
-    A drive to be served.
-
-    `name`: of its NBD export, and for the control socket; `vfio_user`: a socket's path;
-    `ublk`: each namespace is a block device of this machine;
-    `namespaces`: bytes, start in bytes or None for behind the one before, and whether it is read-only;
-    `time_scale`: seconds of the drive's clock in one of the host's, a number or a fraction, 1/10000 to 100;
-    `host_durability`: what flushes make of the file `data`, fdatasync or nothing;
-    `image`: what new data begins with, a raw file or a block device;
-    `precondition`: what was done to a drive without a state before;
-    `power_cut`: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS;
-    `after_cut`: return, refuse or hold=SECONDS.
-    """
-    def __new__(
-        cls,
-        /,
-        profile: Profile,
-        *,
-        name: str,
-        seed: int = 1,
-        read_only: bool = False,
-        namespaces: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex | None, bool]] = ...,
-        vfio_user: str | PathLike[str] | None = None,
-        ublk: bool = False,
-        data: str | PathLike[str] | None = None,
-        host_durability: Literal["flush", "none"] = "flush",
-        image: str | PathLike[str] | None = None,
-        state: str | PathLike[str] | None = None,
-        pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid",
-        time_scale: str = "1",
-        precondition: Literal["new", "filled", "steady"] = "new",
-        power_cut: str | None = None,
-        after_cut: str | None = None,
-        loss: Literal["all", "random", "unflushed"] = "all",
-        faults: SupportsGetItem[int, Fault] = ...,
-        serial: str | None = None,
-        nqn: str | None = None,
-        eui64: str | None = None,
-    ) -> ServedDrive: ...
-
-@final
-class ServedNamespace:
-    """A namespace of a served drive."""
-    @property
-    def bytes(self, /) -> int:
-        """Its size."""
-    @property
-    def is_read_only(self, /) -> bool:
-        """Whether it refuses all that changes its data."""
-    @property
-    def nsid(self, /) -> int:
-        """Its number, from 1."""
-    @property
-    def start_bytes(self, /) -> int:
-        """Where it begins on the drive."""
-
-@final
 class Server:
     """
     Drives that listen from the moment this is made, and answer while `run` runs.
 
-    `nbd`, `nvme_tcp`: addresses; `tls`: certificate chain and key, PEM files; `control`: `unix:PATH`.
+    `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`, a list of tables in
+    the order of the profiles, with the keys of `Options` and `DriveOptions` in `crates/serve/src/options.rs`.
     """
     def __new__(
-        cls,
-        /,
-        drives: SupportsGetItem[int, ServedDrive],
-        *,
-        memory_max_bytes: int,
-        nbd: SupportsGetItem[int, str] = ...,
-        nvme_tcp: SupportsGetItem[int, str] = ...,
-        tls: tuple[str | PathLike[str], str | PathLike[str]] | None = None,
-        control: str | None = None,
+        cls, /, profiles: SupportsGetItem[int, Profile], document: dict[str, object]
     ) -> Server: ...
     @property
     def addresses(self, /) -> list[str]:
         """Addresses that it listens at, with the ports that it was given."""
-    def run(self, /) -> list[ServeReport]:
-        """Serve until stopped; the figures of each drive."""
-    def status(self, /) -> list[ServeReport]:
+    def run(self, /) -> Incomplete:
+        """Serve until stopped; the figures of each drive, as the control socket's `status` has them."""
+    def status(self, /) -> Incomplete:
         """Figures so far of each drive that runs."""
     def stop(self, /) -> None:
         """Complete what is under way, then end."""

@@ -59,7 +59,7 @@ static const struct drivebay_policy_table table = {
     .abi = DRIVEBAY_POLICY_ABI, .size = sizeof table, .set_pace = set_pace};
 
 #elif defined(LEVEL)
-/* What `gc.wear_leveling.spread_max = SPREAD_MAX` does. */
+/* Static wear levelling by a threshold: what is more than SPREAD_MAX erases behind is moved. */
 static uint32_t level_wear(void *state, const struct drivebay_drive *drive,
                            const struct drivebay_superblock *all) {
     uint32_t most = 0, best = DRIVEBAY_NONE;

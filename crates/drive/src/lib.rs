@@ -18,6 +18,7 @@ mod flash;
 mod host;
 mod io;
 mod memory;
+mod pacer;
 mod persist;
 mod physics;
 mod plugin;

@@ -81,6 +81,20 @@ pub enum Mode {
     Dynamic,
 }
 
+/// What superblocks are emptied for; each has a victim of its own, so that none waits for another to finish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// Garbage collection.
+    Collection,
+    /// Garbage collection in idle time; the same as the other unless it has a policy of its own.
+    Idle,
+    /// Folding of the SLC cache.
+    Folding,
+}
+
+/// How many purposes there are.
+pub const PURPOSES: usize = 3;
+
 /// A superblock being emptied.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Victim {
@@ -101,6 +115,8 @@ persist_sometimes!(Victim);
 /// A flash page of the victim with valid data in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Source {
+    /// The superblock that is emptied.
+    pub superblock: u32,
     /// First address in the flash page.
     pub first: Ppa,
     /// Which of its pages (mapping units) are valid: bit i is `first + i`.

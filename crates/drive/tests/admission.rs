@@ -69,11 +69,11 @@ fn paced_writes_take_the_interval_each_and_the_queue_all_of_theirs() {
     }
 }
 
-/// Where reads release writes, each lets another pass: those of a mix come as if there were as many fewer to pace.
+/// Where reads feed the pacer, each lets another write pass: those of a mix come as if there were as many fewer to pace.
 #[test]
 fn a_read_lets_another_write_pass_beyond_the_pace() {
-    for (releases, counted) in [(false, 0), (true, 1)] {
-        let profile = admitted(600.0).with("controller.admission.reads_release", releases);
+    for (pace, counted) in [("fixed", 0), ("with-reads", 1)] {
+        let profile = admitted(600.0).with("controller.admission.pace", pace);
         let served = run(&profile, 32, 20, 60_000);
         let [reads, writes] = [Op::Read, Op::Write].map(|op| latencies(&served, op).len());
         assert!(reads > 3_000, "{reads} reads");
@@ -147,7 +147,7 @@ fn turns_of_a_half_duplex_path_are_enough() {
 /// While the host leaves the buffer room, what collection owes is copied in rounds of a word line of all dies, for which a
 /// write waits as long as their programs take; as much is copied in the end, and with enough in the background nobody waits.
 #[test]
-fn collection_that_is_put_off_holds_writes_for_whole_rounds() {
+fn deferred_collection_holds_writes_for_whole_rounds() {
     const WRITES: u64 = 60_000;
     let program = Nanos::micros(300);
     let behind = admitted(0.0)
@@ -179,8 +179,8 @@ fn collection_that_is_put_off_holds_writes_for_whole_rounds() {
         device.ftl().check_invariants();
         (long, device.counters().copied_pages - copied)
     };
-    let put_off = |rate: f64| run(&behind.clone().with("gc.background_pages_per_s", rate));
-    let (long, copied) = put_off(1.0);
+    let deferred = |rate: f64| run(&behind.clone().with("gc.background_pages_per_s", rate));
+    let (long, copied) = deferred(1.0);
     let spec = behind.spec();
     let round = spec.pacing.every_pages * u64::from(spec.geometry.dies());
     let rounds = long.len() as f64;
@@ -193,7 +193,7 @@ fn collection_that_is_put_off_holds_writes_for_whole_rounds() {
     assert!(longest < 2 * program.0, "no wait for a whole word line: {longest} ns");
     let near = |same: u64| (copied as f64 / same as f64 - 1.0).abs() < 0.1;
     assert!(near(same), "{copied} and {same}");
-    let (background, same) = put_off(1e6);
+    let (background, same) = deferred(1e6);
     assert!(background.is_empty(), "{} long", background.len());
     assert!(near(same), "{copied} and {same}");
 }

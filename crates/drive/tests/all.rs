@@ -1,7 +1,6 @@
 //! The drive's model, tested from outside: every file is a module of this one binary, which compiles and links once.
 
 mod admission;
-mod coalescing;
 mod commands;
 mod events;
 mod formula;

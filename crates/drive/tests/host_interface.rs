@@ -306,12 +306,6 @@ fn impossible_hosts_and_links_are_refused_by_name() {
         &Profile::sm951_nvme().with("host_interface.commands_max", 7),
         &["host_interface.commands_max: 7", "8 to 1024"],
     );
-    let batched = |most: Option<i64>| {
-        let profile = Profile::sm951_nvme().with("host_interface.commands_batch", 65);
-        most.map_or(profile.clone(), |most| profile.with("host_interface.commands_max", most))
-    };
-    assert_refused(&batched(Some(64)), &["host_interface.commands_batch: 65", "1 to 64"]);
-    assert_refused(&batched(None), &["host_interface.commands_batch: 65", "1 to 1"]);
     let port = sata(3, 16).set("host.sata_port.generation", 4);
     assert_refused(&port, &["host.sata_port.generation: 4", "1 to 3"]);
     assert_refused(&sata(4, 16), &["link.generation: 4", "1 to 3"]);

@@ -21,7 +21,7 @@
 //! - Sequential writes: within 0.5 %.
 //! - An SLC cache, on new and on filled drives, with folding of 0, 25 and 100 % beside writes or in their way: 15 of 16,
 //!   means within 1.0 %, 99th percentile within 3 %.
-//! - Both orders of pages, staggered erases, collection behind commands or word lines: 43 of 48, means within 1.7 %, 99th
+//! - Both orders of pages, collection behind commands or word lines: 43 of 48, means within 1.7 %, 99th
 //!   percentile within 4 % but for three of 6, 15 and 19 %.
 //! - Programs that restart beside 4 KiB reads, half of the requests: 13 of 16, means within 2.1 %, 99th percentile within
 //!   2.4 % but for one of 19 %.
@@ -88,7 +88,7 @@ struct Kind {
     independent_planes: bool,
     /// Whether the drive has an SLC cache; then it is new or filled.
     slc_cache: bool,
-    /// Whether pages may go through word lines first, and erases may be staggered.
+    /// Whether pages may go through word lines first.
     orders: bool,
     /// Whether programs restart that a host's read suspends.
     restarts: bool,
@@ -222,17 +222,11 @@ fn host(profile: Profile, draw: &mut Draw) -> Profile {
         .with("link.read_tags", draw.one_of("read_tags", [8, 32]) as i64)
 }
 
-/// The other order of pages, on every other drive; erases one die after another, on every third drive.
+/// The other order of pages, and collection behind word lines, each on every other drive.
 fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
     let orders = ["dies-first", "word-lines-first"];
     let profile =
         profile.with("nand.page_order", orders[draw.between("page_order", 0, 1) as usize]);
-    let profile = match draw.one_of("staggered_erase", [0, 0, 1]) {
-        0 => profile,
-        _ => profile
-            .with("nand.erases", "staggered")
-            .with("nand.erase_one_in", draw.tenths("one_in", (10, 40))),
-    };
     let behind = ["commands", "word-lines"];
     profile.with("gc.runs_behind", behind[draw.between("gc_runs_behind", 0, 1) as usize])
 }

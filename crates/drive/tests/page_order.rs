@@ -1,4 +1,4 @@
-//! In which order pages go to dies, planes and word lines; when places of the write buffer come free; staggered erases.
+//! In which order pages go to dies, planes and word lines; when places of the write buffer come free; erases of scaled drives.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Events, Io, Op};
@@ -106,29 +106,14 @@ fn erased(profile: &Profile) -> (Vec<Nanos>, u64) {
     ((0..DIES).map(|die| busy(&events, 2 * DIES + die)).collect(), erases)
 }
 
-/// Every die spends as long as where all erase at once, but for a superblock's worth.
-#[test]
-fn staggered_erases_take_the_same_time_of_each_die() {
-    let staggered = profile().with("nand.erases", "staggered");
-    let (together, at_once) = erased(&profile());
-    let (apart, one_by_one) = erased(&staggered);
-    assert!(at_once > 50 && at_once == one_by_one, "{at_once}, {one_by_one}");
-    for (a, b) in together.iter().zip(&apart) {
-        assert_eq!(*a, ERASE.times(at_once));
-        assert!(a.0.abs_diff(b.0) <= ERASE.times(2).0, "{a:?} at once, {b:?} staggered");
-    }
-}
-
 /// In a scaled drive one erase in so many takes its time.
 #[test]
 fn one_erase_stands_for_as_many() {
-    for order in ["together", "staggered"] {
-        let scaled = profile().with("nand.erases", order).with("nand.erase_one_in", 7.5);
-        let (busy, erases) = erased(&scaled);
-        for die in &busy {
-            let expected = ERASE.times(erases * 2 / 15);
-            assert!(die.0.abs_diff(expected.0) <= ERASE.times(2).0, "{die:?} of {expected:?}");
-        }
+    let (busy, erases) = erased(&profile().with("nand.erase_one_in", 7.5));
+    assert!(erases > 50, "{erases}");
+    for die in &busy {
+        let expected = ERASE.times(erases * 2 / 15);
+        assert!(die.0.abs_diff(expected.0) <= ERASE.times(2).0, "{die:?} of {expected:?}");
     }
 }
 

@@ -53,8 +53,7 @@ fn profiles() -> Vec<Profile> {
             .with("gc.background_pages_per_s", 5000.0)
             .with("nand.resumed_program", "restarts")
             .with("nand.suspend_mean_us", 15.0)
-            .with("nand.erase_suspend_us", 200.0)
-            .with("wear_leveling.spread_max", 3),
+            .with("nand.erase_suspend_us", 200.0),
         base()
             .slc_cache([0.6, 1.0, 0.6], "fold", 0.5)
             .set("slc_cache.fold_after_ms", 1.0)
@@ -66,7 +65,6 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("gc.host_frontiers", "by-lifespan")
             .with("nand.page_order", "word-lines-first")
-            .with("nand.erases", "staggered")
             .with("nand.read_planes", "independent")
             .set("nand.blocks_per_plane", 26)
             .with("controller.half_duplex.turnaround_us", 100.0)
@@ -246,6 +244,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (26, vec![46728, 48726, 46797, 47365, 48690, 46761, 49576, 48408])
+        (27, vec![46760, 48758, 46829, 47357, 48730, 46801, 49588, 48440])
     );
 }

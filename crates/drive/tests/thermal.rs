@@ -118,14 +118,13 @@ fn a_network_settles_with_its_slowest_time_constant() {
     }
 }
 
-/// The sensor: whole degrees, read every 2 s, following with a time constant of 5 s.
+/// The sensor: whole degrees, read every 2 s.
 #[test]
-fn a_sensor_lags_and_rounds() {
+fn a_sensor_is_read_at_intervals_and_rounds() {
     let profile = Profile::sm951()
         .one_node()
         .with("thermal.sensor.node", "drive")
         .with("thermal.sensor.interval_ms", 2000)
-        .with("thermal.sensor.lag_ms", 5000.0)
         .set("thermal.resistance_k_per_w", 10.0)
         .set("thermal.capacity_j_per_k", 0.1);
     // The node itself is at 75 C within seconds (RC = 1 s).
@@ -133,8 +132,7 @@ fn a_sensor_lags_and_rounds() {
     for seconds in [1u64, 2, 3, 9, 10, 60] {
         device.idle_until(Nanos::secs(seconds));
         let t = (seconds / 2 * 2) as f64;
-        // A first-order lag of 5 s behind a first-order rise of 1 s.
-        let rise = 1.0 - (5.0 * (-t / 5.0f64).exp() - (-t).exp()) / 4.0;
+        let rise = 1.0 - (-t).exp();
         let got = device.health().temperature_c;
         assert_eq!(got, got.round());
         assert!((got - (25.0 + 50.0 * rise)).abs() <= 1.1, "{got} at {seconds} s, {rise}");
@@ -281,10 +279,7 @@ fn impossible_networks_are_refused_by_name() {
     refused(Profile::sm951().without("thermal.network"), "thermal: this mixture");
     refused(network().with("thermal.network.nand_j_per_k", 0.0), "thermal.network.nand_j_per_k: 0");
     let sensor = |node: &str, interval: i64| {
-        network()
-            .with("thermal.sensor.node", node)
-            .with("thermal.sensor.interval_ms", interval)
-            .with("thermal.sensor.lag_ms", 0.0)
+        network().with("thermal.sensor.node", node).with("thermal.sensor.interval_ms", interval)
     };
     refused(sensor("drive", 100), "thermal.sensor.node: \"drive\"");
     refused(sensor("heatsink", 100), "thermal.sensor.node: \"heatsink\"");

@@ -2,18 +2,10 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString};
-use serde::de::value::{Error, StrDeserializer};
-use serde::de::{DeserializeOwned, IntoDeserializer};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::errors::user_error;
-
-/// The variant of that name.
-pub(crate) fn named<T: DeserializeOwned>(field: &str, name: &str) -> PyResult<T> {
-    let name: StrDeserializer<'_, Error> = name.into_deserializer();
-    T::deserialize(name)
-        .map_err(|error| user_error(format!("{field}: {error}\nhint: see drivebay._core")))
-}
 
 /// Keyword arguments as a document.
 pub(crate) fn document(fields: Option<&Bound<'_, PyDict>>) -> PyResult<Value> {

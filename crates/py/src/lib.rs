@@ -38,9 +38,7 @@ mod _core {
     #[pymodule_export]
     use crate::run::{PyCounters, ReplayResult, RunResult, Samples, TrimCheckResult};
     #[pymodule_export]
-    use crate::serve::{
-        Lateness, PowerCut, PyFault, PyServer, ServeReport, ServedDrive, ServedNamespace,
-    };
+    use crate::serve::PyServer;
     #[pymodule_export]
     use crate::trace::{
         PySource, TraceBatches, TraceColumns, TraceInfo, TraceSummary, synth_names, synth_profile,

@@ -328,7 +328,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 self.host.slots.set(slot, NEVER);
             } else if taken < NEVER {
                 let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-                places.take(taken);
+                places.take();
                 device.fetch(posted, room, io, slot as u32)?;
             } else {
                 return Ok(());

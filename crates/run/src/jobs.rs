@@ -159,7 +159,7 @@ fn run_together<const KEEPS: bool>(
             }
         } else {
             let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-            places.take(taken);
+            places.take();
             device.fetch(posted, room, io, slot as u32)?;
         }
     }

@@ -2,8 +2,7 @@
 //!
 //! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration: round robin,
 //! one command from each queue that has some. The controller takes a command when its host core is free and it has a
-//! place for one more (`host_interface.commands_max`; once all were taken, for `commands_batch` more), of those that stand in
-//! their queues by then. So a queue with few commands passes the many that wait in others.
+//! place for one more (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with few commands passes the many that wait in others.
 //! Left out: weighted round robin, the admin queue, the time of a look at an empty queue; the limit where all
 //! commands come through one queue, as their order is the same with and without it but for reads that pass writes.
 
@@ -26,48 +25,40 @@ pub struct QueuedCommand {
     pub slot: usize,
 }
 
-/// The controller's places for commands: once all are taken, it takes none before a batch of them is free again.
+/// The controller's places for commands.
 pub struct CommandPlaces {
-    /// None if there is no limit.
-    limit: Option<Interface>,
+    is_limited: bool,
     /// Since when each of the free ones is so, latest first; the times may be still to come.
     free: Vec<Nanos>,
-    /// All were taken, and no batch has come free since.
-    is_full: bool,
 }
 
 impl CommandPlaces {
     /// All free from `start` on; for commands of so many slots of the host.
     pub fn new(interface: Interface, slots: u32, start: Nanos) -> CommandPlaces {
-        let limit = Some(interface).filter(|i| i.commands_max.is_some_and(|most| most < slots));
-        let most = limit.and_then(|i| i.commands_max).unwrap_or(0);
-        CommandPlaces { limit, free: vec![start; most as usize], is_full: false }
+        let limit = interface.commands_max.filter(|&most| most < slots);
+        let free = vec![start; limit.unwrap_or(0) as usize];
+        CommandPlaces { is_limited: limit.is_some(), free }
     }
 
     /// Whether no command waits for a place.
     pub fn are_unlimited(&self) -> bool {
-        self.limit.is_none()
+        !self.is_limited
     }
 
     /// Since when there is a place; `NEVER` while it is not known.
     #[inline]
     pub fn free_at(&self) -> Nanos {
-        let Some(limit) = self.limit else { return Nanos::ZERO };
-        let needed = if self.is_full { limit.commands_batch as usize } else { 1 };
-        self.free.len().checked_sub(needed).map_or(NEVER, |at| self.free[at])
+        if self.is_limited { self.free.last().copied().unwrap_or(NEVER) } else { Nanos::ZERO }
     }
 
-    /// A command takes a place at `now`, which is not before [`CommandPlaces::free_at`].
-    pub fn take(&mut self, now: Nanos) {
-        if self.limit.is_some() {
-            self.free.pop();
-            self.is_full = self.free.last().is_none_or(|&next| next > now);
-        }
+    /// A command takes the place that is free first.
+    pub fn take(&mut self) {
+        self.free.pop();
     }
 
     /// A command is done at `done`.
     pub fn give_back(&mut self, done: Nanos) {
-        if self.limit.is_some() {
+        if self.is_limited {
             let at = self.free.partition_point(|&later| later > done);
             self.free.insert(at, done);
         }
@@ -145,54 +136,33 @@ mod tests {
         assert_eq!(fetched(&[0, 2, 0, 2], 4), [1, 3, 1, 3]);
     }
 
-    /// Places for `most` commands, in batches, of a host that has more.
-    fn places(commands_max: u32, commands_batch: u32) -> CommandPlaces {
-        let none = Nanos::ZERO;
-        let commands_max = Some(commands_max);
-        let interface = Interface {
-            queues_max: 1,
-            commands_max,
-            commands_batch,
-            fetch: none,
-            completion: none,
-        };
-        CommandPlaces::new(interface, 5, none)
+    /// Places for so many commands, of a host that has more.
+    fn places(commands_max: u32) -> CommandPlaces {
+        let (commands_max, none) = (Some(commands_max), Nanos::ZERO);
+        CommandPlaces::new(
+            Interface { queues_max: 1, commands_max, fetch: none, completion: none },
+            5,
+            none,
+        )
     }
 
     #[test]
     fn a_command_waits_for_the_place_that_is_free_first() {
-        let mut places = places(2, 1);
-        places.take(Nanos::ZERO);
+        let mut places = places(2);
+        places.take();
         assert_eq!(places.free_at(), Nanos::ZERO);
-        places.take(Nanos::ZERO);
+        places.take();
         assert_eq!(places.free_at(), NEVER);
         places.give_back(Nanos(70));
         places.give_back(Nanos(50));
         assert_eq!(places.free_at(), Nanos(50));
-        places.take(Nanos(50));
+        places.take();
         assert_eq!(places.free_at(), Nanos(70));
     }
 
     #[test]
-    fn a_full_controller_waits_for_a_batch_of_places() {
-        let mut places = places(3, 2);
-        for at in [10, 20] {
-            places.take(Nanos(at));
-        }
-        places.give_back(Nanos(30));
-        assert_eq!(places.free_at(), Nanos::ZERO, "it was not full");
-        places.take(Nanos(25));
-        assert_eq!(places.free_at(), NEVER, "one is free, from 30 on");
-        places.give_back(Nanos(50));
-        places.give_back(Nanos(40));
-        assert_eq!(places.free_at(), Nanos(40), "a second one");
-        places.take(Nanos(60));
-        assert_eq!(places.free_at(), Nanos(40), "not full again: two are free");
-    }
-
-    #[test]
     fn places_for_all_commands_are_no_limit() {
-        assert!(places(5, 1).are_unlimited());
-        assert_eq!(places(5, 1).free_at(), Nanos::ZERO);
+        assert!(places(5).are_unlimited());
+        assert_eq!(places(5).free_at(), Nanos::ZERO);
     }
 }

@@ -231,15 +231,8 @@ fn a_program_takes_its_time_between_two_requests() {
 
 /// SM951 with NVMe firmware whose controller holds so many commands.
 fn holding(commands: u32) -> Device {
-    holding_batches(commands, 1)
-}
-
-/// The same, which takes commands again once a batch of them is done.
-fn holding_batches(commands: u32, batch: u32) -> Device {
-    let limit = format!(
-        "[host_interface]\ncommands_max = {{ value = {commands}, source = \"test\" }}\n\
-         commands_batch = {{ value = {batch}, source = \"test\" }}"
-    );
+    let limit =
+        format!("[host_interface]\ncommands_max = {{ value = {commands}, source = \"test\" }}");
     nvme(&[("[host_interface]", &limit)])
 }
 
@@ -297,11 +290,7 @@ fn queues_share_the_places_of_the_controller_evenly() {
     assert!(limited.0 < more.0 && more.0 < free.0, "{limited:?}, {more:?}, {free:?}");
     // Only turns decide who comes next, but for those in the controller at the end.
     assert!(limited.1 <= 16 && more.1 <= 32, "{limited:?}, {more:?}");
-    // Until the last of a batch is done, fewer dies are busy.
-    let [half, whole] = [16, 32].map(|batch| ios(holding_batches(32, batch)));
-    assert!(whole.0 < half.0 && half.0 < more.0, "{whole:?}, {half:?}, {more:?}");
-    let never_full = [1, 100].map(|batch| ios(holding_batches(128, batch)));
-    assert_eq!(never_full, [free, free]);
+    assert_eq!(ios(holding(128)), free, "never full");
 }
 
 /// A job has a turn for each of its queues: beside one of a single queue, as deep in all, it gets three of four

@@ -298,7 +298,7 @@ fn main() {
     let drive = DriveOptions {
         pace: Pace::None,
         identity: IdentityOptions { nqn: Some(NQN.into()), ..IdentityOptions::default() },
-        ..DriveOptions::new("drive", spec)
+        ..DriveOptions::new("drive")
     };
     let options = Options {
         nbd: vec!["127.0.0.1:0".to_owned()],
@@ -306,7 +306,7 @@ fn main() {
         memory_max_bytes: 4 << 30,
         ..Options::default()
     };
-    let server = Server::new(vec![drive], &options, &Control::default())
+    let server = Server::new(vec![(spec, drive)], &options, &Control::default())
         .unwrap_or_else(|why| panic!("{why}"));
     let addresses = server.addresses().to_vec();
     let tcp = addresses[1].trim_start_matches("nvme-tcp:").split(' ').next().expect("an address");

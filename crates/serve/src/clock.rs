@@ -47,13 +47,6 @@ pub struct TimeScale {
     host_per_drive: u64,
 }
 
-/// Why a time scale is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "--time-scale {0}: must be a number or a fraction from 1/10000 to 100\nhint: --time-scale 1/20"
-)]
-pub struct TimeScaleError(String);
-
 impl Default for TimeScale {
     fn default() -> TimeScale {
         TimeScale { ratio: 1.0, drive_per_host: 1 << FRACTION, host_per_drive: 1 << FRACTION }
@@ -61,10 +54,11 @@ impl Default for TimeScale {
 }
 
 impl FromStr for TimeScale {
-    type Err = TimeScaleError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<TimeScale, TimeScaleError> {
-        let wrong = || TimeScaleError(text.into());
+    fn from_str(text: &str) -> Result<TimeScale, String> {
+        let must = "must be a number or a fraction from 1/10000 to 100";
+        let wrong = || format!("--time-scale {text}: {must}\nhint: --time-scale 1/20");
         let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
         let ratio = match text.split_once('/') {
             Some((above, below)) => number(above)? / number(below)?,

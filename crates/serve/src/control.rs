@@ -6,13 +6,15 @@
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use socket2::Socket;
 
 use crate::buffers::Output;
-use crate::drive::{ControlCommand, ControlReply, Drive};
+use crate::drive::{Control, ControlError, Drive};
 use crate::request::Completion;
 use crate::session::{Next, Session};
 
@@ -29,7 +31,7 @@ const COMMANDS: &str = "drives, status, events, follow, power-cut, power-on, amb
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.
-pub(crate) struct Control {
+pub(crate) struct ControlConnection {
     socket: Socket,
     /// The names of all drives of the server.
     drives: Arc<[String]>,
@@ -41,10 +43,10 @@ pub(crate) struct Control {
     follows: Option<u64>,
 }
 
-impl Control {
+impl ControlConnection {
     /// In the event loop of this drive.
-    pub fn new(socket: Socket, drives: Arc<[String]>, drive: usize) -> Control {
-        Control {
+    pub fn new(socket: Socket, drives: Arc<[String]>, drive: usize) -> ControlConnection {
+        ControlConnection {
             socket,
             drives,
             drive,
@@ -79,80 +81,84 @@ impl Control {
     }
 }
 
-/// All events of a drive that are kept.
-fn events(drive: &dyn Drive) -> Value {
-    json!({ "events": drive.events(0, usize::MAX) })
-}
-
-/// What a line asks for, or an error and its hint.
-fn parse(line: &str) -> Result<ControlCommand, (String, &'static str)> {
-    let (word, rest) = line.split_once(' ').map_or((line, ""), |(w, r)| (w, r.trim()));
-    match (word, rest) {
-        ("status", "") => Ok(ControlCommand::Report),
-        ("power-cut", "") => Ok(ControlCommand::PowerCut),
-        ("power-on", "") => Ok(ControlCommand::PowerOn),
-        ("ambient", celsius) => match celsius.parse::<f64>() {
-            Ok(celsius) if (-40.0..=100.0).contains(&celsius) => {
-                Ok(ControlCommand::Ambient(celsius))
-            }
-            _ => Err(("ambient takes -40 to 100 degrees Celsius".to_owned(), "ambient 45")),
-        },
-        ("fault", text) => match serde_json::from_str(text) {
-            Ok(fault) => Ok(ControlCommand::AddFault(fault)),
-            Err(why) => Err((why.to_string(), FAULT_EXAMPLE)),
-        },
-        ("no-faults", "") => Ok(ControlCommand::ClearFaults),
-        ("resize", rest) => {
-            let (nsid, bytes) = rest.split_once(' ').map_or((None, rest), |(n, b)| (Some(n), b));
-            let nsid = nsid.map(str::parse).transpose().ok();
-            match (nsid, bytes.trim_start().parse()) {
-                (Some(nsid), Ok(bytes)) => Ok(ControlCommand::Resize(nsid, bytes)),
-                _ => Err(("resize takes a size in bytes".to_owned(), "resize 1 107374182400")),
-            }
-        }
-        ("clone", rest) if rest.contains(' ') => {
-            let (name, folder) = rest.split_once(' ').expect("a blank");
-            Ok(ControlCommand::Clone(name.to_owned(), folder.trim().into()))
-        }
-        ("snapshot" | "restore" | "forget", name) if !name.is_empty() && !name.contains(' ') => {
-            let command = match word {
-                "snapshot" => ControlCommand::Snapshot,
-                "restore" => ControlCommand::Restore,
-                _ => ControlCommand::Forget,
-            };
-            Ok(command(name.to_owned()))
-        }
-        _ => Err((format!("{line} is not a command"), COMMANDS)),
-    }
-}
+/// What was wrong with a line, and an example.
+type Refusal = (String, String);
 
 /// Carries out a line; no answer means later.
-fn answer(line: &str, drive: &mut dyn Drive) -> Option<Value> {
-    let command = match parse(line) {
-        Ok(command) => command,
-        Err((error, hint)) => return Some(json!({ "error": error, "hint": hint })),
-    };
-    Some(match (drive.control(command.clone()), command) {
-        (Ok(ControlReply::Later), _) => return None,
-        (Ok(ControlReply::Success), ControlCommand::Ambient(celsius)) => {
+fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal> {
+    let (word, rest) = line.split_once(' ').map_or((line, ""), |(w, r)| (w, r.trim()));
+    let is_name = !rest.is_empty() && !rest.contains(' ');
+    Ok(Some(match (word, rest) {
+        ("status", "") => value(drive.report()),
+        ("events", "") => json!({ "events": drive.events(0, usize::MAX) }),
+        ("power-cut", "") => value(drive.power_cut().map_err(|why| said(ControlError::from(why)))?),
+        ("power-on", "") => {
+            drive.power_on();
+            json!({ "is_off": false })
+        }
+        ("ambient", celsius) => {
+            let celsius = celsius.parse().ok().filter(|c| (-40.0..=100.0).contains(c));
+            let refused =
+                || ("ambient takes -40 to 100 degrees Celsius".to_owned(), "ambient 45".to_owned());
+            let celsius = celsius.ok_or_else(refused)?;
+            drive.set_ambient_c(celsius);
             json!({ "ambient_c": celsius })
         }
-        (Ok(ControlReply::Success), ControlCommand::PowerOn) => json!({ "is_off": false }),
-        (Ok(ControlReply::Success), command) => {
-            json!({ "faults": u8::from(matches!(command, ControlCommand::AddFault(_))) })
+        ("fault", text) => {
+            let fault = serde_json::from_str(text)
+                .map_err(|why| (why.to_string(), FAULT_EXAMPLE.to_owned()));
+            drive.add_fault(fault?).map_err(said)?;
+            json!({ "faults": 1 })
         }
-        (Ok(reply), _) => serde_json::to_value(reply).expect("numbers"),
-        (Err(why), _) => {
-            let text = why.to_string();
-            let (error, hint) = text.split_once("\nhint: ").unwrap_or((&text, FAULT_EXAMPLE));
-            json!({ "error": error, "hint": hint })
+        ("no-faults", "") => {
+            drive.clear_faults();
+            json!({ "faults": 0 })
         }
-    })
+        ("resize", rest) => {
+            let (nsid, bytes) = rest.split_once(' ').map_or((None, rest), |(n, b)| (Some(n), b));
+            let (Ok(nsid), Ok(bytes)) =
+                (nsid.map(str::parse).transpose(), bytes.trim_start().parse())
+            else {
+                return Err((
+                    "resize takes a size in bytes".to_owned(),
+                    "resize 1 107374182400".to_owned(),
+                ));
+            };
+            value(drive.resize(nsid, bytes).map_err(said)?)
+        }
+        ("snapshot", name) if is_name => match drive.snapshot(name).map_err(said)? {
+            Some(held_s) => json!({ "held_s": held_s }),
+            None => return Ok(None),
+        },
+        ("restore", name) if is_name => held(drive.restore(name))?,
+        ("forget", name) if is_name => held(drive.forget_snapshot(name))?,
+        ("clone", rest) if rest.contains(' ') => {
+            let (name, folder) = rest.split_once(' ').expect("a blank");
+            held(drive.clone_snapshot(name, Path::new(folder.trim())))?
+        }
+        _ => return Err((format!("{line} is not a command"), COMMANDS.to_owned())),
+    }))
 }
 
-impl Control {
+fn value(figures: impl Serialize) -> Value {
+    serde_json::to_value(figures).expect("numbers and texts")
+}
+
+/// For how long the drive stood still.
+fn held(done: Result<f64, ControlError>) -> Result<Value, Refusal> {
+    Ok(json!({ "held_s": done.map_err(said)? }))
+}
+
+/// An error in its words, and its hint.
+fn said(why: ControlError) -> Refusal {
+    let text = why.to_string();
+    let (error, hint) = text.split_once("\nhint: ").unwrap_or((&text, FAULT_EXAMPLE));
+    (error.to_owned(), hint.to_owned())
+}
+
+impl ControlConnection {
     /// Appends what has happened since, as far as its client reads.
-    fn follow(&mut self, drive: &dyn Drive) {
+    fn follow(&mut self, drive: &dyn Control) {
         while let Some(from) = self.follows
             && self.output.unsent().len() < OUTPUT_MAX
         {
@@ -167,7 +173,7 @@ impl Control {
     }
 }
 
-impl Session for Control {
+impl Session for ControlConnection {
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         Some(self.socket.as_fd())
     }
@@ -198,13 +204,13 @@ impl Session for Control {
                     self.drive = number;
                     return Ok(Next::Move(number));
                 }
-                Ok((_, "events")) => Some(events(drive)),
                 Ok((_, "follow")) => {
                     self.follows = Some(0);
                     self.input.clear();
                     break;
                 }
-                Ok((_, command)) => answer(command, drive),
+                Ok((_, command)) => answer(command, drive)
+                    .unwrap_or_else(|(error, hint)| Some(json!({ "error": error, "hint": hint }))),
                 Err(answer) => Some(answer),
             };
             match answer {

@@ -1,115 +1,245 @@
-//! The drive as protocols see it: the one seam between a session and the engine.
+//! The seam between protocols and a drive: four traits, each a question that a protocol has, and [`Drive`], which is all
+//! of them. NBD, NVMe, AHCI and ublk see nothing else; [`crate::Engine`] implements them with the model, a test with a
+//! vector of bytes (`tests/memory_drive.rs`).
+//!
+//! **Threads.** A drive and its sessions belong to one thread, that of the event loop. Every call of a
+//! [`crate::Session`] gets the drive as `&mut dyn Drive`; none is kept, and none blocks for longer than a read of the
+//! host's page cache takes, except where a method says so.
+//!
+//! **Addresses** are sectors of 512 B of the whole drive. A namespace is a range of them; who translates is the protocol.
+//!
+//! **Errors.** What a host asks for fails in the completion ([`crate::Status`]), never in [`Io::submit`]. What an
+//! `io::Error` is returned for has failed in the store: the data could not be read, written or synced.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use drivebay_drive::{DeviceError, Health};
-use serde::Serialize;
 
+use crate::error::ServeError;
 use crate::events::Event;
 use crate::faults::{Fault, FaultError};
-use crate::namespace::{NamespaceError, NamespaceFigures, Namespaces};
-use crate::namespace_file::NamespaceFileError;
+use crate::namespace::{
+    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable,
+};
 use crate::power_cut::PowerCut;
 use crate::report::Report;
 use crate::request::Request;
 use crate::snapshots::SnapshotError;
-use crate::store::Store;
+use crate::store::Extent;
 
-/// A drive that a session submits requests to. Completions come later, one by one, through
-/// [`crate::session::Session::complete`].
-pub trait Drive {
-    /// Takes a request; `data` is what a write carries. One that is refused completes, too.
+/// All that a session may ask of a drive.
+pub trait Drive: Io + Data + Namespaces + Control {}
+
+impl<T: Io + Data + Namespaces + Control> Drive for T {}
+
+/// Requests in, completions out.
+///
+/// **Completion.** Each request completes once, through [`crate::Session::complete`] of the session that submitted it, in
+/// a later call than [`Io::submit`], also one that is refused. Exceptions: after a power cut or a restored snapshot
+/// requests that were in flight never complete, which [`crate::Session::power_cut`] tells, and nobody hears those of a
+/// session that has ended.
+///
+/// **Order.** Completions come in the order of the drive's time, not of submission. What a write, TRIM or write-zeroes
+/// changes is in [`Data`] when `submit` returns; a read takes its data from there when it completes. So each request
+/// takes effect at one moment while it is in flight, and a read sees every write that completed before it was submitted.
+///
+/// **Durability.** A flush completes when all that completed before it was submitted outlives a power cut; a
+/// write, TRIM or write-zeroes with FUA when it does itself.
+pub trait Io {
+    /// Takes a request of the session that is being called. `data` is what a write carries, 512 bytes for each of its
+    /// sectors, and empty for others; it is not needed after the call.
+    ///
+    /// Ends in [`crate::Status::OutOfRange`] beyond the drive's end or for no sectors, in `ReadOnly`, `NoSpace`,
+    /// `MediaError` or `Internal` as these say.
     fn submit(&mut self, request: Request, data: &[u8]);
-
-    /// The data, to be read when a read completes.
-    fn data(&self) -> &Store;
 
     /// The drive's health log at this moment.
     fn health(&mut self) -> Health;
 
-    /// Whether it refuses to be written, as it has worn out.
+    /// Whether it refuses to be written now, as it has worn out.
     fn is_read_only(&mut self) -> bool;
 
-    /// Whether the power is off since a power cut.
+    /// Whether the power is off since a power cut: nothing that is submitted is of any use.
     fn is_off(&self) -> bool;
+}
 
-    /// Its parts, as hosts see them.
-    fn namespaces(&self) -> &Namespaces;
-
-    /// Makes a namespace of so many sectors, which several controllers may have at a time or not, and returns its number.
-    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError>;
-
-    /// Deletes a namespace and what it held.
-    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError>;
+/// What the sectors hold now, submitted writes included.
+///
+/// A protocol calls these when a read completes, or to answer what needs no time of the drive. Ranges lie on the drive:
+/// who asks for others has not checked them, and gets a panic or an error.
+pub trait Data {
+    /// Sectors of the drive.
+    fn sectors(&self) -> u64;
 
     /// Sectors that hold data: written and not deallocated since, in whole pages of the drive's map.
     fn used_sectors(&self) -> u64;
 
-    /// Format or secure erase: the data of these sectors is gone. Commands in flight are served first.
+    /// Whether zeros need not be written.
+    fn zeroes_fast(&self) -> bool;
+
+    /// Reads whole sectors into `into`; what was never written, or deallocated, reads as zeros.
+    ///
+    /// # Errors
+    /// The store could not be read; `into` holds anything then.
+    fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()>;
+
+    /// Reads whole sectors to the end of `out`.
+    ///
+    /// # Errors
+    /// As [`Data::read`]; `out` stays as it was.
+    fn append(&self, lba: u64, sectors: u32, out: &mut Vec<u8>) -> io::Result<()>;
+
+    /// Where sectors lie in memory, in order, as far as `into` has places; returns the number of pieces. They may end
+    /// early, or there may be none, where data is not in memory: it is read then. Valid until the next `&mut` call.
+    fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize;
+
+    /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents, without a gap. A hole reads as
+    /// zeros; what is data may.
+    ///
+    /// # Errors
+    /// The store could not be searched.
+    fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>>;
+
+    /// Format or secure erase: these sectors read as zeros from now on, whatever the power does. Commands in flight take
+    /// effect before. May take as long as the host's file system does.
+    ///
+    /// # Errors
+    /// The store could not be written: some sectors may hold what they did.
     fn erase(&mut self, sectors: Range<u64>) -> io::Result<()>;
+}
+
+/// The parts of the drive that hosts see as drives of their own, by their numbers from 1 to [`NAMESPACES_MAX`].
+///
+/// None overlap. A [`Namespace`] is a live view, which sessions of other threads may hold: its size changes in place,
+/// and is 0 once it is deleted.
+pub trait Namespaces {
+    /// The one of this number.
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>>;
+
+    /// How often the one of this number has been made, changed or deleted.
+    fn changes(&self, nsid: u32) -> u64;
+
+    /// Sectors of no namespace.
+    fn free_sectors(&self) -> u64;
+
+    /// Makes one of so many sectors, in one piece, which several controllers may have at a time or not; returns its
+    /// number. It holds nothing.
+    ///
+    /// # Errors
+    /// [`ControlError::Namespace`]: there is no piece or no number, or the drive must not change. Any other: it is made,
+    /// but may hold what was written there before, or the next start will not know of it.
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError>;
+
+    /// Deletes one and what it held.
+    ///
+    /// # Errors
+    /// [`ControlError::Namespace`]: there is none, or it must not change. Any other as for `create_namespace`.
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError>;
+
+    /// The numbers of all, in order.
+    fn namespace_ids(&self) -> Vec<u32> {
+        (1..=NAMESPACES_MAX as u32).filter(|&nsid| self.namespace(nsid).is_some()).collect()
+    }
+
+    /// Whether one of them refuses all that changes its data.
+    fn any_is_read_only(&self) -> bool {
+        let all = (1..=NAMESPACES_MAX as u32).filter_map(|nsid| self.namespace(nsid));
+        all.into_iter().any(|one| one.is_read_only())
+    }
+}
+
+impl Namespaces for NamespaceTable {
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.get(nsid)
+    }
+
+    fn changes(&self, nsid: u32) -> u64 {
+        self.changes(nsid)
+    }
+
+    fn free_sectors(&self) -> u64 {
+        self.free_sectors()
+    }
+
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
+        Ok(self.create(sectors, is_shared)?)
+    }
+
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
+        self.delete(nsid)?;
+        Ok(())
+    }
+}
+
+/// What a person or a script does to the drive, besides reading and writing: the control socket calls these.
+pub trait Control {
+    /// The figures so far.
+    fn report(&mut self) -> Report;
 
     /// What has happened since event `from`, as far as it is kept: at most `most` events, oldest first.
     fn events(&self, from: u64, most: usize) -> Vec<Event>;
 
-    /// What a person or a script does to the drive, besides reading and writing.
-    fn control(&mut self, command: ControlCommand) -> Result<ControlReply, ControlError>;
-}
+    /// Cuts the power and restores it: commands in flight never complete, data that is not durable is
+    /// lost, and the drive takes its time to become ready.
+    ///
+    /// # Errors
+    /// The store could not be written back: it holds neither the old nor the new data.
+    fn power_cut(&mut self) -> io::Result<PowerCut>;
 
-/// A command of the control socket.
-#[derive(Clone, Debug)]
-pub enum ControlCommand {
-    /// The figures so far.
-    Report,
-    /// Cuts the power, and restores it.
-    PowerCut,
     /// Lets hosts connect again after a power cut.
-    PowerOn,
+    fn power_on(&mut self);
+
     /// Sets the ambient temperature, -40 to 100 degrees Celsius.
-    Ambient(f64),
-    /// Injects a fault, whose times count from now.
-    AddFault(Fault),
+    fn set_ambient_c(&mut self, ambient_c: f64);
+
+    /// Adds a fault, whose times count from now.
+    ///
+    /// # Errors
+    /// [`ControlError::Fault`]: it is not possible.
+    fn add_fault(&mut self, fault: Fault) -> Result<(), ControlError>;
+
     /// Ends all faults.
-    ClearFaults,
-    /// Gives a namespace, the only one if none is named, another size, bytes.
-    Resize(Option<u32>, u64),
-    /// Takes a snapshot of this name.
-    Snapshot(String),
-    /// Makes the drive what it was at a snapshot.
-    Restore(String),
-    /// Ends a snapshot.
-    Forget(String),
-    /// Writes a snapshot as a folder of this name.
-    Clone(String, PathBuf),
+    fn clear_faults(&mut self);
+
+    /// Gives a namespace, the only one if none is named, another size, bytes. What it loses is trimmed, for good.
+    ///
+    /// # Errors
+    /// [`ControlError::Namespace`] or [`ControlError::WhichNamespace`]: nothing has changed. Any other as for
+    /// [`Namespaces::create_namespace`].
+    fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError>;
+
+    /// Takes a snapshot, in place of one of the same name. Returns for how long the drive stood still, seconds of the
+    /// host's clock; None if memory for it is being made: to be called again, a little later.
+    ///
+    /// # Errors
+    /// [`ControlError::Snapshot`]: there is none.
+    fn snapshot(&mut self, name: &str) -> Result<Option<f64>, ControlError>;
+
+    /// Makes the drive what it was at a snapshot, which stays. Commands in flight never complete, and
+    /// connections drop, as hosts know another drive than this. Returns as [`Control::snapshot`].
+    ///
+    /// # Errors
+    /// [`ControlError::Snapshot`]; where the store failed it holds neither the old nor the new data.
+    fn restore(&mut self, name: &str) -> Result<f64, ControlError>;
+
+    /// Ends a snapshot and frees what it took. Returns and fails as [`Control::snapshot`].
+    fn forget_snapshot(&mut self, name: &str) -> Result<f64, ControlError>;
+
+    /// Writes a snapshot as a new folder with `data` and `state`, as a server takes them. Returns as
+    /// [`Control::snapshot`].
+    ///
+    /// # Errors
+    /// [`ControlError::Snapshot`]: there is no folder of this name then.
+    fn clone_snapshot(&mut self, name: &str, folder: &Path) -> Result<f64, ControlError>;
 }
 
-/// What a control command returns.
-#[derive(Clone, Debug, Serialize)]
-#[serde(untagged)]
-pub enum ControlReply {
-    /// The figures that were asked for.
-    Report(Box<Report>),
-    /// What the power cut did.
-    PowerCut(PowerCut),
-    /// It is done.
-    Held {
-        /// For how long the drive stood still, seconds of the host's clock.
-        held_s: f64,
-    },
-    /// A namespace as it is now.
-    Resized(NamespaceFigures),
-    /// It is being prepared: to be asked again.
-    #[serde(skip)]
-    Later,
-    /// The command has no reply of its own.
-    Success,
-}
-
-/// Why a control command failed.
+/// Why something besides reading and writing failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// The store's file could not be written back after a power cut.
+    /// The store's file could not be written.
     #[error("the store failed: {0}\nhint: see the disk: df, dmesg")]
     Store(#[from] io::Error),
     /// The fault is not possible.
@@ -118,12 +248,12 @@ pub enum ControlError {
     /// A snapshot is not possible.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
-    /// A namespace cannot have this size.
+    /// A namespace cannot be so.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// The namespaces are changed, but the next start will not know.
     #[error(transparent)]
-    NamespaceFile(#[from] NamespaceFileError),
+    Kept(#[from] ServeError),
     /// The drive does not take the TRIM of what a namespace loses.
     #[error("the drive refuses: {0}\nhint: drivebay ctl SOCKET status")]
     Drive(#[from] DeviceError),

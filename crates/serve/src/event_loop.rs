@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use slotmap::{Key, KeyData, SlotMap};
 
 use crate::channel::{Channel, Handle, Message};
+use crate::drive::Io as _;
 use crate::engine::Engine;
 use crate::events::What;
 use crate::memory_limit::{SESSION_BYTES, Share, Use};
@@ -210,7 +211,7 @@ impl EventLoop {
                 let is_broken = flags.intersects(EventFlags::ERR | EventFlags::HUP);
                 let is_readable = flags.contains(EventFlags::IN);
                 let reads = is_broken || (entry.watched.contains(EventFlags::IN) && is_readable);
-                if reads && let Err(why) = entry.session.readable(&mut self.engine.drive_of(id)) {
+                if reads && let Err(why) = entry.session.readable(self.engine.drive_of(id)) {
                     self.close_for(id, &why);
                     return;
                 }
@@ -241,7 +242,7 @@ impl EventLoop {
             let id = completion.session;
             // The session may have ended since.
             if let Some(entry) = self.sessions.get_mut(id) {
-                entry.session.complete(&mut self.engine.drive_of(id), completion);
+                entry.session.complete(self.engine.drive_of(id), completion);
                 self.mark(id);
             }
         }
@@ -253,7 +254,7 @@ impl EventLoop {
         while let Some(id) = self.dirty.pop() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
             entry.is_dirty = false;
-            match entry.session.flush(&mut self.engine.drive_of(id)) {
+            match entry.session.flush(self.engine.drive_of(id)) {
                 Ok(Next::Wait { read, write }) => {
                     if entry.told.is_none()
                         && let Some(protocol) = entry.session.protocol()
@@ -394,7 +395,7 @@ impl EventLoop {
                 Message::Adopt(session) => self.admit(session),
                 Message::Notify(id) => {
                     let Some(entry) = self.sessions.get_mut(id) else { continue };
-                    match entry.session.notified(&mut self.engine.drive_of(id)) {
+                    match entry.session.notified(self.engine.drive_of(id)) {
                         Ok(()) => self.mark(id),
                         Err(_) => self.close(id),
                     }
@@ -423,7 +424,7 @@ impl EventLoop {
         }
         let mut gone = Vec::new();
         for (id, entry) in &mut self.sessions {
-            if let Err(why) = entry.session.tick(&mut self.engine.drive_of(id)) {
+            if let Err(why) = entry.session.tick(self.engine.drive_of(id)) {
                 gone.push((id, why));
             }
         }

@@ -15,111 +15,87 @@ use crate::power_cut::PowerCut;
 /// Events that are kept of a drive. guess: at one in a second a quarter of an hour.
 const KEPT: usize = 1024;
 
-/// What has happened.
+/// What has happened; times are seconds of the host's clock, or of the drive's where the name says so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
+#[expect(missing_docs, reason = "fields are named as they are told")]
 pub enum What {
     /// The power was cut.
     PowerCut(PowerCut),
     /// Hosts may connect again.
     PowerOn,
-    /// A fault holds from now on.
     FaultBegins {
-        /// Which.
         kind: Kind,
     },
-    /// A fault is over.
     FaultEnds {
-        /// Which.
         kind: Kind,
     },
-    /// The drive is so hot that it slows itself down, or in another stage of that.
+    /// The drive is so hot that it slows itself down, in stages from 1 on; its sensor says so.
     ThrottleBegins {
-        /// From 1 on.
         stage: usize,
-        /// The drive's sensor, degrees Celsius.
         temperature_c: f64,
     },
     /// It is as fast as it was.
     ThrottleEnds {
-        /// The drive's sensor, degrees Celsius.
         temperature_c: f64,
     },
     /// It refuses to be written, as it has worn out.
     ReadOnlyBegins,
-    /// It can be written again.
     ReadOnlyEnds,
-    /// In the second before, the host was too slow for the drive.
+    /// In the second before, the host was too slow for the drive: the latencies of the model over these with what the
+    /// host added, percent.
     HostLate {
-        /// The latencies of the model over these with what the host added, percent.
         kept_up_percent: f64,
     },
     /// In the second before, it was not.
     HostKeepsUp {
-        /// As above.
         kept_up_percent: f64,
     },
     /// A host has chosen this drive.
     Connected {
-        /// By which protocol.
         protocol: &'static str,
     },
     /// Its connection has ended.
     Disconnected {
-        /// By which protocol.
         protocol: &'static str,
     },
-    /// Connections were refused, or ended for what they did.
+    /// So many connections were refused within a tenth of a second, or ended for what they did.
     Refused {
-        /// How many within a tenth of a second.
         count: u64,
-        /// In words.
         why: &'static str,
     },
-    /// A snapshot was taken.
+    /// A snapshot was taken, for which the drive stood still.
     Snapshot {
-        /// Its name.
         name: String,
-        /// For how long the drive stood still, seconds of the host's clock.
         held_s: f64,
     },
     /// The drive is what it was at a snapshot.
     Restored {
-        /// Its name.
         name: String,
-        /// For how long the drive stood still.
         held_s: f64,
     },
     /// A snapshot has ended.
     Forgotten {
-        /// Its name.
         name: String,
     },
     /// A snapshot was written as a folder.
     Cloned {
-        /// Its name.
         name: String,
-        /// The folder.
         folder: PathBuf,
     },
     /// A host has made a namespace.
     NamespaceCreated {
-        /// Its number.
         nsid: u32,
-        /// Its size, bytes.
         bytes: u64,
     },
     /// A host has deleted a namespace.
     NamespaceDeleted {
-        /// Which it was.
         nsid: u32,
     },
     /// A namespace has another size.
     Resized {
-        /// Which.
         nsid: u32,
-        /// Its size, bytes.
         bytes: u64,
     },
     /// Format or Sanitize: all data is gone, or that of a namespace.

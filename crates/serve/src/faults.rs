@@ -85,7 +85,7 @@ struct Running {
     /// The ambient temperature has been given to the model.
     is_applied: bool,
     /// That it holds has been told.
-    is_told: bool,
+    is_reported: bool,
     /// Sectors that cannot be read: the first and the end of each piece.
     bad: BTreeMap<u64, u64>,
 }
@@ -145,23 +145,23 @@ impl Faults {
         let first = fault.lba.unwrap_or_default();
         let end = first.saturating_add(fault.sectors.unwrap_or(1));
         let bad = BTreeMap::from_iter(fault.lba.map(|_| (first, end)));
-        let (is_applied, is_told) = (false, false);
-        self.running.push(Running { fault, began: None, is_applied, is_told, bad });
+        let (is_applied, is_reported) = (false, false);
+        self.running.push(Running { fault, began: None, is_applied, is_reported, bad });
         Ok(())
     }
 
     /// Ends all faults; returns those that held.
     pub fn clear(&mut self) -> Vec<Kind> {
         let running = std::mem::take(&mut self.running);
-        running.into_iter().filter(|r| r.is_told).map(|r| r.fault.kind).collect()
+        running.into_iter().filter(|r| r.is_reported).map(|r| r.fault.kind).collect()
     }
 
     /// The faults that have begun (true) or ended since this was asked before.
     pub fn changes(&mut self, now: Nanos) -> Vec<(Kind, bool)> {
-        let changed = self.running.iter_mut().filter(|r| r.is_active(now) != r.is_told);
+        let changed = self.running.iter_mut().filter(|r| r.is_active(now) != r.is_reported);
         let tell = |r: &mut Running| {
-            r.is_told = !r.is_told;
-            (r.fault.kind, r.is_told)
+            r.is_reported = !r.is_reported;
+            (r.fault.kind, r.is_reported)
         };
         changed.map(tell).collect()
     }

@@ -8,10 +8,15 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::ServeError;
+use crate::sidecar;
+
+/// Of its file beside the state.
+const NAME: &str = "identity";
 /// Names the NQNs of served drives.
 const NQN_PREFIX: &str = "nqn.2026-11.localhost.drivebay";
 
@@ -28,7 +33,8 @@ pub struct DriveIdentity {
 }
 
 /// What of it the user gives.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct IdentityOptions {
     /// Serial number.
     pub serial: Option<String>,
@@ -38,31 +44,11 @@ pub struct IdentityOptions {
     pub eui64: Option<String>,
 }
 
-/// Why an identity is refused.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum IdentityError {
-    /// Not a serial number.
-    #[error("--serial {0}: must be 1 to 20 printable ASCII characters\nhint: --serial DB0001")]
-    Serial(String),
-    /// Not an NQN.
-    #[error(
-        "--nqn {0}: must begin with nqn. and have at most 223 characters\nhint: --nqn {NQN_PREFIX}:db0001"
-    )]
-    Nqn(String),
-    /// Not an EUI-64.
-    #[error(
-        "--eui64 {0}: must be 16 hexadecimal digits, not all 0\nhint: --eui64 0025385b71b00001"
-    )]
-    Eui64(String),
-    /// The file beside the state.
-    #[error("the identity in {path}: {why}\nhint: to give the drive a new one: rm {path}", path = .path.display())]
-    File {
-        /// The identity's file beside the state.
-        path: PathBuf,
-        /// Why it cannot be read or written.
-        why: io::Error,
-    },
+/// Its file cannot be read or written.
+fn unusable(path: &Path, why: io::Error) -> ServeError {
+    let path = path.display();
+    let hint = format!("to give the drive a new one: rm {path}");
+    ServeError::machine(format!("the identity in {path}: {why}"), hint)
 }
 
 impl DriveIdentity {
@@ -84,16 +70,12 @@ impl DriveIdentity {
         state: Option<&Path>,
         profile: &str,
         oui: u32,
-    ) -> Result<DriveIdentity, IdentityError> {
+    ) -> Result<DriveIdentity, ServeError> {
         let kept = state.map(DriveIdentity::beside).transpose()?.flatten();
         let mut identity = match (kept, &options.serial) {
             (Some(kept), _) => kept,
             (None, Some(serial)) => DriveIdentity::of_serial(serial, profile, oui),
-            (None, None) => {
-                let path = state.map(file_beside).unwrap_or_default();
-                let serial = random_serial().map_err(|why| IdentityError::File { path, why })?;
-                DriveIdentity::of_serial(&serial, profile, oui)
-            }
+            (None, None) => DriveIdentity::of_serial(&random_serial()?, profile, oui),
         };
         let given = [&options.serial, &options.nqn, &options.eui64];
         let fields = [&mut identity.serial, &mut identity.nqn, &mut identity.eui64];
@@ -107,38 +89,38 @@ impl DriveIdentity {
     }
 
     /// What is kept beside `state`, if anything is.
-    fn beside(state: &Path) -> Result<Option<DriveIdentity>, IdentityError> {
-        let path = file_beside(state);
-        let read = || match path.metadata() {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-            Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
-            _ => Ok(Some(serde_json::from_str(&fs::read_to_string(&path)?)?)),
-        };
-        read().map_err(|why| IdentityError::File { path: path.clone(), why })
+    fn beside(state: &Path) -> Result<Option<DriveIdentity>, ServeError> {
+        let path = sidecar::path(state, NAME);
+        sidecar::load(&path).map_err(|why| unusable(&path, why))
     }
 
     /// Keeps it beside `state`, unless it is there already.
-    pub(crate) fn keep_beside(&self, state: &Path) -> Result<(), IdentityError> {
+    pub(crate) fn keep_beside(&self, state: &Path) -> Result<(), ServeError> {
         if DriveIdentity::beside(state)?.as_ref() == Some(self) {
             return Ok(());
         }
-        let (path, text) =
-            (file_beside(state), serde_json::to_string(self).expect("three strings"));
-        fs::write(&path, text).map_err(|why| IdentityError::File { path, why })
+        let path = sidecar::path(state, NAME);
+        sidecar::save(&path, self).map_err(|why| unusable(&path, why))
     }
 
-    fn check(&self) -> Result<(), IdentityError> {
+    fn check(&self) -> Result<(), ServeError> {
         let DriveIdentity { serial, nqn, eui64 } = self;
+        let refuse = |option, given: &str, must: &str, example: &str| {
+            let what = format!("{option} {given}: must {must}");
+            Err(ServeError::refused(what, format!("{option} {example}")))
+        };
         if !(1..=20).contains(&serial.len()) || !serial.bytes().all(|byte| byte.is_ascii_graphic())
         {
-            return Err(IdentityError::Serial(serial.clone()));
+            return refuse("--serial", serial, "be 1 to 20 printable ASCII characters", "DB0001");
         }
         if !nqn.starts_with("nqn.") || nqn.len() > 223 {
-            return Err(IdentityError::Nqn(nqn.clone()));
+            let must = "begin with nqn. and have at most 223 characters";
+            return refuse("--nqn", nqn, must, &format!("{NQN_PREFIX}:db0001"));
         }
         let is_hex = eui64.len() == 16 && eui64.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_hex || self.eui64_bytes(1) == [0; 8] {
-            return Err(IdentityError::Eui64(eui64.clone()));
+            let must = "be 16 hexadecimal digits, not all 0";
+            return refuse("--eui64", eui64, must, "0025385b71b00001");
         }
         Ok(())
     }
@@ -148,12 +130,6 @@ impl DriveIdentity {
         let of_first = u64::from_str_radix(&self.eui64, 16).unwrap_or(0);
         of_first.wrapping_add(u64::from(nsid.saturating_sub(1))).to_be_bytes()
     }
-}
-
-fn file_beside(state: &Path) -> PathBuf {
-    let mut name = state.as_os_str().to_owned();
-    name.push(".identity");
-    name.into()
 }
 
 fn random_serial() -> io::Result<String> {

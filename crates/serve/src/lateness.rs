@@ -5,7 +5,7 @@
 //! wakes the client. The server measures how long and begins that much earlier.
 
 use drivebay_units::{Histogram, Nanos};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::clock::TimeScale;
 
@@ -23,7 +23,7 @@ const SEND_TIME_MAX: Nanos = Nanos::micros(25);
 const SEND_TIME_STEP: Nanos = Nanos(100);
 
 /// Lateness of answers, microseconds of the host's clock; zeros if the server is not paced.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct LatenessFigures {
     /// Number of answers.
     pub answers: u64,

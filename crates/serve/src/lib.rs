@@ -3,8 +3,9 @@
 //! One thread for each drive does everything: the event loop (`event_loop.rs`) reads requests from the sessions of all
 //! transports; the engine (`engine.rs`) asks the model when each is done and keeps it in flight until
 //! then; the loop hands completions back when they are due. Data lies in the store (`store/`).
-//! A transport implements [`Session`] (`session.rs`), sees a [`Drive`] (`drive.rs`), and knows nothing of
-//! the engine or of other transports. The words that all share are in `request.rs`.
+//! A transport implements [`Session`] (`session.rs`), sees a [`Drive`] (`drive.rs`), which is four traits, and knows
+//! nothing of the engine or of other transports. The words that all share are in `request.rs`. How to use it without
+//! the model: README.md.
 //!
 //! An NVMe/TCP write passes six files on its way to the model: `event_loop.rs`,
 //! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of `wire`,
@@ -19,6 +20,7 @@ mod clock;
 mod control;
 mod drive;
 mod engine;
+mod error;
 mod event_loop;
 mod events;
 mod faults;
@@ -32,6 +34,7 @@ mod namespace;
 mod namespace_file;
 pub mod nbd;
 pub mod nvme;
+mod options;
 mod pci;
 mod power_cut;
 mod precondition;
@@ -39,6 +42,7 @@ mod report;
 mod request;
 mod server;
 mod session;
+mod sidecar;
 mod snapshots;
 mod starvation;
 mod store;
@@ -46,27 +50,29 @@ pub mod ublk;
 mod waker;
 
 pub use channel::{Channel, Handle};
-pub use clock::{Pace, TimeScale, TimeScaleError};
-pub use drive::{ControlCommand, ControlError, ControlReply, Drive};
-pub use engine::{Engine, SessionDrive};
+pub use clock::{Pace, TimeScale};
+pub use drive::{Control, ControlError, Data, Drive, Io, Namespaces};
+pub use engine::Engine;
+pub use error::ServeError;
 pub use event_loop::EventLoop;
 pub use events::{Event, What};
 pub use faults::{Fault, FaultError, Kind};
-pub use identity::{DriveIdentity, IdentityError, IdentityOptions};
+pub use identity::{DriveIdentity, IdentityOptions};
 pub use lateness::LatenessFigures;
-pub use listener::{Address, AddressError, Listener};
+pub use listener::{Address, Listener};
 pub use memory_limit::MemoryLimit;
-pub use namespace::{Namespace, NamespaceError, NamespaceFigures, NamespaceOptions, Namespaces};
-pub use namespace_file::NamespaceFileError;
+pub use namespace::{
+    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions, NamespaceTable,
+};
+pub use options::{Document, DriveOptions, Options};
 pub use pci::memory::GuestMemory;
-pub use pci::vfio::VfioError;
-pub use power_cut::{AfterCut, AfterCutError, PowerCut, PowerCutPlan, PowerCutPlanError};
+pub use power_cut::{AfterCut, PowerCut, PowerCutPlan};
 pub use precondition::Precondition;
 pub use report::Report;
 pub use request::{Completion, Op, Request, SessionId, Status};
-pub use server::{DriveOptions, Options, ServeError, Server};
+pub use server::Server;
 pub use session::{Listen, Next, Session};
 pub use snapshots::SnapshotError;
 pub use socket2::Socket;
-pub use store::{Extent, HostDurability, PowerCutLoss, Store, StoreError};
+pub use store::{Extent, HostDurability, PowerCutLoss, Store};
 pub use waker::Waker;

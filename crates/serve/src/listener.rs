@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, TcpKeepalive, Type};
 
+use crate::error::ServeError;
 use crate::session::{Listen, Session};
 
 /// Bytes of answers that the kernel takes from us for a client of a Unix socket, as far as it allows (net.core.wmem_max): eight reads of
@@ -22,6 +23,8 @@ const SEND_BUFFER: usize = 1 << 20;
 /// a host that is busy.
 const SILENCE: Duration = Duration::from_secs(15);
 
+const EXAMPLES: &str = "unix:/tmp/drive.sock, or 127.0.0.1:10809";
+
 /// An address that a listener binds to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -29,27 +32,6 @@ pub enum Address {
     Unix(PathBuf),
     /// A TCP port; the host as given.
     Tcp(String, u16),
-}
-
-/// Why an address is refused.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AddressError {
-    /// The text is not an address.
-    #[error("{0} is not an address to listen on\nhint: unix:/tmp/drive.sock, or 127.0.0.1:10809")]
-    Form(String),
-    /// Another server listens there.
-    #[error("{0} is in use\nhint: stop the other server, or take another address")]
-    InUse(Address),
-    /// NVMe/TCP needs a port.
-    #[error("--nvme-tcp {0}: not HOST:PORT\nhint: --nvme-tcp 127.0.0.1:4420")]
-    NotTcp(String),
-    /// The path is a file.
-    #[error("{0} exists and is not a socket\nhint: take another path")]
-    NotASocket(PathBuf),
-    /// A system call failed.
-    #[error("{0} cannot be listened on: {1}\nhint: unix:/tmp/drive.sock, or 127.0.0.1:10809")]
-    Machine(Address, io::Error),
 }
 
 impl std::fmt::Display for Address {
@@ -63,10 +45,11 @@ impl std::fmt::Display for Address {
 }
 
 impl FromStr for Address {
-    type Err = AddressError;
+    type Err = ServeError;
 
-    fn from_str(text: &str) -> Result<Address, AddressError> {
-        let form = || AddressError::Form(text.into());
+    fn from_str(text: &str) -> Result<Address, ServeError> {
+        let form =
+            || ServeError::refused(format!("{text} is not an address to listen on"), EXAMPLES);
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err(form()) } else { Ok(Address::Unix(path.into())) };
         }
@@ -96,7 +79,7 @@ pub struct Listener {
 
 impl Listener {
     /// Whether it could listen there now; nothing is left there.
-    pub(crate) fn check(address: &Address) -> Result<(), AddressError> {
+    pub(crate) fn check(address: &Address) -> Result<(), ServeError> {
         let checked = match address {
             Address::Unix(path) => {
                 is_stale(path, address)?;
@@ -109,7 +92,7 @@ impl Listener {
     }
 
     /// Begins to listen.
-    pub fn new(address: &Address, open_session: OpenSession) -> Result<Listener, AddressError> {
+    pub fn new(address: &Address, open_session: OpenSession) -> Result<Listener, ServeError> {
         let machine = |why| refused(address, why);
         let (socket, path) = match address {
             Address::Unix(path) => {
@@ -147,11 +130,16 @@ impl Listener {
     }
 }
 
-fn refused(address: &Address, why: io::Error) -> AddressError {
+fn refused(address: &Address, why: io::Error) -> ServeError {
     match why.kind() {
-        io::ErrorKind::AddrInUse => AddressError::InUse(address.clone()),
-        _ => AddressError::Machine(address.clone(), why),
+        io::ErrorKind::AddrInUse => in_use(address),
+        _ => ServeError::machine(format!("{address} cannot be listened on: {why}"), EXAMPLES),
     }
+}
+
+fn in_use(address: &Address) -> ServeError {
+    let hint = "stop the other server, or take another address";
+    ServeError::machine(format!("{address} is in use"), hint)
 }
 
 /// Takes a port as a listener does, and lets it go; nobody can connect meanwhile.
@@ -169,21 +157,22 @@ fn try_to_bind(host: &str, port: u16) -> io::Result<()> {
 }
 
 /// Whether a socket is there that nobody listens on any more.
-fn is_stale(path: &Path, address: &Address) -> Result<bool, AddressError> {
+fn is_stale(path: &Path, address: &Address) -> Result<bool, ServeError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
     if !found.file_type().is_socket() {
-        return Err(AddressError::NotASocket(path.into()));
+        let what = format!("{} exists and is not a socket", path.display());
+        return Err(ServeError::refused(what, "take another path"));
     }
     match UnixStream::connect(path) {
         Err(why) if why.kind() == io::ErrorKind::ConnectionRefused => Ok(true),
-        _ => Err(AddressError::InUse(address.clone())),
+        _ => Err(in_use(address)),
     }
 }
 
 /// Removes a socket that nobody listens on any more.
-fn remove_stale(path: &Path, address: &Address) -> Result<(), AddressError> {
+fn remove_stale(path: &Path, address: &Address) -> Result<(), ServeError> {
     if is_stale(path, address)? {
-        std::fs::remove_file(path).map_err(|why| AddressError::Machine(address.clone(), why))?;
+        std::fs::remove_file(path).map_err(|why| refused(address, why))?;
     }
     Ok(())
 }

@@ -18,10 +18,11 @@ use serde::{Deserialize, Serialize};
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have, or more.
-pub(crate) const NAMESPACES_MAX: usize = 128;
+pub const NAMESPACES_MAX: usize = 128;
 
 /// A namespace as the user wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NamespaceOptions {
     /// Its size, bytes, of which whole pages of 4 KiB count.
     pub bytes: u64,
@@ -132,7 +133,7 @@ impl Namespace {
     }
 
     /// `status` tells this of it.
-    pub(crate) fn figures(&self, nsid: u32) -> NamespaceFigures {
+    pub fn figures(&self, nsid: u32) -> NamespaceFigures {
         NamespaceFigures {
             nsid,
             start_bytes: self.first * SECTOR_BYTES,
@@ -159,7 +160,7 @@ pub(crate) struct KeptNamespace {
 }
 
 /// What `status` tells of a namespace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct NamespaceFigures {
     /// Its number, from 1.
     pub nsid: u32,
@@ -171,23 +172,24 @@ pub struct NamespaceFigures {
     pub is_read_only: bool,
 }
 
-/// All namespaces of a drive, by their numbers from 1 on.
+/// The namespaces of a drive, without what they hold: for who implements [`crate::Namespaces`].
 #[derive(Clone, Debug)]
-pub struct Namespaces {
+pub struct NamespaceTable {
     all: Vec<Option<Arc<Namespace>>>,
     /// By number: how often it has been made, changed or deleted.
     changes: Vec<u64>,
     drive_sectors: u64,
 }
 
-impl Namespaces {
+impl NamespaceTable {
     /// One that is the whole drive.
-    pub fn whole(sectors: u64, is_read_only: bool) -> Namespaces {
-        Namespaces::of(vec![Some(Namespaces::one(0, sectors, is_read_only))], sectors)
+    pub fn whole(sectors: u64, is_read_only: bool) -> NamespaceTable {
+        NamespaceTable::of(vec![Some(NamespaceTable::one(0, sectors, is_read_only))], sectors)
     }
 
-    fn of(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> Namespaces {
-        let mut namespaces = Namespaces { all, changes: vec![0; NAMESPACES_MAX], drive_sectors };
+    fn of(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> NamespaceTable {
+        let mut namespaces =
+            NamespaceTable { all, changes: vec![0; NAMESPACES_MAX], drive_sectors };
         namespaces.all.resize(NAMESPACES_MAX, None);
         namespaces
     }
@@ -198,7 +200,10 @@ impl Namespaces {
     }
 
     /// Those that the user wants on a drive of `sectors`.
-    pub fn new(wanted: &[NamespaceOptions], sectors: u64) -> Result<Namespaces, NamespaceError> {
+    pub fn new(
+        wanted: &[NamespaceOptions],
+        sectors: u64,
+    ) -> Result<NamespaceTable, NamespaceError> {
         if wanted.len() > NAMESPACES_MAX {
             return Err(NamespaceError::TooMany(wanted.len()));
         }
@@ -209,9 +214,9 @@ impl Namespaces {
             let first = start.unwrap_or(end);
             let size = one.bytes / PAGE_BYTES * PAGE_SECTORS;
             end = first.saturating_add(size);
-            all.push(Some(Namespaces::one(first, size, one.is_read_only)));
+            all.push(Some(NamespaceTable::one(first, size, one.is_read_only)));
         }
-        let namespaces = Namespaces::of(all, sectors);
+        let namespaces = NamespaceTable::of(all, sectors);
         namespaces.check()?;
         Ok(namespaces)
     }
@@ -221,8 +226,8 @@ impl Namespaces {
         kept: &[KeptNamespace],
         sectors: u64,
         is_read_only: bool,
-    ) -> Result<Namespaces, NamespaceError> {
-        let mut namespaces = Namespaces::of(Vec::new(), sectors);
+    ) -> Result<NamespaceTable, NamespaceError> {
+        let mut namespaces = NamespaceTable::of(Vec::new(), sectors);
         for one in kept {
             let place = (one.nsid as usize).wrapping_sub(1);
             let place = namespaces.all.get_mut(place).ok_or(NamespaceError::Unknown(one.nsid))?;
@@ -237,7 +242,7 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    /// What [`Namespaces::restore`] takes.
+    /// What [`NamespaceTable::restore`] takes.
     pub(crate) fn to_keep(&self) -> Vec<KeptNamespace> {
         let kept = |(nsid, one): (u32, &Arc<Namespace>)| KeptNamespace {
             nsid,
@@ -267,26 +272,19 @@ impl Namespaces {
         self.iter().try_for_each(|(nsid, one)| self.check_room(nsid, one.sectors()))
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.iter().count()
-    }
-
     /// With their numbers, in the order of these.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
         (1..).zip(&self.all).filter_map(|(nsid, one)| Some((nsid, one.as_ref()?)))
     }
 
-    /// The one of this number.
-    pub fn get(&self, nsid: u32) -> Option<&Namespace> {
-        self.all.get((nsid as usize).checked_sub(1)?)?.as_deref()
+    pub(crate) fn get(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.all.get((nsid as usize).checked_sub(1)?)?.as_ref()
     }
 
     fn known(&self, nsid: u32) -> Result<&Namespace, NamespaceError> {
-        self.get(nsid).ok_or(NamespaceError::Unknown(nsid))
+        self.get(nsid).map(Arc::as_ref).ok_or(NamespaceError::Unknown(nsid))
     }
 
-    /// How often the one of this number has been made, changed or deleted.
     pub(crate) fn changes(&self, nsid: u32) -> u64 {
         self.changes[nsid as usize - 1]
     }
@@ -295,20 +293,8 @@ impl Namespaces {
         self.changes[nsid as usize - 1] += 1;
     }
 
-    /// Whether one of them refuses all that changes its data.
-    pub(crate) fn any_is_read_only(&self) -> bool {
-        self.iter().any(|(_, one)| one.is_read_only)
-    }
-
-    /// Sectors of the drive.
-    pub(crate) fn drive_sectors(&self) -> u64 {
-        self.drive_sectors
-    }
-
-    /// Sectors of no namespace.
     pub(crate) fn free_sectors(&self) -> u64 {
-        let pieces = self.free_pieces();
-        pieces.map(|piece| piece.end - piece.start).sum()
+        self.free_pieces().map(|piece| piece.end - piece.start).sum()
     }
 
     /// Where the drive is free, in order.
@@ -340,7 +326,7 @@ impl Namespaces {
 
     /// Gives one another size, bytes, of which whole pages of 4 KiB count; returns the sectors of the drive that are
     /// its own no more.
-    pub(crate) fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
+    pub fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;
         let (before, sectors) = (one.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
         if sectors == 0 {
@@ -403,8 +389,8 @@ mod tests {
         NamespaceOptions { bytes, start_bytes, is_read_only: false }
     }
 
-    fn drive(wanted: &[NamespaceOptions]) -> Result<Namespaces, NamespaceError> {
-        Namespaces::new(wanted, 16 * MIB / SECTOR_BYTES)
+    fn drive(wanted: &[NamespaceOptions]) -> Result<NamespaceTable, NamespaceError> {
+        NamespaceTable::new(wanted, 16 * MIB / SECTOR_BYTES)
     }
 
     #[test]
@@ -468,7 +454,7 @@ mod tests {
         let mut all = drive(&[of(MIB, None), read_only]).expect("room");
         let held = Arc::clone(all.iter().next().expect("the first").1);
         assert_eq!(all.delete(1), Ok(0..2048));
-        assert_eq!((held.sectors(), all.count()), (0, 1));
+        assert_eq!((held.sectors(), all.iter().count()), (0, 1));
         assert_eq!(all.delete(1), Err(NamespaceError::Unknown(1)));
         assert_eq!(all.delete(2), Err(NamespaceError::ReadOnly(2)));
         assert_eq!(all.create(8, true), Ok(1));
@@ -482,10 +468,10 @@ mod tests {
         all.create(9, false).expect("room");
         all.create(8, true).expect("room");
         all.resize(2, 2 * MIB).expect("room");
-        let sectors = all.drive_sectors();
-        let again = Namespaces::restore(&all.to_keep(), sectors, false).expect("as it was");
+        let sectors = all.drive_sectors;
+        let again = NamespaceTable::restore(&all.to_keep(), sectors, false).expect("as it was");
         assert_eq!(again.to_keep(), all.to_keep());
         // On a drive that is smaller than it was.
-        assert!(Namespaces::restore(&all.to_keep(), sectors / 16, false).is_err());
+        assert!(NamespaceTable::restore(&all.to_keep(), sectors / 16, false).is_err());
     }
 }

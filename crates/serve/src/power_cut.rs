@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use drivebay_units::{Nanos, Rng};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 /// Mean time between random power cuts, if none is given.
 const MEAN: Nanos = Nanos::secs(10);
@@ -19,23 +19,13 @@ pub enum PowerCutPlan {
     Random(Nanos),
 }
 
-/// Why a plan is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "--power-cut {0}: must be after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS\nhint: --power-cut after=10"
-)]
-pub struct PowerCutPlanError(String);
-
 impl FromStr for PowerCutPlan {
-    type Err = PowerCutPlanError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<PowerCutPlan, PowerCutPlanError> {
-        let wrong = || PowerCutPlanError(text.into());
-        let seconds = |text: &str| {
-            let seconds: f64 = text.parse().map_err(|_| wrong())?;
-            let allowed = seconds > 0.0 && seconds <= 1e8;
-            if allowed { Ok(Nanos((seconds * 1e9) as u64)) } else { Err(wrong()) }
-        };
+    fn from_str(text: &str) -> Result<PowerCutPlan, String> {
+        let must = "must be after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS";
+        let wrong = || format!("--power-cut {text}: {must}\nhint: --power-cut after=10");
+        let seconds = |text| seconds(text).ok_or_else(wrong);
         match text.split_once('=') {
             Some(("after", time)) => Ok(PowerCutPlan::After(seconds(time)?)),
             Some(("ios", count)) => {
@@ -60,31 +50,29 @@ pub enum AfterCut {
     Refuse,
 }
 
-/// Why an [`AfterCut`] is refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("--after-cut {0}: must be return, refuse or hold=SECONDS\nhint: --after-cut hold=30")]
-pub struct AfterCutError(String);
-
 impl FromStr for AfterCut {
-    type Err = AfterCutError;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<AfterCut, AfterCutError> {
-        match text.split_once('=') {
-            None if text == "return" => Ok(AfterCut::Return),
-            None if text == "refuse" => Ok(AfterCut::Refuse),
-            Some(("hold", time)) => match time.parse::<f64>() {
-                Ok(seconds) if seconds > 0.0 && seconds <= 1e8 => {
-                    Ok(AfterCut::Hold(Nanos((seconds * 1e9) as u64)))
-                }
-                _ => Err(AfterCutError(text.into())),
-            },
-            _ => Err(AfterCutError(text.into())),
-        }
+    fn from_str(text: &str) -> Result<AfterCut, String> {
+        let after = match text.split_once('=') {
+            None if text == "return" => Some(AfterCut::Return),
+            None if text == "refuse" => Some(AfterCut::Refuse),
+            Some(("hold", time)) => seconds(time).map(AfterCut::Hold),
+            _ => None,
+        };
+        let must = "must be return, refuse or hold=SECONDS";
+        after.ok_or_else(|| format!("--after-cut {text}: {must}\nhint: --after-cut hold=30"))
     }
 }
 
+/// A time above 0, of three years at most.
+fn seconds(text: &str) -> Option<Nanos> {
+    let seconds: f64 = text.parse().ok().filter(|&seconds| seconds > 0.0 && seconds <= 1e8)?;
+    Some(Nanos((seconds * 1e9) as u64))
+}
+
 /// What a power cut did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PowerCut {
     /// When, since the server started, nanoseconds of the drive's clock.
     pub at_ns: u64,

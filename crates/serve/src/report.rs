@@ -1,13 +1,13 @@
 //! The figures of a served drive and of the server itself.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::lateness::LatenessFigures;
 use crate::namespace::NamespaceFigures;
 use crate::power_cut::PowerCut;
 
 /// Figures since the server started.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
     /// The drive's name.
     pub drive: String,

@@ -6,252 +6,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec};
+use drivebay_drive::{Device, Io, Op, Protocol, Spec};
+use drivebay_run::Control as RunControl;
 use drivebay_run::snapshot::{self, SnapshotError};
-use drivebay_run::{Control as RunControl, RunError};
 use drivebay_units::SECTOR_BYTES;
 use rustix::fs::{Access, access};
 
 use crate::ahci;
 use crate::channel::{Channel, Handle};
-use crate::clock::{Pace, TimeScale};
-use crate::control::Control;
+use crate::control::ControlConnection;
+use crate::drive::Control as _;
 use crate::engine::Engine;
+use crate::error::ServeError;
 use crate::event_loop::EventLoop;
-use crate::faults::{self, Fault, FaultError};
-use crate::identity::{DriveIdentity, IdentityError, IdentityOptions};
-use crate::listener::{Address, AddressError, Listener, OpenSession};
+use crate::faults;
+use crate::identity::DriveIdentity;
+use crate::listener::{Address, Listener, OpenSession};
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::{NamespaceError, NamespaceOptions, Namespaces};
-use crate::namespace_file::{NamespaceFile, NamespaceFileError};
-use crate::nbd::tls::TlsError;
+use crate::namespace::{NamespaceError, NamespaceOptions, NamespaceTable};
+use crate::namespace_file::NamespaceFile;
 use crate::nbd::{self, Export, Exports, Stream};
 use crate::nvme::{self, Shared, Subsystem, Subsystems};
-use crate::pci::vfio::VfioError;
-use crate::power_cut::{AfterCut, AfterCutError, PowerCutPlan, PowerCutPlanError};
-use crate::precondition::{Precondition, REST};
+use crate::options::{DriveOptions, Options};
+use crate::pci::vfio;
+use crate::precondition::REST;
 use crate::report::Report;
-use crate::store::{HostDurability, Image, PowerCutLoss, Store, StoreError};
-use crate::ublk::{self, UblkError};
-
-/// Where a server listens, and what its drives share.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Where NBD clients connect: `unix:PATH` or `HOST:PORT`.
-    pub nbd: Vec<String>,
-    /// Where NVMe/TCP hosts connect: `HOST:PORT`.
-    pub nvme_tcp: Vec<String>,
-    /// Certificate chain and key for TLS, PEM files.
-    pub tls: Option<(PathBuf, PathBuf)>,
-    /// Where the control socket is: `unix:PATH`.
-    pub control: Option<String>,
-    /// Most bytes of memory for data, snapshots and buffers, of all drives together.
-    pub memory_max_bytes: u64,
-}
-
-/// A drive to be served, and how.
-#[derive(Clone, Debug)]
-pub struct DriveOptions {
-    /// Its name: of its NBD export, and for the control socket.
-    pub name: String,
-    /// Its profile.
-    pub spec: Spec,
-    /// Of all that is drawn at random.
-    pub seed: u64,
-    /// Whether it refuses all that changes data.
-    pub is_read_only: bool,
-    /// Its parts, as hosts see them; without any it is one.
-    pub namespaces: Vec<NamespaceOptions>,
-    /// Where a virtual machine connects for a PCIe device: the path of a socket.
-    pub vfio_user: Option<PathBuf>,
-    /// Whether each namespace is a block device of this machine.
-    pub ublk: bool,
-    /// The file with the data; without it the data is in memory.
-    pub data: Option<PathBuf>,
-    /// What flushes make of that file.
-    pub host_durability: HostDurability,
-    /// The image that new data begins with; it is not written to.
-    pub image: Option<PathBuf>,
-    /// The file of the drive's state: read at the start if it exists, written at an orderly end.
-    pub state: Option<PathBuf>,
-    /// What was done to the drive before; one with a state stays as it is.
-    pub precondition: Precondition,
-    /// How the server meets the model's times.
-    pub pace: Pace,
-    /// How fast the drive's clock runs.
-    pub time_scale: TimeScale,
-    /// When the power is cut, as [`PowerCutPlan`] is written.
-    pub power_cut: Option<String>,
-    /// What hosts meet after a power cut, as [`AfterCut`] is written; at once if left out.
-    pub after_cut: Option<String>,
-    /// What a power cut takes.
-    pub loss: PowerCutLoss,
-    /// Faults to inject.
-    pub faults: Vec<Fault>,
-    /// The drive's identity, as far as it is given.
-    pub identity: IdentityOptions,
-}
-
-impl DriveOptions {
-    /// A new drive with its data in memory.
-    pub fn new(name: &str, spec: Spec) -> DriveOptions {
-        DriveOptions {
-            name: name.to_owned(),
-            spec,
-            seed: 1,
-            is_read_only: false,
-            namespaces: Vec::new(),
-            vfio_user: None,
-            ublk: false,
-            data: None,
-            host_durability: HostDurability::default(),
-            image: None,
-            state: None,
-            precondition: Precondition::default(),
-            pace: Pace::default(),
-            time_scale: TimeScale::default(),
-            power_cut: None,
-            after_cut: None,
-            loss: PowerCutLoss::default(),
-            faults: Vec::new(),
-            identity: IdentityOptions::default(),
-        }
-    }
-}
-
-/// Why a server cannot start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServeError {
-    /// The data's files cannot be opened or hold something else.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// An address to listen at is not one.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// A virtual machine's socket cannot be opened.
-    #[error(transparent)]
-    Vfio(#[from] VfioError),
-    /// There is no block device.
-    #[error(transparent)]
-    Ublk(#[from] UblkError),
-    /// The certificate or key of TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The plan of power cuts is not valid.
-    #[error(transparent)]
-    PowerCutPlan(#[from] PowerCutPlanError),
-    /// What hosts are to meet after a power cut is not valid.
-    #[error(transparent)]
-    AfterCut(#[from] AfterCutError),
-    /// A fault to inject is not valid.
-    #[error(transparent)]
-    Fault(#[from] FaultError),
-    /// The identity is not valid, or its file cannot be used.
-    #[error(transparent)]
-    Identity(#[from] IdentityError),
-    /// The control socket is for this machine alone.
-    #[error("{0} is no place for a control socket\nhint: --control unix:/tmp/drive.control")]
-    Control(String),
-    /// The buffers of connections alone would take it all.
-    #[error(
-        "--memory {} MiB is too little: it must be {} MiB at least\nhint: --memory 1GiB", .0 >> 20, MemoryLimit::LEAST >> 20
-    )]
-    Memory(u64),
-    /// The drive cannot be divided so.
-    #[error("--namespace: {0}")]
-    Namespace(#[from] NamespaceError),
-    /// What is kept of its parts cannot be used.
-    #[error(transparent)]
-    NamespaceFile(#[from] NamespaceFileError),
-    /// Names tell the drives of a server apart.
-    #[error("two drives are called {0}\nhint: name them: NAME=DRIVE")]
-    SameName(String),
-    /// Hosts would take them for one.
-    #[error("two drives have the NQN {0}\nhint: give each its own, or none")]
-    SameNqn(String),
-    /// The drive's state cannot be read, or could not be written.
-    #[error(transparent)]
-    State(#[from] SnapshotError),
-    /// A pipe would be waited for, and a device is not written to.
-    #[error(
-        "--state: {} is not a regular file\nhint: name a file, it is made if it does not exist: --state drive.state", .0.display()
-    )]
-    NotAState(PathBuf),
-    /// The data is another drive's.
-    #[error(
-        "{} does not belong to {}: it knows nothing of {pages} pages of 4 KiB that hold data\nhint: name the state that was saved beside this data, or start as new, with this data on the drive: rm {}",
-        .state.display(), .data.display(), .state.display()
-    )]
-    AnotherState {
-        /// The drive's state.
-        state: PathBuf,
-        /// The data's file, or the image.
-        data: PathBuf,
-        /// Pages with data that are not mapped in the state.
-        pages: u64,
-    },
-    /// The drive cannot be brought into its precondition.
-    #[error(transparent)]
-    Precondition(#[from] RunError),
-    /// The drive's model cannot be built.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
-    /// The operating system gives no event loop.
-    #[error("no event loop: {0}\nhint: ulimit -n shows how many files may be open")]
-    Machine(#[from] io::Error),
-}
-
-impl ServeError {
-    /// Whether the system lacks something; otherwise an option is wrong.
-    pub fn is_machine(&self) -> bool {
-        match self {
-            ServeError::Store(error) => {
-                matches!(
-                    error,
-                    StoreError::Machine { .. }
-                        | StoreError::Search(_)
-                        | StoreError::Locked(_)
-                        | StoreError::InUse(_)
-                )
-            }
-            ServeError::Address(error) => {
-                matches!(error, AddressError::Machine(..) | AddressError::InUse(_))
-            }
-            ServeError::State(error) => {
-                matches!(error, SnapshotError::File { .. } | SnapshotError::Memory(_))
-            }
-            ServeError::NamespaceFile(error) => {
-                !matches!(error, NamespaceFileError::Namespaces(..))
-            }
-            ServeError::Identity(error) => matches!(error, IdentityError::File { .. }),
-            ServeError::Vfio(_)
-            | ServeError::Ublk(_)
-            | ServeError::Device(_)
-            | ServeError::Machine(_) => true,
-            ServeError::Tls(_)
-            | ServeError::PowerCutPlan(_)
-            | ServeError::AfterCut(_)
-            | ServeError::Precondition(_)
-            | ServeError::Fault(_)
-            | ServeError::AnotherState { .. }
-            | ServeError::NotAState(_)
-            | ServeError::SameName(_)
-            | ServeError::Namespace(_)
-            | ServeError::Memory(_)
-            | ServeError::SameNqn(_)
-            | ServeError::Control(_) => false,
-        }
-    }
-}
+use crate::store::{Image, Store};
+use crate::ublk;
 
 /// What the user may have got wrong about a drive, looked at before anything is made.
 struct CheckedDrive {
+    spec: Spec,
     options: DriveOptions,
-    power_cuts: Option<PowerCutPlan>,
-    after_cut: Option<AfterCut>,
     is_ahci: bool,
-    namespaces: Namespaces,
+    namespaces: NamespaceTable,
     namespace_file: Option<NamespaceFile>,
     identity: DriveIdentity,
     /// As it was saved, if it was.
@@ -260,14 +48,11 @@ struct CheckedDrive {
 
 impl CheckedDrive {
     /// Reads what is kept of the drive, and makes nothing.
-    fn new(options: DriveOptions) -> Result<CheckedDrive, ServeError> {
-        let power_cuts = options.power_cut.as_deref().map(str::parse).transpose()?;
-        let after_cut = options.after_cut.as_deref().map(str::parse).transpose()?;
+    fn new((spec, options): (Spec, DriveOptions)) -> Result<CheckedDrive, ServeError> {
         faults::check_all(&options.faults)?;
         if let Some(path) = options.vfio_user.as_deref().filter(|path| path.exists()) {
-            return Err(VfioError::Exists(path.display().to_string()).into());
+            return Err(vfio::exists(path));
         }
-        let spec = &options.spec;
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         let is_ahci = spec.protocol != Protocol::Nvme && options.vfio_user.is_some();
         let is_saved = options.state.as_deref().map(is_saved).transpose()?.unwrap_or(false);
@@ -277,7 +62,7 @@ impl CheckedDrive {
             file.as_ref().map(|file| file.load(sectors, options.is_read_only)).transpose()?;
         let namespaces = match (kept.flatten(), &options.namespaces[..]) {
             (Some(kept), _) => kept,
-            (None, []) => Namespaces::whole(sectors, options.is_read_only),
+            (None, []) => NamespaceTable::whole(sectors, options.is_read_only),
             _ if is_ahci => return Err(NamespaceError::Ahci.into()),
             (None, some) => {
                 let is_read_only =
@@ -285,7 +70,7 @@ impl CheckedDrive {
                 let some = some
                     .iter()
                     .map(|one| NamespaceOptions { is_read_only: is_read_only(one), ..*one });
-                Namespaces::new(&some.collect::<Vec<_>>(), sectors)?
+                NamespaceTable::new(&some.collect::<Vec<_>>(), sectors)?
             }
         };
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
@@ -293,16 +78,8 @@ impl CheckedDrive {
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
         let saved = options.state.as_deref().filter(|_| is_saved);
         let device = saved.map(|path| snapshot::restore(spec.clone(), None, path)).transpose()?;
-        Ok(CheckedDrive {
-            power_cuts,
-            after_cut,
-            is_ahci,
-            namespaces,
-            namespace_file: file,
-            identity,
-            device,
-            options,
-        })
+        let namespace_file = file;
+        Ok(CheckedDrive { spec, options, is_ahci, namespaces, namespace_file, identity, device })
     }
 }
 
@@ -314,7 +91,10 @@ fn is_saved(path: &Path) -> Result<bool, ServeError> {
         error,
     };
     match path.metadata() {
-        Ok(found) if !found.is_file() => Err(ServeError::NotAState(path.into())),
+        Ok(found) if !found.is_file() => Err(ServeError::refused(
+            format!("--state: {} is not a regular file", path.display()),
+            "name a file, it is made if it does not exist: --state drive.state",
+        )),
         Ok(_) => Ok(true),
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
             let folder = path.parent().unwrap_or(Path::new("")).join(".");
@@ -334,7 +114,7 @@ struct ServedDrive {
     handle: Handle,
     nvme: Shared,
     name: String,
-    namespaces: Namespaces,
+    namespaces: NamespaceTable,
     identity: DriveIdentity,
     state: Option<PathBuf>,
 }
@@ -348,17 +128,9 @@ impl ServedDrive {
         may_be_cut: bool,
         control: &RunControl,
     ) -> Result<ServedDrive, ServeError> {
-        let CheckedDrive {
-            options,
-            power_cuts,
-            after_cut,
-            is_ahci,
-            namespaces,
-            namespace_file: file,
-            identity,
-            device,
-        } = checked;
-        let DriveOptions { spec, seed, .. } = options;
+        let CheckedDrive { spec, options, is_ahci, namespaces, namespace_file, identity, device } =
+            checked;
+        let seed = options.seed;
         let channel = Channel::new()?;
         let handle = channel.handle();
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
@@ -402,24 +174,18 @@ impl ServedDrive {
         let device = adopt(device, &store, known, data)?;
         let mut engine =
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
-        engine.set_name(&options.name);
-        engine.set_namespaces(namespaces.clone());
+        engine.name.clone_from(&options.name);
+        engine.namespaces = namespaces.clone();
         // What must not change is kept as it is.
-        if let Some(file) = file.filter(|_| !options.is_read_only) {
-            engine.keep_namespaces_in(file);
+        engine.namespace_file = namespace_file.filter(|_| !options.is_read_only);
+        engine.is_of_one_size = is_ahci;
+        engine.is_write_protected = options.is_read_only;
+        if options.power_cut.is_some() || may_be_cut {
+            engine.allow_power_cuts(options.power_cut, options.loss);
         }
-        if is_ahci {
-            engine.fix_size();
-        }
-        if power_cuts.is_some() || may_be_cut {
-            engine.allow_power_cuts(power_cuts, options.loss);
-        }
-        engine.set_after_cut(after_cut.unwrap_or_default());
+        engine.set_after_cut(options.after_cut);
         for &fault in &options.faults {
-            engine.add_fault(fault)?;
-        }
-        if options.is_read_only {
-            engine.protect_writes();
+            engine.add_fault(fault).expect("all were checked");
         }
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity, &namespaces);
@@ -435,7 +201,7 @@ impl ServedDrive {
             .map(|(nsid, namespace)| {
                 Ok((nsid, ublk::Control::new(&mut event_loop, shape, namespace)?))
             })
-            .collect::<Result<_, UblkError>>()?;
+            .collect::<Result<_, ServeError>>()?;
         let (name, state) = (options.name, options.state);
         Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, identity, state })
     }
@@ -485,21 +251,27 @@ impl Server {
     /// # Panics
     /// Without a drive.
     pub fn new(
-        drives: Vec<DriveOptions>,
+        drives: Vec<(Spec, DriveOptions)>,
         options: &Options,
         control: &RunControl,
     ) -> Result<Server, ServeError> {
         let tls =
             options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
-        for (number, drive) in drives.iter().enumerate() {
-            if drives[..number].iter().any(|one| one.name == drive.name) {
-                return Err(ServeError::SameName(drive.name.clone()));
+        for (number, (_, drive)) in drives.iter().enumerate() {
+            if drives[..number].iter().any(|(_, one)| one.name == drive.name) {
+                let what = format!("two drives are called {}", drive.name);
+                return Err(ServeError::refused(what, "name them: NAME=DRIVE"));
             }
         }
         let vfio_users: Vec<PathBuf> =
-            drives.iter().filter_map(|drive| drive.vfio_user.clone()).collect();
+            drives.iter().filter_map(|(_, drive)| drive.vfio_user.clone()).collect();
         let memory = MemoryLimit::of_all(options.memory_max_bytes);
-        let memory = memory.ok_or(ServeError::Memory(options.memory_max_bytes))?;
+        let memory = memory.ok_or_else(|| {
+            let (given, least) = (options.memory_max_bytes >> 20, MemoryLimit::LEAST >> 20);
+            let what =
+                format!("--memory {given} MiB is too little: it must be {least} MiB at least");
+            ServeError::refused(what, "--memory 1GiB")
+        })?;
         let may_be_cut = options.control.is_some();
         let nbd = options.nbd.iter().map(|text| text.parse()).collect::<Result<Vec<_>, _>>()?;
         let nvme_tcp = options
@@ -544,7 +316,9 @@ impl Server {
                 server.drives.iter().map(|drive| drive.name.clone()).collect();
             server.listen(address, |drive| {
                 let names = Arc::clone(&names);
-                Box::new(move |s| Ok(Box::new(Control::new(s, Arc::clone(&names), drive))))
+                Box::new(move |s| {
+                    Ok(Box::new(ControlConnection::new(s, Arc::clone(&names), drive)))
+                })
             })?;
             if let Address::Unix(path) = address {
                 // Whoever can connect may cut the drives' power.
@@ -638,10 +412,13 @@ impl Server {
 }
 
 /// An address for NVMe/TCP.
-fn nvme_address(text: &str) -> Result<Address, AddressError> {
+fn nvme_address(text: &str) -> Result<Address, ServeError> {
     match text.parse() {
         Ok(address @ Address::Tcp(..)) => Ok(address),
-        _ => Err(AddressError::NotTcp(text.to_owned())),
+        _ => Err(ServeError::refused(
+            format!("--nvme-tcp {text}: not HOST:PORT"),
+            "--nvme-tcp 127.0.0.1:4420",
+        )),
     }
 }
 
@@ -649,7 +426,10 @@ fn nvme_address(text: &str) -> Result<Address, AddressError> {
 fn control_address(text: &str) -> Result<Address, ServeError> {
     match text.parse()? {
         address @ Address::Unix(_) => Ok(address),
-        Address::Tcp(..) => Err(ServeError::Control(text.to_owned())),
+        Address::Tcp(..) => Err(ServeError::refused(
+            format!("{text} is no place for a control socket"),
+            "--control unix:/tmp/drive.control",
+        )),
     }
 }
 
@@ -658,7 +438,8 @@ fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
     for (number, drive) in drives.iter().enumerate() {
         let nqn = &drive.identity.nqn;
         if drives[..number].iter().any(|one| one.identity.nqn == *nqn) {
-            return Err(ServeError::SameNqn(nqn.clone()));
+            let what = format!("two drives have the NQN {nqn}");
+            return Err(ServeError::refused(what, "give each its own, or none"));
         }
     }
     Ok(())
@@ -725,8 +506,15 @@ fn adopt(
     if let Some(state) = state
         && 2 * pages > data_pages
     {
-        let (state, data) = (state.to_owned(), data.to_owned());
-        return Err(ServeError::AnotherState { state, data, pages });
+        let (state, data) = (state.display(), data.display());
+        return Err(ServeError::refused(
+            format!(
+                "{state} does not belong to {data}: it knows nothing of {pages} pages of 4 KiB that hold data"
+            ),
+            format!(
+                "name the state that was saved beside this data, or start as new, with this data on the drive: rm {state}"
+            ),
+        ));
     }
     let rests = state.is_none() && !extents.is_empty();
     for (first, sectors) in extents {

@@ -1,6 +1,7 @@
 //! The drive as an AHCI controller: registers, command list, frames, data in the host's memory, and MSI.
 
 use drivebay_drive::Spec;
+use drivebay_serve::Control as _;
 use drivebay_serve::PowerCutLoss;
 use drivebay_wire::ata::{Command, Opcode};
 

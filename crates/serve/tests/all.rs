@@ -1,6 +1,8 @@
 //! The protocols and the engine, tested from outside, as one binary.
 
 mod ahci_pci;
+mod contract;
+mod memory_drive;
 mod namespaces;
 mod nbd;
 mod nvme_host;

@@ -7,7 +7,7 @@ use drivebay_wire::nvme::{IdentifyController, IdentifyNamespace, Sqe, Status};
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::several::{Nbd, Nvme, SECTORS, Served, drive, nqn};
+use crate::several::{Nbd, Nvme, SECTORS, Served, drive, nqn, of_spec};
 
 const BYTES: u64 = SECTORS * 512;
 const MIB: u64 = 1 << 20;
@@ -243,10 +243,11 @@ fn namespaces_that_do_not_fit_and_those_of_an_ahci_drive_are_refused() {
     let refused = |namespaces: Vec<NamespaceOptions>, vfio: bool| {
         let folder = tempfile::tempdir().expect("a folder");
         let vfio_user = vfio.then(|| folder.path().join("vfio"));
-        let mut one = DriveOptions { namespaces, vfio_user, ..drive("one") };
-        one.spec.protocol = drivebay_drive::Protocol::Ahci;
+        let one = DriveOptions { namespaces, vfio_user, ..drive("one") };
+        let mut drives = of_spec(vec![one]);
+        drives[0].0.protocol = drivebay_drive::Protocol::Ahci;
         let options = Options { memory_max_bytes: 1 << 30, ..Options::default() };
-        let server = Server::new(vec![one], &options, &Control::default());
+        let server = Server::new(drives, &options, &Control::default());
         server.err().expect("refused").to_string()
     };
     let error = refused(vec![of(MIB), of(4 * MIB)], false);

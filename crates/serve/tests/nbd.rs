@@ -10,8 +10,8 @@ use crate::support::{PATIENCE, changed_spec, spec};
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
-    Address, Channel, Engine, EventLoop, Fault, Handle, HostDurability, Listener, MemoryLimit,
-    Namespaces, Pace, PowerCutLoss, Session, Store,
+    Address, Channel, Control as _, Engine, EventLoop, Fault, Handle, HostDurability, Listener,
+    MemoryLimit, NamespaceTable, Pace, PowerCutLoss, Session, Store,
 };
 use tempfile::TempDir;
 
@@ -49,7 +49,7 @@ impl TestServer {
         let export = Arc::new(Exports {
             tls: None,
             memory: limit.clone(),
-            all: Export::of("drive", 0, &Namespaces::whole(SECTORS, false)),
+            all: Export::of("drive", 0, &NamespaceTable::whole(SECTORS, false)),
         });
         let open = move |socket| -> std::io::Result<Box<dyn Session>> {
             Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export), 0)))
@@ -275,7 +275,7 @@ fn requests_wait_for_memory_that_others_hold_and_small_ones_go_on() {
     let mut slow = server.client();
     slow.ask(1, 0, 1, 0, LARGE as u32, &vec![1; LARGE / 2]);
     // It holds what its write needs from the moment at which the server has read its header.
-    let report = || server.handle.ask(Engine::report).expect("it runs");
+    let report = || server.handle.ask(|engine| engine.report()).expect("it runs");
     while report().buffer_bytes <= (2 << 20) {
         std::thread::yield_now();
     }
@@ -306,7 +306,7 @@ fn connections_without_memory_for_their_buffers_are_refused() {
     let (one, mut two) = (server.client(), server.client());
     let mut refused = UnixStream::connect(server.path()).expect("it listens");
     assert_eq!(refused.read(&mut [0; 18]).expect("an end"), 0);
-    let report = || server.handle.ask(Engine::report).expect("it runs");
+    let report = || server.handle.ask(|engine| engine.report()).expect("it runs");
     assert_eq!((report().refused, report().buffer_bytes), (1, 4 << 20));
     assert_eq!(two.write(0, 0, &[1; 4096]), Some(0));
     drop(one);

@@ -1,7 +1,7 @@
 //! The drive as a PCIe NVMe controller: registers, queues, data in the host's memory, and MSI-X.
 
 use drivebay_drive::{Spec, whole_profile};
-use drivebay_serve::{Fault, PowerCutLoss};
+use drivebay_serve::{Control as _, Fault, PowerCutLoss};
 use drivebay_wire::nvme::{Cqe, IdentifyController, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -2,7 +2,7 @@
 //! commands leaves the data that an obvious model of the drive has, and any bytes leave it standing.
 
 use crate::nvme_host::{self, Host, NQN, Rig};
-use drivebay_serve::{Fault, PowerCutLoss};
+use drivebay_serve::{Control as _, Fault, PowerCutLoss};
 use drivebay_wire::nvme::{
     Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, Pdu, SmartLog,
     Sqe, Status, encode,

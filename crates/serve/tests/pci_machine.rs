@@ -107,10 +107,10 @@ impl TestServer {
         let drive = DriveOptions {
             vfio_user: Some(path.clone()),
             pace: Pace::None,
-            ..DriveOptions::new("drive", spec)
+            ..DriveOptions::new("drive")
         };
         let options = Options { memory_max_bytes: 1 << 30, ..Options::default() };
-        let server = Server::new(vec![drive], &options, &Control::default());
+        let server = Server::new(vec![(spec, drive)], &options, &Control::default());
         let server = server.unwrap_or_else(|why| panic!("{why}"));
         let handle = server.handles().remove(0);
         let running = thread::spawn(move || server.run().map(|_| ()).expect("an orderly end"));

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::support::{changed_spec, drain, engine, engine_of, request, submit};
-use drivebay_serve::{Engine, Op, PowerCutLoss, Status};
+use drivebay_serve::{Control as _, Engine, Op, PowerCutLoss, Status};
 use drivebay_units::{Lpn, Ppa, Rng, SECTOR_BYTES};
 
 const SECTORS: u64 = 2048;

@@ -7,8 +7,11 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
+use drivebay_drive::Spec;
 use drivebay_run::Control;
-use drivebay_serve::{DriveOptions, Handle, IdentityOptions, Options, Pace, Report, Server};
+use drivebay_serve::{
+    AfterCut, DriveOptions, Handle, IdentityOptions, Options, Pace, Report, Server,
+};
 use drivebay_wire::nvme::{
     ConnectData, Cqe, DISCOVERY_NQN, Data, Decoder, Digests, FabricsType, IdentifyController,
     InitPdu, Pdu, Sgl, SglKind, Sqe, Status, encode, padded_nqn,
@@ -33,8 +36,13 @@ pub fn drive(name: &str) -> DriveOptions {
     DriveOptions {
         pace: Pace::None,
         identity: IdentityOptions { nqn: Some(nqn(name)), ..IdentityOptions::default() },
-        ..DriveOptions::new(name, spec(SECTORS as i64, false))
+        ..DriveOptions::new(name)
     }
+}
+
+/// Each with the usual profile.
+pub fn of_spec(drives: Vec<DriveOptions>) -> Vec<(Spec, DriveOptions)> {
+    drives.into_iter().map(|drive| (spec(SECTORS as i64, false), drive)).collect()
 }
 
 pub fn nqn(name: &str) -> String {
@@ -56,7 +64,7 @@ impl Served {
             memory_max_bytes: 1 << 30,
             ..Options::default()
         };
-        let server = Server::new(drives, &options, &Control::default());
+        let server = Server::new(of_spec(drives), &options, &Control::default());
         let server = server.unwrap_or_else(|why| panic!("{why}"));
         let (addresses, handles) = (server.addresses().to_vec(), server.handles());
         let running = Some(thread::spawn(move || server.run().expect("an orderly end")));
@@ -302,7 +310,7 @@ fn a_long_read_that_its_client_takes_slowly_holds_no_later_write() {
 #[test]
 fn a_power_cut_of_one_drive_leaves_the_clients_and_the_data_of_the_other() {
     let mut off = drive("off");
-    off.after_cut = Some("refuse".to_owned());
+    off.after_cut = AfterCut::Refuse;
     let served = Served::new(vec![off, drive("on")]);
     let (mut off, mut on) = (served.nbd("off").expect("both"), served.nbd("on").expect("both"));
     assert_eq!((off.write(1), on.write(2)), (Some(0), Some(0)));
@@ -518,7 +526,10 @@ fn drives_that_could_not_be_told_apart_are_refused() {
             memory_max_bytes: 1 << 30,
             ..Options::default()
         };
-        Server::new(drives, &options, &Control::default()).err().expect("refused").to_string()
+        Server::new(of_spec(drives), &options, &Control::default())
+            .err()
+            .expect("refused")
+            .to_string()
     };
     assert!(refused(vec![drive("one"), drive("one")]).contains("two drives are called one"));
     let mut same = drive("two");
@@ -554,8 +565,6 @@ fn a_start_that_is_refused_leaves_nothing() {
     };
     let mut unnamed = with_state("state");
     unnamed.identity = of("a serial of words", "nqn.a");
-    let mut cut = with_state("state");
-    cut.after_cut = Some("nonsense".to_owned());
     let mut faulty = with_state("state");
     faulty.faults = vec![toml::from_str("kind = \"latency\"").expect("a fault")];
     let mut guest = with_state("state");
@@ -570,7 +579,6 @@ fn a_start_that_is_refused_leaves_nothing() {
         ("cannot save a drive to", (with_state("nowhere/state"), good.clone())),
         ("cannot read a drive's state", (with_state("foreign/state"), good.clone())),
         ("must be 1 to 20 printable", (unnamed, good.clone())),
-        ("nonsense", (cut, good.clone())),
         ("extra_us", (faulty, good.clone())),
         ("exists already", (guest, good.clone())),
         ("foo is not an address", at("foo".to_owned())),
@@ -581,14 +589,14 @@ fn a_start_that_is_refused_leaves_nothing() {
         ("not HOST:PORT", (with_state("state"), nvme("unix:nvme"))),
         ("is no place for a control socket", (with_state("state"), control)),
     ] {
-        let error = Server::new(vec![drive], &options, &Control::default()).err();
+        let error = Server::new(of_spec(vec![drive]), &options, &Control::default()).err();
         let error = error.expect(refused).to_string();
         assert!(error.contains(refused), "{refused}: {error}");
         assert_eq!(error.lines().count(), 2, "{error}");
         assert_eq!(count(), there, "{refused}");
     }
     drop(used);
-    let server = Server::new(vec![with_state("state")], &good, &Control::default());
+    let server = Server::new(of_spec(vec![with_state("state")]), &good, &Control::default());
     let server = server.unwrap_or_else(|why| panic!("{why}"));
     assert!(path("new.dat").is_file() && path("state.identity").is_file());
     drop(server);
@@ -597,7 +605,7 @@ fn a_start_that_is_refused_leaves_nothing() {
 #[test]
 fn too_little_memory_for_the_buffers_is_refused() {
     let options = Options { memory_max_bytes: 1 << 20, ..Options::default() };
-    let refused = Server::new(vec![drive("one")], &options, &Control::default()).err();
+    let refused = Server::new(of_spec(vec![drive("one")]), &options, &Control::default()).err();
     assert!(refused.expect("refused").to_string().contains("256 MiB at least"));
 }
 

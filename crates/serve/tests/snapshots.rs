@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::support::{drain, request, spec, submit};
 use drivebay_drive::Device;
 use drivebay_serve::{
-    Channel, Completion, Engine, HostDurability, MemoryLimit, Op, Pace, PowerCutLoss,
-    SnapshotError, Status, Store,
+    Channel, Completion, Control as _, ControlError, Engine, HostDurability, MemoryLimit, Op, Pace,
+    PowerCutLoss, SnapshotError, Status, Store,
 };
 use drivebay_units::{Rng, SECTOR_BYTES};
 
@@ -221,7 +221,7 @@ fn a_snapshot_that_cannot_be_taken_leaves_the_one_of_its_name() {
             other => break other,
         }
     };
-    assert!(matches!(failed, Err(SnapshotError::Store(_))));
+    assert!(matches!(failed, Err(ControlError::Snapshot(SnapshotError::Store(_)))));
     std::fs::create_dir(&place).expect("a folder");
     write(&mut engine, 2);
     assert!(data(&engine) != kept);
@@ -269,7 +269,7 @@ fn a_clone_holds_the_data_and_the_state_of_the_snapshot() {
     device.save(&mut bytes).expect("memory");
     assert!(bytes == model_then);
     let again = engine.clone_snapshot("aged", &place);
-    assert!(matches!(again, Err(SnapshotError::Exists(_))));
+    assert!(matches!(again, Err(ControlError::Snapshot(SnapshotError::Exists(_)))));
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 1);
 }
 
@@ -280,9 +280,15 @@ fn a_name_that_is_not_known_is_refused_with_those_that_are() {
     for refused in [engine.restore("two"), engine.forget_snapshot("two")] {
         assert_eq!(refused.expect_err("none").to_string(), "there is no snapshot two\nhint: one");
     }
-    assert!(matches!(engine.snapshot(&"x".repeat(65)), Err(SnapshotError::Name)));
+    assert!(matches!(
+        engine.snapshot(&"x".repeat(65)),
+        Err(ControlError::Snapshot(SnapshotError::Name))
+    ));
     for number in 1..16 {
         snapshot(&mut engine, &number.to_string());
     }
-    assert!(matches!(engine.snapshot("more"), Err(SnapshotError::TooMany(_))));
+    assert!(matches!(
+        engine.snapshot("more"),
+        Err(ControlError::Snapshot(SnapshotError::TooMany(_)))
+    ));
 }

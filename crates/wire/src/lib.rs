@@ -8,3 +8,7 @@ mod codes;
 pub mod nbd;
 pub mod nvme;
 pub mod ublk;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -82,9 +82,8 @@ def ctl(
             print_json(figures[0] if len(figures) == 1 else figures)
         else:
             from drivebay.cli import served
-            from drivebay.serving import Report
 
-            served.print_figures([Report.from_json(json.dumps(one)) for one in figures])
+            served.print_figures(figures)
         return
     found = control.ask(socket, " ".join([*(("drive", drive) if drive else ()), *command]))
     if as_json:

@@ -4,31 +4,50 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import inspect
 import json
-import os
-import re
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
+from drivebay import serving
 from drivebay.cli import complete, options, served
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
 from drivebay.cli.target import in_host, modified_profile, typed_yes, with_policy
 from drivebay.common import signals, units
 from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
-
-if TYPE_CHECKING:
-    from drivebay import serving
-
-ADDRESSES, IDENTITY, FAULTS = "Addresses", "Identity", "Power cuts and faults"
-OF_ONE = ("vfio_user", "data", "state", "serial", "nqn", "eui64")
-"""Options that cannot be the same for two drives."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+from drivebay.serving.options import Option, check, options_of
 
 app = options.Verb()
+
+
+def _with_options(verb: Callable[..., None]) -> Callable[..., None]:
+    """The verb with a parameter for each option of a server and its drives, which it gets as
+    keywords in `given`."""
+    plain = inspect.signature(verb, eval_str=True)
+    parameters = [one for one in plain.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    made = [_parameter(one) for one in (*options_of(serving.Options), *options_of(serving.Drive))]
+    # Behind the drives and --config, before what only the command line has.
+    every = [*parameters[:2], *made, *parameters[2:]]
+    verb.__signature__ = plain.replace(parameters=every)  # type: ignore[attr-defined]
+    return verb
+
+
+def _parameter(one: Option) -> inspect.Parameter:
+    kind: Any = one.kind
+    default, name = one.default, f"--{one.name}"
+    if kind is bool:
+        made = flag(name, one.help, panel=one.heading)
+    else:
+        is_shown = default not in (None, ())
+        made = option(one.metavar, one.help, name, panel=one.heading, show_default=is_shown)
+        kind = list[str] if kind is tuple else Literal[kind] if isinstance(kind, tuple) else kind
+        kind, default = (kind, default) if is_shown else (kind | None, None)
+    keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(one.field, keyword, default=default, annotation=Annotated[kind, made])
 
 
 @app.command(
@@ -61,6 +80,7 @@ each event:
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",
 )
+@_with_options
 def serve(
     drives: Annotated[
         list[str] | None,
@@ -79,73 +99,6 @@ def serve(
             "the file has none.",
         ),
     ] = None,
-    nbd: Annotated[
-        list[str] | None,
-        option(
-            "ADDRESS",
-            "Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1. No client is "
-            "asked for a password.",
-            panel=ADDRESSES,
-        ),
-    ] = None,
-    nvme_tcp: Annotated[
-        list[str] | None,
-        option(
-            "HOST:PORT",
-            "Serve NVMe/TCP; repeatable. It has no password: stay on 127.0.0.1.",
-            panel=ADDRESSES,
-        ),
-    ] = None,
-    vfio_user: Annotated[
-        Path | None,
-        option(
-            "PATH",
-            "Serve a PCIe drive, NVMe or AHCI as its profile says, to QEMU's vfio-user-pci "
-            "on this socket.",
-            panel=ADDRESSES,
-        ),
-    ] = None,
-    ublk: Annotated[
-        bool,
-        flag(
-            "--ublk",
-            "Serve block devices of this machine, /dev/ublkb0 and so on, one for each namespace. "
-            "For root, with Linux 6.5 or later and its module ublk_drv.",
-            panel=ADDRESSES,
-        ),
-    ] = False,
-    control: Annotated[
-        str | None,
-        option("unix:PATH", "Accept commands on this socket.", panel=ADDRESSES),
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        option(
-            "HOST:PORT",
-            "Answer GET /metrics with the figures, for Prometheus. Default HOST: 127.0.0.1.",
-            panel=ADDRESSES,
-        ),
-    ] = None,
-    tls_cert: Annotated[
-        Path | None,
-        option(
-            "PEM",
-            "Require TLS of NBD clients, with this certificate chain; they need none of their own.",
-            panel=ADDRESSES,
-        ),
-    ] = None,
-    tls_key: Annotated[
-        Path | None,
-        option("PEM", "The certificate's private key.", panel=ADDRESSES),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Keep the data in this sparse file, made if it does not exist. "
-            "[default: in memory, lost at the end]",
-        ),
-    ] = None,
     foreign_data: Annotated[
         bool,
         flag(
@@ -154,59 +107,6 @@ def serve(
             "will write to it. --from begins with a copy instead.",
         ),
     ] = False,
-    host_durability: Annotated[
-        Literal["flush", "none"] | None,
-        option(
-            None,
-            "With --data: what a flush makes of the file: fdatasync, so that it outlives a crash "
-            "of this host; or nothing, which is faster. [default: flush]",
-        ),
-    ] = None,
-    image: Annotated[
-        Path | None,
-        option(
-            "IMAGE",
-            "Begin with what this image holds, raw or a format of qemu-img's, written before the "
-            "first host comes. It is never written to: data in memory lies over it, a new --data "
-            "file is a copy; one that is there stays as it is.",
-            "--from",
-        ),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "The drive's map, wear and temperature: read at the start if the file exists, "
-            "written at an orderly end.",
-        ),
-    ] = None,
-    memory: Annotated[
-        str | None,
-        option(
-            "SIZE",
-            "Most memory for data, snapshots and the buffers of connections, 4GiB, 256MiB at "
-            "least. [default: half of what is free]",
-        ),
-    ] = None,
-    pace: Annotated[
-        Literal["sleep", "hybrid", "spin", "none"],
-        option(
-            None,
-            "How completion times are met: sleep; sleep, then busy-wait for the last 60 us; "
-            "busy-wait; or answer at once, without the drive's timing.",
-            show_default=True,
-        ),
-    ] = "hybrid",
-    precondition: Annotated[
-        Literal["new", "filled", "steady"],
-        option(
-            None,
-            "What was done to the drive before: nothing; all of it written once, and rest; or "
-            "written twice, then random writes of its size. Seconds; steady takes a minute. A "
-            "--state that is there stays as it is.",
-            show_default=True,
-        ),
-    ] = "new",
     capacity: Annotated[
         str | None,
         option(
@@ -215,15 +115,6 @@ def serve(
             "smaller blocks. Filling it takes less time; its title says so.",
         ),
     ] = None,
-    time_scale: Annotated[
-        str,
-        option(
-            "RATIO",
-            "Seconds of the drive's clock in a second of the host's, 1/10000 to 100: 1/20 for a "
-            "host too slow for the drive, 10 for an hour's heat in six minutes.",
-            show_default=True,
-        ),
-    ] = "1",
     require_pace: Annotated[
         float | None,
         option(
@@ -232,206 +123,123 @@ def serve(
             "the host added.",
         ),
     ] = None,
-    read_only: Annotated[
-        bool, flag("--read-only", "Refuse all that changes data, and say so to hosts.")
-    ] = False,
-    namespace: Annotated[
-        list[str] | None,
-        option(
-            "SIZE[@START][,read-only]",
-            "A part of the drive as a namespace, and an NBD export, of its own: behind the one "
-            "before it, or from START on; repeatable. [default: one of the drive's size]",
-        ),
-    ] = None,
     changes: options.Set = None,
     policy: options.Policy = None,
     host: options.Host = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
-    serial: Annotated[
-        str | None,
-        option(
-            "TEXT",
-            "Serial number. [default: as beside --state, or random]",
-            panel=IDENTITY,
-        ),
-    ] = None,
-    nqn: Annotated[
-        str | None,
-        option(
-            "NQN", "Name of the NVMe subsystem. [default: by the serial number]", panel=IDENTITY
-        ),
-    ] = None,
-    eui64: Annotated[
-        str | None,
-        option("HEX", "EUI-64 of the namespace. [default: by the serial number]", panel=IDENTITY),
-    ] = None,
-    power_cut: Annotated[
-        str | None,
-        option(
-            "WHEN",
-            "Cut the power: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.",
-            panel=FAULTS,
-        ),
-    ] = None,
-    after_cut: Annotated[
-        str | None,
-        option(
-            "WHAT",
-            "After a power cut hosts may connect at once (return), after hold=SECONDS, or when "
-            "the control socket is told power-on (refuse). [default: return]",
-            panel=FAULTS,
-        ),
-    ] = None,
-    loss: Annotated[
-        Literal["all", "random", "unflushed"],
-        option(
-            None,
-            "What a power cut loses: all data not yet programmed; a random part of it, torn "
-            "at sectors; or all that no flush covers, up to the write buffer's size.",
-            panel=FAULTS,
-            show_default=True,
-        ),
-    ] = "all",
-    faults: Annotated[
-        Path | None,
-        option("FILE", "Script of faults, TOML with [[fault]].", panel=FAULTS),
-    ] = None,
+    **given: Any,
 ) -> None:
     """Serve virtual drives over NBD, NVMe/TCP, PCIe or as block devices of this machine.
 
     A drive completes each command at the time that the model gives; its data is real. At the
     end, or on SIGUSR1, the server prints how late its completions were.
     """
-    from drivebay import serving
     from drivebay.serving.config import Config, read
-    from drivebay.serving.metrics import Endpoint, prometheus
     from drivebay.serving.notify import notify
+    from drivebay.targets.safety import marks
 
+    file = Config({}, {}) if config is None else read(config)
+    shared = serving.Options(**{**file.server, **_values(serving.Options, given)})
     # Of each drive, where the file does not say otherwise.
     common = {
-        "read_only": read_only,
-        "namespace": namespace,
-        "vfio_user": vfio_user,
-        "ublk": ublk,
-        "data": data,
+        **_values(serving.Drive, given),
         "foreign_data": foreign_data,
-        "host_durability": host_durability,
-        "from": image,
         "capacity": capacity,
-        "state": state,
-        "precondition": precondition,
-        "pace": pace,
-        "time_scale": time_scale,
-        "power_cut": power_cut,
-        "after_cut": after_cut,
-        "loss": loss,
-        "faults": faults,
-        "serial": serial,
-        "nqn": nqn,
-        "eui64": eui64,
         "set": with_policy(policy, changes),
         "host": host,
     }
-    file = Config({}, {}) if config is None else read(config)
-    shared: dict[str, Any] = {
-        "nbd": nbd,
-        "nvme_tcp": nvme_tcp,
-        "control": control,
-        "metrics": metrics,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "memory": memory,
-    }
-    shared = {key: file.server.get(key) if one is None else one for key, one in shared.items()}
     named = {**_named(drives or ()), **file.drives}
     if not named:
         raise UserError("serve: no drive to be served", "drivebay drives lists them")
-    given = [
+    wanted = [
         {**common, "name": name, "seed": seed + number, **own}
         for number, (name, own) in enumerate(named.items())
     ]
-    _check_addresses(given, shared)
-    for one in given:
-        _check(one, shared)
-    if require_pace is not None:
-        if not 0 < require_pace <= 100:
-            raise UserError(f"--require-pace {require_pace:g} is no percentage", "from 1 to 100")
-        if any(one["pace"] == "none" for one in given):
-            raise UserError(
-                "--require-pace has no meaning with --pace none, which keeps no pace",
-                "leave one of them out",
-            )
-    endpoint = None if shared["metrics"] is None else Endpoint(shared["metrics"])
-    size = shared["memory"]
+    foreign = [one.pop("foreign_data") for one in wanted]
+    made = [_drive(one) for one in wanted]
+    check(made, shared)
+    _check_pace(require_pace, made)
+    for drive, may_be_foreign in zip(made, foreign, strict=True):
+        _refuse_files(drive, may_be_foreign)
+        _tell(drive)
     with contextlib.ExitStack() as inside:
         inside.enter_context(signals.heard(_interrupt))
-        server = serving.Server(
-            [_drive(one) for one in given],
-            serving.Options(
-                nbd=tuple(shared["nbd"] or ()),
-                nvme_tcp=tuple(shared["nvme_tcp"] or ()),
-                control=shared["control"],
-                tls=(shared["tls_cert"], shared["tls_key"]) if shared["tls_cert"] else None,
-                memory_max_bytes=None
-                if size is None
-                else units.parse_bytes(size, option="--memory"),
-            ),
-        )
-
-        from drivebay.targets.safety import marks
+        server = serving.Server(made, shared)
 
         def note(*, ended: bool) -> None:
-            for one in given:
-                if one["data"] is not None and not one["read_only"]:
-                    marks.note_served(str(one["data"]), ended=ended)
-
-        note(ended=False)
+            for one in made:
+                if one.data is not None and not one.read_only:
+                    marks.note_served(str(one.data), ended=ended)
 
         def stop() -> None:
             notify("STOPPING=1")
             server.stop()
 
-        def figures() -> str:
-            return prometheus(json.loads(report.json()) for report in server.status())
-
+        note(ended=False)
         inside.enter_context(signals.heard(stop))  # before anybody is told that it serves
         inside.enter_context(_shown_on_usr1(server))
-        for address in server.addresses:
-            is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
-            say(address if is_named else f"nbd     {address}")
-        if shared["control"] is not None:
-            say(f"control {shared['control']}")
-        if endpoint is not None:
-            say(f"metrics {endpoint.url}")
-        _warn_of_strangers(server.addresses, () if endpoint is None else (endpoint.address,))
-        say("Ctrl-C ends; kill -USR1 shows the figures so far")
-        if endpoint is not None:
-            inside.enter_context(endpoint.answering(figures))
+        _tell_addresses(server, shared.control)
         notify("READY=1")
         reports = server.run()
         note(ended=True)
     if as_json:
         for report in reports:
-            print(report.json())
+            print(json.dumps(report))
     else:
         served.print_figures(reports)
     if require_pace is not None:
         for report in reports:
-            _require(report.lateness.kept_up_percent, require_pace)
+            _require(report["lateness"]["kept_up_percent"], require_pace)
+
+
+def _values(table: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a table that the command line has values for."""
+    found = {}
+    for one in options_of(table):
+        value = given[one.field]
+        if one.kind is tuple and value is not None:
+            value = one.read(value)
+        if value is not None:
+            found[one.field] = value
+    return found
+
+
+def _check_pace(required: float | None, drives: Sequence[serving.Drive]) -> None:
+    """Raises if --require-pace has no meaning."""
+    if required is None:
+        return
+    if not 0 < required <= 100:
+        raise UserError(f"--require-pace {required:g} is no percentage", "from 1 to 100")
+    if any(one.pace == "none" for one in drives):
+        raise UserError(
+            "--require-pace has no meaning with --pace none, which keeps no pace",
+            "leave one of them out",
+        )
+
+
+def _tell_addresses(server: serving.Server, control: str | None) -> None:
+    for address in server.addresses:
+        is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
+        say(address if is_named else f"nbd     {address}")
+    if control is not None:
+        say(f"control {control}")
+    if server.metrics is not None:
+        say(f"metrics {server.metrics.url}")
+    metrics = () if server.metrics is None else (server.metrics.address,)
+    _warn_of_strangers(server.addresses, metrics)
+    say("Ctrl-C ends; kill -USR1 shows the figures so far")
 
 
 def _warn_of_strangers(drives: Sequence[str], metrics: Sequence[str]) -> None:
     """A line on what other machines can do, if they reach any of the addresses."""
-    from drivebay.serving import beyond_loopback
-
     found = []
-    if open_drives := beyond_loopback(drives):
+    if open_drives := serving.beyond_loopback(drives):
         found.append(
             f"whoever reaches {', '.join(open_drives)} reads and writes the drives: no password "
             "and no certificate is asked for"
         )
-    if open_metrics := beyond_loopback(metrics):
+    if open_metrics := serving.beyond_loopback(metrics):
         found.append(f"whoever reaches {open_metrics[0]} reads the figures")
     if found:
         say(f"warning: {'; '.join(found)}; 127.0.0.1 in its place is for this machine alone")
@@ -458,91 +266,20 @@ def _named(drives: Sequence[str]) -> dict[str, Mapping[str, Any]]:
     return found
 
 
-def _check_addresses(given: Sequence[Mapping[str, Any]], shared: Mapping[str, Any]) -> None:
-    """Raises if hosts cannot reach every drive, or two drives would share what they cannot."""
-    names = " ".join(one["profile"] for one in given)
-    if not shared["nbd"] and not shared["nvme_tcp"]:
-        for one in given:
-            if one["vfio_user"] is None and not one["ublk"]:
-                raise UserError(
-                    "serve: no address to listen on",
-                    f"drivebay serve {names} --nbd unix:/tmp/drive.sock",
-                )
-    for key in OF_ONE:
-        values = [one[key] for one in given if one[key] is not None]
-        if len(values) > len(set(values)):
-            raise UserError(
-                f"--{key.replace('_', '-')} {values[0]} is for one drive, not for {len(given)}",
-                "give each its own in a file: --config serve.toml",
-            )
-    _refuse_shared_files(given)
-    if (shared["tls_cert"] is None) != (shared["tls_key"] is None):
-        raise UserError("--tls-cert and --tls-key belong together", "give both, or none")
-
-
-def _check(given: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
-    """Raises if options of a drive do not go together."""
-    if not NAME.fullmatch(given["name"]):
-        raise UserError(
-            f"{given['name']} is no name of a drive",
-            "letters, digits, '.', '_' and '-', at most 64: NAME=DRIVE",
-        )
-    if given["pace"] == "none" and given["time_scale"] != "1":
-        raise UserError(
-            "--time-scale has no meaning with --pace none, which has no clock",
-            "leave one of them out",
-        )
-    if given["data"] is None and given["host_durability"] is not None:
-        raise UserError(
-            "--host-durability has no meaning without --data", "add --data FILE, or leave it out"
-        )
-    for key in ("data", "from"):
-        if given[key] is not None:
-            _refuse_used(f"--{key}", given[key])
-
-
-def _refuse_shared_files(given: Sequence[Mapping[str, Any]]) -> None:
-    """Raises if a file that a drive writes is also another's data or state, or its beginning."""
-    written: dict[object, str] = {}
-    for key in ("data", "state", "from"):
-        for one in given:
-            path = one[key]
-            if path is None:
-                continue
-            where = _identity_of(path)
-            if where in written:
-                raise UserError(
-                    f"--{key}: {path} is the file of --{written[where]}, which is written to",
-                    f"name a new file: --{written[where]} another.img",
-                )
-            if key != "from":
-                written[where] = key
-
-
-def _identity_of(path: Path) -> object:
-    """What two names of one file have in common, whether it is there or not."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return os.path.realpath(path)
-    return status.st_dev, status.st_ino
-
-
 def _drive(given: Mapping[str, Any]) -> serving.Drive:
-    """The drive that options ask for; says what it is."""
-    from drivebay import serving
+    """The drive that options ask for."""
     from drivebay.definitions.scaling import with_capacity
 
     own = dict(given)
     profile = modified_profile(own.pop("profile"), in_host(own.pop("host"), own.pop("set")))
     if (capacity := own.pop("capacity")) is not None:
         profile = with_capacity(profile, units.parse_bytes(capacity, option="--capacity"))
-    own["namespaces"] = tuple(map(serving.Namespace.parse, own.pop("namespace") or ()))
-    foreign_data = own.pop("foreign_data")
-    own["host_durability"] = own["host_durability"] or "flush"
-    drive = serving.Drive(profile=profile, image=own.pop("from"), **own)
-    if drive.data is not None and not drive.read_only and not foreign_data:
-        _refuse_foreign(drive.data)
+    return serving.Drive(profile=profile, **own)
+
+
+def _tell(drive: serving.Drive) -> None:
+    """Says what a drive is, and where its data is."""
+    profile = drive.profile
     say(f"drive   {drive.name}: {profile.title}, {units.si_bytes(profile.capacity_bytes)}")
     say(f"host    {profile.raw['host']['title']}, whose costs its times include")
     where = str(drive.data or "in memory; lost at the end")
@@ -556,7 +293,15 @@ def _drive(given: Mapping[str, Any]) -> serving.Drive:
             f"state   {drive.state} stays as it is: --precondition {drive.precondition} is for a "
             "new one"
         )
-    return drive
+
+
+def _refuse_files(drive: serving.Drive, may_be_foreign: bool) -> None:
+    """Raises if the drive's files are used by others, or its data is another's."""
+    for name, path in (("--data", drive.data), ("--from", drive.image)):
+        if path is not None:
+            _refuse_used(name, path)
+    if drive.data is not None and not drive.read_only and not may_be_foreign:
+        _refuse_foreign(drive.data)
 
 
 def _require(kept_up_percent: float | None, required: float) -> None:
@@ -622,7 +367,7 @@ def _shown_on_usr1(server: serving.Server) -> Iterator[None]:
 
     def tell(_number: int, _frame: FrameType | None) -> None:
         for report in server.status():
-            say(report.json())
+            say(json.dumps(report))
 
     before = signal.signal(signal.SIGUSR1, tell)
     try:

@@ -2,64 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from drivebay.cli.output import table
 from drivebay.common import units
 
-if TYPE_CHECKING:
-    from drivebay.serving import Report
 
-
-def print_figures(reports: Sequence[Report]) -> None:
+def print_figures(reports: Sequence[Mapping[str, Any]]) -> None:
     """The figures of `status`, a column for each drive."""
     columns = [dict(_rows(report)) for report in reports]
     # A drive that has answered nothing has no lateness.
     figures = max(columns, key=len, default={})
     rows = [(figure, *(one.get(figure, "") for one in columns)) for figure in figures]
-    names = [report.drive for report in reports] if len(reports) > 1 else ["value"]
+    names = [report["drive"] for report in reports] if len(reports) > 1 else ["value"]
     table(("figure", *names), rows, right=tuple(range(1, len(names) + 1)))
 
 
-def _rows(report: Report) -> list[tuple[str, str]]:
-    lateness = report.lateness
+def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    lateness = report["lateness"]
     lines = [
-        ("drive", report.title),
-        ("capacity", units.si_bytes(report.capacity_bytes)),
+        ("drive", report["title"]),
+        ("capacity", units.si_bytes(report["capacity_bytes"])),
         *(
             (
-                f"namespace {one.nsid}" + ", read-only" * one.is_read_only,
-                f"{units.si_bytes(one.bytes)} from {units.si_bytes(one.start_bytes)} on",
+                f"namespace {one['nsid']}" + ", read-only" * one["is_read_only"],
+                f"{units.si_bytes(one['bytes'])} from {units.si_bytes(one['start_bytes'])} on",
             )
-            for one in report.namespaces
-            if one.bytes < report.capacity_bytes
+            for one in report["namespaces"]
+            if one["bytes"] < report["capacity_bytes"]
         ),
-        ("served for", f"{report.elapsed_s:.1f} s"),
-        ("drive's clock", f"{report.drive_s:.1f} s, {report.time_scale:g} times the host's"),
-        ("requests", f"{report.requests:,}"),
-        ("refused connections", f"{report.refused:,}"),
-        ("in flight", f"{report.outstanding:,}"),
-        ("memory of all drives", units.si_bytes(report.memory_bytes)),
-        ("of it buffers", units.si_bytes(report.buffer_bytes)),
-        ("waits for memory", f"{report.memory_waits:,}"),
-        ("read", units.si_bytes(report.bytes_read)),
-        ("written", units.si_bytes(report.bytes_written)),
-        ("write amplification", f"{report.waf:.2f}"),
-        ("temperature", f"{report.temperature_c:.1f} °C"),
-        ("throttle stage", str(report.throttle_stage)),
-        ("power cuts", str(report.power_cuts) + ", off now" * report.is_off),
+        ("served for", f"{report['elapsed_s']:.1f} s"),
+        ("drive's clock", f"{report['drive_s']:.1f} s, {report['time_scale']:g} times the host's"),
+        ("requests", f"{report['requests']:,}"),
+        ("refused connections", f"{report['refused']:,}"),
+        ("in flight", f"{report['outstanding']:,}"),
+        ("memory of all drives", units.si_bytes(report["memory_bytes"])),
+        ("of it buffers", units.si_bytes(report["buffer_bytes"])),
+        ("waits for memory", f"{report['memory_waits']:,}"),
+        ("read", units.si_bytes(report["bytes_read"])),
+        ("written", units.si_bytes(report["bytes_written"])),
+        ("write amplification", f"{report['waf']:.2f}"),
+        ("temperature", f"{report['temperature_c']:.1f} °C"),
+        ("throttle stage", str(report["throttle_stage"])),
+        ("power cuts", str(report["power_cuts"]) + ", off now" * report["is_off"]),
     ]
-    if lateness.kept_up_percent is not None:
-        late = lateness.late
+    if lateness["kept_up_percent"] is not None:
+        late = lateness["late"]
         lines += [
-            ("the host kept up", f"{lateness.kept_up_percent:.1f} %"),
-            ("server late, 50th percentile", f"{lateness.us_p50:.1f} us"),
-            ("server late, 99th percentile", f"{lateness.us_p99:.1f} us"),
-            ("server late, 99.9th percentile", f"{lateness.us_p999:.1f} us"),
+            ("the host kept up", f"{lateness['kept_up_percent']:.1f} %"),
+            ("server late, 50th percentile", f"{lateness['us_p50']:.1f} us"),
+            ("server late, 99th percentile", f"{lateness['us_p99']:.1f} us"),
+            ("server late, 99.9th percentile", f"{lateness['us_p999']:.1f} us"),
             (
-                f"not served in time (over {lateness.late_from_us:.0f} us)",
-                f"{late:,} ({late / lateness.answers:.2%})",
+                f"not served in time (over {lateness['late_from_us']:.0f} us)",
+                f"{late:,} ({late / lateness['answers']:.2%})",
             ),
         ]
     return lines

@@ -76,12 +76,11 @@ QUESTIONS = (
     (
         "Rating: steady random writes; write latency at fixed rates up to it",
         ("controller.admission.interval_us", "controller.admission.together",
-         "controller.admission.pace", "controller.admission.reads_release",
-         "gc.background_pages_per_s"),
+         "controller.admission.pace", "gc.background_pages_per_s"),
     ),
     (
         "Latency of reads and writes at saturation, by the number of commands outstanding",
-        ("host_interface.commands_max", "host_interface.commands_batch"),
+        ("host_interface.commands_max",),
     ),
     (
         "Percentiles of read latency under a fixed load of writes",

@@ -1,6 +1,6 @@
 """A server as a file: what `drivebay serve --config` reads, TOML.
 
-The keys are the options of `drivebay serve`; paths count from the file's folder.
+The keys are the options of `drivebay serve` (`options.py`); paths count from the file's folder.
 """
 
 from __future__ import annotations
@@ -12,42 +12,31 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
+from drivebay.serving.options import Drive, Option, Options, options_of
 
 EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
 
-TEXTS = {"nbd", "nvme-tcp", "set", "namespace"}
-SWITCHES = ("read-only", "ublk", "foreign-data")
-PATHS = {"tls-cert", "tls-key", "data", "from", "state", "vfio-user", "faults"}
-SERVER = ("nbd", "nvme-tcp", "control", "metrics", "tls-cert", "tls-key", "memory", "drive")
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "host-durability": ("flush", "none"),
-    "precondition": ("new", "filled", "steady"),
-    "pace": ("sleep", "hybrid", "spin", "none"),
-    "loss": ("all", "random", "unflushed"),
+SERVER: Mapping[str, Option] = {one.name: one for one in options_of(Options)}
+DRIVE: Mapping[str, Option] = {
+    **{one.name: one for one in options_of(Drive)},
+    **{
+        name: Option(name.replace("-", "_"), name, kind)
+        for name, kind in (
+            ("profile", str),
+            ("set", tuple),
+            ("host", str),
+            ("capacity", str),
+            ("seed", int),
+            ("foreign-data", bool),
+        )
+    },
 }
-DRIVE = (
-    *("profile", "set", "host", "capacity", "seed", "read-only", "namespace", "vfio-user"),
-    *(
-        "ublk",
-        "data",
-        "foreign-data",
-        "host-durability",
-        "from",
-        "state",
-        "precondition",
-        "pace",
-        "time-scale",
-    ),
-    *("power-cut", "after-cut", "loss", "faults", "serial", "nqn", "eui64"),
-)
 
 
 @dataclass(frozen=True)
 class Config:
-    """A server: its own options, and those of each drive by its name.
-
-    Keys have underscores, as the options' parameters.
-    """
+    """A server: its own options, and those of each drive by its name; keys are fields of
+    `Options` and `Drive`, and profile, set, host, capacity, seed and foreign_data."""
 
     server: Mapping[str, Any]
     drives: Mapping[str, Mapping[str, Any]]
@@ -95,39 +84,40 @@ def read(path: Path) -> Config:
 
 
 def _options(
-    given: Mapping[str, Any], known: tuple[str, ...], folder: Path, where: str
+    given: Mapping[str, Any], known: Mapping[str, Option], folder: Path, where: str
 ) -> dict[str, Any]:
     found = {}
     for key, value in given.items():
         if key not in known:
             hint = did_you_mean(key, known) + f"known are {', '.join(known)}"
             raise UserError(f"{where}: {key} is no option", hint)
-        found[key.replace("-", "_")] = _value(key, value, folder, f"{where}: {key}")
+        found[known[key].field] = _value(known[key], value, folder, f"{where}: {key}")
     return found
 
 
-def _value(key: str, value: Any, folder: Path, where: str) -> Any:
-    match value:
-        case list() if key in TEXTS and all(isinstance(one, str) for one in value):
-            return value
-        case str() if key in TEXTS:
-            return [value]
-        case str() if key in PATHS:
-            return folder / value
-        case str() if key in ("profile", "host") and value.endswith(".toml"):
-            return str(folder / value)
-        case str() if key in CHOICES:
-            if value not in CHOICES[key]:
-                raise UserError(f"{where}: {value}", f"one of {', '.join(CHOICES[key])}")
-            return value
-        case bool() if key in SWITCHES:
-            return value
-        case int() if key == "seed" and not isinstance(value, bool) and value >= 0:
-            return value
-        case int() | float() if key == "time-scale" and not isinstance(value, bool):
-            return f"{value!r}"
-        case str() if key not in (*SWITCHES, "seed"):
-            return value
-    kinds = {**dict.fromkeys(SWITCHES, "true or false"), "seed": "a whole number"}
-    kind = kinds.get(key, "a text, or a list of texts" if key in TEXTS else "a text")
-    raise UserError(f"{where}: {value!r:.50} is not {kind}", f"--help of serve describes {key}")
+def _value(option: Option, value: Any, folder: Path, where: str) -> Any:
+    """What a field takes: paths from the file's folder on, a list for one text."""
+    kind = option.kind
+    is_text = isinstance(value, str)
+    if kind is tuple:
+        texts = [value] if is_text else value
+        if isinstance(texts, list) and all(isinstance(one, str) for one in texts):
+            return option.read(texts)
+    elif isinstance(kind, tuple) and is_text:
+        if value not in kind:
+            raise UserError(f"{where}: {value}", f"one of {', '.join(kind)}")
+        return value
+    elif kind is Path and is_text:
+        return folder / value
+    elif kind is str and is_text:
+        is_path = option.name in ("profile", "host") and value.endswith(".toml")
+        return str(folder / value) if is_path else value
+    elif kind in (bool, int) and type(value) is kind and value >= 0:
+        return value
+    elif option.name == "time-scale" and type(value) in (int, float):
+        return f"{value!r}"
+    kinds = {bool: "true or false", int: "a whole number", tuple: "a text, or a list of texts"}
+    what = "a text" if isinstance(kind, tuple) else kinds.get(kind, "a text")
+    raise UserError(
+        f"{where}: {value!r:.50} is not {what}", f"--help of serve describes {option.name}"
+    )

@@ -18,7 +18,6 @@ use crate::events::{Event, EventKind, EventLog, Events, SuperblockState, Trigger
 use crate::firmware::ftl::Ftl;
 use crate::firmware::map_access::MapAccess;
 use crate::firmware::map_cache::MapTraffic;
-use crate::firmware::staggered_erase::StaggeredErase;
 use crate::firmware::write_buffer::WriteBuffer;
 use crate::flash::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::io::DeviceError;
@@ -27,7 +26,7 @@ use crate::physics::reliability::Errors;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
 use crate::profile::{BufferRelease, Geometry, Spec};
-use crate::superblock::{COLD, HOST, Mode, STREAMS, Source};
+use crate::superblock::{COLD, HOST, Mode, Purpose, STREAMS, Source};
 use crate::timeline::NEVER;
 
 /// Waits of a read of flash: for the die, in the array, for and on the channel.
@@ -79,7 +78,6 @@ pub struct Flash {
     padding: u64,
     /// Partly written pages in the buffers are whole by then; programs wait for it.
     merged: Nanos,
-    staggered_erase: Option<Box<StaggeredErase>>,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
     /// What happens to superblocks, while that is kept.
@@ -87,7 +85,7 @@ pub struct Flash {
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
-    padded_pages, padding, merged, staggered_erase; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
+    padded_pages, padding, merged; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
     protected, events);
 
 impl Flash {
@@ -126,8 +124,6 @@ impl Flash {
             padded_pages: 0,
             padding: 0,
             merged: Nanos::ZERO,
-            staggered_erase: (spec.nand.staggered_erases)
-                .then(|| Box::new(StaggeredErase::new(g, spec.nand.erase_one_in))),
             protected: spec.power_loss_protection || spec.in_place.is_some(),
             events: None,
             ftl,
@@ -231,9 +227,6 @@ impl Flash {
             pages += u32::from(self.buffers[stream].give_back(number, end));
         }
         self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);
-        if let Some(erases) = &mut self.staggered_erase {
-            erases.follow_program(&mut self.nand, program.at);
-        }
     }
 
     fn program_all(&mut self) {
@@ -249,13 +242,7 @@ impl Flash {
     fn erase_next(&mut self) {
         let (at, index) = self.deferred.pop_erase();
         self.ftl.erased(index);
-        match &mut self.staggered_erase {
-            Some(erases) => {
-                erases.order(index);
-                self.nand.count_superblock_erase();
-            }
-            None => self.nand.erase_superblock(at, index),
-        }
+        self.nand.erase_superblock(at, index);
         if self.events.is_some() {
             self.note(EventKind::Erase, index, at, self.nand.idle_at());
         }
@@ -536,14 +523,6 @@ impl Flash {
         self.buffers[usize::from(stream)].holds(page, at, &self.nand)
     }
 
-    /// Whether the newest data of a page is still in the buffer at `at`, and no program has taken it.
-    pub fn can_overwrite(&self, lpn: Lpn, at: Nanos) -> bool {
-        self.ftl.look_up(lpn).is_some_and(|ppa| {
-            let StreamPage { stream, page } = self.stream_page_at(ppa);
-            self.buffers[usize::from(stream)].waits_at(page, at, &self.nand)
-        })
-    }
-
     #[inline(always)]
     fn stream_page_at(&self, ppa: Ppa) -> StreamPage {
         let (index, offset) = self.ftl.locate(ppa);
@@ -593,14 +572,15 @@ impl Flash {
     }
 
     /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
-    pub fn retire_victim(&mut self, at: Nanos, trigger: Trigger) {
+    pub fn retire_victim(&mut self, purpose: Purpose, at: Nanos, trigger: Trigger) {
         if self.events.is_some() {
-            self.note_retired(at, trigger);
+            self.note_retired(purpose, at, trigger);
         }
-        if self.errors.is_some() && !self.victim_survives_erase() {
-            self.ftl.discard_victim();
+        if self.errors.is_some() && !self.victim_survives_erase(purpose) {
+            self.ftl.discard_victim(purpose);
         } else {
-            self.ftl.finish_victim(std::array::from_fn(|stream| self.buffers[stream].taken()));
+            self.ftl
+                .finish_victim(purpose, std::array::from_fn(|stream| self.buffers[stream].taken()));
         }
     }
 
@@ -631,15 +611,15 @@ impl Flash {
     #[cold]
     #[inline(never)]
     fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
-        let event = self.victim_event(self.ftl.locate(source.first).0, at, trigger);
+        let event = self.victim_event(source.superblock, at, trigger);
         let copied_4k = source.pages << self.geometry.unit_shift;
         self.events.iter_mut().for_each(|log| log.note_copy(copied_4k, event));
     }
 
     #[cold]
     #[inline(never)]
-    fn note_retired(&mut self, at: Nanos, trigger: Trigger) {
-        let event = self.victim_event(self.ftl.victim_cycles().0, at, trigger);
+    fn note_retired(&mut self, purpose: Purpose, at: Nanos, trigger: Trigger) {
+        let event = self.victim_event(self.ftl.victim_cycles(purpose).0, at, trigger);
         let event = Event { end: Some(at), ..event };
         self.events.iter_mut().for_each(|log| log.note_retired(event));
     }

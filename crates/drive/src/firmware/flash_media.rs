@@ -35,19 +35,16 @@ pub struct FlashMedia {
     pub host_4k: u64,
     /// Pages (mapping units) that these were brought up to.
     pub host_pages: u64,
-    /// Of these, those that took the place of others in the write buffer.
-    absorbed_pages: u64,
     geometry: Geometry,
     /// log2 of sectors in a page.
     page_shift: u32,
-    coalesces: bool,
     flush_waits: bool,
     /// Wear of an erase after use with one bit per cell, against one after use with all.
     slc_cycle_weight: f64,
 }
 
-persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages, absorbed_pages;
-    given: geometry, page_shift, coalesces, flush_waits, slc_cycle_weight);
+persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
+    given: geometry, page_shift, flush_waits, slc_cycle_weight);
 
 impl FlashMedia {
     /// Fresh flash; `memory`: flash whose tables are used where they fit.
@@ -66,10 +63,8 @@ impl FlashMedia {
             read_ahead: spec.read_ahead.map(|r| Box::new(ReadAhead::new(r))),
             host_4k: 0,
             host_pages: 0,
-            absorbed_pages: 0,
             geometry: spec.geometry,
             page_shift: SHIFT_4K + spec.geometry.unit_shift,
-            coalesces: spec.coalesces,
             flush_waits: spec.flush_waits(),
             slc_cycle_weight: spec
                 .slc_cache
@@ -83,7 +78,7 @@ impl FlashMedia {
     }
 
     pub fn work(&self) -> Work {
-        let placed = self.host_pages - self.absorbed_pages + self.gc.copied_pages();
+        let placed = self.host_pages + self.gc.copied_pages();
         let (nand, unit_shift) = (self.backend.nand(), self.geometry.unit_shift);
         Work {
             programmed: (placed << unit_shift) + self.backend.overhead_4k(),
@@ -108,9 +103,7 @@ impl FlashMedia {
         self.backend.check(core_until)?;
         self.gc.check()?;
         let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
-        let placed = self.host_pages.checked_sub(self.absorbed_pages);
-        let few = counts.iter().all(|&count| count < 1 << 50);
-        ensure(few && placed.is_some(), "the drive's counters")
+        ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")
     }
 
     /// Works out what follows from the state.
@@ -133,7 +126,7 @@ impl FlashMedia {
 
     /// What the flash says behind a write that was admitted at `at`.
     pub fn room(&mut self, at: Nanos, admission: &Admission) -> Room {
-        let samples = admission.looks(self.host_pages);
+        let samples = admission.sample_due(self.host_pages);
         Room {
             at: self.backend.room_at().max(self.gc.writes_from()),
             paced: self.gc.runs(&self.backend),

@@ -16,5 +16,4 @@ pub mod path;
 pub mod read_ahead;
 pub mod scheduler;
 pub mod slc_cache;
-pub mod staggered_erase;
 pub mod write_buffer;

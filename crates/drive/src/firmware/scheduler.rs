@@ -220,9 +220,9 @@ impl Scheduler {
             Rule::Admission(admission) if op.is_write() => {
                 let Room { at, paced, written, taken_64 } = room(admission);
                 if let Some(taken_64) = taken_64 {
-                    admission.look(written, taken_64);
+                    admission.sample(written, taken_64);
                 }
-                admission.let_in(begin, at, paced, written);
+                admission.admit(begin, at, paced, written);
             }
             _ => return,
         }
@@ -232,7 +232,7 @@ impl Scheduler {
     /// Whether the write buffer fills, as far as admission knows.
     #[inline(always)]
     pub fn has_backpressure(&self) -> bool {
-        matches!(&self.rule, Rule::Admission(admission) if admission.is_pressed())
+        matches!(&self.rule, Rule::Admission(admission) if admission.has_backpressure())
     }
 
     /// Works out when the heads go on.

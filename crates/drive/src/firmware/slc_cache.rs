@@ -19,6 +19,7 @@ use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::firmware::gc::Gc;
 use crate::io::DeviceError;
+use crate::pacer::Pacer;
 use crate::persist::persist;
 use crate::profile::{SlcCacheSpec, WhenFull};
 use crate::superblock::{HOST, Mode};
@@ -27,22 +28,22 @@ use crate::superblock::{HOST, Mode};
 #[derive(Debug)]
 pub struct SlcCache {
     spec: SlcCacheSpec,
-    /// Pages to be folded for what the host has written, in 1/256; overdrawn when negative.
-    owed_256: i64,
+    /// Pages to be folded for what the host has written, in 1/256.
+    debt: Pacer,
     /// It was full, and the drive has not rested since.
     closed: bool,
 }
 
-persist!(SlcCache: owed_256, closed; given: spec);
+persist!(SlcCache: debt, closed; given: spec);
 
 impl SlcCache {
     pub fn new(spec: SlcCacheSpec) -> SlcCache {
-        SlcCache { spec, owed_256: 0, closed: false }
+        SlcCache { spec, debt: Pacer::default(), closed: false }
     }
 
     /// Nothing is left to fold for what was written before.
     pub fn restart(&mut self) {
-        (self.owed_256, self.closed) = (0, false);
+        (self.debt, self.closed) = (Pacer::default(), false);
     }
 
     /// From where the host's next superblock of the cache would come; none if the cache is full or closed.
@@ -65,14 +66,11 @@ impl SlcCache {
     ) -> Result<(bool, Nanos), DeviceError> {
         let waits = self.spec.when_full == WhenFull::Fold;
         let begin = controller.flash_core().free_at();
-        let mut mode = self.next(flash);
-        while mode.is_none() && flash.ftl().can_fold() {
-            let may_fold = waits || flash.ftl().fold_is_empty();
-            if !may_fold || self.fold_once(Trigger::Foreground, gc, flash, controller)?.is_none() {
-                break;
-            }
-            mode = self.next(flash);
-        }
+        gc.fold_while(Trigger::Foreground, flash, controller, |flash, _| {
+            let ftl = flash.ftl();
+            self.next(flash).is_none() && ftl.can_fold() && (waits || ftl.fold_is_empty())
+        })?;
+        let mode = self.next(flash);
         self.closed |= mode.is_none() && self.spec.fold_from_full;
         let end = controller.flash_core().free_at();
         let may_go_on = if end > begin { end } else { Nanos::ZERO };
@@ -103,40 +101,14 @@ impl SlcCache {
         if self.spec.fold_from_full && !self.closed {
             ratio_256 = 0;
         }
-        self.owed_256 += pages as i64 * ratio_256;
-        while self.owed_256 > 0 && flash.ftl().can_fold() {
-            match self.fold_once(Trigger::Behind, gc, flash, controller)? {
-                Some(folded) => self.owed_256 -= i64::from(folded) * 256,
-                None => break,
-            }
-        }
+        self.debt.feed(pages * ratio_256);
+        gc.fold_while(Trigger::Behind, flash, controller, |flash, step| {
+            self.debt.draw(u64::from(step.pages) * 256);
+            self.debt.allows() && flash.ftl().can_fold()
+        })?;
         // What there was not to fold is not owed.
-        self.owed_256 = self.owed_256.min(0);
+        self.debt.keep(0);
         Ok(())
-    }
-
-    /// Folds the next flash page without a pause, or gives a folded superblock back; returns how many
-    /// pages were copied, or none if there is nothing left to do.
-    fn fold_once(
-        &mut self,
-        trigger: Trigger,
-        gc: &mut Gc,
-        flash: &mut Flash,
-        controller: &mut Controller,
-    ) -> Result<Option<u32>, DeviceError> {
-        while !flash.may_copy_beside_reserve() {
-            gc.run_superblock(flash, controller)?;
-        }
-        let begin = controller.flash_core().free_at();
-        let stream = flash.ftl().gc_stream();
-        let wait = flash.buffer_free_at(stream).since_or_zero(begin);
-        let folded = fold_page(begin.after(wait), trigger, gc, flash, controller);
-        Ok(folded.map(|(pages, cost)| {
-            if pages > 0 {
-                controller.flash_core().gc(wait.after(cost));
-            }
-            pages
-        }))
     }
 
     /// Work while the flash core has no command until `until`: garbage collection, and from its time on
@@ -153,55 +125,8 @@ impl SlcCache {
         gc.run_until(until.min(begin), flash, controller);
         if until > begin {
             self.closed = false;
-            fold_until(begin, until, gc, flash, controller);
+            gc.fold_until(begin, until, flash, controller);
             gc.run_until(until, flash, controller);
         }
-    }
-}
-
-/// Copies what is valid in the next flash page to fold; returns how many pages, and what that costs the
-/// core. No pages: a superblock was given back instead. None: there is nothing to fold.
-fn fold_page(
-    at: Nanos,
-    trigger: Trigger,
-    gc: &mut Gc,
-    flash: &mut Flash,
-    controller: &Controller,
-) -> Option<(u32, Nanos)> {
-    flash.ftl_mut().swap_victims();
-    let done = match flash.ftl_mut().next_fold() {
-        Some(source) => Some((source.pages, gc.copy(source, at, trigger, flash, controller))),
-        None if flash.ftl().victim_is_done() => {
-            flash.retire_victim(at, trigger);
-            Some((0, Nanos::ZERO))
-        }
-        None => None,
-    };
-    flash.ftl_mut().swap_victims();
-    done
-}
-
-/// Folds from `begin`, or when the core is free, to `until`.
-fn fold_until(
-    begin: Nanos,
-    until: Nanos,
-    gc: &mut Gc,
-    flash: &mut Flash,
-    controller: &mut Controller,
-) {
-    let mut at = begin.max(controller.flash_core().free_at());
-    while at < until && flash.may_copy_beside_reserve() {
-        let stream = flash.ftl().gc_stream();
-        at = at.max(flash.buffer_free_at(stream));
-        if at >= until {
-            return;
-        }
-        let Some((pages, cost)) = fold_page(at, Trigger::Idle, gc, flash, controller) else {
-            return;
-        };
-        if pages > 0 {
-            controller.flash_core().gc_from(at, cost);
-        }
-        at = at.after(cost);
     }
 }

@@ -4,8 +4,7 @@
 //! arrives and gives it back when its program ends; places are taken in order, so a page waits for the
 //! one that is a full ring before it. Where places come free as programs end (`release.rs`), it waits for as many programs
 //! as make room.
-//! Data that is overwritten while it waits in the buffer is replaced there on drives that coalesce; on others each
-//! write takes a place of its own.
+//! Data that is overwritten while it waits in the buffer is programmed all the same: each write takes a place of its own.
 
 mod release;
 
@@ -180,12 +179,6 @@ impl WriteBuffer {
     #[inline]
     pub fn taken(&self) -> u64 {
         self.next
-    }
-
-    /// Whether this page lies in the buffer at `at`, and its program begins later.
-    pub fn waits_at(&self, page: u64, at: Nanos, nand: &Nand) -> bool {
-        self.next.wrapping_sub(page) <= self.holds_pages()
-            && nand.begin_of(self.programs[(page & self.mask) as usize]) > at
     }
 
     /// Whether this page can be read from the buffer at `at`.

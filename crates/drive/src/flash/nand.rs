@@ -380,8 +380,9 @@ impl Nand {
         (&mut self.dies[index as usize], ring)
     }
 
-    /// When a program begins, or began, by what is known now. Cost: 1 ring entry.
-    pub fn begin_of(&self, program: Ticket) -> Nanos {
+    /// When a program begins, or began, by what is known now.
+    #[cfg(test)]
+    fn begin_of(&self, program: Ticket) -> Nanos {
         match self.writes.get(program.entry as usize) {
             None => Nanos(u64::MAX),
             Some(write) if write.number == program.number => write.from,
@@ -474,15 +475,10 @@ impl Nand {
         self.timing.read_nominal()
     }
 
-    /// A superblock counts as erased; its dies' time is spent by [`Nand::erase_block`].
-    pub fn count_superblock_erase(&mut self) {
-        self.superblock_erases += 1;
-    }
-
     /// Erases one block on every plane of every die; in a scaled drive one in so many takes time.
     pub fn erase_superblock(&mut self, from: Nanos, superblock: u32) {
         let so_far = self.timing.erases_that_take_time(self.superblock_erases);
-        self.count_superblock_erase();
+        self.superblock_erases += 1;
         if self.timing.erases_that_take_time(self.superblock_erases) == so_far {
             return;
         }
@@ -491,9 +487,7 @@ impl Nand {
         }
     }
 
-    /// Erases a superblock's block on every plane of a die; `turn`: the die, or any number that counts on through them.
-    pub fn erase_block(&mut self, from: Nanos, turn: u32, superblock: u32) {
-        let index = turn & (self.dies.len() as u32 - 1);
+    fn erase_block(&mut self, from: Nanos, index: u32, superblock: u32) {
         let time = self.timing.erase(index, superblock);
         let (die, ring) = self.die(index);
         let number = die.occupy(ring, from, time, 0);

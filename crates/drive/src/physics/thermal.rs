@@ -4,7 +4,7 @@
 //! everything else the controller; in a profile of one node they are the same. Work is booked when its
 //! command comes, evenly over the time until the flash core has done it. Without states of sleep, a step with a command counts as awake,
 //! one without as idle; with them, each nanosecond counts by its state (`physics/power.rs`).
-//! The sensor of the health log lags behind its node, is read at intervals, and gives whole degrees;
+//! The sensor of the health log is read at intervals, and gives whole degrees;
 //! throttling follows the nodes themselves.
 //! Not modelled: leakage that grows with temperature (a hot drive would draw some per cent more).
 
@@ -101,20 +101,15 @@ fn nanojoule(microwatt: u64, nanoseconds: u64) -> u64 {
 struct Sensor {
     node: usize,
     interval_steps: u64,
-    /// Of the difference to the node: what is left after a step.
-    keep: f64,
-    follows_c: f64,
     reads_c: f64,
 }
 
-persist!(Sensor: follows_c, reads_c; given: node, interval_steps, keep);
+persist!(Sensor: reads_c; given: node, interval_steps);
 
 impl Sensor {
     fn step(&mut self, temperature_c: &[f64; NODES_MAX], number: u64) {
-        let node_c = temperature_c[self.node];
-        self.follows_c = node_c + self.keep * (self.follows_c - node_c);
         if number.is_multiple_of(self.interval_steps) {
-            self.reads_c = self.follows_c.round();
+            self.reads_c = temperature_c[self.node].round();
         }
     }
 }
@@ -123,12 +118,9 @@ impl Thermal {
     /// A drive at ambient temperature.
     pub fn new(spec: &Spec) -> Thermal {
         let (thermal, step_s) = (&spec.thermal, STEP.as_secs_f64());
-        let lag_s = thermal.sensor.lag_s;
         let sensor = Sensor {
             node: thermal.sensor.node,
             interval_steps: thermal.sensor.interval_steps,
-            keep: if lag_s > 0.0 { libm::exp(-step_s / lag_s) } else { 0.0 },
-            follows_c: thermal.ambient_c,
             reads_c: thermal.ambient_c.round(),
         };
         Thermal {
@@ -160,9 +152,8 @@ impl Thermal {
 
     /// Whether this can be how warm a drive is at `now` that has done this work.
     pub fn check(&self, now: Nanos, work: Work) -> Result<(), StateError> {
-        let sensor = [self.sensor.follows_c, self.sensor.reads_c];
         let bearable = |celsius: &f64| (-1e4..=1e6).contains(celsius);
-        let felt = self.temperature_c.iter().chain(&sensor).all(bearable);
+        let felt = self.temperature_c.iter().chain([&self.sensor.reads_c]).all(bearable);
         let due = self.next_step > now && self.next_step <= now.after(STEP);
         let timed = due && self.next_step.0.is_multiple_of(STEP.0) && self.accounted <= now;
         let Work {

@@ -3,7 +3,7 @@
 use drivebay_units::Nanos;
 
 use super::flash::Geometry;
-use super::key::{Number, SpecError, is_set};
+use super::key::{Number, SpecError};
 use super::schema::{RawHalfDuplex, RawSpec};
 
 /// How a half-duplex controller shares its data path between the directions.
@@ -25,18 +25,18 @@ pub(super) fn half_duplex(raw: &RawHalfDuplex) -> HalfDuplexSpec {
     }
 }
 
-/// How writes are let in.
+/// How writes are admitted.
 #[derive(Clone, Copy, Debug)]
 pub struct AdmissionSpec {
     /// Least time between two while garbage collection runs, in the long run.
     pub interval: Nanos,
     /// Writes that may come together beyond one in an interval.
     pub together: u64,
-    /// A read that is served lets another pass.
-    pub reads_release: bool,
-    /// A control loop on the write buffer sets the interval: pages that the host writes between two looks at it, an eighth
+    /// Reads feed the pacer as well: one that is served while a write is held admits it.
+    pub fed_by_reads: bool,
+    /// A control loop on the write buffer sets the interval: pages that the host writes between two samples of it, an eighth
     /// of what it holds.
-    pub look_pages: Option<u64>,
+    pub sample_pages: Option<u64>,
 }
 
 pub(super) fn check_admission(
@@ -51,14 +51,15 @@ pub(super) fn check_admission(
         let given = admission.interval_us.value;
         return Err(SpecError::out("controller.admission.interval_us", given, allowed, hint));
     }
-    let paces = [("fixed", false), ("balanced", true)];
+    let paces =
+        [("fixed", (false, false)), ("with-reads", (true, false)), ("balanced", (false, true))];
     let pace = admission.pace.as_ref().map(|word| word.one_of("controller.admission.pace", &paces));
+    let (fed_by_reads, balanced) = pace.transpose()?.unwrap_or_default();
     Ok(Some(AdmissionSpec {
         interval: admission.interval_us.micros(),
         together: admission.together.as_ref().map_or(0, |most| most.value),
-        reads_release: is_set(&admission.reads_release),
-        look_pages: (pace.transpose()? == Some(true))
-            .then(|| u64::from(buffer_pages) << geometry.page_shift >> 3),
+        fed_by_reads,
+        sample_pages: balanced.then_some(u64::from(buffer_pages) << geometry.page_shift >> 3),
     }))
 }
 

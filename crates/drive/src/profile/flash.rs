@@ -203,8 +203,6 @@ pub struct NandTiming {
     pub decode: Nanos,
     /// Data of the next program moves during this one.
     pub cache_program: bool,
-    /// Dies erase one after another, not all at once.
-    pub staggered_erases: bool,
     /// One erase in so many takes its time, for all of them.
     pub erase_one_in: f64,
     /// How places differ in their times, if they do.
@@ -387,7 +385,6 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         channel_fs_per_byte: n.channel_mb_per_s.fs_per_byte(),
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
-        staggered_erases: is_word(&n.erases, "staggered"),
         erase_one_in: n.erase_one_in.as_ref().map_or(1.0, |one_in| one_in.value),
         spread: n.variation.as_ref().map(Spread::new),
     })
@@ -447,15 +444,6 @@ fn check_release(raw: &RawSpec, geometry: &Geometry) -> Result<Option<BufferRele
     }
     let programs = raw.nand.program_us.value.len() as u32;
     Ok(Some(BufferRelease { dies: geometry.dies(), programs }))
-}
-
-/// Erases are spread over the programs of a whole superblock, of which one with one bit per cell has fewer.
-pub(super) fn check_staggered_erase(nand: &NandTiming, has_cache: bool) -> Result<(), SpecError> {
-    if nand.staggered_erases && has_cache {
-        let hint = "leave this out, or [slc_cache]";
-        return Err(SpecError::out("nand.erases", "staggered", "without an SLC cache", hint));
-    }
-    Ok(())
 }
 
 /// The page order that the profile names; dies first if it names none.

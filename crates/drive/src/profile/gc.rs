@@ -99,22 +99,6 @@ impl PacingSpec {
     }
 }
 
-/// How wear is spread.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct WearLeveling {
-    /// The free superblock with the fewest erases is used next.
-    pub dynamic: bool,
-    /// Largest difference of erases between superblocks that is left alone; 0 for any.
-    pub spread_max: u32,
-}
-
-pub(super) fn wear_leveling(raw: &RawSpec) -> WearLeveling {
-    raw.wear_leveling.as_ref().map_or_else(WearLeveling::default, |w| WearLeveling {
-        dynamic: w.dynamic.value,
-        spread_max: w.spread_max.value as u32,
-    })
-}
-
 /// Garbage collection in idle time.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle {
@@ -250,10 +234,10 @@ pub(super) fn check_background(
     raw: &RawSpec,
     geometry: &Geometry,
     pacing: &PacingSpec,
-    looks: bool,
+    samples_buffer: bool,
 ) -> Result<Option<BackgroundSpec>, SpecError> {
     let Some(rate) = &raw.gc().background_pages_per_s else { return Ok(None) };
-    if pacing.every_pages == 1 || !looks {
+    if pacing.every_pages == 1 || !samples_buffer {
         let allowed = "left out unless gc.runs_behind is \"word-lines\" and controller.admission.pace \"balanced\"";
         let hint = "leave this out, or set those two";
         return Err(SpecError::out("gc.background_pages_per_s", rate.value, allowed, hint));

@@ -37,8 +37,6 @@ pub struct Interface {
     pub queues_max: u32,
     /// Most commands in the controller; others wait in their submission queues.
     pub commands_max: Option<u32>,
-    /// Places that must be free before a controller takes commands again that was full.
-    pub commands_batch: u32,
     /// From the register write to the command in the controller.
     pub fetch: Nanos,
     /// From the controller to the completion and its interrupt in the host.
@@ -73,13 +71,10 @@ pub(super) fn check_interface(
         return Err(SpecError::out(name, given, "left out where the protocol is not nvme", hint));
     }
     i.commands_max.check("host_interface.commands_max", (8..=1024).into())?;
-    let most = i.commands_max.as_ref().map_or(1, |most| most.value);
-    i.commands_batch.check("host_interface.commands_batch", (1..=most).into())?;
     let one_way = Nanos(round_trip.0 / 2);
     Ok(Interface {
         queues_max: i.queues_max.as_ref().map_or(1, |most| most.value) as u32,
         commands_max: i.commands_max.as_ref().map(|most| most.value as u32),
-        commands_batch: i.commands_batch.as_ref().map_or(1, |batch| batch.value as u32),
         fetch: one_way.after(round_trip.times(protocol.fetches())),
         completion: one_way,
     })

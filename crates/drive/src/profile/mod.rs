@@ -36,7 +36,7 @@ pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec, SHARE_BITS};
 pub use family::whole_profile;
 pub use flash::{BufferRelease, Geometry, NandTiming, SlcTiming, Spread, SuspensionSpec};
-pub use gc::{BackgroundSpec, Idle, PAGES_MAX, PacingSpec, Policy, WearLeveling};
+pub use gc::{BackgroundSpec, Idle, PAGES_MAX, PacingSpec, Policy};
 pub use host::HostSpec;
 pub use host_interface::{Interface, Protocol, QUEUES_MAX};
 pub use identify::{Identify, PowerState};
@@ -69,7 +69,7 @@ pub struct Spec {
     pub link: LinkSpec,
     /// How reads and writes share one data path, if they do.
     pub half_duplex: Option<HalfDuplexSpec>,
-    /// How writes are let in, if they wait where reads pass them.
+    /// How writes are admitted, if they wait where reads pass them.
     pub admission: Option<AdmissionSpec>,
     /// Sizes of the flash and of what the host sees of it.
     pub geometry: Geometry,
@@ -81,8 +81,6 @@ pub struct Spec {
     pub buffer_release: Option<BufferRelease>,
     /// Flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
-    /// Data that waits in the write buffer is overwritten there.
-    pub coalesces: bool,
     /// What was acknowledged outlives a power cut: flushes and forced writes have nothing to wait for.
     pub power_loss_protection: bool,
     /// How garbage collection chooses its victim.
@@ -97,12 +95,12 @@ pub struct Spec {
     pub reserve_superblocks: u32,
     /// Pacing of garbage collection.
     pub pacing: PacingSpec,
-    /// Garbage collection that is put off while the write buffer has room.
+    /// Garbage collection in the background while the write buffer has room.
     pub background: Option<BackgroundSpec>,
     /// Code from outside that takes decisions of the controller.
     pub plugin: Option<PluginSpec>,
-    /// How wear is spread.
-    pub wear_leveling: WearLeveling,
+    /// Dynamic wear levelling: the free superblock with the fewest erases is used next.
+    pub levels_wear: bool,
     /// Garbage collection in idle time.
     pub idle: Option<Idle>,
     /// Energy per operation, and power in each state.
@@ -202,15 +200,14 @@ impl Spec {
         let slc_cache = (raw.slc_cache.as_ref())
             .map(|raw| slc_cache::check_slc_cache(raw, &geometry, &nand))
             .transpose()?;
-        flash::check_staggered_erase(&nand, slc_cache.is_some())?;
         geometry.slc_superblocks = slc_cache.map_or(0, |slc| slc.fixed);
         nand.slc = slc_cache.map(|slc| SlcTiming { read: slc.read, program: slc.program });
         let (buffer_pages, buffer_release) = flash::check_buffer(&raw, &geometry)?;
         let pacing = gc::check_pacing(&raw, &geometry, nand.page_types)?;
         let plugin = gc::check_plugin(&raw, &geometry, &nand, &pacing, plugin)?;
         let admission = controller::check_admission(&raw, &geometry, buffer_pages)?;
-        let looks = admission.as_ref().is_some_and(|admission| admission.look_pages.is_some());
-        let background = gc::check_background(&raw, &geometry, &pacing, looks)?;
+        let samples_buffer = admission.as_ref().is_some_and(|a| a.sample_pages.is_some());
+        let background = gc::check_background(&raw, &geometry, &pacing, samples_buffer)?;
         let decides = plugin.as_ref().map(|plugin| plugin.code.decides());
         let (policy, idle_policy, shared_frontier) =
             gc::check_policy(&raw, decides.is_some_and(|decides| decides.victim))?;
@@ -239,7 +236,7 @@ impl Spec {
             plugin,
             idle_after: idle.map(|idle| idle.after).into_iter().chain(fold_after).min(),
             idle,
-            wear_leveling: gc::wear_leveling(&raw),
+            levels_wear: raw.wear_leveling.as_ref().is_some_and(|wear| wear.dynamic.value),
             throttle: thermal::check_throttle(&raw.thermal, controller::costs(&raw))?,
             power: power.filter(|_| host.power_saving),
             rated: power::check_rated(&raw)?,
@@ -251,7 +248,6 @@ impl Spec {
             thermal,
             reserve_superblocks: reserve as u32,
             ignore_flush: is_set(&raw.write_buffer().ignore_flush),
-            coalesces: check_coalesces(&raw)?,
             power_loss_protection: is_set(&raw.write_buffer().power_loss_protection),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,
             map_journal: raw.map_journal.as_ref().map(journal),
@@ -334,23 +330,6 @@ fn check_sections(raw: &RawSpec) -> Result<(), SpecError> {
         }
     }
     Ok(())
-}
-
-/// Whether data is replaced in the buffer. A flush must then not be told before what was replaced is safe, which
-/// protection gives and this model has no other means for.
-fn check_coalesces(raw: &RawSpec) -> Result<bool, SpecError> {
-    let buffer = raw.write_buffer();
-    let coalesces = is_set(&buffer.coalesces);
-    if coalesces && !is_set(&buffer.power_loss_protection) {
-        let hint = "set write_buffer.power_loss_protection, or leave this out";
-        return Err(SpecError::out(
-            "write_buffer.coalesces",
-            true,
-            "false without protection",
-            hint,
-        ));
-    }
-    Ok(coalesces)
 }
 
 fn check_name(name: &str) -> Result<(), SpecError> {

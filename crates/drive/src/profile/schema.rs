@@ -187,8 +187,6 @@ sections! {
         queues_max: Option<Whole>,
         /// Most commands in the controller, of all submission queues together (NVMe); no limit if left out.
         commands_max: Option<Whole>,
-        /// A controller that holds `commands_max` takes none before so many of them are done; one if left out.
-        commands_batch: Option<Whole>,
     }
 
     /// The drive's end of the link.
@@ -249,16 +247,14 @@ sections! {
 
     /// Admission of writes.
     RawAdmission {
-        /// Least time between two writes that are let in while garbage collection runs; 0 for none.
+        /// Least time between two writes that are admitted while garbage collection runs; 0 for none.
         interval_us: Number = MICROS,
         /// Writes that may come together after a pause, beyond one in an interval; none if left out.
         together: Option<Whole> = 0..=65_536,
-        /// What sets the interval while garbage collection runs: `interval_us` alone (`fixed`), or a control loop that
-        /// keeps the write buffer half full (`balanced`); fixed if left out.
+        /// What feeds the pacer that admits writes while garbage collection runs: time, one write in `interval_us` (`fixed`; so if
+        /// left out), reads as well, each that is served while a write is held (`with-reads`), or time at a rate that keeps the
+        /// write buffer half full (`balanced`).
         pace: Option<Word>,
-        /// Each read that is served lets another write pass beyond the pace, as the firmware looks at those that wait
-        /// then too. Not so if left out.
-        reads_release: Option<Flag>,
     }
 
     /// The write buffer.
@@ -267,10 +263,6 @@ sections! {
         size_kib: Whole = 4..=1 << 24,
         /// A drive that lies: flushes and forced writes are acknowledged at once, and nothing is made safe.
         ignore_flush: Option<Flag>,
-        /// Data that is overwritten while it waits in the buffer is replaced there, and the first version never
-        /// programmed; each write takes a place of its own if left out. Only with `power_loss_protection`: without it a
-        /// forced write or flush could be told before what it replaced there is on flash.
-        coalesces: Option<Flag>,
         /// Capacitors bring all that was acknowledged to flash when the power fails: flushes and forced writes
         /// have nothing to wait for. Not so if left out.
         power_loss_protection: Option<Flag>,
@@ -303,9 +295,6 @@ sections! {
         /// Where consecutive flash pages of a row lie: `dies-first` (a page on each die, then on the next plane of each; so if
         /// left out) or `word-lines-first` (all planes and page types of a die's word line, as one-pass programming needs them).
         page_order: Option<Word> = &["dies-first", "word-lines-first"],
-        /// Whether all dies erase their block of a superblock at once (together), or one die after another, evenly
-        /// while the next one's worth of flash is programmed (staggered). Absent: together.
-        erases: Option<Word> = &["together", "staggered"],
         /// In a scaled drive, whose blocks are smaller: one erase in so many takes its time, for all of them, as a stall
         /// keeps its length then. Absent: each does.
         erase_one_in: Option<Number> = 1.0..=4096.0,
@@ -385,9 +374,9 @@ sections! {
         /// When it runs beside writes: behind every command of them (`commands`), or each time that the host has filled a
         /// word line of all planes of a die (`word-lines`); behind commands if left out.
         runs_behind: Option<Word>,
-        /// Pages (mapping units) copied in the background in a second while the write buffer has room. What is owed beyond is
-        /// copied in rounds of a word line of all planes of every die, for which writes wait. Left out: nothing is put
-        /// off. Only with `runs_behind = "word-lines"` and a balanced pace of admission.
+        /// Pages (mapping units) copied in the background in a second while the write buffer has room. What is due beyond is
+        /// copied in rounds of a word line of all planes of every die, for which writes wait. Left out: nothing is
+        /// deferred. Only with `runs_behind = "word-lines"` and a balanced pace of admission.
         background_pages_per_s: Option<Number> = 1.0..=1e7,
         /// Free superblocks that only garbage collection in the foreground may use.
         reserve_superblocks: Whole = 1..=1 << 20,
@@ -410,9 +399,6 @@ sections! {
     RawWearLeveling {
         /// Dynamic: of the free superblocks the one with the fewest erases is used next.
         dynamic: Flag,
-        /// Static: data is moved out of the superblock with the fewest erases when it is so many behind the
-        /// one with the most; 0 for never.
-        spread_max: Whole = 0..=1 << 20,
     }
 
     /// Garbage collection in idle time.
@@ -499,8 +485,6 @@ sections! {
         node: Word,
         /// How often the firmware reads it: a multiple of 100 ms.
         interval_ms: Whole = 100..=60_000,
-        /// Time constant with which it follows its node.
-        lag_ms: Number = 0.0..=1e6,
     }
 
     /// What the drive and its link sleep in while nothing is asked of them.

@@ -36,7 +36,7 @@ pub struct SlcCacheSpec {
     /// What becomes of writes while it is full.
     pub when_full: WhenFull,
     /// Pages folded per page written, in 1/256.
-    pub fold_ratio_256: i64,
+    pub fold_ratio_256: u64,
     /// That begins when the cache is full, which then is closed until a rest.
     pub fold_from_full: bool,
     /// Folding at rest begins when the flash core has had no command for so long.
@@ -89,7 +89,7 @@ pub(super) fn check_slc_cache(
         program: raw.program_us.micros(),
         read: raw.read_us.micros(),
         when_full,
-        fold_ratio_256: of_256(&raw.fold_ratio) as i64,
+        fold_ratio_256: of_256(&raw.fold_ratio) as u64,
         fold_from_full: check_fold_from(raw, when_full)?,
         fold_after: raw.fold_after_ms.millis(),
         cycle_weight_256: of_256(&raw.cycle_weight) as u32,

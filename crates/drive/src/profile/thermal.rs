@@ -58,8 +58,6 @@ pub struct Sensing {
     pub node: usize,
     /// Steps of 100 ms between readings.
     pub interval_steps: u64,
-    /// Time constant in seconds; zero for none.
-    pub lag_s: f64,
 }
 
 /// One throttle stage, or one step of a stage that takes hold little by little.
@@ -124,7 +122,6 @@ pub(super) fn check_thermal(thermal: &RawThermal) -> Result<ThermalSpec, SpecErr
         nodes.sensor = Sensing {
             node: sensor.node.one_of("thermal.sensor.node", &names)?,
             interval_steps: interval / 100,
-            lag_s: sensor.lag_ms.value / 1e3,
         };
     }
     Ok(nodes)
@@ -139,7 +136,7 @@ impl ThermalSpec {
             between: [[0.0; NODES_MAX]; NODES_MAX],
             to_air: [0.0; NODES_MAX],
             nand: 0,
-            sensor: Sensing { node: 0, interval_steps: 1, lag_s: 0.0 },
+            sensor: Sensing { node: 0, interval_steps: 1 },
         }
     }
 

@@ -157,8 +157,6 @@ pub struct Oracle {
     gc_since: u64,
     variation: Option<Variation>,
     /// Programs of data so far.
-    /// Where erases are staggered: programs left to spread them over and since the newest, erases, superblock.
-    staggered: (u32, u32, usize, u32),
     superblocks_erased: u32,
     done: Vec<(Id, u64)>,
     /// What must be safe before superblocks are erased ahead.
@@ -222,7 +220,6 @@ impl Oracle {
             variation: n
                 .spread
                 .map(|s| Variation::new(s, &spec.geometry, &Rng::new(super::SEED).fork("drive"))),
-            staggered: (0, 0, 0, 0),
             superblocks_erased: 0,
             done: Vec::new(),
             erase_later: Vec::new(),
@@ -549,24 +546,6 @@ impl Oracle {
         let times = |len: u64| (len, restarts.then_some(before + len));
         let (len, die) = (self.of_page(page, usual), self.die_of(ppa));
         self.with_die(die, |d, now, w| d.program(now, times(len), Some((stream, number)), w));
-        self.erase_in_turn();
-    }
-
-    /// Erases the next die's block if it is its turn.
-    fn erase_in_turn(&mut self) {
-        let one_in = self.spec.nand.erase_one_in;
-        let (left, since, erases, superblock) = &mut self.staggered;
-        if *left == 0 {
-            return;
-        }
-        (*left, *since) = (*left - 1, *since + 1);
-        let g = &self.spec.geometry;
-        let block_pages = g.pages_per_die() / (1 << g.plane_shift);
-        if f64::from(*since) == (f64::from(block_pages) * one_in).round() {
-            let (die, superblock) = (*erases % self.dies.len(), *superblock);
-            (*since, *erases) = (0, *erases + 1);
-            self.erase_die(die, superblock);
-        }
     }
 
     /// Time of a read or program of a flash page that usually takes `len`.
@@ -743,7 +722,7 @@ impl Oracle {
         let Some(cache) = self.spec.slc_cache else { return self.begin_collecting(pages) };
         let full = self.waits_when_full() && self.map.next_of_cache().is_none();
         let ratio = if full { cache.fold_ratio_256.max(256) } else { cache.fold_ratio_256 };
-        self.to_fold += pages as i64 * ratio;
+        self.to_fold += (pages * ratio) as i64;
         self.task = Task::Fold(pages);
         self.fold(pages);
     }
@@ -933,12 +912,6 @@ impl Oracle {
     }
 
     fn erase_dies(&mut self, superblock: u32) {
-        if self.spec.nand.staggered_erases {
-            let g = &self.spec.geometry;
-            self.staggered.0 += g.superblock_pages >> (g.page_shift + g.plane_shift);
-            self.staggered.3 = superblock;
-            return;
-        }
         let [before, now] = [0, 1].map(|more| {
             ((self.superblocks_erased + more) as f64 / self.spec.nand.erase_one_in).floor()
         });

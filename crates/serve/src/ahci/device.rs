@@ -14,7 +14,7 @@ use drivebay_wire::ata::{
 
 use super::ata::{Action, Ata, Identity};
 use super::hba::{Hba, IS_PIO, IS_REGISTERS, REGISTER_BYTES, SLOTS};
-use super::list::{self, Regions};
+use super::list;
 use crate::drive::Drive;
 use crate::lock::lock;
 use crate::pci::memory::GuestMemory;
@@ -66,7 +66,7 @@ impl Shared {
 struct InflightCommand {
     header: u64,
     command: Command,
-    regions: Regions,
+    regions: Vec<(u64, usize)>,
     action: Action,
     is_queued: bool,
     /// Requests that have not completed.
@@ -236,7 +236,7 @@ impl AhciDevice {
                     return Ok(());
                 }
                 let beyond =
-                    |(lba, sectors): (u64, u32)| lba + u64::from(sectors) > drive.data().sectors();
+                    |(lba, sectors): (u64, u32)| lba + u64::from(sectors) > drive.sectors();
                 if trim_ranges(&self.buffer).any(beyond) {
                     inflight.fault = Some(Fault::NotFound);
                     return Ok(());
@@ -256,7 +256,7 @@ impl AhciDevice {
         self.buffer.clear();
         self.buffer.resize(bytes, 0);
         let memory = lock(&self.shared.memory);
-        match list::fetch(&memory, &inflight.regions, &mut self.buffer) {
+        match memory.gather(&inflight.regions, &mut self.buffer) {
             Ok(()) => Ok(true),
             Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
                 inflight.fault = Some(Fault::Interface);
@@ -283,7 +283,7 @@ impl AhciDevice {
                     moved = *sectors as usize * SECTOR_BYTES as usize;
                     self.buffer.clear();
                     self.buffer.resize(moved, 0);
-                    if drive.data().read(*lba, &mut self.buffer).is_err() {
+                    if drive.read(*lba, &mut self.buffer).is_err() {
                         fault = Some(Fault::Uncorrectable);
                     }
                 }
@@ -296,9 +296,9 @@ impl AhciDevice {
             }
         }
         if fault.is_none() && moved > 0 {
-            match list::deliver(&lock(&self.shared.memory), &regions, &self.buffer) {
+            match lock(&self.shared.memory).scatter(&regions, &self.buffer) {
                 Ok(()) => {}
-                Err(why) if why.kind() == io::ErrorKind::WriteZero => {
+                Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
                     fault = Some(Fault::Interface)
                 }
                 Err(_) => return Err(HostBus),

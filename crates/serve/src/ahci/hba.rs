@@ -76,7 +76,7 @@ pub(super) struct Hba {
     /// No more commands are taken until the host has stopped the port.
     halted: bool,
     /// The drive must still send its signature.
-    owes_signature: bool,
+    is_signature_due: bool,
     /// Counts what aborts the commands in flight.
     epoch: u32,
 }
@@ -89,7 +89,7 @@ impl Hba {
             signature: u32::MAX,
             link: LINK_UP,
             last: SLOTS - 1,
-            owes_signature: true,
+            is_signature_due: true,
             ..Hba::default()
         }
     }
@@ -216,7 +216,7 @@ impl Hba {
             (1 | 4, 0) => {
                 self.link = LINK_UP;
                 self.task_file = u32::from(STATUS_BUSY);
-                self.owes_signature = true;
+                self.is_signature_due = true;
                 return true;
             }
             _ => {}
@@ -250,10 +250,10 @@ impl Hba {
 
     /// The drive's signature, once after a reset, when the host receives frames.
     pub fn take_signature(&mut self) -> Option<Answer> {
-        if !self.owes_signature || self.command & CMD_FRAMES == 0 || self.link != LINK_UP {
+        if !self.is_signature_due || self.command & CMD_FRAMES == 0 || self.link != LINK_UP {
             return None;
         }
-        self.owes_signature = false;
+        self.is_signature_due = false;
         let answer = Answer::signature();
         self.signature = answer.signature_register();
         self.set_task_file(&answer);
@@ -321,7 +321,7 @@ impl Hba {
 
     /// The signature is sent again, after a reset by software.
     pub fn repeat_signature(&mut self) {
-        self.owes_signature = true;
+        self.is_signature_due = true;
     }
 
     /// Queued commands have completed; returns whether to interrupt.
@@ -358,7 +358,7 @@ impl Hba {
     pub fn lose_link(&mut self) -> bool {
         self.halt();
         self.errors |= LINK_CHANGED;
-        self.owes_signature = true;
+        self.is_signature_due = true;
         self.raise(IS_LINK)
     }
 }

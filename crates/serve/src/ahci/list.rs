@@ -13,16 +13,14 @@ const HEADER_BYTES: u64 = 32;
 const REGIONS: u64 = 0x80;
 const REGION_BYTES: usize = 16;
 
-/// Where a command's data lies: address and length of each region.
-pub(super) type Regions = Vec<(u64, u32)>;
-
 /// One slot's command.
 pub(super) struct Entry {
     /// Address of its header.
     pub header: u64,
     /// None where the frame is of another type.
     pub command: Option<Command>,
-    pub regions: Regions,
+    /// Where its data lies.
+    pub regions: Vec<(u64, usize)>,
 }
 
 /// Reads a command slot; fails when the list or the table cannot be accessed.
@@ -42,7 +40,7 @@ pub(super) fn read(memory: &GuestMemory, list: u64, slot: usize) -> io::Result<E
         let (address, rest) = bytes.split_at(12);
         let address = u64::from_le_bytes(address[..8].try_into().expect("eight bytes"));
         let count = u32::from_le_bytes(rest.try_into().expect("four bytes"));
-        (address & !1, (count & 0x003f_ffff | 1) + 1)
+        (address & !1, (count & 0x003f_ffff | 1) as usize + 1)
     };
     let regions = table_of_regions.as_chunks::<REGION_BYTES>().0.iter().map(region).collect();
     Ok(Entry { header, command, regions })
@@ -51,26 +49,4 @@ pub(super) fn read(memory: &GuestMemory, list: u64, slot: usize) -> io::Result<E
 /// Writes the number of bytes that were transferred into a header.
 pub(super) fn write_byte_count(memory: &GuestMemory, header: u64, bytes: usize) -> io::Result<()> {
     memory.write(header.wrapping_add(4), &(bytes as u32).to_le_bytes())
-}
-
-/// Reads data from the host; fails when a region cannot be accessed, or they are too short.
-pub(super) fn fetch(memory: &GuestMemory, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
-    let mut at = 0;
-    for &(address, length) in regions {
-        let end = into.len().min(at + length as usize);
-        memory.read(address, &mut into[at..end])?;
-        at = end;
-    }
-    if at == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
-}
-
-/// Writes data to the host; fails as [`fetch`].
-pub(super) fn deliver(memory: &GuestMemory, regions: &Regions, data: &[u8]) -> io::Result<()> {
-    let mut at = 0;
-    for &(address, length) in regions {
-        let end = data.len().min(at + length as usize);
-        memory.write(address, &data[at..end])?;
-        at = end;
-    }
-    if at == data.len() { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) }
 }

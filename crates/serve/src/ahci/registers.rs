@@ -7,10 +7,11 @@ use std::sync::Arc;
 use super::ata::Identity;
 use super::device::{AhciDevice, Shared};
 use crate::channel::{Handle, Message};
+use crate::error::ServeError;
 use crate::event_loop::EventLoop;
 use crate::lock::lock;
 use crate::pci::config::{Interrupts, Layout};
-use crate::pci::vfio::{self, VfioError};
+use crate::pci::vfio;
 use crate::request::SessionId;
 
 /// Bytes of BAR 5: the registers of a controller with 32 ports at most.
@@ -28,7 +29,7 @@ pub fn serve(
     handle: &Handle,
     identity: Identity,
     path: &Path,
-) -> Result<(), VfioError> {
+) -> Result<(), ServeError> {
     let sectors = event_loop.engine().store().sectors();
     let device = AhciDevice::new(identity, sectors);
     let shared = device.shared();
@@ -41,10 +42,7 @@ pub fn serve(
         is_wide: false,
         interrupts: Interrupts::Msi,
     };
-    let me = event_loop.add(Box::new(device)).map_err(|why| VfioError::Machine {
-        path: path.display().to_string(),
-        why: why.to_string(),
-    })?;
+    let me = event_loop.add(Box::new(device)).map_err(|why| vfio::machine(path, why))?;
     let memory = Arc::clone(&shared.memory);
     vfio::serve(path, &layout, memory, RegisterAccess { shared, handle: handle.clone(), me })
 }

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader, StatusExtent};
 
-use super::handshake::{ALLOCATION_ID, After, Agreed, Exports, Handshake, OPTION_MAX};
+use super::handshake::{ALLOCATION_ID, After, Exports, Handshake, Negotiated, OPTION_MAX};
 use super::stream::Stream;
 use crate::buffers::{Input, Output};
-use crate::drive::Drive;
+use crate::drive::{Data, Drive};
 use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::namespace::Namespace;
 use crate::request::{Completion, Op, Request, Status};
@@ -45,7 +45,7 @@ enum Phase {
     Options(Handshake),
     /// TLS begins when the reply has been sent; nothing is read before.
     TlsNext(ClientFlags),
-    Transmission(Agreed),
+    Transmission(Negotiated),
 }
 
 /// The session of an NBD client.
@@ -115,9 +115,9 @@ impl Connection {
                 Phase::Flags => self.flags()?,
                 Phase::Options(_) => self.option()?,
                 Phase::TlsNext(_) => unreachable!("there is no room for more"),
-                Phase::Transmission(agreed) => {
-                    let agreed = *agreed;
-                    self.request(agreed, drive)?
+                Phase::Transmission(negotiated) => {
+                    let negotiated = *negotiated;
+                    self.request(negotiated, drive)?
                 }
             };
             if !went_on {
@@ -138,7 +138,8 @@ impl Connection {
         let client = ClientFlags::parse(bytes).map_err(|_| broken())?;
         self.input.consume(bytes.len());
         let tls_required = self.exports.tls.is_some();
-        self.phase = Phase::Options(Handshake { client, agreed: Agreed::default(), tls_required });
+        self.phase =
+            Phase::Options(Handshake { client, negotiated: Negotiated::default(), tls_required });
         Ok(true)
     }
 
@@ -155,12 +156,12 @@ impl Connection {
         let Phase::Options(handshake) = &mut self.phase else { unreachable!("the caller looked") };
         let data = &self.input.ready()[wire::OPTION_BYTES..end];
         let after = handshake.option(option, data, &self.exports, self.output.append());
-        let (agreed, client) = (handshake.agreed, handshake.client);
+        let (negotiated, client) = (handshake.negotiated, handshake.client);
         self.input.consume(end);
         match after {
             After::Option => {}
             After::Transmission(export) => {
-                self.phase = Phase::Transmission(agreed);
+                self.phase = Phase::Transmission(negotiated);
                 (self.export, self.drive) = (export, self.exports.all[export].drive);
                 self.is_moving = self.exports.are_of_several_drives();
             }
@@ -172,7 +173,7 @@ impl Connection {
         Ok(true)
     }
 
-    fn request(&mut self, agreed: Agreed, drive: &mut dyn Drive) -> io::Result<bool> {
+    fn request(&mut self, negotiated: Negotiated, drive: &mut dyn Drive) -> io::Result<bool> {
         let Some(head) = self.input.ready().first_chunk() else { return Ok(false) };
         let request = wire::Request::parse(head).map_err(|_| broken())?;
         let end = wire::REQUEST_BYTES + request.payload as usize;
@@ -183,7 +184,7 @@ impl Connection {
         if !self.has(end) {
             return Ok(false);
         }
-        match self.meaning(&request, agreed, drive) {
+        match self.meaning(&request, negotiated, drive) {
             Ok(Some(op)) => {
                 let (token, sectors) = (request.cookie, request.length / SECTOR_BYTES as u32);
                 let submitted = match op {
@@ -200,7 +201,7 @@ impl Connection {
                 }
             }
             Ok(None) => {}
-            Err(error) => self.refuse(agreed, request.cookie, error),
+            Err(error) => self.refuse(negotiated, request.cookie, error),
         }
         self.input.consume(end);
         Ok(true)
@@ -221,8 +222,8 @@ impl Connection {
     fn meaning(
         &mut self,
         request: &wire::Request,
-        agreed: Agreed,
-        drive: &dyn Drive,
+        negotiated: Negotiated,
+        drive: &dyn Data,
     ) -> Result<Option<Op>, Error> {
         let command = request.command.ok_or(Error::Inval)?;
         match command {
@@ -252,18 +253,18 @@ impl Connection {
             Command::Read => Op::Read,
             Command::Write { fua } => Op::Write { fua },
             Command::Trim { fua } => Op::Trim { fua },
-            Command::WriteZeroes { fast: true, .. } if !drive.data().zeroes_fast() => {
+            Command::WriteZeroes { fast: true, .. } if !drive.zeroes_fast() => {
                 return Err(Error::NotSup);
             }
             Command::WriteZeroes { fua, no_hole, .. } => {
                 Op::WriteZeroes { fua, allocated: no_hole }
             }
             Command::Cache => {
-                self.succeed(agreed, request.cookie);
+                self.succeed(negotiated, request.cookie);
                 return Ok(None);
             }
             Command::BlockStatus { one } => {
-                self.block_status(request, one, agreed, drive)?;
+                self.block_status(request, one, negotiated, drive)?;
                 return Ok(None);
             }
             Command::Flush | Command::Disconnect => unreachable!("looked at before"),
@@ -274,16 +275,16 @@ impl Connection {
         &mut self,
         request: &wire::Request,
         one: bool,
-        agreed: Agreed,
-        drive: &dyn Drive,
+        negotiated: Negotiated,
+        drive: &dyn Data,
     ) -> Result<(), Error> {
-        if agreed.allocation_of != Some(self.export) {
+        if negotiated.allocation_of != Some(self.export) {
             return Err(Error::Inval);
         }
         let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
         let sectors = u64::from(request.length) / SECTOR_BYTES;
         let most = if one { 1 } else { EXTENTS_MAX };
-        let found = drive.data().extents(lba, sectors, most).map_err(|_| Error::Io)?;
+        let found = drive.extents(lba, sectors, most).map_err(|_| Error::Io)?;
         let extents: Vec<StatusExtent> = found
             .iter()
             .map(|e| StatusExtent { length: (e.sectors * SECTOR_BYTES) as u32, hole: !e.data })
@@ -293,18 +294,18 @@ impl Connection {
         Ok(())
     }
 
-    fn succeed(&mut self, agreed: Agreed, cookie: u64) {
+    fn succeed(&mut self, negotiated: Negotiated, cookie: u64) {
         let out = self.output.append();
-        if agreed.structured {
+        if negotiated.structured {
             wire::structured_none(out, cookie);
         } else {
             wire::simple_reply(out, cookie, None);
         }
     }
 
-    fn refuse(&mut self, agreed: Agreed, cookie: u64, error: Error) {
+    fn refuse(&mut self, negotiated: Negotiated, cookie: u64, error: Error) {
         let out = self.output.append();
-        if agreed.structured {
+        if negotiated.structured {
             wire::structured_error(out, cookie, error);
         } else {
             wire::simple_reply(out, cookie, Some(error));
@@ -312,12 +313,12 @@ impl Connection {
     }
 
     /// The head of a read's reply and its data.
-    fn answer_read(&mut self, agreed: Agreed, request: &Request, drive: &dyn Drive) {
+    fn answer_read(&mut self, negotiated: Negotiated, request: &Request, drive: &dyn Data) {
         let length = request.sectors as usize * SECTOR_BYTES as usize;
         let first = self.namespace().first();
         let out = self.output.append();
         let before = out.len();
-        if agreed.structured {
+        if negotiated.structured {
             let offset = (request.lba - first) * SECTOR_BYTES;
             wire::structured_data(out, request.token, offset, length as u32);
         } else {
@@ -327,20 +328,20 @@ impl Connection {
         // The rest is copied, from the sector on that was sent in part.
         let (lba, left) = (request.lba + (sent as u64 / SECTOR_BYTES), length - sent);
         let sectors = left.div_ceil(SECTOR_BYTES as usize) as u32;
-        if sectors > 0 && drive.data().append(lba, sectors, self.output.append()).is_err() {
+        if sectors > 0 && drive.append(lba, sectors, self.output.append()).is_err() {
             self.output.append().truncate(before);
-            return self.refuse(agreed, request.token, Error::Io);
+            return self.refuse(negotiated, request.token, Error::Io);
         }
         self.output.sent(sectors as usize * SECTOR_BYTES as usize - left);
     }
 
     /// Sends what is to be sent and the data of a read behind it, from where that lies, if all of it is in memory;
     /// returns how much of the data went. The caller copies the rest at once, as later writes must not be in it.
-    fn send_directly(&mut self, request: &Request, drive: &dyn Drive) -> usize {
+    fn send_directly(&mut self, request: &Request, drive: &dyn Data) -> usize {
         let before = self.output.unsent().len();
         let mut pieces = [IoSlice::new(&[]); PIECES];
         pieces[0] = IoSlice::new(self.output.unsent());
-        let count = drive.data().pieces(request.lba, request.sectors, &mut pieces[1..]);
+        let count = drive.pieces(request.lba, request.sectors, &mut pieces[1..]);
         let bytes: usize = pieces[1..=count].iter().map(|piece| piece.len()).sum();
         if bytes < request.sectors as usize * SECTOR_BYTES as usize {
             return 0;
@@ -374,12 +375,12 @@ impl Connection {
         Ok(())
     }
 
-    /// The reply to STARTTLS has been sent: everything after is encrypted, and what was agreed before is void.
+    /// The reply to STARTTLS has been sent: everything after is encrypted, and what was negotiated before is void.
     fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
         let config = self.exports.tls.as_ref().expect("it was offered");
         self.stream.start_tls(config)?;
-        let (agreed, tls_required) = (Agreed::default(), false);
-        self.phase = Phase::Options(Handshake { client, agreed, tls_required });
+        let (negotiated, tls_required) = (Negotiated::default(), false);
+        self.phase = Phase::Options(Handshake { client, negotiated, tls_required });
         Ok(())
     }
 }
@@ -397,7 +398,7 @@ impl Session for Connection {
     }
 
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
-        let Phase::Transmission(agreed) = self.phase else {
+        let Phase::Transmission(negotiated) = self.phase else {
             unreachable!("only this phase has requests")
         };
         let request = completion.request;
@@ -407,16 +408,16 @@ impl Session for Connection {
         }
         let error = match completion.status {
             Status::Ok if request.op == Op::Read => {
-                self.answer_read(agreed, &request, drive);
+                self.answer_read(negotiated, &request, drive);
                 return;
             }
-            Status::Ok => return self.succeed(agreed, request.token),
+            Status::Ok => return self.succeed(negotiated, request.token),
             Status::OutOfRange => Error::Inval,
             Status::MediaError | Status::Internal => Error::Io,
             Status::ReadOnly => Error::Perm,
             Status::NoSpace => Error::NoSpc,
         };
-        self.refuse(agreed, request.token, error);
+        self.refuse(negotiated, request.token, error);
     }
 
     fn flush(&mut self, drive: &mut dyn Drive) -> io::Result<Next> {

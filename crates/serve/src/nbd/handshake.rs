@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+use crate::drive::Namespaces;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::{Namespace, Namespaces};
+use crate::namespace::Namespace;
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// Sectors of 512 B are the drive's; the map has pages of 4 KiB.
@@ -25,13 +26,14 @@ pub struct Export {
 
 impl Export {
     /// The exports of a drive.
-    pub fn of(name: &str, drive: usize, namespaces: &Namespaces) -> Vec<Export> {
-        let of_one = |(nsid, namespace): (u32, &Arc<Namespace>)| Export {
-            name: if namespaces.count() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
+    pub fn of(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
+        let numbers = namespaces.namespace_ids();
+        let of_one = |&nsid: &u32| Export {
+            name: if numbers.len() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
             drive,
-            namespace: Arc::clone(namespace),
+            namespace: Arc::clone(namespaces.namespace(nsid).expect("it is listed")),
         };
-        namespaces.iter().map(of_one).collect()
+        numbers.iter().map(of_one).collect()
     }
 
     fn flags(&self) -> u16 {
@@ -76,9 +78,9 @@ pub const OPTION_MAX: u32 = 64 << 10;
 /// Metadata contexts have numbers; there is one.
 pub const ALLOCATION_ID: u32 = 1;
 
-/// What client and server have agreed on.
+/// What client and server have negotiated on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Agreed {
+pub struct Negotiated {
     /// Replies are structured.
     pub structured: bool,
     /// The export of which `base:allocation` may be asked for.
@@ -101,7 +103,7 @@ pub enum After {
 /// One client's handshake.
 pub struct Handshake {
     pub client: ClientFlags,
-    pub agreed: Agreed,
+    pub negotiated: Negotiated,
     /// TLS is offered, and then required.
     pub tls_required: bool,
 }
@@ -173,7 +175,7 @@ impl Handshake {
         if !data.is_empty() {
             return Err((OptionError::Invalid, "carries no data"));
         }
-        self.agreed.structured = true;
+        self.negotiated.structured = true;
         wire::reply_ack(out, wire::STRUCTURED_REPLY);
         Ok(())
     }
@@ -188,9 +190,9 @@ impl Handshake {
         let query = MetaQuery::parse(data).map_err(invalid)?;
         let set = option == wire::SET_META_CONTEXT;
         if set {
-            self.agreed.allocation_of = None;
+            self.negotiated.allocation_of = None;
         }
-        if !self.agreed.structured {
+        if !self.negotiated.structured {
             return Err((OptionError::Invalid, "structured replies first"));
         }
         let number = exports.known(query.name)?;
@@ -200,7 +202,7 @@ impl Handshake {
             let id = if set { ALLOCATION_ID } else { 0 };
             wire::reply_meta_context(out, option, id, wire::BASE_ALLOCATION);
             if set {
-                self.agreed.allocation_of = Some(number);
+                self.negotiated.allocation_of = Some(number);
             }
         }
         wire::reply_ack(out, option);

@@ -7,21 +7,13 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Why TLS cannot be offered.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "{file}: {why}\nhint: both in PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost"
-)]
-pub struct TlsError {
-    file: String,
-    why: String,
-}
+use crate::error::ServeError;
 
 /// The configuration with this certificate chain and its private key; clients need none.
-pub fn config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, TlsError> {
-    let error = |file: &Path, why: &dyn std::fmt::Display| TlsError {
-        file: file.display().to_string(),
-        why: why.to_string(),
+pub fn config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, ServeError> {
+    let error = |file: &Path, why: &dyn std::fmt::Display| {
+        let hint = "both in PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost";
+        ServeError::refused(format!("{}: {why}", file.display()), hint)
     };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect)

@@ -13,7 +13,7 @@ use drivebay_wire::nvme::{
 use super::controller::Controller;
 use super::events::Event;
 use super::identity::{Kind, NSID_ALL};
-use super::io::{Need, is_valid};
+use super::io::{Transfer, is_valid};
 use super::logs;
 use super::subsystem::Subsystem;
 use crate::drive::Drive;
@@ -42,11 +42,11 @@ pub(super) type Answer = Result<Outcome, Status>;
 pub(super) const NOT_ABORTED: u32 = 1;
 
 /// Bytes that an admin command moves, by its own fields.
-pub(super) fn need(sqe: &Sqe) -> Need {
-    let to_host = |bytes: u64| Need::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
+pub(super) fn transfer(sqe: &Sqe) -> Transfer {
+    let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
     if sqe.opcode == OPCODE_FABRICS {
         // Connect alone has data.
-        return if sqe.nsid.get() as u8 == 1 { Need::FromHost(1024) } else { Need::Nothing };
+        return if sqe.nsid.get() as u8 == 1 { Transfer::FromHost(1024) } else { Transfer::None };
     }
     let host_id = if sqe.cdw11.get() & 1 != 0 { 16 } else { 8 };
     let is_host_id = Feature::of(sqe.cdw10.get() as u8) == Some(Feature::HostIdentifier);
@@ -59,12 +59,12 @@ pub(super) fn need(sqe: &Sqe) -> Need {
         {
             to_host(host_id)
         }
-        Some(AdminOpcode::SetFeatures) if is_host_id => Need::FromHost(host_id as u32),
+        Some(AdminOpcode::SetFeatures) if is_host_id => Transfer::FromHost(host_id as u32),
         Some(AdminOpcode::NamespaceManagement) if sqe.cdw10.get() & 0xf == NAMESPACE_CREATE => {
-            Need::FromHost(4096)
+            Transfer::FromHost(4096)
         }
-        Some(AdminOpcode::NamespaceAttachment) => Need::FromHost(4096),
-        _ => Need::Nothing,
+        Some(AdminOpcode::NamespaceAttachment) => Transfer::FromHost(4096),
+        _ => Transfer::None,
     }
 }
 
@@ -80,7 +80,7 @@ impl Subsystem {
         let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
         let kind = controller.kind;
         if kind != Kind::Discovery {
-            controller.look_at(drive.namespaces());
+            controller.check_namespaces(drive);
         }
         let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
             let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
@@ -117,7 +117,7 @@ impl Subsystem {
                 self.manage_namespaces(drive, sqe, data)
             }
             (A::NamespaceAttachment, Kind::Tcp | Kind::Pci) => {
-                self.attach_namespace(drive.namespaces(), sqe, data)
+                self.attach_namespace(drive, sqe, data)
             }
             (A::Format, Kind::Tcp | Kind::Pci) => self.format(drive, sqe),
             (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, drive, sqe),
@@ -131,7 +131,7 @@ impl Subsystem {
         if controller.kind == Kind::Discovery {
             return;
         }
-        controller.look_at(drive.namespaces());
+        controller.check_namespaces(drive);
         let warning = logs::warning(drive, &controller.features);
         let enabled = controller.features[Feature::AsyncEvents] as u8;
         controller.events.warn(warning, enabled);
@@ -142,7 +142,7 @@ impl Subsystem {
         let invalid_field = Status::INVALID_FIELD.dnr();
         let from = (sqe.cdw10.get() >> 16) as u16;
         let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
-            Cns::Controller => self.identity.controller(id, kind, drive.namespaces()),
+            Cns::Controller => self.identity.controller(id, kind, drive),
             _ if kind == Kind::Discovery => return Err(invalid_field),
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(),
             Cns::Namespace | Cns::NamespaceNames | Cns::AllocatedNamespace if !is_valid(nsid) => {
@@ -150,7 +150,7 @@ impl Subsystem {
             }
             cns @ (Cns::Namespace | Cns::NamespaceNames | Cns::AllocatedNamespace) => {
                 let is_there = cns == Cns::AllocatedNamespace || self.is_attached(id, nsid);
-                match drive.namespaces().get(nsid).filter(|_| is_there) {
+                match drive.namespace(nsid).filter(|_| is_there) {
                     Some(_) if cns == Cns::NamespaceNames => self.identity.namespace_names(nsid),
                     Some(namespace) => self.identity.namespace(drive, nsid, namespace),
                     None if cns == Cns::NamespaceNames => return Err(invalid_field),
@@ -162,7 +162,7 @@ impl Subsystem {
                 return Err(Status::INVALID_NAMESPACE.dnr());
             }
             cns @ (Cns::ActiveNamespaces | Cns::AllocatedNamespaces) => {
-                let all = drive.namespaces().iter().map(|(nsid, _)| nsid);
+                let all = drive.namespace_ids().into_iter();
                 let is_listed =
                     |one: u32| cns == Cns::AllocatedNamespaces || self.is_attached(id, one);
                 list(all.filter(|&one| one > nsid && is_listed(one)))
@@ -194,7 +194,7 @@ impl Subsystem {
         let page = match LogPage::of(sqe.cdw10.get() as u8).ok_or(invalid_page)? {
             LogPage::Smart if on_drive => {
                 let nsid = sqe.nsid.get();
-                if ![0, NSID_ALL].contains(&nsid) && drive.namespaces().get(nsid).is_none() {
+                if ![0, NSID_ALL].contains(&nsid) && drive.namespace(nsid).is_none() {
                     return Err(Status::INVALID_NAMESPACE.dnr());
                 }
                 let warning = logs::warning(drive, &controller.features);
@@ -230,11 +230,10 @@ impl Subsystem {
     }
 
     fn format(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
-        let namespaces = drive.namespaces();
         let (sectors, is_read_only) = match sqe.nsid.get() {
-            NSID_ALL => (0..drive.data().sectors(), namespaces.any_is_read_only()),
+            NSID_ALL => (0..drive.sectors(), drive.any_is_read_only()),
             nsid => {
-                let namespace = namespaces.get(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
+                let namespace = drive.namespace(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
                 (namespace.range(), namespace.is_read_only())
             }
         };
@@ -257,9 +256,8 @@ impl Subsystem {
         match sqe.cdw10.get() & 7 {
             EXIT_FAILURE => done(),
             BLOCK_ERASE => {
-                let (all, protected) =
-                    (0..drive.data().sectors(), drive.namespaces().any_is_read_only());
-                erase_part(drive, all, protected)?;
+                let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
+                erase_part(drive, all, is_protected)?;
                 self.sanitized = Some(sqe.cdw10.get());
                 if let Some(controller) = self.get_mut(id) {
                     controller.events.raise(Event::Sanitized);

@@ -13,7 +13,8 @@ use drivebay_wire::nvme::Feature;
 use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
-use crate::namespace::{NAMESPACES_MAX, Namespaces};
+use crate::drive::Namespaces;
+use crate::namespace::NAMESPACES_MAX;
 
 /// CC: enabled.
 const CC_ENABLE: u32 = 1;
@@ -184,8 +185,8 @@ impl Controller {
 
     /// Notes which of its namespaces have changed since, are its own or are so no more, and tells a host that wants to
     /// know.
-    pub fn look_at(&mut self, namespaces: &Namespaces) {
-        let version = |nsid: u32| match namespaces.get(nsid) {
+    pub fn check_namespaces(&mut self, namespaces: &dyn Namespaces) {
+        let version = |nsid: u32| match namespaces.namespace(nsid) {
             Some(_) if self.flags.is_attached(nsid) => namespaces.changes(nsid) + 1,
             _ => 0,
         };

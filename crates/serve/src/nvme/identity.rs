@@ -16,7 +16,7 @@ use zerocopy::IntoBytes;
 use super::events::NAMESPACE_NOTICES;
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
-use crate::namespace::{NAMESPACES_MAX, Namespace, Namespaces};
+use crate::namespace::{NAMESPACES_MAX, Namespace};
 
 /// Version of the specification that controllers report: 1.4.
 pub(super) const VERSION: u32 = 0x0001_0400;
@@ -88,7 +88,7 @@ impl Identity {
     }
 
     /// Identify Controller.
-    pub(super) fn controller(&self, cntlid: u16, kind: Kind, namespaces: &Namespaces) -> Vec<u8> {
+    pub(super) fn controller(&self, cntlid: u16, kind: Kind, drive: &dyn Drive) -> Vec<u8> {
         let mut id = IdentifyController {
             vid: self.own.pci[0].into(),
             ssvid: self.own.pci[0].into(),
@@ -118,8 +118,8 @@ impl Identity {
                 self.drive_fields(&mut id, kind);
                 id.nn = (NAMESPACES_MAX as u32).into();
                 let bytes = |sectors: u64| u128::from(sectors * SECTOR_BYTES).into();
-                id.tnvmcap = bytes(namespaces.drive_sectors());
-                id.unvmcap = bytes(namespaces.free_sectors());
+                id.tnvmcap = bytes(drive.sectors());
+                id.unvmcap = bytes(drive.free_sectors());
             }
         }
         id.as_bytes().to_vec()
@@ -168,7 +168,7 @@ impl Identity {
     /// the specification allows.
     pub(super) fn namespace(&self, drive: &dyn Drive, nsid: u32, namespace: &Namespace) -> Vec<u8> {
         let blocks = namespace.sectors();
-        let is_alone = drive.namespaces().count() == 1;
+        let is_alone = drive.namespace_ids().len() == 1;
         let used = if is_alone { drive.used_sectors().min(blocks) } else { blocks };
         let id = IdentifyNamespace {
             nsze: blocks.into(),

@@ -3,21 +3,23 @@
 //! Source: NVM Express base specification 1.4, section 6. Compare is a read whose data is compared
 //! when it is done; a Dataset Management command is as many requests as it has ranges.
 
+use std::sync::Arc;
+
 use drivebay_wire::nvme::{DsmRange, NvmOpcode, Sqe, Status};
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
 use super::controller::Flags;
 use super::identity::{BLOCK_BYTES, NSID_ALL};
-use crate::drive::Drive;
-use crate::namespace::{NAMESPACES_MAX, Namespace, Namespaces};
+use crate::drive::{Data, Drive, Namespaces};
+use crate::namespace::{NAMESPACES_MAX, Namespace};
 use crate::request::{self, Completion, Op, Request};
 
 /// The data that a command transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Need {
+pub(super) enum Transfer {
     /// None.
-    Nothing,
+    None,
     /// This number of bytes from the host.
     FromHost(u32),
     /// This number of bytes to the host.
@@ -25,15 +27,15 @@ pub(super) enum Need {
 }
 
 /// The data that a command transfers, by its own fields.
-pub(super) fn need(sqe: &Sqe) -> Need {
+pub(super) fn transfer(sqe: &Sqe) -> Transfer {
     let data = sqe.blocks() * BLOCK_BYTES;
     match NvmOpcode::of(sqe.opcode) {
-        Some(NvmOpcode::Read) => Need::ToHost(data),
-        Some(NvmOpcode::Write | NvmOpcode::Compare) => Need::FromHost(data),
+        Some(NvmOpcode::Read) => Transfer::ToHost(data),
+        Some(NvmOpcode::Write | NvmOpcode::Compare) => Transfer::FromHost(data),
         Some(NvmOpcode::DatasetManagement) => {
-            Need::FromHost(((sqe.cdw10.get() & 0xff) + 1) * size_of::<DsmRange>() as u32)
+            Transfer::FromHost(((sqe.cdw10.get() & 0xff) + 1) * size_of::<DsmRange>() as u32)
         }
-        Some(NvmOpcode::Flush | NvmOpcode::WriteZeroes) | None => Need::Nothing,
+        Some(NvmOpcode::Flush | NvmOpcode::WriteZeroes) | None => Transfer::None,
     }
 }
 
@@ -109,7 +111,7 @@ impl InflightCommands {
         data: &[u8],
         flags: &Flags,
     ) -> Option<Status> {
-        let plan = match plan(&sqe, data, drive.namespaces(), flags) {
+        let plan = match plan(&sqe, data, drive, flags) {
             Ok(Plan::Many(ranges)) if ranges.is_empty() => return Some(Status::SUCCESS),
             Ok(plan) => plan,
             Err(status) => return Some(status),
@@ -149,7 +151,7 @@ impl InflightCommands {
     }
 
     /// A request has completed.
-    pub fn complete(&mut self, drive: &dyn Drive, completion: Completion) -> Progress {
+    pub fn complete(&mut self, drive: &dyn Data, completion: Completion) -> Progress {
         let key = DefaultKey::from(KeyData::from_ffi(completion.request.token));
         match self.commands.get_mut(key) {
             None => return Progress::None,
@@ -170,7 +172,7 @@ impl InflightCommands {
         let InflightCommand { tag, sqe, lba, mut status, expected, .. } = command;
         if let (Some(expected), Status::SUCCESS) = (&expected, status) {
             let mut found = vec![0; expected.len()];
-            status = match drive.data().read(lba, &mut found) {
+            status = match drive.read(lba, &mut found) {
                 Ok(()) if found[..] == expected[..] => Status::SUCCESS,
                 Ok(()) => Status::COMPARE_FAILURE,
                 Err(_) => Status::INTERNAL_ERROR,
@@ -187,7 +189,12 @@ enum Plan {
 }
 
 /// Checks a command and turns it into requests.
-fn plan(sqe: &Sqe, data: &[u8], namespaces: &Namespaces, flags: &Flags) -> Result<Plan, Status> {
+fn plan(
+    sqe: &Sqe,
+    data: &[u8],
+    namespaces: &dyn Namespaces,
+    flags: &Flags,
+) -> Result<Plan, Status> {
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
@@ -228,14 +235,14 @@ fn plan(sqe: &Sqe, data: &[u8], namespaces: &Namespaces, flags: &Flags) -> Resul
 /// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
 fn active<'a>(
     nsid: u32,
-    namespaces: &'a Namespaces,
+    namespaces: &'a dyn Namespaces,
     flags: &Flags,
 ) -> Result<&'a Namespace, Status> {
     if !is_valid(nsid) {
         return Err(Status::INVALID_NAMESPACE.dnr());
     }
-    let attached = namespaces.get(nsid).filter(|_| flags.is_attached(nsid));
-    attached.ok_or(Status::INVALID_FIELD.dnr())
+    let attached = namespaces.namespace(nsid).filter(|_| flags.is_attached(nsid));
+    attached.map(Arc::as_ref).ok_or(Status::INVALID_FIELD.dnr())
 }
 
 /// Whether a namespace may have this number.

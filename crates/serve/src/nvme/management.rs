@@ -13,8 +13,8 @@ use super::admin::{Answer, Outcome, done};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
 use super::subsystem::Subsystem;
-use crate::drive::{ControlError, Drive};
-use crate::namespace::{NamespaceError, Namespaces};
+use crate::drive::{ControlError, Drive, Namespaces};
+use crate::namespace::NamespaceError;
 
 /// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
@@ -66,15 +66,14 @@ impl Subsystem {
     }
 
     fn delete(&mut self, drive: &mut dyn Drive, nsid: u32) -> Answer {
-        let all = drive.namespaces();
         let doomed: Vec<u32> = match nsid {
             // All or none.
-            NSID_ALL if all.any_is_read_only() => {
+            NSID_ALL if drive.any_is_read_only() => {
                 return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
             }
-            NSID_ALL => all.iter().map(|(nsid, _)| nsid).collect(),
+            NSID_ALL => drive.namespace_ids(),
             nsid => {
-                check_allocated(nsid, all)?;
+                check_allocated(nsid, drive)?;
                 vec![nsid]
             }
         };
@@ -89,7 +88,7 @@ impl Subsystem {
     /// Attaches a namespace to controllers, or detaches it.
     pub(super) fn attach_namespace(
         &mut self,
-        namespaces: &Namespaces,
+        namespaces: &dyn Namespaces,
         sqe: &Sqe,
         data: &[u8],
     ) -> Answer {
@@ -101,7 +100,7 @@ impl Subsystem {
         let ids = self.listed(data).ok_or(Status::CONTROLLER_LIST_INVALID.dnr())?;
         let have_it = self.controllers_from(0).filter(|(_, one)| one.flags.is_attached(nsid));
         let have_it: Vec<u16> = have_it.map(|(id, _)| id).collect();
-        let is_shared = namespaces.get(nsid).is_some_and(|one| one.is_shared());
+        let is_shared = namespaces.namespace(nsid).is_some_and(|one| one.is_shared());
         match sqe.cdw10.get() & 0xf {
             ATTACH if ids.iter().any(|id| have_it.contains(id)) => {
                 Err(Status::NAMESPACE_ALREADY_ATTACHED.dnr())
@@ -140,8 +139,8 @@ impl Subsystem {
 }
 
 /// Whether there is a namespace of this number, attached or not.
-fn check_allocated(nsid: u32, namespaces: &Namespaces) -> Result<(), Status> {
-    match namespaces.get(nsid) {
+fn check_allocated(nsid: u32, namespaces: &dyn Namespaces) -> Result<(), Status> {
+    match namespaces.namespace(nsid) {
         Some(_) => Ok(()),
         None if is_valid(nsid) => Err(Status::INVALID_FIELD.dnr()),
         None => Err(Status::INVALID_NAMESPACE.dnr()),

@@ -10,9 +10,9 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
+use crate::drive::Namespaces;
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::Namespaces;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -89,16 +89,18 @@ pub struct Subsystem {
 
 impl Subsystem {
     /// A subsystem without controllers, whose namespaces all of them will have.
-    pub fn shared(identity: Identity, namespaces: &Namespaces) -> Shared {
-        let private = namespaces.iter().filter(|(_, one)| !one.is_shared());
+    pub fn shared(identity: Identity, namespaces: &dyn Namespaces) -> Shared {
+        let is_private =
+            |nsid: &u32| namespaces.namespace(*nsid).is_some_and(|one| !one.is_shared());
+        let all = namespaces.namespace_ids();
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
             controllers: BTreeMap::new(),
             last_id: 0,
             errors: VecDeque::new(),
             error_count: 0,
-            attached: namespaces.iter().map(|(nsid, _)| nsid).collect(),
-            private: private.map(|(nsid, _)| nsid).collect(),
+            attached: all.iter().copied().collect(),
+            private: all.into_iter().filter(is_private).collect(),
             sanitized: None,
         })))
     }

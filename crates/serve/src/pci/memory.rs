@@ -10,6 +10,9 @@ use std::os::unix::fs::FileExt;
 /// Most regions.
 const REGIONS_MAX: usize = 256;
 
+/// Where data lies in the guest's memory: address and length of each part.
+pub(crate) type Regions = [(u64, usize)];
+
 struct Region {
     address: u64,
     bytes: u64,
@@ -69,6 +72,28 @@ impl GuestMemory {
             let file = region.file.as_ref().filter(|_| region.writable);
             file.ok_or_else(unreachable)?.write_all_at(&from[part], offset)
         })
+    }
+
+    /// Reads what lies in regions one behind the other; an error also where they are shorter than `into`.
+    pub(crate) fn gather(&self, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
+        let mut at = 0;
+        for &(address, length) in regions {
+            let end = into.len().min(at + length);
+            self.read(address, &mut into[at..end])?;
+            at = end;
+        }
+        if at == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    }
+
+    /// Writes to regions one behind the other; an error also where they are shorter than `from`.
+    pub(crate) fn scatter(&self, regions: &Regions, from: &[u8]) -> io::Result<()> {
+        let mut at = 0;
+        for &(address, length) in regions {
+            let end = from.len().min(at + length);
+            self.write(address, &from[at..end])?;
+            at = end;
+        }
+        if at == from.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
     /// Visits the regions that a range of addresses lies in.

@@ -3,6 +3,7 @@
 //! The `vfio_user` crate implements the protocol. It serves one client at a time, blocks in system calls,
 //! and panics on some malformed messages: hence the thread, which then starts again.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,23 +20,19 @@ use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, Serv
 
 use super::config::{CONFIG_BYTES, Config, Interrupts, Layout};
 use super::memory::GuestMemory;
+use crate::error::ServeError;
 use crate::lock::lock;
 
-/// Why the socket cannot be served.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VfioError {
-    /// The path exists already.
-    #[error("{0} exists already\nhint: another server may use it; remove it, or name another path")]
-    Exists(String),
-    /// A system call failed.
-    #[error("vfio-user at {path}: {why}\nhint: the folder must exist and be writable")]
-    Machine {
-        /// Path of the socket.
-        path: String,
-        /// The system's error.
-        why: String,
-    },
+/// The socket's path is taken.
+pub(crate) fn exists(path: &Path) -> ServeError {
+    let hint = "another server may use it; remove it, or name another path";
+    ServeError::machine(format!("{} exists already", path.display()), hint)
+}
+
+/// The socket cannot be served.
+pub(crate) fn machine(path: &Path, why: impl Display) -> ServeError {
+    let hint = "the folder must exist and be writable";
+    ServeError::machine(format!("vfio-user at {}: {why}", path.display()), hint)
 }
 
 /// A device model behind the vfio-user server; all calls come from the server's thread.
@@ -62,13 +59,11 @@ pub(crate) fn serve(
     layout: &Layout,
     memory: Arc<Mutex<GuestMemory>>,
     device: impl Device,
-) -> Result<(), VfioError> {
-    let shown = path.display().to_string();
-    let machine = |why: String| VfioError::Machine { path: shown.clone(), why };
+) -> Result<(), ServeError> {
     let server =
         Server::new(path, true, interrupts(layout), regions(layout)).map_err(|why| match why {
-            vfio_user::Error::SocketPathExists => VfioError::Exists(shown.clone()),
-            why => machine(why.to_string()),
+            vfio_user::Error::SocketPathExists => exists(path),
+            why => machine(path, why),
         })?;
     let config = Config::new(layout);
     let mut backend = Backend { layout: *layout, config, memory, device };
@@ -86,7 +81,7 @@ pub(crate) fn serve(
     thread::Builder::new()
         .name("vfio-user".into())
         .spawn(work)
-        .map_err(|why| machine(why.to_string()))?;
+        .map_err(|why| machine(path, why))?;
     Ok(())
 }
 

@@ -15,9 +15,9 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::error::StoreError;
 use super::extent::Extent;
 use super::sync::Syncer;
+use crate::error::ServeError;
 use crate::waker::Waker;
 
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
@@ -37,6 +37,12 @@ pub(super) fn check_room(file: &File, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
+/// Another server has locked it.
+pub(super) fn locked(path: &Path) -> ServeError {
+    let what = format!("{} is in use by another drivebay serve", path.display());
+    ServeError::machine(what, "stop that one, or name another file")
+}
+
 /// A file as large as the drive.
 pub(super) struct DataFile {
     file: File,
@@ -49,15 +55,19 @@ pub(super) struct DataFile {
 
 impl DataFile {
     /// Opened, or made if it does not exist.
-    pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<DataFile, StoreError> {
-        let machine = |what: &str, why: io::Error| StoreError::Machine {
-            what: format!("{} {what}", path.display()),
-            why,
-            hint: "see that its folder exists, has room, and may be written",
+    pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<DataFile, ServeError> {
+        let machine = |what: &str, why: io::Error| {
+            let hint = "see that its folder exists, has room, and may be written";
+            ServeError::machine(format!("{} {what}: {why}", path.display()), hint)
+        };
+        let no_file = || {
+            let what = "is not a regular file; data is never written to anything else";
+            let hint = "name a file, it is made if it does not exist: --data drive.img";
+            ServeError::refused(format!("{} {what}", path.display()), hint)
         };
         // Looked at before it is opened, as opening some devices acts on them; and after, to be sure.
         match std::fs::metadata(path) {
-            Ok(found) if !found.is_file() => return Err(StoreError::NotAFile(path.into())),
+            Ok(found) if !found.is_file() => return Err(no_file()),
             _ => {}
         }
         let file = OpenOptions::new()
@@ -70,17 +80,20 @@ impl DataFile {
             .map_err(|why| machine("cannot be opened", why))?;
         let found = file.metadata().map_err(|why| machine("cannot be looked at", why))?;
         if !found.is_file() {
-            return Err(StoreError::NotAFile(path.into()));
+            return Err(no_file());
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| match why {
-            Errno::WOULDBLOCK => StoreError::Locked(path.into()),
+            Errno::WOULDBLOCK => locked(path),
             why => machine("cannot be locked", why.into()),
         })?;
         let wanted = sectors * SECTOR_BYTES;
         match found.len() {
             0 => file.set_len(wanted).map_err(|why| machine("cannot be made so large", why))?,
             len if len != wanted => {
-                return Err(StoreError::Size { path: path.into(), found: len, wanted });
+                return Err(ServeError::refused(
+                    format!("{} has {len} bytes, the drive has {wanted}", path.display()),
+                    "name the file that belongs to this drive, or a new one",
+                ));
             }
             _ => {}
         }

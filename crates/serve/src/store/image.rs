@@ -12,9 +12,9 @@ use drivebay_units::SECTOR_BYTES;
 use rustix::fs::{FlockOperation, OFlags, SeekFrom, flock, ioctl_ficlone, seek};
 use rustix::io::Errno;
 
-use super::error::StoreError;
 use super::extent::Extent;
-use super::file::{check_room, extents};
+use super::file::{check_room, extents, locked};
+use crate::error::ServeError;
 
 /// How much is copied at a time.
 const PIECE: usize = 1 << 20;
@@ -28,11 +28,10 @@ pub(crate) struct Image {
 
 impl Image {
     /// For a drive of so many sectors, of which the image may be the beginning.
-    pub fn open(path: &Path, sectors: u64) -> Result<Image, StoreError> {
-        let machine = |why: io::Error| StoreError::Machine {
-            what: format!("{} cannot be read", path.display()),
-            why,
-            hint: "name an image that exists and may be read: --from disk.raw",
+    pub fn open(path: &Path, sectors: u64) -> Result<Image, ServeError> {
+        let machine = |why: io::Error| {
+            let hint = "name an image that exists and may be read: --from disk.raw";
+            ServeError::machine(format!("{} cannot be read: {why}", path.display()), hint)
         };
         // Looked at before it is opened, as opening some devices acts on them.
         let kind = std::fs::metadata(path).map_err(machine)?.file_type();
@@ -40,22 +39,32 @@ impl Image {
             kind if kind.is_file() => OFlags::NONBLOCK,
             // Fails where it is mounted or part of something, and keeps it from becoming so.
             kind if kind.is_block_device() => OFlags::NONBLOCK | OFlags::EXCL,
-            _ => return Err(StoreError::NotAnImage(path.into())),
+            _ => {
+                let what = "is neither a regular file nor a block device";
+                let what = format!("{} {what}", path.display());
+                return Err(ServeError::refused(what, "name a raw image: --from disk.raw"));
+            }
         };
         let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
         let file = opened.map_err(|why| match Errno::from_io_error(&why) {
-            Some(Errno::BUSY) => StoreError::InUse(path.into()),
+            Some(Errno::BUSY) => {
+                let what = "is mounted, part of another device, or held by a program";
+                let hint = "lsblk shows by what; free it, or name a copy";
+                ServeError::machine(format!("{} {what}", path.display()), hint)
+            }
             _ => machine(why),
         })?;
         flock(&file, FlockOperation::NonBlockingLockShared).map_err(|why| match why {
-            Errno::WOULDBLOCK => StoreError::Locked(path.into()),
+            Errno::WOULDBLOCK => locked(path),
             why => machine(why.into()),
         })?;
         // Metadata does not have the size of a block device.
         let bytes = seek(&file, SeekFrom::End(0)).map_err(|why| machine(why.into()))?;
         let wanted = sectors * SECTOR_BYTES;
         if bytes > wanted {
-            return Err(StoreError::TooLarge { path: path.into(), found: bytes, wanted });
+            let what = format!("has {bytes} bytes, more than the drive's {wanted}");
+            let hint = "serve a larger drive: drivebay drives";
+            return Err(ServeError::refused(format!("{} {what}", path.display()), hint));
         }
         Ok(Image { file, path: path.into(), bytes })
     }
@@ -85,13 +94,15 @@ impl Image {
         path: &Path,
         sectors: u64,
         cancelled: impl Fn() -> bool,
-    ) -> Result<(), StoreError> {
+    ) -> Result<(), ServeError> {
         // A link stays, and what it names is made.
         let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        self.try_copy(&place, sectors, cancelled).map_err(|why| StoreError::Machine {
-            what: format!("{} cannot become a copy of {}", path.display(), self.path.display()),
-            why,
-            hint: "see that its folder exists, has room, and may be written",
+        self.try_copy(&place, sectors, cancelled).map_err(|why| {
+            let (path, image) = (path.display(), self.path.display());
+            ServeError::machine(
+                format!("{path} cannot become a copy of {image}: {why}"),
+                "see that its folder exists, has room, and may be written",
+            )
         })
     }
 
@@ -227,13 +238,16 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("image");
         image_of(&path, &[], SECTORS * SECTOR_BYTES + 1);
-        let refused = |path: &Path| Image::open(path, SECTORS).err().expect("refused");
-        assert!(matches!(refused(&path), StoreError::TooLarge { .. }));
-        assert!(matches!(refused(folder.path()), StoreError::NotAnImage(_)));
-        assert!(matches!(refused(Path::new("/dev/null")), StoreError::NotAnImage(_)));
-        assert!(matches!(refused(&folder.path().join("none")), StoreError::Machine { .. }));
+        let refused = |path: &Path, as_machine: bool, said: &str| {
+            let why = Image::open(path, SECTORS).err().expect("refused");
+            assert!(why.to_string().contains(said) && why.is_machine() == as_machine, "{why}");
+        };
+        refused(&path, false, "more than the drive's");
+        refused(folder.path(), false, "is neither a regular file nor a block device");
+        refused(Path::new("/dev/null"), false, "is neither a regular file nor a block device");
+        refused(&folder.path().join("none"), true, "cannot be read");
         let served = File::open(&path).expect("a file");
         flock(&served, FlockOperation::LockExclusive).expect("free");
-        assert!(matches!(refused(&path), StoreError::Locked(_)));
+        refused(&path, true, "is in use by another drivebay serve");
     }
 }

@@ -14,9 +14,9 @@ use std::io::{self, IoSlice};
 use drivebay_units::SECTOR_BYTES;
 use memmap2::MmapMut;
 
-use super::error::StoreError;
 use super::extent::Extent;
 use super::image::Image;
+use crate::error::ServeError;
 use crate::memory_limit::{MemoryLimit, Share, Use};
 
 const PAGE_BYTES: usize = 4096;
@@ -202,21 +202,30 @@ impl Memory {
     ///
     /// # Errors
     /// The image cannot be searched for data, or its table takes more memory than is allowed.
-    pub fn over(image: Image, sectors: u64, limit: MemoryLimit) -> Result<Memory, StoreError> {
+    pub fn over(image: Image, sectors: u64, limit: MemoryLimit) -> Result<Memory, ServeError> {
         let mut memory = Memory::new(sectors, limit);
         let mut at = 0;
         let mut pages = Vec::new();
-        for Extent { sectors, data } in image.extents()? {
+        let unknown = |why: io::Error| {
+            ServeError::machine(
+                format!("the image cannot be searched for data: {why}"),
+                "see the disk: dmesg",
+            )
+        };
+        for Extent { sectors, data } in image.extents().map_err(unknown)? {
             if data {
                 let (first, end) = (at / PAGE_SECTORS, (at + sectors).div_ceil(PAGE_SECTORS));
                 pages.push(first as usize..end as usize);
             }
             at += sectors;
         }
-        memory.make_groups(&pages).map_err(|needed| StoreError::ImageTable {
-            path: image.path().to_owned(),
-            table: needed,
-            memory: memory.frames.limit.total_for_data(needed),
+        memory.make_groups(&pages).map_err(|needed| {
+            let (path, mib) = (image.path().display(), needed.div_ceil(1 << 20));
+            let least = memory.frames.limit.total_for_data(needed).div_ceil(1 << 20);
+            ServeError::refused(
+                format!("the table of what {path} holds takes {mib} MiB, more than --memory leaves for data"),
+                format!("--memory {least}MiB at least, and what is written comes to that; or a copy: --data FILE"),
+            )
         })?;
         for page in pages.into_iter().flatten() {
             memory.table.set(page, IMAGE);
@@ -549,8 +558,14 @@ mod tests {
         let limit = MemoryLimit::new(3 * GROUP_BYTES, 1 << 30, 1 << 30);
         let memory = over(&limit).expect("room");
         assert_eq!(limit.used(Use::Data), 2 * GROUP_BYTES);
-        let Err(StoreError::ImageTable { table, .. }) = over(&limit) else { panic!("no room") };
-        assert_eq!(table, 2 * GROUP_BYTES);
+        let mut second = Memory::new(SECTORS, limit.clone());
+        let pages = [0..6, 2 * GROUP..2 * GROUP + 1];
+        assert_eq!(second.make_groups(&pages), Err(2 * GROUP_BYTES), "one is free");
+        let why = over(&limit).err().expect("no room").to_string();
+        assert!(
+            why.contains("takes 1 MiB") && why.contains("hint: --memory 256MiB at least"),
+            "{why}"
+        );
         drop(memory);
         assert_eq!(limit.used(Use::Data), 0);
     }

@@ -4,7 +4,6 @@
 //! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet; snapshots
 //! (`snapshot.rs`) keep what writes replace.
 
-mod error;
 mod extent;
 mod file;
 mod image;
@@ -22,6 +21,7 @@ use drivebay_drive::StreamPage;
 use drivebay_units::{Rng, SECTOR_BYTES};
 use serde::Deserialize;
 
+use crate::error::ServeError;
 use crate::memory_limit::MemoryLimit;
 use crate::request::{Op, Request, Status};
 use crate::waker::Waker;
@@ -30,7 +30,6 @@ use memory::{Limit, Memory};
 use snapshot::{PIECE_PAGES, Run, Snapshot};
 use undo_log::{PAGE_SECTORS, TRIM_MAX, UndoLog};
 
-pub use error::StoreError;
 pub use extent::Extent;
 pub(crate) use image::Image;
 pub(crate) use sync::SyncId;
@@ -76,7 +75,7 @@ impl Store {
         image: Image,
         sectors: u64,
         limit: &MemoryLimit,
-    ) -> Result<Store, StoreError> {
+    ) -> Result<Store, ServeError> {
         let memory = Memory::over(image, sectors, limit.clone())?;
         Ok(Store::of(Medium::Memory(memory), sectors, HostDurability::None, limit))
     }
@@ -89,7 +88,7 @@ impl Store {
         durability: HostDurability,
         waker: Waker,
         limit: &MemoryLimit,
-    ) -> Result<Store, StoreError> {
+    ) -> Result<Store, ServeError> {
         let medium = Medium::File(DataFile::open(path, sectors, waker)?);
         Ok(Store::of(medium, sectors, durability, limit))
     }

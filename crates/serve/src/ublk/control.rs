@@ -17,6 +17,7 @@ use drivebay_wire::ublk::{
 
 use super::device::UblkDevice;
 use super::ring::{ControlRing, QueueRing};
+use crate::error::ServeError;
 use crate::event_loop::EventLoop;
 use crate::namespace::Namespace;
 
@@ -36,33 +37,21 @@ const DISCARD_SECTORS_MAX: u32 = 1 << 21;
 /// the process.
 const MARK: u64 = 0x6462_6179 << 32;
 
-/// Why there is no block device.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum UblkError {
-    /// The kernel has no ublk, or its module is not loaded.
-    #[error(
-        "--ublk: there is no {CONTROL_PATH}\nhint: sudo modprobe ublk_drv (Linux 6.5 or later); without it: --nbd, and nbd-client"
-    )]
-    Absent,
-    /// Only root may.
-    #[error(
-        "--ublk: {CONTROL_PATH} may not be used: {0}\nhint: it takes root: sudo drivebay serve"
-    )]
-    Permission(io::Error),
-    /// io_uring is switched off.
-    #[error(
-        "--ublk: the kernel gives no io_uring: {0}\nhint: sudo sysctl kernel.io_uring_disabled=0; in a container: its seccomp rules"
-    )]
-    Ring(io::Error),
-    /// The kernel is too old.
-    #[error(
-        "--ublk: this kernel's ublk cannot copy by read and write\nhint: Linux 6.5 or later is needed: uname -r"
-    )]
-    Old,
-    /// Something else failed.
-    #[error("--ublk: {0} failed: {1}\nhint: the kernel may say why: sudo dmesg | tail")]
-    Failed(&'static str, io::Error),
+/// Only root may.
+fn no_permission(why: io::Error) -> ServeError {
+    let what = format!("--ublk: {CONTROL_PATH} may not be used: {why}");
+    ServeError::machine(what, "it takes root: sudo drivebay serve")
+}
+
+/// io_uring is switched off.
+fn no_ring(why: io::Error) -> ServeError {
+    let hint = "sudo sysctl kernel.io_uring_disabled=0; in a container: its seccomp rules";
+    ServeError::machine(format!("--ublk: the kernel gives no io_uring: {why}"), hint)
+}
+
+fn failed(what: &str, why: io::Error) -> ServeError {
+    let hint = "the kernel may say why: sudo dmesg | tail";
+    ServeError::machine(format!("--ublk: {what} failed: {why}"), hint)
 }
 
 /// How a drive's block devices are.
@@ -156,39 +145,42 @@ impl Control {
         event_loop: &mut EventLoop,
         shape: Shape,
         namespace: &Arc<Namespace>,
-    ) -> Result<Control, UblkError> {
-        let mut ring = ControlRing::new(open_control()?).map_err(UblkError::Ring)?;
+    ) -> Result<Control, ServeError> {
+        let mut ring = ControlRing::new(open_control()?).map_err(no_ring)?;
         let mut features = 0_u64;
         let asked = ring.with(ControlOp::GetFeatures, ANY_DEVICE, &mut features);
         match asked {
             Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(UblkError::Permission(why));
+                return Err(no_permission(why));
             }
             Ok(()) if features & USER_COPY != 0 => {}
-            _ => return Err(UblkError::Old),
+            _ => {
+                let what = "--ublk: this kernel's ublk cannot copy by read and write";
+                return Err(ServeError::machine(what, "Linux 6.5 or later is needed: uname -r"));
+            }
         }
         remove_left_over(&mut ring);
         let mut info = shape.info();
         ring.with(ControlOp::AddDevice, ANY_DEVICE, &mut info).map_err(|why| match why.kind() {
-            io::ErrorKind::PermissionDenied => UblkError::Permission(why),
-            _ => UblkError::Failed("adding a device", why),
+            io::ErrorKind::PermissionDenied => no_permission(why),
+            _ => failed("adding a device", why),
         })?;
         let (sender, ending) = channel();
         // From here on dropping it removes the device.
         let mut control = Control { ring, id: info.dev_id, ending };
-        let failed = |what| move |why| UblkError::Failed(what, why);
         let mut params = shape.params(namespace);
         control
             .ring
             .with(ControlOp::SetParams, info.dev_id, &mut params)
-            .map_err(failed("setting its size"))?;
+            .map_err(|why| failed("setting its size", why))?;
         let path = format!("/dev/ublkc{}", info.dev_id);
-        let file = open(Path::new(&path)).map_err(failed("opening its character device"))?;
+        let file =
+            open(Path::new(&path)).map_err(|why| failed("opening its character device", why))?;
         // The kernel may give less than it was asked for.
         let (queues, depth) = (info.nr_hw_queues, info.queue_depth);
-        let ring = QueueRing::new(file, queues, depth).map_err(UblkError::Ring)?;
+        let ring = QueueRing::new(file, queues, depth).map_err(no_ring)?;
         let device = UblkDevice::new(ring, namespace, shape.transfer_bytes_max, sender);
-        let session = event_loop.add(Box::new(device)).map_err(failed("watching it"))?;
+        let session = event_loop.add(Box::new(device)).map_err(|why| failed("watching it", why))?;
         event_loop.notify(session);
         Ok(control)
     }
@@ -199,14 +191,14 @@ impl Control {
     }
 
     /// Shows the block device until its session says that it is to go, and takes it away. The event loop must run.
-    pub fn run(mut self) -> Result<(), UblkError> {
+    pub fn run(mut self) -> Result<(), ServeError> {
         let pid = u64::from(std::process::id());
         let started = self.ring.command(ControlOp::StartDevice, self.id, pid);
-        started.map_err(|why| UblkError::Failed("starting the device", why))?;
+        started.map_err(|why| failed("starting the device", why))?;
         // Also if the session has ended.
         let _ = self.ending.recv();
         let stopped = self.ring.command(ControlOp::StopDevice, self.id, 0);
-        stopped.map_err(|why| UblkError::Failed("stopping the device", why))
+        stopped.map_err(|why| failed("stopping the device", why))
     }
 }
 
@@ -221,10 +213,13 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(path)
 }
 
-pub(super) fn open_control() -> Result<File, UblkError> {
+pub(super) fn open_control() -> Result<File, ServeError> {
     open(Path::new(CONTROL_PATH)).map_err(|why| match why.kind() {
-        io::ErrorKind::PermissionDenied => UblkError::Permission(why),
-        _ => UblkError::Absent,
+        io::ErrorKind::PermissionDenied => no_permission(why),
+        _ => ServeError::machine(
+            format!("--ublk: there is no {CONTROL_PATH}"),
+            "sudo modprobe ublk_drv (Linux 6.5 or later); without it: --nbd, and nbd-client",
+        ),
     })
 }
 
@@ -250,7 +245,8 @@ mod tests {
     use super::*;
     use drivebay_drive::whole_profile;
 
-    use crate::namespace::{NamespaceOptions, Namespaces};
+    use crate::drive::Namespaces as _;
+    use crate::namespace::{NamespaceOptions, NamespaceTable};
 
     #[test]
     fn a_device_is_as_the_drive_is() {
@@ -264,15 +260,15 @@ mod tests {
         assert_eq!((info.nr_hw_queues, info.queue_depth), (4, 128), "a queue for each processor");
         assert_eq!(info.max_io_buf_bytes, 128 << 10);
         let one = NamespaceOptions { bytes: 1 << 20, start_bytes: None, is_read_only: true };
-        let parts = Namespaces::new(&[one], 1 << 20).expect("room");
-        let params = shape.params(parts.get(1).expect("the first"));
+        let parts = NamespaceTable::new(&[one], 1 << 20).expect("room");
+        let params = shape.params(parts.namespace(1).expect("the first"));
         assert_eq!(params.attrs, ATTR_VOLATILE_CACHE | ATTR_FUA | ATTR_READ_ONLY);
         assert_eq!((params.len, params.dev_sectors, params.max_sectors), (60, 2048, 256));
         assert_eq!((params.logical_bs_shift, params.physical_bs_shift), (9, 12));
         let spec = Spec { power_loss_protection: true, ..spec };
         let [in_memory, in_file] = [false, true].map(|syncs| Shape::new(&spec, 1, syncs));
-        let whole = Namespaces::whole(2048, false);
-        let attrs = |shape: &Shape| shape.params(whole.get(1).expect("the first")).attrs;
+        let whole = NamespaceTable::whole(2048, false);
+        let attrs = |shape: &Shape| shape.params(whole.namespace(1).expect("the first")).attrs;
         assert_eq!(attrs(&in_memory), 0);
         assert_eq!(
             attrs(&in_file),

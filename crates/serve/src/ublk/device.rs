@@ -90,14 +90,14 @@ impl UblkDevice {
         let bytes = request.sectors as usize * SECTOR_BYTES as usize;
         let offset = data_offset(slot.queue, slot.tag);
         let mut pieces = [IoSlice::new(&[]); PIECES];
-        let count = drive.data().pieces(request.lba, request.sectors, &mut pieces);
+        let count = drive.pieces(request.lba, request.sectors, &mut pieces);
         let pieces = &pieces[..count];
         if pieces.iter().map(|piece| piece.len()).sum::<usize>() == bytes {
             let written = rustix::io::pwritev(self.ring.file(), pieces, offset)?;
             return if written == bytes { Ok(()) } else { Err(io::ErrorKind::WriteZero.into()) };
         }
         let data = &mut self.buffer[..bytes];
-        drive.data().read(request.lba, data)?;
+        drive.read(request.lba, data)?;
         let mut done = 0;
         while done < bytes {
             let offset = offset + done as u64;
@@ -223,19 +223,21 @@ impl Session for UblkDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::namespace::{NamespaceOptions, Namespaces};
+    use crate::drive::Namespaces as _;
+    use crate::namespace::{NamespaceOptions, NamespaceTable};
 
     const WRITE: u32 = 1;
 
-    fn parts() -> Namespaces {
+    fn parts() -> NamespaceTable {
         let one = NamespaceOptions { bytes: 1 << 20, start_bytes: None, is_read_only: false };
-        Namespaces::new(&[one, NamespaceOptions { is_read_only: true, ..one }], 8192).expect("room")
+        NamespaceTable::new(&[one, NamespaceOptions { is_read_only: true, ..one }], 8192)
+            .expect("room")
     }
 
     fn asked(nsid: u32, op_flags: u32, start_sector: u64) -> Result<(Request, usize), Errno> {
         let descriptor =
             IoDescriptor { op_flags, nr_sectors: 8, start_sector, ..IoDescriptor::default() };
-        request(&descriptor, parts().get(nsid).expect("there"), 7)
+        request(&descriptor, parts().namespace(nsid).expect("there"), 7)
     }
 
     #[test]

@@ -15,5 +15,4 @@ mod device;
 mod null;
 mod ring;
 
-pub use control::UblkError;
 pub(crate) use control::{Control, Shape};

@@ -13,7 +13,7 @@ use drivebay_wire::ublk::ControlOp;
 
 use super::control::{Shape, open_control};
 use super::ring::{ControlRing, QueueRing};
-use crate::namespace::Namespaces;
+use crate::namespace::NamespaceTable;
 
 const SECTORS: u64 = 1 << 21;
 
@@ -21,7 +21,7 @@ const SECTORS: u64 = 1 << 21;
 #[ignore = "needs root and a kernel with ublk, and does not end"]
 fn null_target() {
     let mut control = ControlRing::new(open_control().expect("ublk")).expect("io_uring");
-    let namespaces = Namespaces::whole(SECTORS, false);
+    let namespaces = NamespaceTable::whole(SECTORS, false);
     let namespace = Arc::clone(namespaces.iter().next().expect("one").1);
     let shape = Shape::null();
     let mut info = shape.info();

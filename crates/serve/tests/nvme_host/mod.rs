@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem, Subsystems};
-use drivebay_serve::{DriveIdentity, Engine, MemoryLimit, Namespaces, Pace, SessionId, Store};
+use drivebay_serve::{DriveIdentity, Engine, MemoryLimit, NamespaceTable, Pace, SessionId, Store};
 use drivebay_wire::nvme::{
     Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
     Sgl, SglKind, Sqe, Status, encode, padded_nqn,
@@ -111,7 +111,7 @@ impl Rig {
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
         let subsystem =
-            Subsystem::shared(Identity::new(&spec, drive), &Namespaces::whole(sectors, false));
+            Subsystem::shared(Identity::new(&spec, drive), &NamespaceTable::whole(sectors, false));
         let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
@@ -290,7 +290,7 @@ impl Rig {
         self.engine.begin_iteration();
         let mut taken = 0;
         loop {
-            let more = host.protocol.input(&mut self.engine.drive_of(host.me), &bytes[taken..]);
+            let more = host.protocol.input(self.engine.drive_of(host.me), &bytes[taken..]);
             taken += more;
             self.hear(host);
             if more == 0 || taken == bytes.len() {
@@ -300,12 +300,12 @@ impl Rig {
     }
 
     pub fn poll(&mut self, host: &mut Host) {
-        host.protocol.poll(&mut self.engine.drive_of(host.me));
+        host.protocol.poll(self.engine.drive_of(host.me));
         self.hear(host);
     }
 
     pub fn tick(&mut self, host: &mut Host) {
-        host.protocol.tick(&mut self.engine.drive_of(host.me));
+        host.protocol.tick(self.engine.drive_of(host.me));
         self.poll(host);
     }
 
@@ -318,7 +318,7 @@ impl Rig {
                 any = true;
                 let id = completion.session;
                 for host in hosts.iter_mut().filter(|host| host.me == id) {
-                    host.protocol.complete(&mut self.engine.drive_of(id), completion);
+                    host.protocol.complete(self.engine.drive_of(id), completion);
                 }
             }
             for host in hosts.iter_mut() {

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::ahci::{AhciDevice, Identity, Shared};
-use drivebay_serve::{Engine, GuestMemory, MemoryLimit, Pace, Session, SessionId, Store};
+use drivebay_serve::{
+    Control as _, Engine, GuestMemory, MemoryLimit, Pace, Session, SessionId, Store,
+};
 use drivebay_wire::ata::{Command, Opcode};
 
 /// Where the machine's memory begins on the bus, and its bytes.
@@ -118,11 +120,11 @@ impl Guest {
     pub fn iterate(&mut self) {
         self.engine.begin_iteration();
         let me = SessionId::numbered(0);
-        self.device.notified(&mut self.engine.drive_of(me)).expect("it stays");
+        self.device.notified(self.engine.drive_of(me)).expect("it stays");
         while let Some(completion) = self.engine.next_completion() {
-            self.device.complete(&mut self.engine.drive_of(me), completion);
+            self.device.complete(self.engine.drive_of(me), completion);
         }
-        self.device.flush(&mut self.engine.drive_of(me)).expect("it stays");
+        self.device.flush(self.engine.drive_of(me)).expect("it stays");
         self.engine.end_iteration();
     }
 

@@ -72,7 +72,7 @@ pub fn request(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
 
 /// Submits a request of the one session.
 pub fn submit(engine: &mut Engine, request: Request, data: &[u8]) {
-    engine.submit(SessionId::numbered(0), request, data);
+    engine.drive_of(SessionId::numbered(0)).submit(request, data);
 }
 
 /// All completions that are due.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
-use drivebay_serve::{Engine, MemoryLimit, Namespaces, Next, Pace, Session, SessionId, Store};
+use drivebay_serve::{Engine, MemoryLimit, NamespaceTable, Next, Pace, Session, SessionId, Store};
 
 /// A connection and its other side.
 pub struct NbdClient {
@@ -28,7 +28,7 @@ impl NbdClient {
         let export = Arc::new(Exports {
             tls: None,
             memory: MemoryLimit::new(0, 0, 1 << 30),
-            all: Export::of("drive", 0, &Namespaces::whole(bytes / 512, false)),
+            all: Export::of("drive", 0, &NamespaceTable::whole(bytes / 512, false)),
         });
         let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);
         let engine = Engine::new(device, store, Pace::None, 1);
@@ -62,12 +62,12 @@ impl NbdClient {
     fn iterate(&mut self) {
         let me = SessionId::numbered(0);
         self.engine.begin_iteration();
-        self.alive = self.connection.readable(&mut self.engine.drive_of(me)).is_ok();
+        self.alive = self.connection.readable(self.engine.drive_of(me)).is_ok();
         if self.alive {
             while let Some(completion) = self.engine.next_completion() {
-                self.connection.complete(&mut self.engine.drive_of(me), completion);
+                self.connection.complete(self.engine.drive_of(me), completion);
             }
-            let next = self.connection.flush(&mut self.engine.drive_of(me));
+            let next = self.connection.flush(self.engine.drive_of(me));
             self.alive = matches!(next, Ok(Next::Wait { .. }));
         }
         // The client reads the replies, and forgets them.

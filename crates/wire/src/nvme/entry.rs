@@ -3,107 +3,71 @@
 //! Source: NVM Express base specification 1.4, sections 4.2 to 4.6, 5 and 6.
 
 use zerocopy::little_endian::{U16, U32, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::layout::layout;
 use super::status::Status;
 use crate::codes::codes;
 
-/// Submission queue entry: a command.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct Sqe {
-    /// The command's code; its set depends on the queue.
-    pub opcode: u8,
-    /// Fused operation (bits 1:0), and whether `dptr` holds PRPs (bits 7:6 zero) or an SGL.
-    pub flags: u8,
-    /// The host's name for it.
-    pub cid: U16,
-    /// Namespace; for fabrics commands the type of the command, in the low byte.
-    pub nsid: U32,
-    /// Command dwords 2 and 3.
-    pub cdw2: [U32; 2],
-    /// Metadata pointer.
-    pub mptr: U64,
-    /// Data pointer: PRP entry 1.
-    pub prp1: U64,
-    /// Data pointer: PRP entry 2.
-    pub prp2: U64,
-    /// Command dword 10, and so on.
-    pub cdw10: U32,
-    /// Command dword 11.
-    pub cdw11: U32,
-    /// Command dword 12.
-    pub cdw12: U32,
-    /// Command dword 13.
-    pub cdw13: U32,
-    /// Command dword 14.
-    pub cdw14: U32,
-    /// Command dword 15.
-    pub cdw15: U32,
+layout! { 64:
+    /// Submission queue entry: a command.
+    pub struct Sqe {
+        /// The command's code; its set depends on the queue.
+        pub opcode: u8,
+        /// Fused operation (bits 1:0), and whether `dptr` holds PRPs (bits 7:6 zero) or an SGL.
+        pub flags: u8,
+        /// The host's name for it.
+        pub cid: U16,
+        /// Namespace; for fabrics commands the type of the command, in the low byte.
+        pub nsid: U32,
+        /// Command dwords 2 and 3.
+        pub cdw2: [U32; 2],
+        /// Metadata pointer.
+        pub mptr: U64,
+        /// Data pointer: PRP entry 1.
+        pub prp1: U64,
+        /// Data pointer: PRP entry 2.
+        pub prp2: U64,
+        /// Command dword 10, and so on.
+        pub cdw10: U32,
+        /// Command dword 11.
+        pub cdw11: U32,
+        /// Command dword 12.
+        pub cdw12: U32,
+        /// Command dword 13.
+        pub cdw13: U32,
+        /// Command dword 14.
+        pub cdw14: U32,
+        /// Command dword 15.
+        pub cdw15: U32,
+    }
 }
 
-/// Completion queue entry.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct Cqe {
-    /// What the command gives back; 64 bits for fabrics commands.
-    pub result: U64,
-    /// Up to where the controller has taken commands of the submission queue.
-    pub sq_head: U16,
-    /// Identifier of the submission queue that the command came from.
-    pub sq_id: U16,
-    /// The command's identifier.
-    pub cid: U16,
-    /// Phase in bit 0, the status above it.
-    pub status_and_phase: U16,
+layout! { 16:
+    /// Completion queue entry.
+    pub struct Cqe {
+        /// What the command gives back; 64 bits for fabrics commands.
+        pub result: U64,
+        /// Up to where the controller has taken commands of the submission queue.
+        pub sq_head: U16,
+        /// Identifier of the submission queue that the command came from.
+        pub sq_id: U16,
+        /// The command's identifier.
+        pub cid: U16,
+        /// Phase in bit 0, the status above it.
+        pub status_and_phase: U16,
+    }
 }
 
-/// One range of a Dataset Management command.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct DsmRange {
-    /// Hints of use; may be ignored.
-    pub attributes: U32,
-    /// Blocks.
-    pub blocks: U32,
-    /// First block.
-    pub lba: U64,
+layout! { 16:
+    /// One range of a Dataset Management command.
+    pub struct DsmRange {
+        /// Hints of use; may be ignored.
+        pub attributes: U32,
+        /// Blocks.
+        pub blocks: U32,
+        /// First block.
+        pub lba: U64,
+    }
 }
 
 /// A scatter-gather descriptor, as it stands in a command's data pointer.
@@ -129,10 +93,6 @@ pub enum SglKind {
     /// Anything else.
     Other(u8),
 }
-
-const _: () = assert!(size_of::<Sqe>() == 64);
-const _: () = assert!(size_of::<Cqe>() == 16);
-const _: () = assert!(size_of::<DsmRange>() == 16);
 
 codes! {
     /// Commands of the admin queue that drivebay's controller knows.

@@ -3,10 +3,9 @@
 //! Source: NVMe over Fabrics 1.1, sections 3 (commands), 3.5 (properties) and 5.3 (discovery log).
 
 use zerocopy::little_endian::{U16, U64};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::entry::Sqe;
-use super::zeroed::zeroed;
+use super::layout::layout;
 use crate::codes::codes;
 
 /// Opcode of all fabrics commands.
@@ -126,22 +125,22 @@ impl Property {
     }
 }
 
-/// Data of a Connect command, 1,024 bytes.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-pub struct ConnectData {
-    /// The host.
-    pub host_id: [u8; 16],
-    /// The controller: [`CONNECT_CNTLID_ANY`] for the admin queue.
-    pub controller: U16,
-    #[doc(hidden)]
-    pub reserved_18: [u8; 238],
-    /// Name of the subsystem.
-    pub subsystem_nqn: [u8; 256],
-    /// Name of the host.
-    pub host_nqn: [u8; 256],
-    #[doc(hidden)]
-    pub reserved_768: [u8; 256],
+layout! { 1024:
+    /// Data of a Connect command, 1,024 bytes.
+    pub struct ConnectData {
+        /// The host.
+        pub host_id: [u8; 16],
+        /// The controller: [`CONNECT_CNTLID_ANY`] for the admin queue.
+        pub controller: U16,
+        #[doc(hidden)]
+        pub reserved_18: [u8; 238],
+        /// Name of the subsystem.
+        pub subsystem_nqn: [u8; 256],
+        /// Name of the host.
+        pub host_nqn: [u8; 256],
+        #[doc(hidden)]
+        pub reserved_768: [u8; 256],
+    }
 }
 
 /// Subsystem type in the discovery log: a subsystem with namespaces.
@@ -149,58 +148,53 @@ pub const SUBSYSTEM_NVM: u8 = 2;
 /// Transport type in the discovery log.
 pub const TRANSPORT_TCP: u8 = 3;
 
-/// Head of the discovery log, 1,024 bytes.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-pub struct DiscoveryHeader {
-    /// Counts the log's changes.
-    pub generation: U64,
-    /// Entries that follow.
-    pub records: U64,
-    /// 0.
-    pub format: U16,
-    #[doc(hidden)]
-    pub reserved_18: [u8; 1006],
+layout! { 1024:
+    /// Head of the discovery log, 1,024 bytes.
+    pub struct DiscoveryHeader {
+        /// Counts the log's changes.
+        pub generation: U64,
+        /// Entries that follow.
+        pub records: U64,
+        /// 0.
+        pub format: U16,
+        #[doc(hidden)]
+        pub reserved_18: [u8; 1006],
+    }
 }
 
-/// Entry of the discovery log, 1,024 bytes.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-pub struct DiscoveryEntry {
-    /// See [`TRANSPORT_TCP`].
-    pub transport: u8,
-    /// 1 for IPv4, 2 for IPv6.
-    pub address_family: u8,
-    /// See [`SUBSYSTEM_NVM`].
-    pub subsystem_type: u8,
-    /// Bits 1:0: secure channel, 2 for "not required".
-    pub requirements: u8,
-    /// Port of the subsystem.
-    pub port: U16,
-    /// Controller; all ones for any.
-    pub controller: U16,
-    /// Entries of the admin submission queue, at most.
-    pub admin_entries_max: U16,
-    #[doc(hidden)]
-    pub reserved_10: [u8; 22],
-    /// TCP port, as text.
-    pub service: [u8; 32],
-    #[doc(hidden)]
-    pub reserved_64: [u8; 192],
-    /// The subsystem's name.
-    pub subsystem_nqn: [u8; 256],
-    /// Address, as text.
-    pub address: [u8; 256],
-    /// Byte 0: security, 0 for none.
-    pub transport_specific: [u8; 256],
+layout! { 1024:
+    /// Entry of the discovery log, 1,024 bytes.
+    pub struct DiscoveryEntry {
+        /// See [`TRANSPORT_TCP`].
+        pub transport: u8,
+        /// 1 for IPv4, 2 for IPv6.
+        pub address_family: u8,
+        /// See [`SUBSYSTEM_NVM`].
+        pub subsystem_type: u8,
+        /// Bits 1:0: secure channel, 2 for "not required".
+        pub requirements: u8,
+        /// Port of the subsystem.
+        pub port: U16,
+        /// Controller; all ones for any.
+        pub controller: U16,
+        /// Entries of the admin submission queue, at most.
+        pub admin_entries_max: U16,
+        #[doc(hidden)]
+        pub reserved_10: [u8; 22],
+        /// TCP port, as text.
+        pub service: [u8; 32],
+        #[doc(hidden)]
+        pub reserved_64: [u8; 192],
+        /// The subsystem's name.
+        pub subsystem_nqn: [u8; 256],
+        /// Address, as text.
+        pub address: [u8; 256],
+        /// Byte 0: security, 0 for none.
+        pub transport_specific: [u8; 256],
+    }
 }
 
-const _: () = assert!(size_of::<ConnectData>() == 1024);
-const _: () = assert!(size_of::<DiscoveryHeader>() == 1024);
-const _: () = assert!(size_of::<DiscoveryEntry>() == 1024);
 const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
-
-zeroed!(ConnectData DiscoveryHeader DiscoveryEntry);
 
 /// The name in a field of 256 bytes: UTF-8 that a zero ends, 1 to 223 bytes of it.
 pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {

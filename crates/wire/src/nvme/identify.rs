@@ -3,9 +3,8 @@
 //! Source: NVM Express base specification 1.4, section 5.15; fabrics fields: NVMe over Fabrics 1.1.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::zeroed::zeroed;
+use super::layout::layout;
 use crate::codes::codes;
 
 codes! {
@@ -28,184 +27,157 @@ pub const CONTROLLER_LIST_MAX: usize = 2047;
 /// Type of a namespace identifier: IEEE EUI-64, 8 bytes.
 pub const NID_EUI64: u8 = 1;
 
-/// Identify Controller, 4,096 bytes. Fields bear the specification's names.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-#[expect(missing_docs, reason = "the specification's names; section 5.15.2.2 explains each")]
-pub struct IdentifyController {
-    pub vid: U16,
-    pub ssvid: U16,
-    pub sn: [u8; 20],
-    pub mn: [u8; 40],
-    pub fr: [u8; 8],
-    pub rab: u8,
-    pub ieee: [u8; 3],
-    pub cmic: u8,
-    pub mdts: u8,
-    pub cntlid: U16,
-    pub ver: U32,
-    pub rtd3r: U32,
-    pub rtd3e: U32,
-    pub oaes: U32,
-    pub ctratt: U32,
-    pub rrls: U16,
-    pub reserved_102: [u8; 9],
-    pub cntrltype: u8,
-    pub fguid: [u8; 16],
-    pub crdt: [U16; 3],
-    pub reserved_134: [u8; 122],
-    pub oacs: U16,
-    pub acl: u8,
-    pub aerl: u8,
-    pub frmw: u8,
-    pub lpa: u8,
-    pub elpe: u8,
-    pub npss: u8,
-    pub avscc: u8,
-    pub apsta: u8,
-    pub wctemp: U16,
-    pub cctemp: U16,
-    pub mtfa: U16,
-    pub hmpre: U32,
-    pub hmmin: U32,
-    pub tnvmcap: U128,
-    pub unvmcap: U128,
-    pub rpmbs: U32,
-    pub edstt: U16,
-    pub dsto: u8,
-    pub fwug: u8,
-    pub kas: U16,
-    pub hctma: U16,
-    pub mntmt: U16,
-    pub mxtmt: U16,
-    pub sanicap: U32,
-    pub reserved_332: [u8; 180],
-    pub sqes: u8,
-    pub cqes: u8,
-    pub maxcmd: U16,
-    pub nn: U32,
-    pub oncs: U16,
-    pub fuses: U16,
-    pub fna: u8,
-    pub vwc: u8,
-    pub awun: U16,
-    pub awupf: U16,
-    pub nvscc: u8,
-    pub nwpc: u8,
-    pub acwu: U16,
-    pub reserved_534: U16,
-    pub sgls: U32,
-    pub mnan: U32,
-    pub reserved_544: [u8; 224],
-    pub subnqn: [u8; 256],
-    pub reserved_1024: [u8; 768],
-    pub ioccsz: U32,
-    pub iorcsz: U32,
-    pub icdoff: U16,
-    pub fcatt: u8,
-    pub msdbd: u8,
-    pub reserved_1804: [u8; 244],
-    pub psd: [PowerState; 32],
-    pub vs: [u8; 1024],
+layout! { 4096:
+    /// Identify Controller, 4,096 bytes. Fields bear the specification's names.
+    #[expect(missing_docs, reason = "the specification's names; section 5.15.2.2 explains each")]
+    pub struct IdentifyController {
+        pub vid: U16,
+        pub ssvid: U16,
+        pub sn: [u8; 20],
+        pub mn: [u8; 40],
+        pub fr: [u8; 8],
+        pub rab: u8,
+        pub ieee: [u8; 3],
+        pub cmic: u8,
+        pub mdts: u8,
+        pub cntlid: U16,
+        pub ver: U32,
+        pub rtd3r: U32,
+        pub rtd3e: U32,
+        pub oaes: U32,
+        pub ctratt: U32,
+        pub rrls: U16,
+        pub reserved_102: [u8; 9],
+        pub cntrltype: u8,
+        pub fguid: [u8; 16],
+        pub crdt: [U16; 3],
+        pub reserved_134: [u8; 122],
+        pub oacs: U16,
+        pub acl: u8,
+        pub aerl: u8,
+        pub frmw: u8,
+        pub lpa: u8,
+        pub elpe: u8,
+        pub npss: u8,
+        pub avscc: u8,
+        pub apsta: u8,
+        pub wctemp: U16,
+        pub cctemp: U16,
+        pub mtfa: U16,
+        pub hmpre: U32,
+        pub hmmin: U32,
+        pub tnvmcap: U128,
+        pub unvmcap: U128,
+        pub rpmbs: U32,
+        pub edstt: U16,
+        pub dsto: u8,
+        pub fwug: u8,
+        pub kas: U16,
+        pub hctma: U16,
+        pub mntmt: U16,
+        pub mxtmt: U16,
+        pub sanicap: U32,
+        pub reserved_332: [u8; 180],
+        pub sqes: u8,
+        pub cqes: u8,
+        pub maxcmd: U16,
+        pub nn: U32,
+        pub oncs: U16,
+        pub fuses: U16,
+        pub fna: u8,
+        pub vwc: u8,
+        pub awun: U16,
+        pub awupf: U16,
+        pub nvscc: u8,
+        pub nwpc: u8,
+        pub acwu: U16,
+        pub reserved_534: U16,
+        pub sgls: U32,
+        pub mnan: U32,
+        pub reserved_544: [u8; 224],
+        pub subnqn: [u8; 256],
+        pub reserved_1024: [u8; 768],
+        pub ioccsz: U32,
+        pub iorcsz: U32,
+        pub icdoff: U16,
+        pub fcatt: u8,
+        pub msdbd: u8,
+        pub reserved_1804: [u8; 244],
+        pub psd: [PowerState; 32],
+        pub vs: [u8; 1024],
+    }
 }
 
-/// A power state's descriptor.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct PowerState {
-    /// Most power: in 10 mW, or in 0.1 mW if bit 0 of `flags` is set.
-    pub max_power: U16,
-    reserved_2: u8,
-    /// Bit 0: unit of `max_power`; bit 1: no I/O in this state.
-    pub flags: u8,
-    /// Time to enter, microseconds.
-    pub entry_us: U32,
-    /// Time to leave, microseconds.
-    pub exit_us: U32,
-    /// Relative read throughput: 0 is best; then read latency, write throughput, write latency.
-    pub relative: [u8; 4],
-    reserved_16: [u8; 16],
+layout! { 32:
+    /// A power state's descriptor.
+    pub struct PowerState {
+        /// Most power: in 10 mW, or in 0.1 mW if bit 0 of `flags` is set.
+        pub max_power: U16,
+        reserved_2: u8,
+        /// Bit 0: unit of `max_power`; bit 1: no I/O in this state.
+        pub flags: u8,
+        /// Time to enter, microseconds.
+        pub entry_us: U32,
+        /// Time to leave, microseconds.
+        pub exit_us: U32,
+        /// Relative read throughput: 0 is best; then read latency, write throughput, write latency.
+        pub relative: [u8; 4],
+        reserved_16: [u8; 16],
+    }
 }
 
-/// Identify Namespace, 4,096 bytes. Fields bear the specification's names.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-#[expect(missing_docs, reason = "the specification's names; section 5.15.2.1 explains each")]
-pub struct IdentifyNamespace {
-    pub nsze: U64,
-    pub ncap: U64,
-    pub nuse: U64,
-    pub nsfeat: u8,
-    pub nlbaf: u8,
-    pub flbas: u8,
-    pub mc: u8,
-    pub dpc: u8,
-    pub dps: u8,
-    pub nmic: u8,
-    pub rescap: u8,
-    pub fpi: u8,
-    pub dlfeat: u8,
-    pub nawun: U16,
-    pub nawupf: U16,
-    pub nacwu: U16,
-    pub nabsn: U16,
-    pub nabo: U16,
-    pub nabspf: U16,
-    pub noiob: U16,
-    pub nvmcap: U128,
-    pub npwg: U16,
-    pub npwa: U16,
-    pub npdg: U16,
-    pub npda: U16,
-    pub nows: U16,
-    pub reserved_74: [u8; 25],
-    pub nsattr: u8,
-    pub reserved_100: [u8; 4],
-    pub nguid: [u8; 16],
-    pub eui64: [u8; 8],
-    pub lbaf: [LbaFormat; 16],
-    pub reserved_192: [u8; 3904],
+layout! { 4096:
+    /// Identify Namespace, 4,096 bytes. Fields bear the specification's names.
+    #[expect(missing_docs, reason = "the specification's names; section 5.15.2.1 explains each")]
+    pub struct IdentifyNamespace {
+        pub nsze: U64,
+        pub ncap: U64,
+        pub nuse: U64,
+        pub nsfeat: u8,
+        pub nlbaf: u8,
+        pub flbas: u8,
+        pub mc: u8,
+        pub dpc: u8,
+        pub dps: u8,
+        pub nmic: u8,
+        pub rescap: u8,
+        pub fpi: u8,
+        pub dlfeat: u8,
+        pub nawun: U16,
+        pub nawupf: U16,
+        pub nacwu: U16,
+        pub nabsn: U16,
+        pub nabo: U16,
+        pub nabspf: U16,
+        pub noiob: U16,
+        pub nvmcap: U128,
+        pub npwg: U16,
+        pub npwa: U16,
+        pub npdg: U16,
+        pub npda: U16,
+        pub nows: U16,
+        pub reserved_74: [u8; 25],
+        pub nsattr: u8,
+        pub reserved_100: [u8; 4],
+        pub nguid: [u8; 16],
+        pub eui64: [u8; 8],
+        pub lbaf: [LbaFormat; 16],
+        pub reserved_192: [u8; 3904],
+    }
 }
 
-/// Bytes of a block.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct LbaFormat {
-    /// Metadata bytes.
-    pub metadata_bytes: U16,
-    /// Data bytes, as a power of two.
-    pub data_shift: u8,
-    /// 0 is best.
-    pub relative_performance: u8,
+layout! { 4:
+    /// Bytes of a block.
+    pub struct LbaFormat {
+        /// Metadata bytes.
+        pub metadata_bytes: U16,
+        /// Data bytes, as a power of two.
+        pub data_shift: u8,
+        /// 0 is best.
+        pub relative_performance: u8,
+    }
 }
 
-const _: () = assert!(size_of::<IdentifyController>() == 4096);
-const _: () = assert!(size_of::<IdentifyNamespace>() == 4096);
-const _: () = assert!(size_of::<PowerState>() == 32);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, oacs) == 256);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, sqes) == 512);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, subnqn) == 768);
@@ -213,8 +185,6 @@ const _: () = assert!(std::mem::offset_of!(IdentifyController, ioccsz) == 1792);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, psd) == 2048);
 const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, nguid) == 104);
 const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, lbaf) == 128);
-
-zeroed!(IdentifyController IdentifyNamespace);
 
 impl PowerState {
     /// A state, power in milliwatt; less than 1 W is given in the finer unit.

@@ -10,10 +10,10 @@ mod entry;
 mod fabrics;
 mod feature;
 mod identify;
+mod layout;
 mod log;
 mod pdu;
 mod status;
-mod zeroed;
 
 pub use entry::{AdminOpcode, Cqe, DsmRange, NAMESPACE_CREATE, NvmOpcode, Sgl, SglKind, Sqe};
 pub use fabrics::{

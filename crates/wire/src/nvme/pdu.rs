@@ -7,9 +7,10 @@
 
 use crc32c::crc32c;
 use zerocopy::little_endian::{U16, U32};
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::entry::{Cqe, Sqe};
+use super::layout::layout;
 use crate::codes::codes;
 
 /// Bytes of the part that all headers begin with.
@@ -96,92 +97,56 @@ impl Digests {
     }
 }
 
-/// What all headers begin with.
-#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct Common {
-    kind: u8,
-    flags: u8,
-    header_bytes: u8,
-    data_offset: u8,
-    pdu_bytes: U32,
+layout! { 8:
+    /// What all headers begin with.
+    struct Common {
+        kind: u8,
+        flags: u8,
+        header_bytes: u8,
+        data_offset: u8,
+        pdu_bytes: U32,
+    }
 }
 
-/// Fields of an initialization request or response.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct InitPdu {
-    /// Version of the format; 0.
-    pub version: U16,
-    /// Data alignment that the sender wants, in dwords less one; at most 31.
-    pub alignment: u8,
-    /// See [`Digests`].
-    pub digests: u8,
-    /// Request: R2Ts outstanding for a command, less one. Response: bytes of a data PDU to the
-    /// controller, at most.
-    pub max: U32,
+layout! { 8:
+    /// Fields of an initialization request or response.
+    pub struct InitPdu {
+        /// Version of the format; 0.
+        pub version: U16,
+        /// Data alignment that the sender wants, in dwords less one; at most 31.
+        pub alignment: u8,
+        /// See [`Digests`].
+        pub digests: u8,
+        /// Request: R2Ts outstanding for a command, less one. Response: bytes of a data PDU to the
+        /// controller, at most.
+        pub max: U32,
+    }
 }
 
-/// Fields of a data PDU, and of a Ready to Transfer.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct DataPdu {
-    /// Identifier of the command that the data belongs to.
-    pub cid: U16,
-    /// The controller's name for this transfer; not used in data to the host.
-    pub tag: U16,
-    /// Place in the command's data.
-    pub offset: U32,
-    /// Bytes.
-    pub bytes: U32,
-    reserved: U32,
+layout! { 16:
+    /// Fields of a data PDU, and of a Ready to Transfer.
+    pub struct DataPdu {
+        /// Identifier of the command that the data belongs to.
+        pub cid: U16,
+        /// The controller's name for this transfer; not used in data to the host.
+        pub tag: U16,
+        /// Place in the command's data.
+        pub offset: U32,
+        /// Bytes.
+        pub bytes: U32,
+        reserved: U32,
+    }
 }
 
-/// Fields of a termination request.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    Default,
-    PartialEq,
-    Eq,
-    FromBytes,
-    IntoBytes,
-    KnownLayout,
-    Immutable,
-    Unaligned,
-)]
-#[repr(C)]
-pub struct TermPdu {
-    /// See [`FaultKind`].
-    pub status: U16,
-    /// What exactly; the place of the wrong field, or the wrong digest.
-    pub information: U32,
-    reserved: [u8; 10],
+layout! { 16:
+    /// Fields of a termination request.
+    pub struct TermPdu {
+        /// See [`FaultKind`].
+        pub status: U16,
+        /// What exactly; the place of the wrong field, or the wrong digest.
+        pub information: U32,
+        reserved: [u8; 10],
+    }
 }
 
 /// Data of a PDU, lent from the decoder's buffer.

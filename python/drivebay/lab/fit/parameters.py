@@ -42,7 +42,6 @@ BUILD = frozenset(
     {
         "blocks_per_plane",
         "channels",
-        "commands_batch",
         "commands_max",
         "dies_per_channel",
         "generation",

@@ -5,7 +5,7 @@ use drivebay_units::{Nanos, Ppa};
 use super::{Flash, NO_WAIT, ReadParts};
 use crate::flash::nand::ReadTimes;
 use crate::physics::reliability::{Erased, Reliability};
-use crate::superblock::Source;
+use crate::superblock::{Purpose, Source};
 
 impl Flash {
     /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as it takes; whether
@@ -70,12 +70,12 @@ impl Flash {
     }
 
     /// Whether the victim can be used again after its erase; the drive may become read-only.
-    pub(super) fn victim_survives_erase(&mut self) -> bool {
+    pub(super) fn victim_survives_erase(&mut self, purpose: Purpose) -> bool {
         let affordable = self.spendable(self.ftl.usable_pages()) > 0;
         let Some(errors) = &mut self.errors else {
             return true;
         };
-        let (index, before, cycles) = self.ftl.victim_cycles();
+        let (index, before, cycles) = self.ftl.victim_cycles(purpose);
         if cycles == before {
             // With one bit per cell several erases wear as much as one.
             return true;

@@ -56,8 +56,6 @@ impl Flash {
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
         self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
-        let superblocks = self.geometry.superblocks;
-        self.staggered_erase.iter().try_for_each(|erases| erases.check(superblocks))?;
         self.map.check()?;
         let reads = self.nand.page_reads;
         let counts = [self.padded_pages, self.padding, reads, self.nand.superblock_erases];

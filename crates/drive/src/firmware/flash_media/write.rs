@@ -37,14 +37,12 @@ impl FlashMedia {
         }
         self.host_4k += frames_touched(io);
         let stream = self.backend.ftl_mut().stream_of(first, count)?;
-        let absorbed = self.absorbed_pages;
         clock = self.store(stream, clock, first, count, path)?;
         if io.op == Op::WriteFua && self.flush_waits {
             let safe = self.backend.make_durable(stream, clock, u64::from(count));
             clock = path.book(Stage::Buffer, clock, safe);
         }
-        let placed = u64::from(count) - (self.absorbed_pages - absorbed);
-        self.work_behind(WorkClass::BEHIND_WRITE, placed, path)?;
+        self.work_behind(WorkClass::BEHIND_WRITE, u64::from(count), path)?;
         Ok(clock)
     }
 
@@ -67,43 +65,6 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         self.backend.replace(first.0, count);
         self.host_pages += u64::from(count);
-        if self.coalesces {
-            return self.store_coalescing(stream, from, first, count, path);
-        }
-        self.store_pages(stream, from, first, count, path)
-    }
-
-    /// `store` where data in the buffer that no program has taken yet is overwritten there.
-    #[inline(never)]
-    fn store_coalescing(
-        &mut self,
-        stream: usize,
-        from: Nanos,
-        first: Lpn,
-        count: u32,
-        path: &mut Path,
-    ) -> Result<Nanos, DeviceError> {
-        let mut clock = from;
-        for lpn in (first.0..first.0 + count).map(Lpn) {
-            if self.backend.can_overwrite(lpn, clock) {
-                self.absorbed_pages += 1;
-            } else {
-                clock = self.store_pages(stream, clock, lpn, 1, path)?;
-            }
-        }
-        Ok(clock)
-    }
-
-    /// `store` for pages that take an address each.
-    #[inline]
-    fn store_pages(
-        &mut self,
-        stream: usize,
-        from: Nanos,
-        first: Lpn,
-        count: u32,
-        path: &mut Path,
-    ) -> Result<Nanos, DeviceError> {
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
         while left > 0 {
             if self.backend.ftl().room(stream) == 0 {

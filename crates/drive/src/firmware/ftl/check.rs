@@ -100,7 +100,7 @@ impl Ftl {
         let idle = frontiers.iter().all(|f| f.end != 0 || f.next == 0);
         ensure(idle && open.len() == in_state(State::Open), "open superblocks")?;
         let mut scanned = 0;
-        let victims = self.victim.iter().chain(&self.idle_victim).chain(&self.slc.victim);
+        let victims = self.victims.iter().flatten();
         for v in victims.clone() {
             let s = blocks.all().get(v.superblock as usize);
             let s = s.filter(|s| s.state == State::Victim);

@@ -131,12 +131,12 @@ impl Mapping {
     pub fn relocate(
         &mut self,
         source: &mut Source,
-        [from, to]: [u32; 2],
+        to: u32,
         first: u32,
         count: u32,
         mut replaced: Ring<'_>,
     ) {
-        self.valid[from as usize] -= count;
+        self.valid[source.superblock as usize] -= count;
         self.valid[to as usize] += count;
         let (map, back) = (self.map.get_mut(), self.back.get_mut());
         for ppa in first..first + count {
@@ -227,7 +227,8 @@ impl Mapping {
             if valid != 0 {
                 let heads = valid & !(follows & (valid << 1));
                 let (pages, extents) = (ones::<PAGES>(valid), ones::<PAGES>(heads));
-                return Some(Source { first: Ppa(first), valid, pages, extents });
+                let superblock = victim.superblock;
+                return Some(Source { superblock, first: Ppa(first), valid, pages, extents });
             }
         }
         None

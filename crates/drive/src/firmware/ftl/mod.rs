@@ -24,7 +24,9 @@ use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Pace, RetriedRead};
 use crate::profile::{Geometry, Spec};
-use crate::superblock::{EMPTY, HOST, Mode, STREAMS, Source, State, Superblock, Victim};
+use crate::superblock::{
+    EMPTY, HOST, Mode, PURPOSES, Purpose, STREAMS, Source, State, Superblock, Victim,
+};
 use lifespans::Lifespans;
 use mapping::Mapping;
 use placement::Placement;
@@ -40,17 +42,14 @@ pub struct Ftl {
     placement: Placement,
     superblocks: Superblocks,
     selection: VictimSelection,
-    /// The victim of garbage collection.
-    victim: Option<Victim>,
-    /// That of garbage collection in idle time, where it has a policy of its own.
-    idle_victim: Option<Victim>,
+    /// By what they are emptied for.
+    victims: [Option<Victim>; PURPOSES],
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
     plugin: Option<Box<Plugin>>,
 }
 
-persist!(Ftl: mapping, placement, superblocks, selection, victim, idle_victim, slc, lifespans,
-    plugin; given: geometry, gc_stream);
+persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, plugin; given: geometry, gc_stream);
 
 impl Ftl {
     /// An erased drive.
@@ -83,8 +82,7 @@ impl Ftl {
             placement: Placement::new(spec),
             superblocks: Superblocks::new(spec),
             selection: VictimSelection::new(spec, rng),
-            victim: None,
-            idle_victim: None,
+            victims: [None; PURPOSES],
             slc: SlcBlocks::new(spec),
             lifespans: Lifespans::new(spec),
             plugin: Plugin::new(spec, rng),
@@ -120,7 +118,7 @@ impl Ftl {
         self.placement.clear((0..ordinary).filter(free));
         self.placement.free_pages = self.superblocks.usable_pages();
         self.selection.clear_suggested();
-        (self.victim, self.idle_victim) = (None, None);
+        self.victims = [None; PURPOSES];
     }
 
     /// Superblocks that hold or held something since their last erase.
@@ -352,10 +350,9 @@ impl Ftl {
         let stream = self.gc_stream;
         let count = source.pages.min(self.room(stream));
         source.pages -= count;
-        let from = self.victim.as_ref().expect("pages are moved out of a victim").superblock;
         let (first, to) = self.placement.take(stream, count);
         let replaced = self.placement.replaced(stream);
-        self.mapping.relocate(source, [from, to], first, count, replaced);
+        self.mapping.relocate(source, to, first, count, replaced);
         (Ppa(first), count)
     }
 
@@ -384,31 +381,48 @@ impl Ftl {
         self.mapping.trim(lpn, len)
     }
 
+    /// Whose victim is emptied for a purpose.
+    #[inline(always)]
+    fn slot(&self, purpose: Purpose) -> usize {
+        let shared = purpose == Purpose::Idle && !self.selection.has_idle_policy();
+        if shared { Purpose::Collection as usize } else { purpose as usize }
+    }
+
+    #[inline(always)]
+    fn victim(&self, purpose: Purpose) -> Option<Victim> {
+        self.victims[self.slot(purpose)]
+    }
+
     /// The victim's next flash page with valid data; None when the victim is done (call
     /// [`Ftl::finish_victim`]) or when there is no victim.
     #[inline(always)]
-    pub fn next_source(&mut self) -> Option<Source> {
-        if self.victim.is_none() {
-            self.choose_victim()?;
+    pub fn next_source(&mut self, purpose: Purpose) -> Option<Source> {
+        let slot = self.slot(purpose);
+        if self.victims[slot].is_none() {
+            self.choose_victim(purpose)?;
         }
-        let victim = self.victim.as_mut()?;
+        let victim = self.victims[slot].as_mut()?;
         let before = victim.next;
         let source = self.mapping.next_source(victim, self.geometry.page_shift);
         self.placement.free_pages += u64::from(victim.next - before);
         source
     }
 
-    fn choose_victim(&mut self) -> Option<()> {
-        let index = if self.placement.free.is_empty() {
+    fn choose_victim(&mut self, purpose: Purpose) -> Option<()> {
+        let index = if purpose == Purpose::Folding {
+            self.next_to_fold()
+        } else if self.placement.free.is_empty() {
             self.choose_what_fits()
         } else {
             if let Some(plugin) = &mut self.plugin {
                 plugin.see_free(self.placement.free_pages, self.placement.free.len());
             }
             let plugin = self.plugin.as_deref_mut();
-            self.selection.choose(&self.superblocks, self.mapping.valid(), plugin)
+            self.selection.choose(purpose, &self.superblocks, self.mapping.valid(), plugin)
         }?;
-        self.make_victim(index);
+        let victim = self.empty(index);
+        let slot = self.slot(purpose);
+        self.victims[slot] = Some(victim);
         Some(())
     }
 
@@ -424,7 +438,7 @@ impl Ftl {
     }
 
     /// Begins to empty a superblock.
-    fn make_victim(&mut self, index: u32) {
+    fn empty(&mut self, index: u32) -> Victim {
         let s = self.superblocks.get_mut(index);
         s.state = State::Victim;
         if s.slc {
@@ -435,40 +449,40 @@ impl Ftl {
         // A full one, moved for its wear or its errors, gives nothing: the duty limit bounds it.
         let given = (u64::from(pages - valid) << 16).checked_div(u64::from(valid));
         let given_per_copy = given.unwrap_or(EMPTY);
-        self.victim =
-            Some(Victim { superblock: index, next: begin, end: begin + pages, given_per_copy });
+        Victim { superblock: index, next: begin, end: begin + pages, given_per_copy }
     }
 
     /// Pages that the victim in hand gives per page copied, in 1/65536, by what it held when it was chosen.
     #[inline(always)]
-    pub fn given_per_copy(&self) -> u64 {
+    pub fn given_per_copy(&self, purpose: Purpose) -> u64 {
         // An empty one that a power cut has given pages back to has nothing to give for them.
-        self.victim.filter(|v| v.given_per_copy != EMPTY).map_or(0, |v| v.given_per_copy)
+        let victim = self.victim(purpose).filter(|v| v.given_per_copy != EMPTY);
+        victim.map_or(0, |v| v.given_per_copy)
     }
 
     /// Pages that it gives without a copy, likewise: all, if it was empty.
-    pub fn given_by_empty(&self) -> u64 {
-        let empty = self.victim.filter(|victim| victim.given_per_copy == EMPTY);
+    pub fn given_by_empty(&self, purpose: Purpose) -> u64 {
+        let empty = self.victim(purpose).filter(|victim| victim.given_per_copy == EMPTY);
         empty.map_or(0, |victim| u64::from(self.superblocks.pages_of(victim.superblock)) << 16)
     }
 
     /// Whether a victim has been read to its end and waits to be erased.
     #[inline]
-    pub fn victim_is_done(&self) -> bool {
-        self.victim.is_some_and(|v| v.next == v.end)
+    pub fn victim_is_done(&self, purpose: Purpose) -> bool {
+        self.victim(purpose).is_some_and(|v| v.next == v.end)
     }
 
-    /// The victim of garbage collection, its wear now, and after its next erase.
-    pub fn victim_cycles(&self) -> (u32, u32, u32) {
-        let index = self.victim.expect("there is a victim").superblock;
+    /// The victim, its wear now, and after its next erase.
+    pub fn victim_cycles(&self, purpose: Purpose) -> (u32, u32, u32) {
+        let index = self.victim(purpose).expect("there is a victim").superblock;
         (index, self.cycles(index), self.superblocks.cycles_after_erase(index))
     }
 
     /// Gives the victim back, which must hold no valid page any more; it waits to be erased.
     ///
     /// `taken`: how many flash pages each stream has taken so far.
-    pub fn finish_victim(&mut self, taken: [u64; STREAMS]) {
-        let index = self.take_victim(taken);
+    pub fn finish_victim(&mut self, purpose: Purpose, taken: [u64; STREAMS]) {
+        let index = self.take_victim(purpose, taken);
         self.superblocks.get_mut(index).state = State::Free;
         let counts = self.superblocks.counts_free(index);
         self.placement.free_pages += counts;
@@ -477,14 +491,15 @@ impl Ftl {
     }
 
     /// Gives up the victim, which must hold no valid page any more: it is never used again.
-    pub fn discard_victim(&mut self) {
-        let index = self.take_victim([0; STREAMS]);
+    pub fn discard_victim(&mut self, purpose: Purpose) {
+        let index = self.take_victim(purpose, [0; STREAMS]);
         self.superblocks.get_mut(index).state = State::Bad;
     }
 
     /// The victim is one no longer, and its pages no longer count as free.
-    fn take_victim(&mut self, taken: [u64; STREAMS]) -> u32 {
-        let victim = self.victim.take().expect("there was a victim");
+    fn take_victim(&mut self, purpose: Purpose, taken: [u64; STREAMS]) -> u32 {
+        let slot = self.slot(purpose);
+        let victim = self.victims[slot].take().expect("there was a victim");
         let index = victim.superblock;
         assert_eq!(victim.next, victim.end, "the victim has been read to its end");
         let valid = self.mapping.valid()[index as usize];
@@ -536,20 +551,7 @@ impl Ftl {
     /// Whether there is something to fold.
     #[inline(always)]
     pub fn can_fold(&self) -> bool {
-        self.slc.can_fold()
-    }
-
-    /// Exchanges garbage collection's victim for folding's, and back.
-    pub fn swap_victims(&mut self) {
-        std::mem::swap(&mut self.victim, &mut self.slc.victim);
-    }
-
-    /// Exchanges victim and policy of garbage collection behind writes for those of idle time, and back; does
-    /// nothing where idle time has no policy of its own.
-    pub fn swap_idle_victim(&mut self) {
-        if self.selection.swap_policy() {
-            std::mem::swap(&mut self.victim, &mut self.idle_victim);
-        }
+        self.slc.has_sealed() || self.victim(Purpose::Folding).is_some()
     }
 
     /// Whether another victim's flash page can be copied so that the rest of the one behind writes, or a full one
@@ -562,21 +564,14 @@ impl Ftl {
         let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
         let room =
             u64::from(self.room(self.gc_stream)) + self.placement.free.len() as u64 * superblock;
-        room >= self.victim.map_or(superblock, valid) + (1 << self.geometry.page_shift)
-    }
-
-    /// [`Ftl::next_source`] for folding, between two calls of [`Ftl::swap_victims`].
-    pub fn next_fold(&mut self) -> Option<Source> {
-        if self.victim.is_none() {
-            let index = self.next_to_fold()?;
-            self.make_victim(index);
-        }
-        self.next_source()
+        room >= self.victim(Purpose::Collection).map_or(superblock, valid)
+            + (1 << self.geometry.page_shift)
     }
 
     /// Whether the next superblock to fold holds nothing any more.
     pub fn fold_is_empty(&self) -> bool {
-        let index = self.slc.victim.map(|v| v.superblock).or_else(|| self.next_to_fold());
+        let victim = self.victim(Purpose::Folding);
+        let index = victim.map(|v| v.superblock).or_else(|| self.next_to_fold());
         index.is_some_and(|index| self.mapping.valid()[index as usize] == 0)
     }
 

@@ -64,10 +64,7 @@ impl Ftl {
 
     /// Puts victim, frontiers and free space in order after a power cut.
     fn take_stock(&mut self) {
-        for victim in [self.victim.take(), self.idle_victim.take(), self.slc.victim.take()]
-            .into_iter()
-            .flatten()
-        {
+        for victim in self.victims.iter_mut().filter_map(Option::take) {
             self.superblocks.get_mut(victim.superblock).state = State::Sealed;
         }
         let (g, valid) = (&self.geometry, self.mapping.valid());

@@ -14,7 +14,7 @@ use super::placement::Placement;
 use super::superblocks::Superblocks;
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::{SlcCacheSpec, Spec};
-use crate::superblock::{Mode, State, Victim};
+use crate::superblock::{Mode, State};
 
 /// The cache's share of the translation layer; empty if there is none.
 pub struct SlcBlocks {
@@ -26,15 +26,13 @@ pub struct SlcBlocks {
     dynamic: u32,
     /// Full ones, static and dynamic.
     sealed: u32,
-    /// The superblock being folded.
-    pub victim: Option<Victim>,
     /// Pages of the cache's superblocks that have been opened, less what frontiers left of them unwritten.
     opened: u64,
     /// Erases that followed use with one bit per cell.
     pub erases: u64,
 }
 
-persist!(SlcBlocks: free, dynamic, sealed, victim, opened, erases; given: spec, superblock_pages);
+persist!(SlcBlocks: free, dynamic, sealed, opened, erases; given: spec, superblock_pages);
 
 impl SlcBlocks {
     pub fn new(spec: &Spec) -> SlcBlocks {
@@ -44,7 +42,6 @@ impl SlcBlocks {
             free: VecDeque::new(),
             dynamic: 0,
             sealed: 0,
-            victim: None,
             opened: 0,
             erases: 0,
         }
@@ -53,7 +50,7 @@ impl SlcBlocks {
     /// Nothing is used any more, and what frontiers have not written by now never will be.
     pub fn clear(&mut self, frontiers: &Placement, blocks: &Superblocks) {
         self.opened = self.pages_placed(frontiers, blocks);
-        (self.dynamic, self.sealed, self.victim) = (0, 0, None);
+        (self.dynamic, self.sealed) = (0, 0);
     }
 
     /// A superblock of the cache is opened.
@@ -90,10 +87,10 @@ impl SlcBlocks {
         dynamic.then_some(Mode::Dynamic)
     }
 
-    /// Whether there is something to fold.
+    /// Whether there is a full superblock.
     #[inline(always)]
-    pub fn can_fold(&self) -> bool {
-        self.sealed > 0 || self.victim.is_some()
+    pub fn has_sealed(&self) -> bool {
+        self.sealed > 0
     }
 
     /// Counts the cache's superblocks anew, after a power cut.

@@ -6,12 +6,8 @@
 //! thousand pages copied. So a policy from outside (`victim_policy.rs`) costs one indirect call per victim,
 //! none per I/O, and its scan is compiled as ours is.
 //!
-//! Wear levelling. Dynamic levelling uses the least worn of the free superblocks. That leaves those that hold
-//! data nobody changes: static levelling reclaims the least worn of all when it is too far behind the most
-//! worn, full or not; every other victim at most, so that garbage collection goes on gaining space. Its cost is the
-//! copies. Sources: the terms as in Gal and Toledo (ACM Computing Surveys 37, 2005); the rule by a threshold on the
-//! difference as in Chang (SAC 2007). Not modelled: a frontier of its own for what is moved; it mixes
-//! with the copies of hot data, which costs more than keeping it apart.
+//! Dynamic wear levelling uses the least worn of the free superblocks (Gal and Toledo, ACM Computing Surveys 37, 2005). Left
+//! out: static levelling, which moves data that nobody changes; a policy plug-in may do it.
 
 use std::collections::VecDeque;
 
@@ -20,16 +16,16 @@ use drivebay_units::Rng;
 use super::superblocks::Superblocks;
 use crate::persist::persist;
 use crate::plugin::Plugin;
-use crate::profile::{Policy, Spec, WearLeveling};
-use crate::superblock::{State, Superblock};
+use crate::profile::{Policy, Spec};
+use crate::superblock::{Purpose, State, Superblock};
 use crate::victim_policy::Choice;
 
 /// How the next victim is chosen.
 pub struct VictimSelection {
     policy: Policy,
-    /// That of idle time, where it has one of its own; exchanged with the other while it is in use.
+    /// That of idle time, where it has one of its own.
     idle_policy: Option<Policy>,
-    leveling: WearLeveling,
+    levels_wear: bool,
     superblock_pages: u32,
     /// The last victim was chosen to spread wear.
     leveled: bool,
@@ -38,14 +34,14 @@ pub struct VictimSelection {
     rng: Rng,
 }
 
-persist!(VictimSelection: leveled, suggested, rng; given: policy, idle_policy, leveling, superblock_pages);
+persist!(VictimSelection: leveled, suggested, rng; given: policy, idle_policy, levels_wear, superblock_pages);
 
 impl VictimSelection {
     pub fn new(spec: &Spec, rng: &Rng) -> VictimSelection {
         VictimSelection {
             policy: spec.policy.clone(),
             idle_policy: spec.idle_policy.clone(),
-            leveling: spec.wear_leveling,
+            levels_wear: spec.levels_wear,
             superblock_pages: spec.geometry.superblock_pages,
             leveled: false,
             suggested: VecDeque::new(),
@@ -84,11 +80,11 @@ impl VictimSelection {
         plugin: Option<&mut Plugin>,
     ) {
         let opens = plugin.filter(|plugin| plugin.decides.open);
-        if !self.leveling.dynamic && opens.is_none() {
+        if !self.levels_wear && opens.is_none() {
             return;
         }
         let least = (0..free.len()).min_by_key(|&i| blocks.get(free[i]).erases);
-        let own = if self.leveling.dynamic { least } else { Some(0) };
+        let own = if self.levels_wear { least } else { Some(0) };
         let mut position = own.filter(|_| !free.is_empty());
         if let (Some(plugin), Some(own)) = (opens, position) {
             let (all, sealed) = (blocks.ordinary(), blocks.sealed);
@@ -105,18 +101,12 @@ impl VictimSelection {
         self.idle_policy.is_some()
     }
 
-    /// Exchanges the policy for that of idle time, or back; false if idle time has none of its own.
-    pub fn swap_policy(&mut self) -> bool {
-        let Some(other) = &mut self.idle_policy else { return false };
-        std::mem::swap(&mut self.policy, other);
-        true
-    }
-
     /// A victim among the sealed superblocks: for FIFO the oldest, full or not, as a circular log has it; else
     /// among those that have something to gain. Those of the static SLC cache are emptied by folding; that
     /// gains nothing here.
     pub fn choose(
         &mut self,
+        purpose: Purpose,
         superblocks: &Superblocks,
         valid: &[u32],
         mut plugin: Option<&mut Plugin>,
@@ -126,10 +116,10 @@ impl VictimSelection {
         }
         let (blocks, sealed) = (superblocks.ordinary(), superblocks.sealed);
         let moved = match plugin.as_deref_mut().filter(|plugin| plugin.decides.wear) {
-            // Every other victim at most, as with the drive's own rule.
+            // Every other victim at most, so that garbage collection goes on gaining space.
             Some(_) if std::mem::take(&mut self.leveled) => None,
             Some(plugin) => plugin.level_wear(blocks, valid, sealed),
-            None => self.least_worn_to_move(blocks),
+            None => None,
         };
         if moved.is_some() {
             self.leveled = true;
@@ -139,7 +129,8 @@ impl VictimSelection {
         let sealed_ones = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
         let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < pages;
         let all = sealed_ones.clone().filter(|&i| valid[i] < pages);
-        let chosen = match &self.policy {
+        let of_idle = self.idle_policy.as_ref().filter(|_| purpose == Purpose::Idle);
+        let chosen = match of_idle.unwrap_or(&self.policy) {
             Policy::Greedy => all.min_by_key(|&i| (valid[i], blocks[i].sealed)),
             Policy::Fifo => sealed_ones.min_by_key(|&i| blocks[i].sealed),
             Policy::Choices(d) => drawn(&mut self.rng, *d, blocks, valid, pages),
@@ -165,23 +156,6 @@ impl VictimSelection {
             }
         };
         chosen.map(|index| index as u32)
-    }
-
-    /// The sealed superblock whose data has to move so that its flash wears too, if there is one.
-    ///
-    /// Cost: one pass over all superblocks, once per victim.
-    fn least_worn_to_move(&mut self, blocks: &[Superblock]) -> Option<u32> {
-        let spread_max = self.leveling.spread_max;
-        if spread_max == 0 || std::mem::take(&mut self.leveled) {
-            return None;
-        }
-        let used = blocks.iter().filter(|s| s.state != State::Bad && !s.slc);
-        let most = used.map(|s| s.erases).max()?;
-        // Of equals the oldest.
-        let sealed = blocks.iter().enumerate().filter(|(_, s)| s.state == State::Sealed && !s.slc);
-        let (index, least) = sealed.min_by_key(|(_, s)| (s.erases, s.sealed))?;
-        self.leveled = most - least.erases > spread_max;
-        self.leveled.then_some(index as u32)
     }
 }
 

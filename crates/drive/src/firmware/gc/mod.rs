@@ -1,11 +1,10 @@
-//! Garbage collection: copying valid pages out of a victim, behind writes, in idle time, or in the
-//! foreground, while only the reserve is left.
+//! Garbage collection and folding: copying valid pages out of a victim, behind writes, in the background, in idle time, or
+//! in the foreground, while only the reserve is left.
 //!
-//! How much runs behind a write is `pacing.rs`'s decision; which superblock is emptied, the victim
-//! policy's (`firmware/ftl/victims.rs`). Copies use the flash core, dies, channels and the write buffer like any other
-//! work, so what they cost is what they occupy.
+//! One loop copies for all of them ([`Gc::copy_while`]); what each may take says its caller, behind writes the ledger
+//! (`pacing.rs`). Which superblock is emptied is the victim policy's choice (`firmware/ftl/victims.rs`). Copies use the flash core, dies, channels
+//! and the write buffer like any other work, so what they cost is what they occupy.
 
-mod background;
 mod pacing;
 
 use drivebay_units::Nanos;
@@ -15,17 +14,48 @@ use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
-use crate::profile::{Idle, PAGES_MAX, Spec};
-use crate::superblock::Source;
-use background::Background;
-use pacing::Pacing;
+use crate::profile::{Idle, Spec};
+use crate::superblock::{Purpose, Source};
+use pacing::Ledger;
+
+/// How the flash core works on copies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Core {
+    /// Commands wait behind it: one copy after the other, as soon as the buffer has room.
+    Busy,
+    /// It has no command: only what a copy costs is work, not the wait for room.
+    Idle,
+    /// Another core does it, beside commands.
+    Beside,
+}
+
+/// What is copied, and how.
+#[derive(Clone, Copy)]
+struct Job {
+    purpose: Purpose,
+    trigger: Trigger,
+    core: Core,
+}
+
+/// What a step of copying came to; nothing before the first.
+#[derive(Clone, Copy, Default)]
+pub struct Step {
+    /// Pages copied; none: the victim was given back.
+    pub pages: u32,
+    /// Pages given back, in 1/65536.
+    given: u64,
+    /// Time of the core, its wait for the buffer included.
+    took: Nanos,
+    /// Superblocks given back so far.
+    retired: u32,
+}
 
 /// Garbage collection's pace and progress.
 #[derive(Debug)]
 pub struct Gc {
-    pacing: Pacing,
-    /// Where it is put off while the write buffer has room.
-    background: Option<Box<Background>>,
+    ledger: Ledger,
+    /// No write is admitted before this: the end of the newest round.
+    writes_from: Nanos,
     idle: Option<Idle>,
     /// How long the flash core has no command until it works for itself; none if it never does.
     idle_after: Option<Nanos>,
@@ -36,13 +66,13 @@ pub struct Gc {
     copied_pages: u64,
 }
 
-persist!(Gc: pacing, background, data_ready, idle_since, copied_pages; given: idle, idle_after);
+persist!(Gc: ledger, writes_from, data_ready, idle_since, copied_pages; given: idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
         Gc {
-            pacing: Pacing::new(spec.pacing),
-            background: spec.background.map(|spec| Box::new(Background::new(spec))),
+            ledger: Ledger::new(spec.pacing, spec.background),
+            writes_from: Nanos::ZERO,
             idle: spec.idle,
             idle_after: spec.idle_after,
             data_ready: Nanos::ZERO,
@@ -58,8 +88,7 @@ impl Gc {
 
     /// Whether what it has overdrawn can be.
     pub fn check(&self) -> Result<(), StateError> {
-        self.pacing.check()?;
-        self.background.iter().try_for_each(|background| background.check())
+        self.ledger.check()
     }
 
     /// Pages copied so far, by folding as well.
@@ -67,7 +96,7 @@ impl Gc {
         self.copied_pages
     }
 
-    /// Runs behind a host command that wrote `pages`, if free space is low enough; `pressed`: the write buffer fills.
+    /// Runs behind a host command that wrote `pages`, if free space is low enough; `backpressure`: the write buffer fills.
     ///
     /// # Errors
     /// [`DeviceError::Policy`].
@@ -75,129 +104,135 @@ impl Gc {
     pub fn follow_write(
         &mut self,
         pages: u64,
-        pressed: bool,
+        backpressure: bool,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
-        if self.pacing.starts_at(flash.ftl().free_pages())
-            && let Some(pages) = self.pacing.due(pages)
+        if self.ledger.starts_at(flash.ftl().free_pages())
+            && let Some(pages) = self.ledger.due(pages)
         {
-            match self.background.take_if(|_| !pressed) {
-                Some(background) => self.put_off(background, pages, flash, controller),
-                None => self.run(pages, flash, controller),
-            }
+            self.run(pages, self.ledger.may_defer() && !backpressure, flash, controller);
             return flash.check_plugin();
         }
         Ok(())
     }
 
-    /// Since when writes may be let in, as far as copies are concerned.
+    /// Since when writes may be admitted, as far as copies are concerned.
     pub fn writes_from(&self) -> Nanos {
-        self.background.as_ref().map_or(Nanos::ZERO, |background| background.writes_from())
+        self.writes_from
     }
 
     /// Whether free space is so low that it runs behind writes.
     pub fn runs(&self, flash: &Flash) -> bool {
-        self.pacing.starts_at(flash.ftl().free_pages())
+        self.ledger.starts_at(flash.ftl().free_pages())
     }
 
     /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
     pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
         if flash.ftl().must_collect() {
-            self.run(1, flash, controller);
+            self.run(1, false, flash, controller);
         }
     }
 
     #[inline(never)]
-    fn run(&mut self, host_pages: u64, flash: &mut Flash, controller: &mut Controller) {
+    fn run(
+        &mut self,
+        host_pages: u64,
+        deferred: bool,
+        flash: &mut Flash,
+        controller: &mut Controller,
+    ) {
         if flash.is_read_only() {
             return;
         }
         let free = flash.ftl().free_pages();
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
-        let pace = flash.ftl_mut().pace(pages, self.pacing.own(free));
-        let mut budget = self.pacing.budget(pages, controller.costs().gc_duty, pace);
-        let begin = controller.flash_core().free_at();
-        let mut at = begin;
-        while budget.is_left() {
-            let Some((given, end)) = self.copy_next(at, flash, controller) else { break };
-            budget.spend(end.since(at), given);
-            at = end;
+        let pace = flash.ftl_mut().pace(pages, self.ledger.own(free));
+        let had_debt = self.ledger.has_debt();
+        self.ledger.add_debt(pages, controller.costs().gc_duty, pace);
+        if deferred {
+            return self.run_deferred(had_debt, flash, controller);
         }
-        self.pacing.settle(budget);
-        controller.flash_core().gc(at.since(begin));
+        let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core: Core::Busy };
+        let from = controller.flash_core().free_at();
+        self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
+            gc.ledger.spend(step.took, step.given);
+            (gc.ledger.allows() && !flash.no_room_to_copy()).then_some(at)
+        });
+        self.ledger.settle();
     }
 
-    /// Owes what the host's pages take, and copies what is due in the background or in a round.
+    /// Copies what is due in the background or in a round.
+    #[cold]
     #[inline(never)]
-    fn put_off(
+    fn run_deferred(&mut self, had_debt: bool, flash: &mut Flash, controller: &mut Controller) {
+        let job =
+            Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core: Core::Beside };
+        let from = controller.flash_core().free_at();
+        self.ledger.defer(had_debt, from);
+        self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
+            let goes_on = gc.ledger.copies_in_background(u64::from(step.pages), step.given);
+            (goes_on && !flash.no_room_to_copy()).then_some(at)
+        });
+        let Some(pages) = self.ledger.round_due(flash.ftl().given_per_copy(job.purpose)) else {
+            return;
+        };
+        let (first, last) = (flash.copies_taken(), self.copied_pages + pages);
+        self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
+            gc.ledger.spend_in_round(step.given);
+            (gc.copied_pages < last && !flash.no_room_to_copy()).then_some(at)
+        });
+        self.writes_from = flash.copies_programmed_at(first..flash.copies_taken());
+    }
+
+    /// Copies flash page by flash page, and gives victims back, as long as `next` says from when on to go on, by when the core
+    /// is done and what the step before came to. False if there is no victim.
+    ///
+    /// When flash is the limit, a busy core waits, and the host behind it.
+    #[inline(always)]
+    fn copy_while(
         &mut self,
-        mut background: Box<Background>,
-        host_pages: u64,
+        job: Job,
+        from: Nanos,
         flash: &mut Flash,
         controller: &mut Controller,
-    ) {
-        if !flash.is_read_only() {
-            let free = flash.ftl().free_pages();
-            let pages = (host_pages + flash.take_padding()).min(PAGES_MAX);
-            let pace = flash.ftl_mut().pace(pages, self.pacing.own(free));
-            let at = controller.flash_core().free_at();
-            background.owe((pages * pace.gain_256) << 8, at);
-            while background.copies_by(at) {
-                let before = self.copied_pages;
-                let Some((given, _)) = self.copy_next(at, flash, controller) else { break };
-                background.note_copies(self.copied_pages - before, given);
-            }
-            if let Some(pages) = background.round_due(flash.ftl().given_per_copy()) {
-                let (first, last) = (flash.copies_taken(), self.copied_pages + pages);
-                while self.copied_pages < last {
-                    let Some((given, _)) = self.copy_next(at, flash, controller) else { break };
-                    background.note_round_copy(given);
+        mut next: impl FnMut(&mut Gc, &mut Flash, Nanos, Step) -> Option<Nanos>,
+    ) -> bool {
+        let Job { purpose, trigger, core } = job;
+        let (mut at, mut step) = (from, Step::default());
+        while let Some(begin) = next(self, flash, at, step) {
+            let purpose = match purpose {
+                // With no room but for the rest of the victim behind writes, that one goes on, whatever it gives.
+                Purpose::Idle if !flash.ftl().has_room_beside_victim() => Purpose::Collection,
+                _ => purpose,
+            };
+            if let Some(source) = flash.ftl_mut().next_source(purpose) {
+                let given = u64::from(source.pages) * flash.ftl().given_per_copy(purpose);
+                let copies_from = begin.max(flash.buffer_free_at(flash.ftl().gc_stream()));
+                let cost = self.copy(source, copies_from, trigger, flash, controller);
+                let took = copies_from.after(cost).since(begin);
+                match core {
+                    Core::Busy => controller.flash_core().gc(took),
+                    Core::Idle => controller.flash_core().gc_from(copies_from, cost),
+                    Core::Beside => {}
                 }
-                background.note_round(flash.copies_programmed_at(first..flash.copies_taken()));
-            }
-        }
-        self.background = Some(background);
-    }
-
-    /// Copies the victim's next flash page, not before `at`, as soon as the buffer has room: when flash is
-    /// the limit, the core waits, and the host behind it. Returns how much that gives, in 1/65536 pages, and
-    /// when the core is done; none if there is no victim. An empty victim is given back without a copy; the next
-    /// one is not chosen before more is owed, as it may be empty by then.
-    #[inline(always)]
-    fn copy_next(
-        &mut self,
-        at: Nanos,
-        flash: &mut Flash,
-        controller: &Controller,
-    ) -> Option<(u64, Nanos)> {
-        if flash.no_room_to_copy() {
-            return None;
-        }
-        loop {
-            match flash.ftl_mut().next_source() {
-                Some(source) => {
-                    let given = u64::from(source.pages) * flash.ftl().given_per_copy();
-                    let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
-                    let cost = self.copy(source, begin, Trigger::Behind, flash, controller);
-                    return Some((given, begin.after(cost)));
-                }
-                None if flash.ftl().victim_is_done() => {
-                    let given = flash.ftl().given_by_empty();
-                    flash.retire_victim(at, Trigger::Behind);
-                    if given > 0 {
-                        return Some((given, at));
-                    }
-                }
-                None => return None,
+                step = Step { pages: source.pages, given, took, ..step };
+                at = if core == Core::Beside { from } else { begin.after(took) };
+            } else if flash.ftl().victim_is_done(purpose) {
+                let given = flash.ftl().given_by_empty(purpose);
+                flash.retire_victim(purpose, begin, trigger);
+                step = Step { pages: 0, given, took: Nanos::ZERO, retired: step.retired + 1 };
+            } else {
+                return false;
             }
         }
+        true
     }
 
     /// Copies what is valid in a flash page; returns what it costs the core.
     #[inline(always)]
-    pub fn copy(
+    fn copy(
         &mut self,
         source: Source,
         at: Nanos,
@@ -212,50 +247,70 @@ impl Gc {
         controller.costs().copy(source.extents, source.pages)
     }
 
-    /// Copies what is left of the victim, or a new one, without a pause.
+    /// Collects in the foreground, superblock by superblock, while `lacks` says so; returns when the host may go on.
     ///
     /// # Errors
-    /// [`DeviceError::NoSpace`] if there is no victim.
-    pub fn run_superblock(
+    /// [`DeviceError::NoSpace`] if there is no victim; [`DeviceError::Policy`].
+    fn make_room(
         &mut self,
         flash: &mut Flash,
         controller: &mut Controller,
-    ) -> Result<(), DeviceError> {
-        let stream = flash.ftl().gc_stream();
-        loop {
-            match flash.ftl_mut().next_source() {
-                Some(source) => {
-                    let begin = controller.flash_core().free_at();
-                    let wait = flash.buffer_free_at(stream).since_or_zero(begin);
-                    let begin = begin.after(wait);
-                    let cost = self.copy(source, begin, Trigger::Foreground, flash, controller);
-                    controller.flash_core().gc(wait.after(cost));
-                }
-                None if flash.ftl().victim_is_done() => {
-                    let at = controller.flash_core().free_at();
-                    flash.retire_victim(at, Trigger::Foreground);
-                    return flash.check_plugin();
-                }
-                None => return Err(DeviceError::NoSpace),
-            }
+        lacks: impl Fn(&Flash) -> bool,
+    ) -> Result<Nanos, DeviceError> {
+        if !lacks(flash) {
+            return Ok(Nanos::ZERO);
         }
+        let (purpose, trigger) = (Purpose::Collection, Trigger::Foreground);
+        let job = Job { purpose, trigger, core: Core::Busy };
+        let from = controller.flash_core().free_at();
+        let mut retired = 0;
+        let found = self.copy_while(job, from, flash, controller, |_, flash, at, step| {
+            let begins = std::mem::replace(&mut retired, step.retired) != step.retired;
+            let stops = begins && (flash.check_plugin().is_err() || !lacks(flash));
+            (!stops).then_some(at)
+        });
+        flash.check_plugin()?;
+        if found { Ok(controller.flash_core().free_at()) } else { Err(DeviceError::NoSpace) }
     }
 
     /// Runs in the foreground until more than the reserve is free; returns when the host may go on.
     ///
     /// # Errors
-    /// As [`Gc::run_superblock`].
+    /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
     pub fn run_to_reserve(
         &mut self,
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
-        let mut end = Nanos::ZERO;
-        while flash.ftl().free_superblocks() <= flash.reserve() {
-            self.run_superblock(flash, controller)?;
-            end = controller.flash_core().free_at();
+        self.make_room(flash, controller, |flash| flash.ftl().free_superblocks() <= flash.reserve())
+    }
+
+    /// Folds while `next` says so, by what the step before came to; commands wait behind it.
+    ///
+    /// # Errors
+    /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
+    pub fn fold_while(
+        &mut self,
+        trigger: Trigger,
+        flash: &mut Flash,
+        controller: &mut Controller,
+        mut next: impl FnMut(&Flash, Step) -> bool,
+    ) -> Result<(), DeviceError> {
+        let job = Job { purpose: Purpose::Folding, trigger, core: Core::Busy };
+        let mut before = Step::default();
+        while next(flash, before) {
+            self.make_room(flash, controller, |flash| !flash.may_copy_beside_reserve())?;
+            let from = controller.flash_core().free_at();
+            let mut is_first = true;
+            let found = self.copy_while(job, from, flash, controller, |_, _, at, step| {
+                before = step;
+                std::mem::take(&mut is_first).then_some(at)
+            });
+            if !found {
+                break;
+            }
         }
-        Ok(end)
+        Ok(())
     }
 
     /// Whether the drive works while nothing is asked of it.
@@ -281,58 +336,47 @@ impl Gc {
         *self.idle_since.get_or_insert(controller.work().1)
     }
 
-    /// Runs while the flash core has no command until `until`, as the profile allows.
+    /// Collects garbage while the flash core has no command until `until`, as the profile allows.
     ///
     /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks for what
     /// has been done by then. A copy that has begun is finished, and a command that comes waits for it.
     pub fn run_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
-        let Some(idle) = self.idle else {
-            return;
-        };
+        let Some(idle) = self.idle else { return };
         let from = self.idle_since(controller).after(idle.after);
-        let mut at = from.max(controller.flash_core().free_at());
-        let stream = flash.ftl().gc_stream();
-        while at < until && flash.ftl().free_pages() < idle.free {
-            if flash.no_room_to_copy() {
-                return;
-            }
-            at = at.max(flash.buffer_free_at(stream));
-            if at >= until {
-                return;
-            }
-            // With no room but for the rest of the victim behind writes, that one goes on, whatever it gives.
-            let beside = flash.ftl().has_room_beside_victim();
-            if beside {
-                flash.ftl_mut().swap_idle_victim();
-            }
-            let cost = self.copy_in_idle_time(at, flash, controller);
-            if beside {
-                flash.ftl_mut().swap_idle_victim();
-            }
-            let Some(cost) = cost else { return };
-            at = at.after(cost);
-        }
+        self.copy_idle(Purpose::Idle, from, until, flash, controller, |flash| {
+            flash.ftl().free_pages() < idle.free && !flash.no_room_to_copy()
+        });
     }
 
-    /// Copies the victim's next flash page, or gives it back; returns what it costs the core, or none if there is no
-    /// victim.
-    fn copy_in_idle_time(
+    /// Folds while the flash core has no command, from `from` to `until`.
+    pub fn fold_until(
         &mut self,
-        at: Nanos,
+        from: Nanos,
+        until: Nanos,
         flash: &mut Flash,
         controller: &mut Controller,
-    ) -> Option<Nanos> {
-        match flash.ftl_mut().next_source() {
-            Some(source) => {
-                let cost = self.copy(source, at, Trigger::Idle, flash, controller);
-                controller.flash_core().gc_from(at, cost);
-                Some(cost)
+    ) {
+        let may_copy = |flash: &Flash| flash.may_copy_beside_reserve();
+        self.copy_idle(Purpose::Folding, from, until, flash, controller, may_copy);
+    }
+
+    fn copy_idle(
+        &mut self,
+        purpose: Purpose,
+        from: Nanos,
+        until: Nanos,
+        flash: &mut Flash,
+        controller: &mut Controller,
+        may_copy: impl Fn(&Flash) -> bool,
+    ) {
+        let job = Job { purpose, trigger: Trigger::Idle, core: Core::Idle };
+        let from = from.max(controller.flash_core().free_at());
+        self.copy_while(job, from, flash, controller, |_, flash, at, _| {
+            if at >= until || !may_copy(flash) {
+                return None;
             }
-            None if flash.ftl().victim_is_done() => {
-                flash.retire_victim(at, Trigger::Idle);
-                Some(Nanos::ZERO)
-            }
-            None => None,
-        }
+            let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
+            (begin < until).then_some(begin)
+        });
     }
 }

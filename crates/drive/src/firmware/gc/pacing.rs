@@ -1,4 +1,4 @@
-//! How much garbage collection runs behind the host's writes: a control loop on free space.
+//! How much garbage collection runs behind the host's writes: a control loop on free space, carried out by pacers.
 //!
 //! Model: for each page that the host writes one must be given back. A victim with a share u of valid
 //! pages gives 1 - u of its pages for u copied, so this takes u / (1 - u) copies. That balance is
@@ -9,67 +9,54 @@
 //! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
 //! when victims are nearly full; then free space falls until they are not. Where a profile says so, the duty limit
 //! counts only the first pages of a command: firmware that copies a bounded piece between two commands, whatever
-//! their size. Likewise it runs once for each word line that the host fills instead of behind each command: the copies that
-//! are owed come together, and their reads overlap on the dies; writes behind them wait for the flash core. The
-//! duty limit counts the first pages of all commands of a word line together then, not of each.
+//! their size. Likewise it runs once for each word line that the host fills instead of behind each command: its reads overlap on
+//! the dies then, and writes behind them wait for the flash core.
+//! Background collection (Yan et al., "Tiny-Tail Flash", FAST 2017): while the write buffer has room, what is to be given back
+//! adds up. So many pages a second are copied in the background, and once more than that is due a round is: a word line of all planes
+//! of every die at once, before whose end no write is admitted; reads pass. Once the buffer is full, collection runs behind
+//! word lines again, so that a saturated drive is even.
 //! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
-//! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md.
+//! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md. guess: background and rounds, in view of SSD-iq's
+//! latencies (Haas et al., VLDB 2025), where below saturation some writes of the 7450s wait milliseconds.
+//! Left out: the flash core's work for copies in the background and in rounds, as if another core did it.
 
 use drivebay_units::Nanos;
 
-use crate::persist::{StateError, TIME_MAX, ensure, persist};
+use crate::pacer::{Pacer, TOKENS_MAX};
+use crate::persist::{StateError, persist};
 use crate::policy_plugin::Pace;
-use crate::profile::{PAGES_MAX, PacingSpec};
+use crate::profile::{BackgroundSpec, PAGES_MAX, PacingSpec};
 
-/// What may be spent behind one command.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    /// Core time left, nanoseconds; overdrawn when negative.
-    time: i64,
-    /// Pages to be given back, in 1/65536; overdrawn when negative.
-    owed: i64,
-}
-
-impl Budget {
-    /// Whether another flash page may be copied.
-    #[inline(always)]
-    pub fn is_left(&self) -> bool {
-        self.time > 0 && self.owed > 0
-    }
-
-    /// A copy took so much core time and gave so much, in 1/65536 pages.
-    #[inline(always)]
-    pub fn spend(&mut self, time: Nanos, given: u64) {
-        self.time -= time.0 as i64;
-        self.owed -= given as i64;
-    }
-}
-
-/// The control loop, and what was overdrawn so far.
+/// What garbage collection owes, and may take.
 #[derive(Debug)]
-pub struct Pacing {
+pub struct Ledger {
     spec: PacingSpec,
-    /// Core time, nanoseconds; never above zero between commands.
-    time: i64,
-    /// Pages to be given back, in 1/65536: below zero what copies gave beyond, never above.
-    owed: i64,
-    /// Pages that the host wrote since it ran; fewer than those behind which it runs.
-    pending: u64,
+    /// Work in the background while the write buffer has room.
+    deferral: Option<BackgroundSpec>,
+    /// Time of the flash core, nanoseconds.
+    core_time: Pacer,
+    /// Pages to be given back, in 1/65536.
+    debt: Pacer,
+    /// Pages that the host wrote since it ran.
+    written: Pacer,
+    /// Time in which pages are copied in the background, nanoseconds.
+    background: Pacer,
 }
 
-persist!(Pacing: time, owed, pending; given: spec);
+persist!(Ledger: core_time, debt, written, background; given: spec, deferral);
 
-impl Pacing {
-    pub fn new(spec: PacingSpec) -> Pacing {
-        Pacing { spec, time: 0, owed: 0, pending: 0 }
+impl Ledger {
+    pub fn new(spec: PacingSpec, deferral: Option<BackgroundSpec>) -> Ledger {
+        let empty = Pacer::default();
+        Ledger { spec, deferral, core_time: empty, debt: empty, written: empty, background: empty }
     }
 
-    /// What is overdrawn is no more than a command can be answerable for; pages wait only where it runs behind several.
+    /// No more is kept than can be.
     pub fn check(&self) -> Result<(), StateError> {
-        let time = self.time <= 0 && self.time.unsigned_abs() <= TIME_MAX;
-        let owed = self.owed <= 0 && self.owed.unsigned_abs() <= TIME_MAX;
-        let pending = self.pending == 0 || self.pending < self.spec.every_pages;
-        ensure(time && owed && pending, "garbage collection's pace")
+        self.core_time.check(0)?;
+        self.debt.check(if self.deferral.is_some() { TOKENS_MAX } else { 0 })?;
+        self.written.check(self.spec.every_pages as i64 - 1)?;
+        self.background.check(TOKENS_MAX)
     }
 
     /// Whether garbage collection runs at this much free space.
@@ -81,10 +68,14 @@ impl Pacing {
     /// The host wrote so many `pages`: how many it runs for now, if it does.
     #[inline(always)]
     pub fn due(&mut self, pages: u64) -> Option<u64> {
-        let pages = self.pending.saturating_add(pages);
-        let due = pages >= self.spec.every_pages;
-        self.pending = if due { 0 } else { pages };
-        due.then_some(pages)
+        self.written.feed(pages);
+        self.written.draw_quantum(self.spec.every_pages)
+    }
+
+    /// Whether work may be deferred.
+    #[inline(always)]
+    pub fn may_defer(&self) -> bool {
+        self.deferral.is_some()
     }
 
     /// The control loop's pace at this much free space.
@@ -93,21 +84,66 @@ impl Pacing {
         Pace { gain_256: self.spec.gain_256(free), duty_256: self.spec.duty_256(free) }
     }
 
-    /// What may be spent behind a command that took `pages`; `duty`: the duty limit at the present clock.
+    /// The host wrote `pages`; `duty`: the duty limit at the present clock.
     #[inline(always)]
-    pub fn budget(&self, pages: u64, duty: Nanos, pace: Pace) -> Budget {
+    pub fn add_debt(&mut self, pages: u64, duty: Nanos, pace: Pace) {
         let pages = pages.min(PAGES_MAX);
-        Budget {
-            time: self.time
-                + ((duty.0 * pages.min(self.spec.duty_pages) * pace.duty_256) >> 8) as i64,
-            owed: self.owed + ((pages * pace.gain_256) << 8) as i64,
+        self.core_time.feed((duty.0 * pages.min(self.spec.duty_pages) * pace.duty_256) >> 8);
+        self.debt.feed((pages * pace.gain_256) << 8);
+    }
+
+    /// Whether another flash page may be copied behind the command.
+    #[inline(always)]
+    pub fn allows(&self) -> bool {
+        self.core_time.allows() && self.debt.allows()
+    }
+
+    /// A copy took so much core time and gave so much, in 1/65536 pages.
+    #[inline(always)]
+    pub fn spend(&mut self, time: Nanos, given: u64) {
+        self.core_time.draw(time.0);
+        self.debt.draw(given);
+    }
+
+    /// What was not used behind a command is not kept; what is overdrawn is.
+    #[inline(always)]
+    pub fn settle(&mut self) {
+        self.core_time.keep(0);
+        self.debt.keep(0);
+    }
+
+    /// Time goes on to `at`, and what is due is deferred; time without debts copies nothing later.
+    pub fn defer(&mut self, had_debt: bool, at: Nanos) {
+        self.core_time.keep(0);
+        self.background.feed_time(at, TOKENS_MAX);
+        if !had_debt {
+            self.background.keep(0);
         }
     }
 
-    /// Takes back what is overdrawn; what is left is not kept.
-    #[inline(always)]
-    pub fn settle(&mut self, budget: Budget) {
-        (self.time, self.owed) = (budget.time.min(0), budget.owed.min(0));
+    /// Whether there is something to give back.
+    pub fn has_debt(&self) -> bool {
+        self.debt.allows()
+    }
+
+    /// So many pages were copied in the background, which gave so much: whether another flash page may be.
+    pub fn copies_in_background(&mut self, pages: u64, given: u64) -> bool {
+        let Some(deferral) = &self.deferral else { return false };
+        self.background.draw(deferral.interval.times(pages).0);
+        self.debt.draw(given);
+        self.debt.allows() && self.background.tokens() >= 0
+    }
+
+    /// Pages to be copied in a round now, if one is due, of a victim that gives so much for each, in 1/65536.
+    pub fn round_due(&self, given_per_copy: u64) -> Option<u64> {
+        let pages = self.deferral?.round_pages;
+        let gives = given_per_copy.saturating_mul(pages) as i64;
+        (gives > 0 && self.debt.tokens() > gives).then_some(pages)
+    }
+
+    /// A round's copy gave so much.
+    pub fn spend_in_round(&mut self, given: u64) {
+        self.debt.draw(given);
     }
 }
 
@@ -115,40 +151,83 @@ impl Pacing {
 mod tests {
     use super::*;
 
+    fn spec(duty_pages: u64) -> PacingSpec {
+        PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, duty_pages)
+    }
+
+    fn ledger(duty_pages: u64) -> Ledger {
+        Ledger::new(spec(duty_pages), None)
+    }
+
     #[test]
     fn it_runs_each_time_that_so_many_pages_were_written_and_for_all_of_them() {
-        let mut pacing = Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, 1));
-        assert_eq!([1, 32].map(|pages| pacing.due(pages)), [Some(1), Some(32)]);
-        pacing.spec.every_pages = 48;
-        let due = [40, 7, 3, 47, 1, 200].map(|pages| pacing.due(pages));
+        let mut ledger = ledger(1);
+        assert_eq!([1, 32].map(|pages| ledger.due(pages)), [Some(1), Some(32)]);
+        ledger.spec.every_pages = 48;
+        let due = [40, 7, 3, 47, 1, 200].map(|pages| ledger.due(pages));
         assert_eq!(due, [None, None, Some(50), None, Some(48), Some(200)]);
     }
 
     #[test]
-    fn what_no_command_can_have_overdrawn_is_no_state() {
-        let mut pacing = Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, 1));
-        assert!(pacing.check().is_ok());
-        pacing.spec.every_pages = 48;
-        for (time, owed, pending, fine) in [
-            (-5, -7, 47, true),
-            (1, 0, 0, false),
-            (0, 1, 0, false),
-            (0, 0, 48, false),
-            (i64::MIN, 0, 0, false),
-            (0, i64::MIN, 0, false),
-        ] {
-            (pacing.time, pacing.owed, pacing.pending) = (time, owed, pending);
-            assert_eq!(pacing.check().is_ok(), fine, "{time} {owed} {pending}");
-        }
+    fn the_duty_limit_counts_the_first_pages_of_a_command_and_all_are_owed() {
+        let spent = |most, pages| {
+            let mut ledger = ledger(most);
+            ledger.add_debt(pages, Nanos(100), ledger.own(200));
+            (ledger.core_time.tokens(), ledger.debt.tokens())
+        };
+        assert_eq!([spent(7, 2), spent(7, 32)], [(200, 2 << 16), (700, 32 << 16)]);
+        assert_eq!(spent(PAGES_MAX, 32), (3200, 32 << 16));
     }
 
     #[test]
-    fn the_duty_limit_counts_the_first_pages_of_a_command_and_all_are_owed() {
-        let limited = |most| Pacing::new(PacingSpec::new(1000, 200, (0.5, 3.0), 20.0, most));
-        let (first, all) = (limited(7), limited(PAGES_MAX));
-        let [short, long] = [2, 32].map(|pages| first.budget(pages, Nanos(100), first.own(200)));
-        assert_eq!((short.time, long.time), (200, 700));
-        assert_eq!(all.budget(32, Nanos(100), all.own(200)).time, 3200);
-        assert_eq!((short.owed, long.owed), (2 << 16, 32 << 16));
+    fn what_is_not_used_is_not_kept() {
+        let mut ledger = ledger(7);
+        ledger.add_debt(2, Nanos(100), ledger.own(200));
+        ledger.spend(Nanos(250), 1 << 16);
+        assert!(!ledger.allows());
+        ledger.settle();
+        assert_eq!((ledger.core_time.tokens(), ledger.debt.tokens()), (-50, 0));
+        assert!(ledger.check().is_ok());
+        ledger.debt.feed(1);
+        assert!(ledger.check().is_err());
+    }
+
+    fn deferring() -> Ledger {
+        Ledger::new(spec(7), Some(BackgroundSpec { interval: Nanos(100), round_pages: 10 }))
+    }
+
+    #[test]
+    fn so_many_pages_are_copied_in_a_second_while_some_are_owed() {
+        let mut ledger = deferring();
+        ledger.defer(false, Nanos(1000));
+        ledger.debt.feed(7 << 16);
+        let mut times = Vec::new();
+        for at in (1000..3000).map(Nanos) {
+            ledger.defer(ledger.has_debt(), at);
+            let mut goes_on = ledger.copies_in_background(0, 0);
+            while goes_on {
+                goes_on = ledger.copies_in_background(2, 1 << 16);
+                times.push(at.0);
+            }
+        }
+        assert_eq!(times, [1000, 1200, 1400, 1600, 1800, 2000, 2200]);
+        ledger.defer(false, Nanos(9000));
+        ledger.debt.feed(1 << 16);
+        assert!(ledger.copies_in_background(0, 0));
+        ledger.copies_in_background(1, 0);
+        ledger.defer(true, Nanos(9099));
+        assert!(!ledger.copies_in_background(0, 0), "what was not owed then is not made up for");
+    }
+
+    #[test]
+    fn a_round_is_due_when_more_is_owed_than_it_gives() {
+        let mut ledger = deferring();
+        ledger.debt.feed(5 << 16);
+        assert_eq!(ledger.round_due(1 << 15), None);
+        ledger.debt.feed(1);
+        assert_eq!(ledger.round_due(1 << 15), Some(10));
+        assert_eq!(ledger.round_due(0), None, "no victim");
+        ledger.spend_in_round(1 << 15);
+        assert_eq!(ledger.round_due(1 << 15), None);
     }
 }

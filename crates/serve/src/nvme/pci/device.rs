@@ -19,7 +19,7 @@ use crate::lock::lock;
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
 use crate::nvme::identity::{BLOCK_BYTES, Kind};
-use crate::nvme::io::{self as nvm, Finished, InflightCommands, Need, Progress};
+use crate::nvme::io::{self as nvm, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
 use crate::request::Completion;
 use crate::session::{Next, Session};
@@ -173,11 +173,11 @@ impl PciDevice {
     }
 
     fn execute(&mut self, drive: &mut dyn Drive, id: u16, sqe: Sqe) {
-        let need = if id == 0 { admin::need(&sqe) } else { nvm::need(&sqe) };
+        let transfer = if id == 0 { admin::transfer(&sqe) } else { nvm::transfer(&sqe) };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let fetched = check_flags(Kind::Pci, &sqe);
-        let fetched = fetched.and_then(|()| self.fetch(&sqe, need, &mut buffer));
+        let fetched = fetched.and_then(|()| self.fetch(&sqe, transfer, &mut buffer));
         match fetched {
             Err(status) => self.finish(id, &sqe, status, 0),
             Ok(()) if id == 0 => self.execute_admin(drive, sqe, &buffer),
@@ -192,22 +192,17 @@ impl PciDevice {
     }
 
     /// Reads the data of a command from the guest's memory.
-    fn fetch(&self, sqe: &Sqe, need: Need, into: &mut Vec<u8>) -> Result<(), Status> {
-        let (Need::FromHost(bytes) | Need::ToHost(bytes)) = need else { return Ok(()) };
+    fn fetch(&self, sqe: &Sqe, transfer: Transfer, into: &mut Vec<u8>) -> Result<(), Status> {
+        let (Transfer::FromHost(bytes) | Transfer::ToHost(bytes)) = transfer else { return Ok(()) };
         if bytes > self.transfer_max {
             return Err(Status::INVALID_FIELD.dnr());
         }
-        if let Need::FromHost(_) = need {
+        if let Transfer::FromHost(_) = transfer {
             let memory = lock(&self.shared.memory);
             let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), bytes);
             let regions = regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())?;
             into.resize(bytes as usize, 0);
-            let mut at = 0;
-            for (address, length) in regions {
-                let part = &mut into[at..at + length];
-                memory.read(address, part).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
-                at += length;
-            }
+            memory.gather(&regions, into).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
         }
         Ok(())
     }
@@ -216,13 +211,8 @@ impl PciDevice {
     fn deliver(&self, sqe: &Sqe, data: &[u8]) -> Result<(), Status> {
         let memory = lock(&self.shared.memory);
         let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), data.len() as u32);
-        let mut at = 0;
-        for (address, length) in regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())? {
-            let part = &data[at..at + length];
-            memory.write(address, part).map_err(|_| Status::DATA_TRANSFER_ERROR)?;
-            at += length;
-        }
-        Ok(())
+        let regions = regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())?;
+        memory.scatter(&regions, data).map_err(|_| Status::DATA_TRANSFER_ERROR)
     }
 
     fn execute_admin(&mut self, drive: &mut dyn Drive, sqe: Sqe, data: &[u8]) {
@@ -369,7 +359,7 @@ impl PciDevice {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         buffer.resize((sqe.blocks() * BLOCK_BYTES) as usize, 0);
-        let status = match drive.data().read(lba, &mut buffer) {
+        let status = match drive.read(lba, &mut buffer) {
             Ok(()) => self.deliver(sqe, &buffer).err().unwrap_or(Status::SUCCESS),
             Err(_) => Status::INTERNAL_ERROR,
         };

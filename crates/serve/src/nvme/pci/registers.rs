@@ -9,11 +9,12 @@ use std::sync::mpsc::{Sender, channel};
 use super::device::PciDevice;
 use super::shared::{Message, Registers, Shared};
 use crate::channel::{self, Handle};
+use crate::error::ServeError;
 use crate::event_loop::EventLoop;
 use crate::nvme::identity::VERSION;
 use crate::nvme::subsystem::Shared as Subsystem;
 use crate::pci::config::{Interrupts, Layout};
-use crate::pci::vfio::{self, VfioError};
+use crate::pci::vfio;
 use crate::request::SessionId;
 
 /// Bytes of BAR 0: registers, doorbells, MSI-X table, MSI-X pending bits, a page each.
@@ -28,11 +29,10 @@ pub fn serve(
     handle: &Handle,
     subsystem: &Subsystem,
     path: &Path,
-) -> Result<(), VfioError> {
-    let machine = |why: String| VfioError::Machine { path: path.display().to_string(), why };
+) -> Result<(), ServeError> {
     let (sender, receiver) = channel();
     let device = PciDevice::new(subsystem.clone(), receiver)
-        .ok_or_else(|| machine("too many".to_owned()))?;
+        .ok_or_else(|| vfio::machine(path, "too many"))?;
     let (shared, capabilities) = (device.shared(), device.capabilities());
     let (vectors, table, pending) = (shared.vectors(), MSIX_TABLE as u32, MSIX_PENDING);
     let layout = Layout {
@@ -45,7 +45,7 @@ pub fn serve(
         interrupts: Interrupts::MsiX { vectors, table, pending },
     };
     let memory = Arc::clone(&shared.memory);
-    let me = event_loop.add(Box::new(device)).map_err(|why| machine(why.to_string()))?;
+    let me = event_loop.add(Box::new(device)).map_err(|why| vfio::machine(path, why))?;
     let notify = (handle.clone(), me);
     let registers = Registers::default();
     let device = RegisterAccess { shared, capabilities, registers, sender, notify };

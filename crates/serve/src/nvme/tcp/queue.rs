@@ -15,7 +15,7 @@ use crate::memory_limit::{Share, Use};
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::{BLOCK_BYTES, Kind};
-use crate::nvme::io::{self, Finished, InflightCommands, Need, Progress};
+use crate::nvme::io::{self, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
 use crate::request::Completion;
 
@@ -147,12 +147,12 @@ impl Queue {
 
     /// The data that came with a command; `None` if it must be asked for.
     fn incoming_of<'a>(&self, sqe: &Sqe, data: Data<'a>) -> Result<Option<&'a [u8]>, Status> {
-        let need = if self.is_io() { io::need(sqe) } else { admin::need(sqe) };
+        let transfer = if self.is_io() { io::transfer(sqe) } else { admin::transfer(sqe) };
         let sgl = sqe.sgl();
         let max = self.transfer_max;
-        let wanted = match need {
-            Need::Nothing => return Ok(Some(&[])),
-            Need::FromHost(bytes) | Need::ToHost(bytes) => bytes,
+        let wanted = match transfer {
+            Transfer::None => return Ok(Some(&[])),
+            Transfer::FromHost(bytes) | Transfer::ToHost(bytes) => bytes,
         };
         if wanted > max {
             return Err(Status::INVALID_FIELD.dnr());
@@ -160,8 +160,8 @@ impl Queue {
         if sgl.bytes < wanted || sgl.bytes > max {
             return Err(Status::SGL_LENGTH_INVALID.dnr());
         }
-        match (need, sgl.kind) {
-            (Need::FromHost(_), SglKind::InCapsule) => {
+        match (transfer, sgl.kind) {
+            (Transfer::FromHost(_), SglKind::InCapsule) => {
                 let from = usize::try_from(sgl.address).unwrap_or(usize::MAX);
                 let end = from.saturating_add(sgl.bytes as usize);
                 let bytes = data.bytes.get(from..end).ok_or(Status::SGL_OFFSET_INVALID.dnr())?;
@@ -170,8 +170,8 @@ impl Queue {
                 }
                 Ok(Some(bytes))
             }
-            (Need::FromHost(_), SglKind::Transport) => Ok(None),
-            (Need::ToHost(_), SglKind::Transport) => Ok(Some(&[])),
+            (Transfer::FromHost(_), SglKind::Transport) => Ok(None),
+            (Transfer::ToHost(_), SglKind::Transport) => Ok(Some(&[])),
             _ => Err(Status::SGL_TYPE_INVALID.dnr()),
         }
     }
@@ -383,7 +383,7 @@ impl Queue {
         if finished.reads() {
             let bytes = sqe.blocks() * BLOCK_BYTES;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
-            let read = |out: &mut Vec<u8>| drive.data().append(lba, sqe.blocks(), out);
+            let read = |out: &mut Vec<u8>| drive.append(lba, sqe.blocks(), out);
             // Without flow control a completion would say nothing that the data does not.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };

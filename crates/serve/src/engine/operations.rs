@@ -1,0 +1,348 @@
+//! What is done to a served drive besides reading and writing: namespaces, faults, power cuts, snapshots; and what is
+//! told of it.
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use drivebay_drive::{Io as ModelIo, Op as ModelOp};
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use super::Engine;
+use crate::drive::{Control, ControlError, Io, Namespaces};
+use crate::error::ServeError;
+use crate::events::{Event, What};
+use crate::faults::Fault;
+use crate::inflight::NEVER;
+use crate::memory_limit::Use;
+use crate::namespace::{Namespace, NamespaceError, NamespaceFigures};
+use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
+use crate::report::Report;
+use crate::snapshots::{Chance, SnapshotError};
+use crate::store::PowerCutLoss;
+
+/// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly any
+/// flush would be tested.
+const LOSABLE_MIN: u64 = 1 << 20;
+
+/// Room in the undo log for requests that the model has not served yet, bytes; beyond it the oldest
+/// counts as durable.
+const UNSERVED_MAX: u64 = 128 << 20;
+
+/// A host that keeps up by less than this in a second, percent, is told of. guess: below it a latency is the host's
+/// as much as the drive's.
+const KEPT_UP_MIN: f64 = 90.0;
+
+/// Sectors of a TRIM that the server makes itself, at most: 1 TiB.
+const DISCARD_MAX: u64 = 1 << 31;
+
+impl Namespaces for Engine {
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.namespaces.get(nsid)
+    }
+
+    fn changes(&self, nsid: u32) -> u64 {
+        self.namespaces.changes(nsid)
+    }
+
+    fn free_sectors(&self) -> u64 {
+        self.namespaces.free_sectors()
+    }
+
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive.into());
+        }
+        let nsid = self.namespaces.create(sectors, is_shared)?;
+        let one = self.namespaces.get(nsid).expect("it was made");
+        let (bytes, sectors) = (one.bytes(), one.range());
+        // What was written there before it was a namespace's.
+        self.discard(sectors)?;
+        self.keep_namespaces()?;
+        self.note(What::NamespaceCreated { nsid, bytes });
+        Ok(nsid)
+    }
+
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive.into());
+        }
+        let lost = self.namespaces.delete(nsid)?;
+        self.discard(lost)?;
+        self.keep_namespaces()?;
+        self.note(What::NamespaceDeleted { nsid });
+        Ok(())
+    }
+}
+
+impl Control for Engine {
+    fn report(&mut self) -> Report {
+        let (counters, health) = (self.device().counters(), self.device.health());
+        let memory = self.store.memory_limit().clone();
+        let buffers = memory.used(Use::Sessions) + memory.used(Use::Requests);
+        Report {
+            drive: self.name.clone(),
+            title: self.device.spec().raw.drive.title.clone(),
+            capacity_bytes: self.store.sectors() * SECTOR_BYTES,
+            namespaces: self.namespaces.figures(),
+            memory_bytes: memory.used(Use::Data) + buffers,
+            buffer_bytes: buffers,
+            memory_max_bytes: memory.max(),
+            memory_waits: memory.waits(),
+            elapsed_s: self.clock.elapsed().as_secs_f64(),
+            drive_s: self.clock.now().as_secs_f64(),
+            time_scale: self.clock.scale().ratio(),
+            requests: self.traffic.requests,
+            refused: self.traffic.refused,
+            outstanding: self.outstanding(),
+            bytes_read: self.traffic.bytes_read,
+            bytes_written: self.traffic.bytes_written,
+            waf: health.waf.unwrap_or(0.0),
+            temperature_c: counters.temperature_c,
+            throttle_stage: counters.throttle_stage,
+            losable_bytes: self.losable_bytes(),
+            is_off: self.is_off(),
+            power_cuts: self.power_cuts.count,
+            last_power_cut: self.power_cuts.last,
+            lateness: self.lateness.figures(),
+        }
+    }
+
+    fn events(&self, from: u64, most: usize) -> Vec<Event> {
+        self.events.since(from).take(most).cloned().collect()
+    }
+
+    fn power_cut(&mut self) -> io::Result<PowerCut> {
+        // Not before what has completed.
+        self.clock.begin_iteration();
+        let at = self.clock.now().max(self.device.now());
+        self.device.before_power_cut(at);
+        let device = &self.device;
+        let programmed = |place| device.is_programmed(place, at);
+        let lost_bytes = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let recovery = self.device.power_cut(at);
+        self.clock.skip_to(recovery.ready);
+        self.inflight.clear();
+        self.lateness.drop_answers();
+        let ready_after = recovery.ready.since(at);
+        let at_ns = self.clock.since_start(at).0;
+        let cut = PowerCut { at_ns, ready_after_ns: ready_after.0, lost_bytes };
+        self.power_cuts.record(cut, self.clock.elapsed());
+        self.reported.is_off = self.is_off();
+        self.note(What::PowerCut(cut));
+        Ok(cut)
+    }
+
+    fn power_on(&mut self) {
+        self.power_cuts.power_on();
+    }
+
+    fn set_ambient_c(&mut self, ambient_c: f64) {
+        self.device.set_ambient_c(ambient_c.clamp(-40.0, 100.0));
+    }
+
+    fn add_fault(&mut self, mut fault: Fault) -> Result<(), ControlError> {
+        fault.after_s += self.clock.since_start(self.clock.now()).as_secs_f64();
+        fault.after_ios += self.traffic.requests;
+        Ok(self.faults.add(fault)?)
+    }
+
+    fn clear_faults(&mut self) {
+        for kind in self.faults.clear() {
+            self.note(What::FaultEnds { kind });
+        }
+    }
+
+    fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {
+        if self.is_of_one_size {
+            return Err(NamespaceError::Ahci.into());
+        }
+        let nsid = match (nsid, &self.namespace_ids()[..]) {
+            (Some(nsid), _) | (None, &[nsid]) => nsid,
+            (None, several) => return Err(ControlError::WhichNamespace(several.len())),
+        };
+        let lost = self.namespaces.resize(nsid, bytes)?;
+        self.discard(lost)?;
+        self.keep_namespaces()?;
+        let figures = self.namespaces.get(nsid).expect("it was resized").figures(nsid);
+        self.note(What::Resized { nsid, bytes: figures.bytes });
+        Ok(figures)
+    }
+
+    fn snapshot(&mut self, name: &str) -> Result<Option<f64>, ControlError> {
+        let Some(model) =
+            self.snapshots.memory_for(name, &self.device, self.store.memory_limit())?
+        else {
+            return Ok(None);
+        };
+        let held_s = self.hold(|engine| {
+            engine.serve_until(NEVER);
+            engine.device();
+            let losses = engine.power_cuts.rng.clone();
+            let chance = Chance { losses, faults: engine.faults.rng.clone() };
+            engine.snapshots.take(name, model, &engine.device, &mut engine.store, chance)
+        })?;
+        self.note(What::Snapshot { name: name.to_owned(), held_s });
+        Ok(Some(held_s))
+    }
+
+    fn restore(&mut self, name: &str) -> Result<f64, ControlError> {
+        let held_s = self.hold(|engine| {
+            let Engine { snapshots, device, store, .. } = engine;
+            let chance = snapshots.restore(name, device, store)?;
+            snapshots.restored += 1;
+            (engine.power_cuts.rng, engine.faults.rng) = (chance.losses, chance.faults);
+            engine.is_worn_out = false;
+            engine.inflight.clear();
+            engine.lateness.drop_answers();
+            engine.clock.go_back(engine.device.now());
+            Ok(())
+        })?;
+        self.note(What::Restored { name: name.to_owned(), held_s });
+        Ok(held_s)
+    }
+
+    fn forget_snapshot(&mut self, name: &str) -> Result<f64, ControlError> {
+        let held_s = self.hold(|engine| engine.snapshots.forget(name, &mut engine.store))?;
+        self.note(What::Forgotten { name: name.to_owned() });
+        Ok(held_s)
+    }
+
+    fn clone_snapshot(&mut self, name: &str, folder: &Path) -> Result<f64, ControlError> {
+        let held_s = self.hold(|engine| engine.snapshots.clone_to(name, folder, &engine.store))?;
+        self.note(What::Cloned { name: name.to_owned(), folder: folder.to_owned() });
+        Ok(held_s)
+    }
+}
+
+impl Engine {
+    /// The power may be cut, by plan or by [`Control::power_cut`]: from now on data that is not durable
+    /// can be lost.
+    pub fn allow_power_cuts(&mut self, plan: Option<PowerCutPlan>, loss: PowerCutLoss) {
+        let spec = self.device.spec();
+        let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
+        let bytes_max = match loss {
+            PowerCutLoss::Unflushed => buffer.max(LOSABLE_MIN),
+            // Twice the buffers of the host's two streams.
+            PowerCutLoss::All | PowerCutLoss::Random => 4 * buffer + UNSERVED_MAX,
+        };
+        self.store.keep_undo(loss, bytes_max);
+        self.power_cuts.set_plan(plan);
+    }
+
+    /// What hosts meet after a power cut.
+    pub(crate) fn set_after_cut(&mut self, after: AfterCut) {
+        self.power_cuts.set_after(after);
+    }
+
+    /// Bytes that a power cut would take now, at most.
+    pub fn losable_bytes(&mut self) -> u64 {
+        self.prune_undo();
+        self.store.losable_bytes()
+    }
+
+    pub(super) fn prune_undo(&mut self) {
+        let (device, now) = (&self.device, self.clock.now());
+        self.store.prune_undo(|place| device.is_programmed(place, now));
+    }
+
+    /// Cuts the power if the plan says so.
+    pub(crate) fn planned_power_cut(&mut self) -> io::Result<()> {
+        if self.power_cuts.is_due(self.clock.plan_time(), self.traffic.requests) {
+            self.power_cut()?;
+        }
+        Ok(())
+    }
+
+    /// How often all connections had to drop so far.
+    pub(crate) fn interruptions(&self) -> u64 {
+        self.power_cuts.count + self.snapshots.restored
+    }
+
+    pub(super) fn begin_faults(&mut self) {
+        let now = self.clock.since_start(self.clock.now());
+        if let Some(ambient_c) = self.faults.begin(now, self.traffic.requests) {
+            self.set_ambient_c(ambient_c);
+        }
+    }
+
+    /// Keeps the namespaces beside the drive's state, where it has one.
+    pub(crate) fn keep_namespaces(&self) -> Result<(), ServeError> {
+        self.namespace_file.as_ref().map_or(Ok(()), |file| file.save(&self.namespaces))
+    }
+
+    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are served first.
+    pub(super) fn discard(&mut self, sectors: Range<u64>) -> Result<(), ControlError> {
+        let number = self.traffic.requests;
+        self.serve_until(NEVER);
+        let mut lba = sectors.start;
+        while lba < sectors.end {
+            let count = (sectors.end - lba).min(DISCARD_MAX);
+            let io = ModelIo { op: ModelOp::Trim, lba, sectors: count as u32 };
+            self.device.submit(self.device.now().max(self.clock.now()), io)?;
+            self.store.discard(number, lba, count)?;
+            lba += count;
+        }
+        Ok(())
+    }
+
+    /// Does `work` while the drive's clock stands still; returns for how long, seconds of the host's clock.
+    fn hold(
+        &mut self,
+        work: impl FnOnce(&mut Engine) -> Result<(), SnapshotError>,
+    ) -> Result<f64, SnapshotError> {
+        let began = Instant::now();
+        self.clock.begin_iteration();
+        let done = work(self);
+        self.clock.resume();
+        done.map(|()| began.elapsed().as_secs_f64())
+    }
+
+    /// It has happened now.
+    pub(crate) fn note(&mut self, what: What) {
+        let drive_s = self.clock.since_start(self.clock.now()).as_secs_f64();
+        self.events.note(&self.name, drive_s, what);
+    }
+
+    /// Tells of what has begun or ended since it was asked before; some ten times a second.
+    pub(crate) fn watch(&mut self) {
+        let now = self.clock.since_start(self.clock.now());
+        for (kind, begins) in self.faults.changes(now) {
+            self.note(if begins { What::FaultBegins { kind } } else { What::FaultEnds { kind } });
+        }
+        let counters = self.device().counters();
+        let (stage, temperature_c) = (counters.throttle_stage, counters.temperature_c);
+        if std::mem::replace(&mut self.reported.throttle_stage, stage) != stage {
+            self.note(match stage {
+                0 => What::ThrottleEnds { temperature_c },
+                stage => What::ThrottleBegins { stage, temperature_c },
+            });
+        }
+        let is_read_only = self.is_read_only();
+        if std::mem::replace(&mut self.reported.is_read_only, is_read_only) != is_read_only {
+            self.note(if is_read_only { What::ReadOnlyBegins } else { What::ReadOnlyEnds });
+        }
+        let is_off = self.is_off();
+        if std::mem::replace(&mut self.reported.is_off, is_off) && !is_off {
+            self.note(What::PowerOn);
+        }
+        let elapsed = self.clock.elapsed();
+        if elapsed >= self.reported.second.after(Nanos::secs(1)) {
+            self.reported.second = elapsed;
+            self.watch_pace();
+        }
+    }
+
+    fn watch_pace(&mut self) {
+        let Some(kept_up_percent) = self.lateness.kept_up_lately() else { return };
+        let is_late = kept_up_percent < KEPT_UP_MIN;
+        if std::mem::replace(&mut self.reported.is_late, is_late) != is_late {
+            self.note(match is_late {
+                true => What::HostLate { kept_up_percent },
+                false => What::HostKeepsUp { kept_up_percent },
+            });
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Why a server cannot start: in words for people, of which the last line is a hint.
+
+use std::fmt::Display;
+use std::io;
+
+use drivebay_drive::DeviceError;
+use drivebay_run::RunError;
+use drivebay_run::snapshot::SnapshotError;
+
+use crate::faults::FaultError;
+use crate::namespace::NamespaceError;
+
+/// Why a server, or a part of it, cannot start. What may fail while it serves has errors of its own
+/// ([`crate::ControlError`], [`crate::Status`]).
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+pub struct ServeError {
+    text: String,
+    is_machine: bool,
+}
+
+impl ServeError {
+    /// An option or a file is not what it must be.
+    pub(crate) fn refused(what: impl Display, hint: impl Display) -> ServeError {
+        ServeError { text: format!("{what}\nhint: {hint}"), is_machine: false }
+    }
+
+    /// The machine lacks something, or another program has it.
+    pub(crate) fn machine(what: impl Display, hint: impl Display) -> ServeError {
+        ServeError { is_machine: true, ..ServeError::refused(what, hint) }
+    }
+
+    /// Whether the machine lacks something; otherwise an option is wrong.
+    pub fn is_machine(&self) -> bool {
+        self.is_machine
+    }
+}
+
+/// Errors that say what they are and bring a hint.
+macro_rules! from {
+    ($($kind:ty: $why:ident => $is_machine:expr, $text:expr;)*) => {$(
+        impl From<$kind> for ServeError {
+            fn from($why: $kind) -> ServeError {
+                ServeError { is_machine: $is_machine, text: $text }
+            }
+        }
+    )*};
+}
+
+from! {
+    FaultError: why => false, why.to_string();
+    NamespaceError: why => false, format!("--namespace: {why}");
+    RunError: why => false, why.to_string();
+    DeviceError: why => true, why.to_string();
+    SnapshotError: why =>
+        matches!(why, SnapshotError::File { .. } | SnapshotError::Memory(_)), why.to_string();
+    io::Error: why =>
+        true, format!("no event loop: {why}\nhint: ulimit -n shows how many files may be open");
+}

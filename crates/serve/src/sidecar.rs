@@ -1,0 +1,35 @@
+//! What is kept beside a drive's state, in a file of JSON, `STATE.NAME`: read at a start, written whole.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The file of this name.
+pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
+    let mut path = state.as_os_str().to_owned();
+    path.push(".");
+    path.push(name);
+    path.into()
+}
+
+/// What it holds, if it is there. A pipe is not waited for.
+pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match path.metadata() {
+        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
+        _ => Ok(Some(serde_json::from_slice(&fs::read(path)?)?)),
+    }
+}
+
+/// Takes the place of what it held, when it is on the disk.
+pub(crate) fn save(path: &Path, content: &impl Serialize) -> io::Result<()> {
+    let mut new = path.as_os_str().to_owned();
+    new.push(".new");
+    let mut file = File::create(&new)?;
+    file.write_all(&serde_json::to_vec(content)?)?;
+    file.sync_all()?;
+    fs::rename(new, path)
+}

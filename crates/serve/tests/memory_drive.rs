@@ -1,0 +1,240 @@
+//! The smallest drive behind the seam: bytes in a vector, which answers when it is asked for completions. `contract.rs`
+//! holds the engine against it; it is also how to use the protocols without the model.
+//! Left out: a write buffer (a power cut takes what is in flight, no more), all faults but read-only, events.
+
+use std::collections::{HashMap, VecDeque};
+use std::io::{self, IoSlice};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use drivebay_drive::Health;
+use drivebay_serve::{
+    Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind, Namespace,
+    NamespaceFigures, NamespaceTable, Namespaces, Op, PowerCut, Report, Request, SessionId, Status,
+};
+
+const SECTOR: usize = 512;
+/// Sectors that are a hole or data together.
+const PAGE: usize = 8;
+
+pub struct MemoryDrive {
+    bytes: Vec<u8>,
+    /// By page of 4 KiB: whether it holds data.
+    is_held: Vec<bool>,
+    namespaces: NamespaceTable,
+    inflight: VecDeque<Completion>,
+    caller: SessionId,
+    is_read_only: bool,
+    cuts: u64,
+    snapshots: HashMap<String, (Vec<u8>, Vec<bool>)>,
+}
+
+impl MemoryDrive {
+    pub fn new(sectors: u64) -> MemoryDrive {
+        MemoryDrive {
+            bytes: vec![0; sectors as usize * SECTOR],
+            is_held: vec![false; (sectors as usize).div_ceil(PAGE)],
+            namespaces: NamespaceTable::whole(sectors, false),
+            inflight: VecDeque::new(),
+            caller: SessionId::numbered(0),
+            is_read_only: false,
+            cuts: 0,
+            snapshots: HashMap::new(),
+        }
+    }
+
+    pub fn drive_of(&mut self, session: SessionId) -> &mut dyn Drive {
+        self.caller = session;
+        self
+    }
+
+    pub fn next_completion(&mut self) -> Option<Completion> {
+        self.inflight.pop_front()
+    }
+
+    fn apply(&mut self, request: &Request, data: &[u8]) -> Status {
+        let Request { op, lba, sectors, .. } = *request;
+        let (first, count) = (lba as usize, sectors as usize);
+        let end = lba.checked_add(sectors.into()).filter(|&end| end <= self.sectors());
+        if op == Op::Flush {
+            return Status::Ok;
+        }
+        if count == 0 || end.is_none() {
+            return Status::OutOfRange;
+        }
+        if op != Op::Read && self.is_read_only {
+            return Status::ReadOnly;
+        }
+        match op {
+            Op::Write { .. } => {
+                self.bytes[first * SECTOR..][..data.len()].copy_from_slice(data);
+                self.is_held[first / PAGE..(first + count).div_ceil(PAGE)].fill(true);
+            }
+            Op::Trim { .. } | Op::WriteZeroes { .. } => self.clear(first..first + count),
+            Op::Read | Op::Flush => {}
+        }
+        Status::Ok
+    }
+
+    fn clear(&mut self, sectors: Range<usize>) {
+        self.bytes[sectors.start * SECTOR..sectors.end * SECTOR].fill(0);
+        let whole = sectors.start.div_ceil(PAGE)..sectors.end / PAGE;
+        if whole.start < whole.end {
+            self.is_held[whole].fill(false);
+        }
+    }
+}
+
+impl Io for MemoryDrive {
+    fn submit(&mut self, request: Request, data: &[u8]) {
+        let status = self.apply(&request, data);
+        self.inflight.push_back(Completion { session: self.caller, request, status });
+    }
+
+    fn health(&mut self) -> Health {
+        Health::default()
+    }
+
+    fn is_read_only(&mut self) -> bool {
+        self.is_read_only
+    }
+
+    fn is_off(&self) -> bool {
+        false
+    }
+}
+
+impl Data for MemoryDrive {
+    fn sectors(&self) -> u64 {
+        (self.bytes.len() / SECTOR) as u64
+    }
+
+    fn used_sectors(&self) -> u64 {
+        (self.is_held.iter().filter(|held| **held).count() * PAGE) as u64
+    }
+
+    fn zeroes_fast(&self) -> bool {
+        true
+    }
+
+    fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {
+        into.copy_from_slice(&self.bytes[lba as usize * SECTOR..][..into.len()]);
+        Ok(())
+    }
+
+    fn append(&self, lba: u64, sectors: u32, out: &mut Vec<u8>) -> io::Result<()> {
+        out.extend_from_slice(&self.bytes[lba as usize * SECTOR..][..sectors as usize * SECTOR]);
+        Ok(())
+    }
+
+    fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize {
+        into[0] = IoSlice::new(&self.bytes[lba as usize * SECTOR..][..sectors as usize * SECTOR]);
+        1
+    }
+
+    fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
+        let mut found: Vec<Extent> = Vec::new();
+        for sector in lba..lba + sectors {
+            let data = self.is_held[sector as usize / PAGE];
+            let is_room = found.len() < most;
+            match found.last_mut() {
+                Some(last) if last.data == data => last.sectors += 1,
+                _ if !is_room => break,
+                _ => found.push(Extent { sectors: 1, data }),
+            }
+        }
+        Ok(found)
+    }
+
+    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {
+        self.clear(sectors.start as usize..sectors.end as usize);
+        Ok(())
+    }
+}
+
+impl Namespaces for MemoryDrive {
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.namespaces.namespace(nsid)
+    }
+
+    fn changes(&self, nsid: u32) -> u64 {
+        self.namespaces.changes(nsid)
+    }
+
+    fn free_sectors(&self) -> u64 {
+        self.namespaces.free_sectors()
+    }
+
+    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
+        let nsid = self.namespaces.create_namespace(sectors, is_shared)?;
+        let first = self.namespace(nsid).expect("it was made").first();
+        self.erase(first..first + sectors)?;
+        Ok(nsid)
+    }
+
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
+        self.namespaces.delete_namespace(nsid)
+    }
+}
+
+impl Control for MemoryDrive {
+    fn report(&mut self) -> Report {
+        let capacity_bytes = self.bytes.len() as u64;
+        Report { capacity_bytes, power_cuts: self.cuts, ..Report::default() }
+    }
+
+    fn events(&self, _from: u64, _most: usize) -> Vec<Event> {
+        Vec::new()
+    }
+
+    fn power_cut(&mut self) -> io::Result<PowerCut> {
+        self.cuts += 1;
+        self.inflight.clear();
+        Ok(PowerCut::default())
+    }
+
+    fn power_on(&mut self) {}
+
+    fn set_ambient_c(&mut self, _ambient_c: f64) {}
+
+    fn add_fault(&mut self, fault: Fault) -> Result<(), ControlError> {
+        self.is_read_only |= fault.kind == Kind::ReadOnly;
+        Ok(())
+    }
+
+    fn clear_faults(&mut self) {
+        self.is_read_only = false;
+    }
+
+    fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {
+        let nsid = nsid.or(self.namespace_ids().first().copied()).unwrap_or(1);
+        let lost = self.namespaces.resize(nsid, bytes)?;
+        self.erase(lost)?;
+        Ok(self.namespace(nsid).expect("it was resized").figures(nsid))
+    }
+
+    fn snapshot(&mut self, name: &str) -> Result<Option<f64>, ControlError> {
+        self.snapshots.insert(name.to_owned(), (self.bytes.clone(), self.is_held.clone()));
+        Ok(Some(0.0))
+    }
+
+    fn restore(&mut self, name: &str) -> Result<f64, ControlError> {
+        let found = self.snapshots.get(name).ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        (self.bytes, self.is_held) = found.clone();
+        self.inflight.clear();
+        Ok(0.0)
+    }
+
+    fn forget_snapshot(&mut self, name: &str) -> Result<f64, ControlError> {
+        let gone = self.snapshots.remove(name);
+        gone.map(|_| 0.0).ok_or(io::Error::from(io::ErrorKind::NotFound).into())
+    }
+
+    fn clone_snapshot(&mut self, name: &str, folder: &Path) -> Result<f64, ControlError> {
+        let found = self.snapshots.get(name).ok_or(io::Error::from(io::ErrorKind::NotFound))?;
+        std::fs::create_dir(folder)?;
+        std::fs::write(folder.join("data"), &found.0)?;
+        Ok(0.0)
+    }
+}
