@@ -33,8 +33,10 @@ def ask(
     timeout_s: float,
     typed: bytes = b"",
     more: Mapping[str, str] | None = None,
+    folder: str | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """What a program answers in the C locale; `typed` is its input, `more` of its environment.
+    It runs in `folder`, else where drivebay does.
 
     Raises
     ------
@@ -50,6 +52,7 @@ def ask(
             timeout=timeout_s,
             check=False,
             env=environment,
+            cwd=folder,
         )
     except (OSError, subprocess.SubprocessError) as problem:
         raise NoAnswer(str(problem)) from None

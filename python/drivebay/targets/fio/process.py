@@ -145,8 +145,9 @@ def installed() -> str:
 def _once(fio: str, *arguments: str, job: str = "", target: str = "") -> tuple[int, str, str]:
     """The exit code, output and complaints of a fio that ends by itself."""
     try:
+        more = {TARGET_VARIABLE: target}
         done = programs.ask(
-            [fio, *arguments], timeout_s=60, typed=job.encode(), more={TARGET_VARIABLE: target}
+            [fio, *arguments], timeout_s=60, typed=job.encode(), more=more, folder="/"
         )
     except programs.NoAnswer as problem:
         raise EnvironmentProblem(f"{fio} cannot be run: {problem}", "apt install fio") from None

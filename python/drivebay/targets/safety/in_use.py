@@ -284,10 +284,12 @@ def whole_disk(name: str) -> str:
 
 
 def disks() -> list[str]:
-    """Kernel names of the block devices that are no partitions and that the kernel shows."""
+    """Kernel names of the block devices that are no partitions and that the kernel shows.
+
+    Raises OSError if they cannot be listed: then another path to a drive would not be found."""
     return [
         name
-        for name in _names(SYS_BLOCK)
+        for name in sorted(os.listdir(SYS_BLOCK))
         if not is_partition(name) and read(SYS_BLOCK / name / "hidden") != "1"
     ]
 
@@ -521,7 +523,8 @@ def unchangeable(path: str) -> str:
 
 def file_system_of(device: int) -> str:
     """The type of the mounted file system with this device number; "" if it is not found."""
-    return next((one.kind for one in mounts() if one.number == number(device)), "")
+    found = (one.kind for one in mounts() if one.number == number(device) and one.kind)
+    return next(found, "")
 
 
 def mappers(status: os.stat_result, path: str) -> list[str]:

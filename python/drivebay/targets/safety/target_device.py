@@ -458,10 +458,11 @@ def refuse_if_held(target: TargetDevice) -> None:
     if target.device is not None:
         return  # found out by inspecting it: an exclusive open
     refuse_leased(target)
-    with (
-        contextlib.suppress(OSError),
-        in_use.opened(target.path) as fd,
-    ):  # else refused by other checks
+    with contextlib.ExitStack() as stack:
+        try:
+            fd = stack.enter_context(in_use.opened(target.path))
+        except OSError:
+            return  # refused by other checks
         if not in_use.lock(fd):
             raise held_by_another(target)
 
