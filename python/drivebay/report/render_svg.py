@@ -2,7 +2,7 @@
 on paper; and whole pictures, with title, legend and caption, that stand by themselves.
 
 A report has a hundred of the former, so they are written straight from the charts' descriptions
-(docs/adr/0034-one-svg-renderer.md). Coordinates are whole parts of a pixel and relative to the last
+(docs/adr/0035-one-svg-renderer.md). Coordinates are whole parts of a pixel and relative to the last
 one, neighbours of the same style share a path, and colours are variables of the theme, which a
 picture has replaced by the light theme's.
 """
