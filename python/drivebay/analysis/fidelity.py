@@ -15,7 +15,7 @@ import math
 import re
 import statistics
 import tomllib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,8 @@ Z_90 = 1.645
 OPEN = 2.0
 """Where the parameters leave more than so many times open, as where some of their values throttle a
 drive within a test, a derivative says no more than that: intervals end here."""
+NEARLY_OPEN = 1.95
+"""An interval of so many times each way is put into words: it ends where it is cut."""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
 RATES = frozenset({"IOPS", "MB/s"})
@@ -249,3 +251,20 @@ def interval(value: float, relative: float) -> tuple[float, float]:
     """
     factor = min(OPEN, math.exp(Z_90 * relative))
     return value / factor, value * factor
+
+
+def interval_words(
+    value: float | None, ends: tuple[float, float] | None, number: Callable[[float], str]
+) -> str:
+    """An interval for people, in their numbers: "7.3 to 8.6"; empty without one, or if both ends
+    are written alike.
+
+    >>> interval_words(8.0, (7.3, 8.6), str), interval_words(8.0, (4.0, 16.0), str)
+    ('7.3 to 8.6', 'not known better than half to twice')
+    """
+    if ends is None:
+        return ""
+    if value and ends[1] >= NEARLY_OPEN * value:
+        return "not known better than half to twice"
+    low, high = map(number, ends)
+    return f"{low} to {high}" if low != high else ""

@@ -492,9 +492,11 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     """The headline figures, with published ones beside them where there are any.
 
     After a virtual drive's figure stands its 90 % interval, as far as the drive's parameters leave
-    it open. The spread is the standard deviation of the samples; the report says of which.
+    it open. Others have the spread, the standard deviation of the samples.
     """
     from rich.console import Console
+
+    from drivebay.analysis.fidelity import interval_words
 
     narrow = sys.stdout.isatty() and Console().width < NARROW
     rows = []
@@ -502,10 +504,10 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     last = ""
     for figure in figures:
         value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
-        if figure.interval is not None:
-            low, high = map(number, figure.interval)
-            value += f", {low} to {high}" if low != high else ""
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
+        if figure.interval is not None:
+            words, spread = interval_words(figure.value, figure.interval, number), ""
+            value = ", ".join(filter(None, (value, words)))
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
         name = "" if figure.test_id == last else figure.test_id
@@ -522,8 +524,10 @@ def _print_headline(figures: Sequence[Headline]) -> None:
             show(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     if not narrow:
         headers = ("test", "figure", "here", "spread", "n", "published", "error")
-        columns = len(headers) if any(row[5] for row in rows) else 5
-        table(headers[:columns], [row[:columns] for row in rows], right=(2, 3, 4))
+        used = [at for at in range(len(headers)) if any(row[at] for row in rows)]
+        kept = [tuple(row[at] for at in used) for row in rows]
+        right = tuple(used.index(at) for at in (2, 3, 4) if at in used)
+        table([headers[at] for at in used], kept, right=right)
     for note in notes:
         show(f"–  {note}")
     print()

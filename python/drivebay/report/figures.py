@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from drivebay.analysis import Measured
+from drivebay.analysis.fidelity import interval_words
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
 from drivebay.report.markup import (
@@ -26,8 +27,6 @@ from drivebay.report.text import latency as latency_words
 
 TIE_PERCENT = 1.0
 """guess: figures closer than this share a rank."""
-OPEN = 1.95
-"""An interval of so many times each way is told in words: it ends where it is cut."""
 TOLD_TOGETHER = 3
 """So many drives that have no figure for the same reason share a sentence."""
 
@@ -207,12 +206,7 @@ def detail(one: Figure) -> str:
 
 def between(one: Figure) -> str:
     """The interval in words: "7,300 to 8,600"; empty without one."""
-    if one.interval is None:
-        return ""
-    if one.value and one.interval[1] >= OPEN * one.value:
-        return "not known better than half to twice"
-    low, high = map(number, one.interval)
-    return f"{low} to {high}" if low != high else ""
+    return interval_words(one.value, one.interval, number)
 
 
 def _bar_name(run: Run) -> str:
