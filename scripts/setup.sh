@@ -93,7 +93,7 @@ digest() { sha256sum | cut -d ' ' -f 1; }
 export UV_PYTHON_DOWNLOADS=never
 uv=.tools/bin/uv
 tools_digest=$(cat requirements-tools.lock <(echo "$PWD") | digest)
-if [ "$(cat .tools/stamp 2>/dev/null)" != "$tools_digest" ]; then
+if [ "$(cat .tools/stamp 2>/dev/null)" != "$tools_digest" ] || ! "$uv" --version >/dev/null 2>&1; then
     say "The installer (uv)"
     "$python" -m venv --clear .tools/venv
     quietly .tools/pip.log .tools/venv/bin/python -m pip install -q --disable-pip-version-check \

@@ -686,13 +686,13 @@ impl Flash {
     }
 
     fn load_map_page(&mut self, from: Nanos, page: u32, change: bool) -> Nanos {
-        self.map.load(&mut self.nand, self.now, from, page, change)
+        self.map.load(&mut self.nand, self.now.min(from), from, page, change)
     }
 
     /// Writes at `at` what the map journal has gathered, if that is enough; returns how many programs that takes.
     #[inline(always)]
     pub fn write_journal(&mut self, at: Nanos) -> u64 {
-        self.map.write_journal(&mut self.nand, self.now, at)
+        self.map.write_journal(&mut self.nand, self.now.min(at), at)
     }
 
     // ---- Erasing everything.
