@@ -13,10 +13,12 @@
 //! begins with the submission, when all writes that it must cover have changed the file.
 
 mod operations;
+mod recording;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
 
+use drivebay_crash::Recorder;
 use drivebay_drive::{Device, DeviceError, Health};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
@@ -82,6 +84,8 @@ pub struct Engine {
     starved: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
+    /// Where its commands are recorded, if they are.
+    recorder: Option<Recorder>,
     /// The model has refused a write: it has worn out.
     is_worn_out: bool,
     events: Events,
@@ -121,6 +125,7 @@ impl Engine {
             starved: Nanos::ZERO,
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
+            recorder: None,
             is_worn_out: false,
             events: Events::default(),
             reported: Reported::default(),
@@ -290,6 +295,10 @@ impl Engine {
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
             self.store.completed(number, &completion.request);
         }
+        let since = self.clock.since_start(at).0;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.completed(since, number, completion.status == Status::Ok);
+        }
         if self.clock.is_paced() {
             let modelled = at.since_or_zero(read_at);
             self.lateness.begin_answer(at, modelled, starved, || self.clock.read());
@@ -353,6 +362,9 @@ impl Io for Engine {
         }
         let status = accepted.err();
         command.status = status.unwrap_or(command.status);
+        if self.recorder.is_some() && status.is_none() {
+            self.record_submitted(command.number, &request, data);
+        }
         let tag = self.inflight.insert(command);
         let now = self.clock.now();
         if status.is_some() {
@@ -412,6 +424,7 @@ impl Data for Engine {
             return self.discard(sectors).map_err(io::Error::other);
         }
         self.serve_until(NEVER);
+        self.record_erased(&sectors);
         self.device.secure_erase();
         let now = self.clock.since_start(self.clock.now());
         self.faults.heal(now, 0, self.store.sectors());
