@@ -142,7 +142,11 @@ def test_a_check_that_passes_on_an_empty_drive_is_called_out(
     recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
     assert "passes on an empty drive" in _notes(recorded("no-fsync"), ("true",), tmp_path / "a")
-    looks = ("sh", "-c", "head -c 262144 {} | tr -d '\\0' | head -c 1 | grep -q . || test -z $DRIVEBAY_MARK")
+    looks = (
+        "sh",
+        "-c",
+        "head -c 262144 {} | tr -d '\\0' | head -c 1 | grep -q . || test -z $DRIVEBAY_MARK",
+    )
     assert "empty drive" not in _notes(recorded("right-no-fsync"), looks, tmp_path / "b")
 
 
@@ -181,6 +185,16 @@ def test_a_check_that_fails_though_nothing_is_lost_is_refused(
 ) -> None:
     with pytest.raises(UserError, match="although nothing is lost: exit code 1, no output"):
         _run_words(recorded("no-fsync"), tmp_path, ("false",))
+
+
+def test_a_check_that_says_now_this_and_now_that_is_called_out(
+    recorded: Callable[[str], Path], tmp_path: Path
+) -> None:
+    # It fails on each state of the first mark, the first time.
+    once = f'test "$DRIVEBAY_MARK" != 1 || ! mkdir "{tmp_path}/$DRIVEBAY_STATE"'
+    found = _run_words(recorded("right-no-fsync"), tmp_path, ("sh", "-c", once))
+    assert found.failed and not found.smallest
+    assert any("it is no judge" in note for note in found.notes)
 
 
 def test_a_check_that_is_not_there_is_the_machines_fault(

@@ -11,6 +11,7 @@
 mod choices;
 mod dm_log_writes;
 mod model;
+mod open;
 mod recording;
 mod rules;
 mod states;

@@ -24,10 +24,9 @@ use drivebay_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::dm_log_writes;
 use crate::rules::Rules;
 
-const MAGIC: &[u8; 16] = b"drivebay-crash-1";
+pub(crate) const MAGIC: &[u8; 16] = b"drivebay-crash-1";
 /// Bytes of a page, and of a block.
 pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
@@ -281,16 +280,9 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Reads a recording, or a log of dm-log-writes.
-    ///
-    /// # Errors
-    /// It cannot be read, or is neither.
-    pub fn open(path: &Path) -> Result<Recording, CrashError> {
-        let failed = |why| CrashError::file(path, why);
-        let file = File::open(path).map_err(failed)?;
-        let mut magic = [0; 16];
-        let got = file.read_at(&mut magic, 0).map_err(failed)?;
-        let mut found = Recording {
+    /// What is read into, of a file.
+    pub(crate) fn empty(file: File) -> Recording {
+        Recording {
             header: Header { drive: String::new(), sectors: 0, rules: None },
             is_truncated: false,
             commands: Vec::new(),
@@ -299,28 +291,11 @@ impl Recording {
             data: Vec::new(),
             base: BTreeMap::new(),
             blocks: Vec::new(),
-            file: file.try_clone().map_err(failed)?,
-        };
-        let is_own = got == magic.len() && magic == *MAGIC;
-        if !is_own && !dm_log_writes::is_log(&magic) {
-            return Err(CrashError::Foreign(path.display().to_string()));
+            file,
         }
-        let mut from = BufReader::with_capacity(1 << 18, file);
-        let read = match is_own {
-            true => found.read(&mut from),
-            false => dm_log_writes::read_log(&mut found, &mut from),
-        };
-        match read {
-            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => found.is_truncated = true,
-            Err(why) if why.kind() == io::ErrorKind::InvalidData => {
-                return Err(CrashError::Foreign(path.display().to_string()));
-            }
-            other => other.map_err(failed)?,
-        }
-        Ok(found)
     }
 
-    fn read(&mut self, from: &mut BufReader<File>) -> io::Result<()> {
+    pub(crate) fn read(&mut self, from: &mut BufReader<File>) -> io::Result<()> {
         from.seek(SeekFrom::Start(MAGIC.len() as u64))?;
         let length = u32::from_le_bytes(read(from)?);
         if length > TEXT_MAX {

@@ -5,6 +5,9 @@ use serde::Serialize;
 use crate::recording::{CrashError, Event, NEVER, Op};
 use crate::states::{State, States};
 
+/// Events before a cut that are told where nothing is lost.
+const BEFORE: u32 = 20;
+
 /// What led to a state.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timeline {

@@ -40,7 +40,7 @@ def minimise(states: _core.CrashStates, state: str, fails: Callable[[str], bool]
 
     commands = [tuple(unit for unit, _ in of) for _, of in groupby(lost, lambda one: one[1])]
     fewest = _fewest(commands, still_fails)
-    units = [(unit,) for part in fewest for unit in part]
+    units: list[Part] = [(unit,) for part in fewest for unit in part]
     if len(units) > len(fewest):
         units = _fewest(units, still_fails)
     return states.with_lost(state, [unit for part in units for unit in part])

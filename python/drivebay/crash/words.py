@@ -14,7 +14,7 @@ WHY = {
     "flush-ignored": "a flush came behind it, which the drive ignored",
 }
 LINES_MAX = 40
-"""Lines of a timeline; more are left out in its middle."""
+"""Lines of a timeline: half of what is lost, half of what came last before the cut."""
 
 
 def choices(coverage: Mapping[str, Any]) -> str:
@@ -47,17 +47,18 @@ def timeline(found: Mapping[str, Any]) -> Iterator[str]:
     ----------
     found : `CrashStates.timeline`.
     """
-    events = found["events"]
-    lines = [line for event in events for line in _event(event)]
-    if len(lines) > LINES_MAX:
-        # What is lost stays, and what is nearest to the cut.
-        kept = {n for n, line in enumerate(lines) if "LOST" in line or "why:" in line}
-        kept = set(sorted(kept)[: LINES_MAX // 2])
-        kept |= set(range(len(lines) - LINES_MAX // 4, len(lines))) | set(range(LINES_MAX // 4))
-        lines = [line for n, line in enumerate(lines) if n in kept] + [
-            f"{'':>14}  ({len(lines) - len(kept):,} more)"
-        ]
-    yield from lines
+    lines = [line for event in found["events"] for line in _event(event)]
+    told = [n for n, line in enumerate(lines) if "LOST" in line or "why:" in line]
+    kept = {*range(len(lines) - LINES_MAX // 2, len(lines)), *told[: LINES_MAX // 2]}
+    last = -1
+    for n in sorted(kept & set(range(len(lines)))):
+        if n > last + 1:
+            yield f"{'':>14}  ({n - last - 1:,} more)"
+        yield lines[n]
+        last = n
+    if not told:
+        yield f"{'':>14}  nothing that the drive was given is lost: what is missing had not been"
+        yield f"{'':>14}  sent to it"
     promised = f"; the last mark was {found['mark']}" if found["mark"] else ""
     yield f"{_time(found['cut_ns'])}  THE POWER IS CUT{promised}"
 
