@@ -48,6 +48,7 @@ struct Entry {
     is_dirty: bool,
     /// By which protocol a host was told of that has connected.
     told: Option<&'static str>,
+    since: Instant,
     /// For its buffers.
     _memory: Share,
 }
@@ -124,7 +125,8 @@ impl EventLoop {
 
     fn add_with(&mut self, session: Box<dyn Session>, memory: Share) -> io::Result<SessionId> {
         let watched = EventFlags::empty();
-        let entry = Entry { session, watched, is_dirty: false, told: None, _memory: memory };
+        let since = Instant::now();
+        let entry = Entry { session, watched, is_dirty: false, told: None, since, _memory: memory };
         let id = self.sessions.insert(entry);
         if let Some(fd) = self.sessions[id].session.fd() {
             let added = epoll::add(&self.epoll, fd, event_data(id), EventFlags::empty());
@@ -334,7 +336,7 @@ impl EventLoop {
         // Without power only what a cut leaves connected may connect.
         if self.engine.is_off() && !session.power_cut() {
             self.refuse("the power is off");
-        } else if self.sessions.len() >= SESSIONS_MAX {
+        } else if self.sessions.len() >= SESSIONS_MAX && !self.drop_a_silent_one() {
             self.refuse("there are as many as may be");
         } else if !memory.resize(SESSION_BYTES) {
             self.refuse("--memory has no room for its buffers");
@@ -342,6 +344,20 @@ impl EventLoop {
             // One that cannot be watched is closed.
             let _ = self.add_with(session, memory);
         }
+    }
+
+    /// Ends the connection that has been there longest without choosing a drive, in favour of one that comes: who only
+    /// connects does not keep others out. Returns whether there was one.
+    fn drop_a_silent_one(&mut self) -> bool {
+        let is_silent =
+            |(_, entry): &(_, &Entry)| entry.told.is_none() && entry.session.fd().is_some();
+        let silent = self.sessions.iter().filter(is_silent);
+        let Some(longest) = silent.min_by_key(|(_, entry)| entry.since).map(|(id, _)| id) else {
+            return false;
+        };
+        self.refuse("it said nothing, and others came");
+        self.close(longest);
+        true
     }
 
     /// Ends a session that failed; one that its other side has ended is none that was refused.

@@ -50,6 +50,10 @@ pub struct Host {
     said: Vec<Said>,
     /// Sends data that was asked for in two pieces.
     pub split: bool,
+    /// Its identifier.
+    pub id: [u8; 16],
+    /// Where data last began in its PDU.
+    pub data_at: Option<usize>,
     /// Of its commands.
     flags: u8,
 }
@@ -139,14 +143,21 @@ impl Rig {
             done: HashMap::new(),
             said: Vec::new(),
             split: false,
+            id: [0; 16],
+            data_at: None,
             flags: 0x40,
         }
     }
 
     /// A connection with these digests, not connected to a queue.
     pub fn open(&mut self, digests: Digests) -> Host {
+        self.open_aligned(digests, 0)
+    }
+
+    /// Likewise, with data at multiples of so many dwords, less one.
+    pub fn open_aligned(&mut self, digests: Digests, alignment: u8) -> Host {
         let mut host = self.raw();
-        let request = InitPdu { digests: digests.bits(), ..InitPdu::default() };
+        let request = InitPdu { digests: digests.bits(), alignment, ..InitPdu::default() };
         let mut bytes = Vec::new();
         encode(&mut bytes, &Pdu::IcReq(request), Digests::default());
         self.bytes(&mut host, &bytes);
@@ -171,6 +182,7 @@ impl Rig {
         };
         let data = ConnectData {
             controller: controller.into(),
+            host_id: host.id,
             subsystem_nqn: padded_nqn(nqn),
             host_nqn: padded_nqn(HOST),
             ..ConnectData::default()
@@ -346,6 +358,7 @@ impl Rig {
                 }
                 Pdu::DataToHost(head, flags, data) => {
                     assert!(!data.is_damaged && head.offset.get() == 0);
+                    host.data_at = Some(bytes[at - length + 3].into());
                     assert_eq!(flags, FLAG_LAST);
                     host.incoming.insert(head.cid.get(), data.bytes.to_vec());
                 }

@@ -31,8 +31,8 @@ pub use log::{
     SmartLog,
 };
 pub use pdu::{
-    Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, HEADER_BYTES,
-    InitPdu, Pdu, PduType, TermPdu, encode, encode_data_with,
+    ALIGNMENT_MAX, Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind,
+    HEADER_BYTES, InitPdu, Pdu, PduType, TermPdu, encode, encode_data_with,
 };
 pub use status::Status;
 
