@@ -1,8 +1,9 @@
 """Small programs on a raw drive, each right or with one bug, and the checks of what they promise.
 
 Run as a script: `crash_program.py work NAME` on the drive at $DRIVEBAY_NBD, `check NAME FILE` on a
-state of it, with $DRIVEBAY_MARK. NAME of a bug is one of `BUGS`, "right-" before it is the program
-without the bug. The files of this little world are blocks, its folder is block 0.
+state of it, with $DRIVEBAY_MARK; `cut FILE` cuts the drive's power, and writes what is there then.
+NAME of a bug is one of `BUGS`, "right-" before it is the program without the bug. The files of this
+little world are blocks, its folder is block 0.
 """
 
 from __future__ import annotations
@@ -61,16 +62,37 @@ class Nbd:
     def write(self, block: int, data: bytes) -> None:
         self._ask(1, block * BLOCK, len(data), data)
 
+    def read(self, block: int, blocks: int) -> bytes:
+        self._ask(0, block * BLOCK, blocks * BLOCK)
+        return self._read(blocks * BLOCK)
+
     def flush(self) -> None:
         self._ask(3, 0, 0)
 
 
-def mark(text: str) -> None:
-    """Tells the recording what was promised."""
+def tell(line: str) -> None:
+    """A line to the control socket."""
     with socket.socket(socket.AF_UNIX) as talk:
         talk.connect(os.environ["DRIVEBAY_CONTROL"])
-        talk.sendall(f"mark {text}\n".encode())
+        talk.sendall(f"{line}\n".encode())
         assert b"error" not in talk.recv(4096)
+
+
+def mark(text: str) -> None:
+    """Tells the recording what was promised."""
+    tell(f"mark {text}")
+
+
+def cut(drive: str) -> bytes:
+    """Writes, some of it behind the last flush, has the power cut, and reads what is there."""
+    one = Nbd(drive)
+    for number in range(1, 5):
+        one.write(number, filled(number))
+    one.flush()
+    for number in (2, 3, 2, 5, 6):
+        one.write(number, filled(10 + number))
+    tell("power-cut")
+    return Nbd(drive).read(0, 8)
 
 
 def filled(number: int, size: int = BLOCK) -> bytes:
@@ -153,8 +175,13 @@ def check(name: str, read: Callable[[int], bytes], promised: int) -> str:
 
 def main() -> int:
     what, name, *rest = sys.argv[1:]
+    drive = os.environ.get("DRIVEBAY_NBD", "").partition("socket=")[2]
     if what == "work":
-        work(name, Nbd(os.environ["DRIVEBAY_NBD"].partition("socket=")[2]))
+        work(name, Nbd(drive))
+        return 0
+    if what == "cut":
+        with open(name, "wb") as out:
+            out.write(cut(drive))
         return 0
     with open(rest[0], "rb") as file:
 

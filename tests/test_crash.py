@@ -9,12 +9,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import crash_program
 import pytest
 
-from drivebay import serving
+from drivebay import _core, serving
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.crash import recording, words
 from drivebay.crash.run import VERDICTS, Asked, Outcome, run
@@ -129,6 +129,29 @@ def test_a_drive_that_is_served_with_ignored_flushes_says_so_in_its_recording(
     command = (*PYTHON, PROGRAM, "work", "right-no-fsync")
     found = Asked(recording=_recorded(tmp_path, command, "ignore_flush"), check=())
     assert found.open().info()["rules"]["ignores_flush"] is True
+
+
+@pytest.mark.parametrize("loss", ["all", "unflushed"])
+def test_what_a_live_power_cut_leaves_is_one_of_the_states(
+    loss: Literal["all", "unflushed"], tmp_path: Path
+) -> None:
+    left, out = tmp_path / "left", tmp_path / "recording"
+    profile = with_capacity(profiles.load(DRIVE), 64 << 20)
+    drive = serving.Drive(profile=profile, pace="none", loss=loss)
+    assert recording.record(drive, out, (*PYTHON, PROGRAM, "cut", str(left))) == 0
+    states = Asked(recording=out, check=()).open()
+    names, _ = states.enumerate(1000, 1)
+    view = _core.CrashView(tmp_path / "state")
+
+    def shown(name: str) -> bytes:
+        view.show(states, name)
+        with (tmp_path / "state").open("rb") as file:
+            return file.read(8 * crash_program.BLOCK)
+
+    found = [shown(name) for name in names]
+    last = states.last()
+    assert last is not None and left.read_bytes() != shown(last), "the cut took something"
+    assert left.read_bytes() in found and len(found) > 20
 
 
 # --- what makes an outcome worthless --------------------------------------------------------------
