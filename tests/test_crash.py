@@ -131,6 +131,19 @@ def test_a_drive_that_is_served_with_ignored_flushes_says_so_in_its_recording(
     assert found.open().info()["rules"]["ignores_flush"] is True
 
 
+def test_a_mark_of_a_drive_that_is_not_recorded_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "recording"
+    profile = with_capacity(profiles.load(DRIVE), 64 << 20)
+    script = (
+        "import crash_program as c, os; d = c.Nbd(os.environ['DRIVEBAY_NBD'].split('socket=')[1]);"
+        "d.write(0, bytes(4096)); c.tell('mark one'); c.tell('power-cut')\n"
+        "try: c.tell('mark two')\nexcept AssertionError: raise SystemExit(7)"
+    )
+    words_ = ("env", f"PYTHONPATH={Path(PROGRAM).parent}", sys.executable, "-c", script)
+    assert recording.record(serving.Drive(profile=profile, pace="none"), out, words_) == 7
+    assert Asked(recording=out, check=()).open().info()["marks"] == ["one"]
+
+
 @pytest.mark.parametrize("loss", ["all", "unflushed"])
 def test_what_a_live_power_cut_leaves_is_one_of_the_states(
     loss: Literal["all", "unflushed"], tmp_path: Path

@@ -98,7 +98,7 @@ def record(
     served = serving.Drive(profile=profile, image=image, pace=pace, seed=seed)
     code = recording.record(served, out, command)
     say(f"recorded: {out}, {units.si_bytes(out.stat().st_size)}")
-    raise SystemExit(code)
+    raise SystemExit(code if code >= 0 else 128 - code)  # as a shell tells of a signal
 
 
 @app.command(

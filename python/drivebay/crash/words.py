@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 WHY = {
@@ -47,7 +47,8 @@ def timeline(found: Mapping[str, Any]) -> Iterator[str]:
     ----------
     found : `CrashStates.timeline`.
     """
-    lines = [line for event in found["events"] for line in _event(event)]
+    events = found["events"]
+    lines = [line for n, event in enumerate(events) for line in _event(event, events[n + 1 :])]
     told = [n for n, line in enumerate(lines) if "LOST" in line or "why:" in line]
     kept = {*range(len(lines) - LINES_MAX // 2, len(lines)), *told[: LINES_MAX // 2]}
     last = -1
@@ -67,7 +68,7 @@ def _time(at_ns: int) -> str:
     return f"{at_ns / 1e6:11.3f} ms"
 
 
-def _event(event: Mapping[str, Any]) -> Iterator[str]:
+def _event(event: Mapping[str, Any], later: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     at = _time(event["at_ns"])
     if event["mark"] is not None:
         yield f"{at}  mark {event['mark']}"
@@ -82,4 +83,8 @@ def _event(event: Mapping[str, Any]) -> Iterator[str]:
     op = f"{event['op']}{' FUA' if event['fua'] else ''}"
     yield f"{at}  #{event['number']} {op}{place}, {done}{lost}"
     if event["why"]:
-        yield f"{'':>14}  why: {WHY[event['why']]}"
+        why = WHY[event["why"]]
+        next_ = next((one for one in later if one["mark"] is not None or one["op"] == "flush"), {})
+        if event["why"] in ("no-flush", "flush-in-flight") and next_.get("mark") is not None:
+            why = f"no flush came before the mark {next_['mark']}"
+        yield f"{'':>14}  why: {why}"
