@@ -73,9 +73,9 @@ impl States {
         let (cut, _) = self.resolve(state)?;
         let recording = self.recording();
         let lost = self.lost_units(state)?;
-        let first = lost
-            .first()
-            .map_or(cut.event, |&(_, command)| recording.commands[command as usize].submitted);
+        let first = lost.first().map_or(cut.event.saturating_sub(BEFORE), |&(_, command)| {
+            recording.commands[command as usize].submitted
+        });
         let events = recording.events[first as usize..=cut.event as usize].iter();
         let events = events.filter_map(|&event| match event {
             Event::Completed(_) => None,
