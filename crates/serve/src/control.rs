@@ -27,13 +27,8 @@ const OUTPUT_MAX: usize = 1 << 20;
 /// Events that are written at a time to a client that follows: at most 64 KiB.
 const EVENTS_AT_A_TIME: usize = 64;
 
-<<<<<<< HEAD
-const COMMANDS: &str = "drives, status, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
-    resize BYTES, resize NSID BYTES, mark TEXT, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
-=======
 const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
-    resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
->>>>>>> main
+    resize BYTES, resize NSID BYTES, mark TEXT, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.

@@ -88,13 +88,10 @@ pub struct Engine {
     served: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
-<<<<<<< HEAD
     /// Where its commands are recorded, if they are.
     recorder: Option<Recorder>,
-=======
     /// How often the link has been down.
     pub(crate) link_outages: u64,
->>>>>>> main
     /// The model has refused a write: it has worn out.
     is_worn_out: bool,
     events: Events,
@@ -136,11 +133,8 @@ impl Engine {
             served: Nanos::ZERO,
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
-<<<<<<< HEAD
             recorder: None,
-=======
             link_outages: device.link_outages(device.now()),
->>>>>>> main
             is_worn_out: false,
             events: Events::default(),
             reported: Reported::default(),

@@ -203,13 +203,9 @@ impl Control for Engine {
             engine.inflight.clear();
             engine.lateness.drop_answers();
             engine.clock.go_back(engine.device.now());
-<<<<<<< HEAD
-            Ok(engine.end_recording()?)
-=======
             engine.served = engine.device.now();
             engine.link_outages = engine.device.link_outages(engine.device.now());
-            Ok(())
->>>>>>> main
+            Ok(engine.end_recording()?)
         })?;
         self.note(What::Restored { name: name.to_owned(), held_s });
         Ok(held_s)
