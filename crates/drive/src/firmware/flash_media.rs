@@ -150,6 +150,7 @@ impl FlashMedia {
             Op::Write | Op::WriteFua => self.write(from, io, path)?,
             Op::Trim => self.trim(from, io, path),
             Op::WriteZeroes => self.write_zeroes(from, io, path)?,
+            Op::HandleUpdate => self.update_handle(from, io, path),
         };
         path.controller.flash_core().close_command();
         Ok((ready, self.backend.take_media_error()))

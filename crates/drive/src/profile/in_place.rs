@@ -26,10 +26,11 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
     if !is_set(&n.in_place) {
         return Ok(None);
     }
-    let refused: [(&str, bool); 11] = [
+    let refused: [(&str, bool); 12] = [
         ("gc", raw.gc.is_some()),
         ("write_buffer", raw.write_buffer.is_some()),
         ("slc_cache", raw.slc_cache.is_some()),
+        ("fdp", raw.fdp.is_some()),
         ("map_cache", raw.map_cache.is_some()),
         ("map_journal", raw.map_journal.is_some()),
         ("read_ahead", raw.read_ahead.is_some()),
