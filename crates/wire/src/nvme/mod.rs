@@ -27,8 +27,8 @@ pub use identify::{
 };
 pub use log::{
     CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES,
-    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots, LogPage, SanitizeStatus,
-    SmartLog,
+    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots, LogPage, PaceLog,
+    SanitizeStatus, SmartLog,
 };
 pub use pdu::{
     ALIGNMENT_MAX, Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind,
