@@ -4,6 +4,7 @@ mod admission;
 mod commands;
 mod events;
 mod formula;
+mod frontiers;
 mod fuzz_profile;
 mod host_interface;
 mod idle;
