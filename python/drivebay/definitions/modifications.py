@@ -27,10 +27,14 @@ EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 Raw = dict[str, Any]
 Applied = tuple[str, str]
 """How a change is named if the core refuses the drive, and the hint then."""
+VALUES, SHARES = 2, 3
+"""The last ranks of words."""
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with all of these changes, applied in the order given.
+    """The profile with all of these changes, at once: the core checks what they come to. A value
+    by its own name goes before what a host, a variant or a short name sets, and shares of the
+    capacity are of the flash that all of them make, whatever the order.
 
     Raises
     ------
@@ -43,7 +47,10 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     ('AHCI, PCIe 2.0 x4', 30)
     """
     raw = profile.resolved()
+    words = sorted(words, key=_rank)
     applied = [_apply(profile, raw, word) for word in words]
+    if any(_rank(word) == SHARES for word in words):
+        _keep_free_space(profile.raw, raw, words, why=applied[-1][0])
     try:
         return from_resolved(raw) if words else profile
     except UserError as problem:
@@ -51,12 +58,28 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
             for word in words:
                 profile = changed(profile, [word])
         name, hint = applied[-1]
+        meant = re.match(r"did you mean [^?]*\? ", problem.hint)
         message = problem.message.removeprefix("profile: ")
-        raise UserError(f"--set {name}: {message}", hint) from None
+        raise UserError(f"--set {name}: {message}", (meant[0] if meant else "") + hint) from None
+
+
+def _parts(word: str) -> tuple[str, str, str]:
+    name, equals, value = (part.strip() for part in word.partition("="))
+    return name, equals, value
+
+
+def _rank(word: str) -> int:
+    """When a word is applied: hosts, variants and short names, values, shares of the capacity."""
+    name, equals, _ = _parts(word)
+    if name in ("unused", "over_provisioning"):
+        return SHARES
+    if equals and name == "host":
+        return 0
+    return VALUES if equals and name not in SHORT else 1
 
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
-    name, equals, value = (part.strip() for part in word.partition("="))
+    name, equals, value = _parts(word)
     if equals and name == "host":
         return _host(raw, value)
     if equals and name not in SHORT:
@@ -123,7 +146,7 @@ def _unused(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """The share of the user's capacity that the host leaves unused, as the reviews did."""
     share = _share("unused", value, UNUSED_MAX, "of the capacity that is left unused")
     sectors = int(raw["drive"]["capacity_sectors"]["value"])
-    return f"unused = {100 * share:g} %", _capacity(raw, round(sectors * (1 - share)))
+    return f"unused = {100 * share:g} %", _capacity(round(sectors * (1 - share)))
 
 
 def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -135,7 +158,7 @@ def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         "of physical less user over user capacity",
     )
     sectors = int(flash_bytes(raw) / (1 + share)) // SECTOR_BYTES
-    values = _capacity(raw, sectors)
+    values = _capacity(sectors)
     gb = values["drive.capacity_sectors"] * SECTOR_BYTES / 1e9
     return f"over_provisioning = {100 * share:g} % ({gb:.1f} GB)", values
 
@@ -156,15 +179,27 @@ def _share(name: str, value: str, most: float, of_what: str) -> float:
     return round(share, 12)
 
 
-def _capacity(raw: Raw, sectors: int) -> dict[str, Any]:
-    """Another capacity for the user: garbage collection begins at the same amount of free flash as
-    before, and the pool that is written until then changes by what was taken from the user."""
-    kept = sectors // SECTOR_ALIGN * SECTOR_ALIGN
-    taken_mb = (int(raw["drive"]["capacity_sectors"]["value"]) - kept) * SECTOR_BYTES / 1e6
-    if "gc" not in raw:  # media that is written in place
-        return {"drive.capacity_sectors": kept}
-    threshold_mb = float(raw["gc"]["threshold_mb"]["value"]) + taken_mb
-    return {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
+def _capacity(sectors: int) -> dict[str, Any]:
+    """Another capacity for the user."""
+    return {"drive.capacity_sectors": sectors // SECTOR_ALIGN * SECTOR_ALIGN}
+
+
+def _keep_free_space(
+    before: Mapping[str, Any], raw: Raw, words: Sequence[str], *, why: str
+) -> None:
+    """Garbage collection begins at the same amount of free flash as before, and the pool that is
+    written until then changes by the spare flash, unless a word says how much that is."""
+    said = {_parts(word)[0] for word in words}
+    if "gc" not in raw or said & {"threshold_mb", "gc.threshold_mb"}:  # or written in place
+        return
+    capacity, flash = (
+        [of(one) for one in (before, raw)]
+        for of in (lambda one: int(one["drive"]["capacity_sectors"]["value"]), flash_bytes)
+    )
+    threshold = raw["gc"]["threshold_mb"]
+    taken_mb = (capacity[0] - capacity[1]) * SECTOR_BYTES / 1e6 + (flash[1] - flash[0]) / 1e6
+    value = float(threshold["value"]) + taken_mb
+    _put(raw, "gc.threshold_mb", {"value": value, "source": f"{WHAT_IF}: {why}"})
 
 
 def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
