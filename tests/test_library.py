@@ -130,7 +130,7 @@ def test_years_of_rest_take_no_time_and_hours_are_as_they_were(small: Drive) -> 
 
 def test_a_drive_that_wears_out_gives_what_was_measured_until_then() -> None:
     raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
-    raw["reliability"]["block_life_cycles"]["value"] = 20.0
+    raw["reliability"]["block_life_cycles"] = {"value": 20.0, "source": "guess: a short life"}
     device = drivebay.drive(raw).device()
     device.prepare(rest_s=10)
     with pytest.warns(UserWarning, match="wore out"):
@@ -222,6 +222,7 @@ def test_a_result_has_intervals_where_the_drives_parameters_are_known(
 ) -> None:
     known = {filled.drive.name: {"random-read": {"qd1": [0.05, "IOPS"]}}}
     monkeypatch.setattr(fidelity, "kept", lambda: {"figures": known})
+    monkeypatch.setattr(fidelity, "model_errors", dict)
     result = filled.copy().run(Workload(read_percent=100, ios=2000))
     low, high = result.interval("iops") or (0, 0)
     assert (low, high) == pytest.approx((result.iops * 0.921, result.iops * 1.0857), rel=1e-3)

@@ -491,7 +491,8 @@ def _agreement(figures: Sequence[Headline]) -> str:
 def _print_headline(figures: Sequence[Headline]) -> None:
     """The headline figures, with published ones beside them where there are any.
 
-    After a virtual drive's figure stands its 90 % interval. Others have the spread, the standard deviation of the samples.
+    After a virtual drive's figure stands its 90 % interval. Others have the spread, the standard
+    deviation of the samples.
     """
     from rich.console import Console
 
