@@ -147,6 +147,8 @@ def test_synth_describes_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture
         (("trace", "synth", "light", "--seed", "-1"), "--seed"),
         (("trace", "synth", "light", "--out", "/nonexistent/x.csv"), "folder"),
         (("replay", DRIVE, "nothing-here"), "no trace"),
+        (("replay", "light", DRIVE), "the drive comes first"),
+        (("replay", "light", "./disk.img"), "the drive comes first"),
         (("replay", "sm951-ahci-513", "light"), "sm951-ahci-513"),
         (("replay", DRIVE, "light", "--mode", "fast"), "--mode"),
         (("replay", DRIVE, "light", "--place", "up"), "--place"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -192,10 +193,13 @@ def replay(ctx: typer.Context, given: Options) -> None:
 
 def _check_order(drive: str, trace: str) -> None:
     """Refuses a trace before the drive: nothing may be written to what was meant as a trace."""
-    from drivebay._core import synth_names
+    from drivebay import traces
 
-    named = drive in synth_names() and not is_virtual(drive)
-    if named or is_virtual(trace) or Path(trace).is_block_device():
+    is_trace = drive in traces.names() and not is_virtual(drive)
+    is_drive = is_virtual(trace)
+    with contextlib.suppress(OSError):  # a name that is too long is told of as a trace
+        is_drive = is_drive or Path(trace).is_block_device()
+    if is_trace or is_drive:
         raise UserError(
             f"'{drive}' is no drive, or '{trace}' is no trace: the drive comes first",
             f"drivebay replay {trace} {drive}",

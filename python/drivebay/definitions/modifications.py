@@ -49,8 +49,6 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     raw = profile.resolved()
     words = sorted(words, key=_rank)
     applied = [_apply(profile, raw, word) for word in words]
-    if any(_rank(word) == SHARES for word in words):
-        _keep_free_space(profile.raw, raw, words, why=applied[-1][0])
     try:
         return from_resolved(raw) if words else profile
     except UserError as problem:
@@ -146,7 +144,7 @@ def _unused(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """The share of the user's capacity that the host leaves unused, as the reviews did."""
     share = _share("unused", value, UNUSED_MAX, "of the capacity that is left unused")
     sectors = int(raw["drive"]["capacity_sectors"]["value"])
-    return f"unused = {100 * share:g} %", _capacity(round(sectors * (1 - share)))
+    return f"unused = {100 * share:g} %", _capacity(raw, round(sectors * (1 - share)))
 
 
 def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -158,7 +156,7 @@ def _over_provisioning(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         "of physical less user over user capacity",
     )
     sectors = int(flash_bytes(raw) / (1 + share)) // SECTOR_BYTES
-    values = _capacity(sectors)
+    values = _capacity(raw, sectors)
     gb = values["drive.capacity_sectors"] * SECTOR_BYTES / 1e9
     return f"over_provisioning = {100 * share:g} % ({gb:.1f} GB)", values
 
@@ -179,27 +177,15 @@ def _share(name: str, value: str, most: float, of_what: str) -> float:
     return round(share, 12)
 
 
-def _capacity(sectors: int) -> dict[str, Any]:
-    """Another capacity for the user."""
-    return {"drive.capacity_sectors": sectors // SECTOR_ALIGN * SECTOR_ALIGN}
-
-
-def _keep_free_space(
-    before: Mapping[str, Any], raw: Raw, words: Sequence[str], *, why: str
-) -> None:
-    """Garbage collection begins at the same amount of free flash as before, and the pool that is
-    written until then changes by the spare flash, unless a word says how much that is."""
-    said = {_parts(word)[0] for word in words}
-    if "gc" not in raw or said & {"threshold_mb", "gc.threshold_mb"}:  # or written in place
-        return
-    capacity, flash = (
-        [of(one) for one in (before, raw)]
-        for of in (lambda one: int(one["drive"]["capacity_sectors"]["value"]), flash_bytes)
-    )
-    threshold = raw["gc"]["threshold_mb"]
-    taken_mb = (capacity[0] - capacity[1]) * SECTOR_BYTES / 1e6 + (flash[1] - flash[0]) / 1e6
-    value = float(threshold["value"]) + taken_mb
-    _put(raw, "gc.threshold_mb", {"value": value, "source": f"{WHAT_IF}: {why}"})
+def _capacity(raw: Raw, sectors: int) -> dict[str, Any]:
+    """Another capacity for the user: garbage collection begins at the same amount of free flash as
+    before, and the pool that is written until then changes by what was taken from the user."""
+    kept = sectors // SECTOR_ALIGN * SECTOR_ALIGN
+    taken_mb = (int(raw["drive"]["capacity_sectors"]["value"]) - kept) * SECTOR_BYTES / 1e6
+    if "gc" not in raw:  # media that is written in place
+        return {"drive.capacity_sectors": kept}
+    threshold_mb = float(raw["gc"]["threshold_mb"]["value"]) + taken_mb
+    return {"drive.capacity_sectors": kept, "gc.threshold_mb": threshold_mb}
 
 
 def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
