@@ -5,6 +5,7 @@ mod ailments;
 mod commands;
 mod events;
 mod formula;
+mod frontiers;
 mod fuzz_profile;
 mod host_interface;
 mod idle;

@@ -370,7 +370,8 @@ sections! {
         victim_policy: Word,
         /// How many candidates `d-choices` draws.
         choices: Whole = 1..=1024,
-        /// `separate` frontiers for host and garbage collection, or one `shared`.
+        /// `separate` frontiers for host and garbage collection, or one for both: `single`, with one victim at a time as in the
+        /// literature's models, or `shared`, with as many victims in a row as bring a superblock beyond the reserve.
         frontiers: Word,
         /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
         host_frontiers: Option<Word>,

@@ -15,7 +15,7 @@ use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
 use crate::profile::{Idle, Spec};
-use crate::superblock::{Purpose, Source};
+use crate::superblock::{HOST, Purpose, Source};
 use pacing::Ledger;
 
 /// How the flash core works on copies.
@@ -274,7 +274,8 @@ impl Gc {
         if found { Ok(controller.flash_core().free_at()) } else { Err(DeviceError::NoSpace) }
     }
 
-    /// Runs in the foreground until more than the reserve is free; returns when the host may go on.
+    /// Runs in the foreground until more than the reserve is free, or a victim at a time until the host has room behind its
+    /// copies; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
@@ -283,7 +284,11 @@ impl Gc {
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
-        self.make_room(flash, controller, |flash| flash.ftl().free_superblocks() <= flash.reserve())
+        let by_victim = self.ledger.foreground_by_victim();
+        self.make_room(flash, controller, |flash| {
+            let has_room = by_victim && flash.ftl().room(HOST) > 0;
+            !has_room && flash.ftl().free_superblocks() <= flash.reserve()
+        })
     }
 
     /// Folds while `next` says so, by what the step before came to; commands wait behind it.
