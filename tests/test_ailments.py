@@ -128,6 +128,8 @@ def test_a_drive_soon_read_only_counts_down_and_refuses_to_be_written() -> None:
     more = Workload(duration_s=10, **load)
     device.run(Workload(bytes=10**9, **load))
     assert device.health().available_spare_percent == 2
+    with pytest.warns(UserWarning, match="wore out"):
+        assert device.run(more).worn_out
     with pytest.raises(UserError, match=r"read-only|worn out"):
         device.run(more)
     assert device.health().available_spare_percent == 0
