@@ -542,11 +542,13 @@ def _error(figure: Headline) -> str:
 
 
 def _print_conditions(found: Conditions, *, tests: int) -> None:
-    """Reasons to distrust a real drive's figures, and tests that were interrupted."""
-    for warning in found.warnings:
-        everywhere = len(warning.test_ids) == tests
-        where = "" if everywhere else f" ({', '.join(warning.test_ids)})"
-        show(f"warning {warning.sentence}{where}")
+    """Reasons to distrust a real drive's figures, the worst of each kind, and tests that were
+    interrupted; the report has every warning."""
+    for warning, others in found.worst_of_each_kind():
+        where = "" if len(warning.test_ids) == tests else ", ".join(warning.test_ids)
+        less = f"less in {others} more test{'s' if others > 1 else ''}" if others else ""
+        where = "; ".join(filter(None, (where, less)))
+        show(f"warning {warning.sentence}" + (f" ({where})" if where else ""))
     for test_id, count in found.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
         show(f"note    {test_id} was interrupted {times} and run again from the start")

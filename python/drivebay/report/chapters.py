@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from drivebay.analysis import nearest
 from drivebay.report import competitors, kinds, verdict
 from drivebay.report.charts import time
 from drivebay.report.charts.bars import bar_panel
@@ -18,15 +19,16 @@ from drivebay.report.charts.model import Panel
 from drivebay.report.figures import figure_bars, load_bars, published_of, ranked
 from drivebay.report.kinds import client
 from drivebay.report.kinds.generic import BarOf, charts_of
+from drivebay.report.kinds.replay import BUSY
 from drivebay.report.markup import CUT, Bar, Child, Html, bars, el, table
 from drivebay.report.render_page import Page, pairs
-from drivebay.report.runs import Entry, Run, capacity, runs
+from drivebay.report.runs import Entry, Run, capacity, runs, short_title
 from drivebay.report.sections import doubt_of, rank
 from drivebay.report.text import DASH, GAP, inside, quantity
 
 TITLES = {
     "summary": "Verdict",
-    "among": "Among drives of its time",
+    "among": "Among its rivals",
     "consistency": "Consistency",
     "scaling": "Scaling",
     "heat": "Heat",
@@ -100,7 +102,8 @@ def _specification(entry: Entry) -> Html:
 
     rows = [
         ("Capacity", capacity(entry.review)),
-        ("Interface", str(target.get("interface") or "")),
+        ("Interface", competitors.interface(target)),
+        ("File system", str(target.get("filesystem") or "")),
         ("Form factor", fact("form_factor")),
         ("Controller", fact("controller")),
         ("Flash", fact("flash")),
@@ -123,7 +126,7 @@ def _picture(page: Page) -> Html | None:
     rows = [
         Bar(one.measured.test.title, one.times, "@c1", words=f"{one.times:.2f}") for one in found
     ]
-    title = "Times the median of drives of its time"
+    title = f"Times the median of {verdict.others_of(page.entries[0])}"
     panel = bar_panel("bars-summary", title, "times", rows, better="higher")
     page.pictures.append(panel)
     return bars(title, "1 is the median", rows, picture=panel.chart.id)
@@ -174,16 +177,16 @@ def _nearest(page: Page) -> list[Html]:
     peers = {one["profile"] for one in competitors.peers(page.quick, page.entries)}
     quick = [one for one in page.quick if one["profile"] in peers]
     shown: list[Html] = []
-    for load in competitors.loads(entry):
-        near = competitors.nearest(quick, load)
+    for load in nearest.loads(entry.review):
+        known = [(one["drive"], nearest.nearest(one["loads"], load)) for one in quick]
+        near = [(drive, other) for drive, other in known if other is not None]
         if not near or len(shown) >= NEAREST_MAX:
             continue
-        unit = "IOPS" if load["block"] <= 8192 else "MB/s"
-        key = "iops" if unit == "IOPS" else "rate"
-        rows = [Bar(entry.name, load[key], "@c1")]
+        unit = nearest.unit(load)
+        rows = [Bar(entry.name, nearest.rate(load, unit), "@c1")]
         rows += [
-            Bar(f"{one['drive']} (simulated)", other[key], "@other", other=True)
-            for one, other in near
+            Bar(f"{drive} (simulated)", nearest.rate(other, unit), "@other", other=True)
+            for drive, other in near
         ]
         rows = ranked(rows, better="")
         title = f"beside {near[0][1]['title']}, QD {near[0][1]['depth']}"
@@ -212,14 +215,20 @@ def _notes(page: Page) -> list[Html]:
     """Who the others are, what the marks mean, which of their results are old."""
     quick = all(entry.review.result.quick for entry in page.entries)
     versions = ", ".join(sorted({one["version"] for one in page.peers}))
+    dated = competitors.dated(page.entries[0])
+    chosen = (
+        f"those of its market nearest in {'bus, cells and year' if dated else 'bus, the newest'}"
+    )
     lines = [
         f"The others are virtual drives of the catalog, simulated{' in shortened runs' * quick} "
-        f"with drivebay {versions}: those of its market nearest in bus, cells and year. Figures "
+        f"with drivebay {versions}: {chosen}. Figures "
         f"less than 1{GAP}% apart share a rank. A diamond is a published figure; a whisker holds "
         f"the figure with 90{GAP}%; a bar with a gap is over {CUT} times as long as any without."
     ]
     if any(one["old"] for one in page.peers):
-        lines.append("Since they were computed the model has changed.")
+        lines.append(
+            f"The code of the model has changed since: {competitors.AGAIN} runs them again."
+        )
     why = [f"{one['drive']} ({one['stand_in']})" for one in page.peers if one.get("stand_in")]
     if why:
         lines.append(f"A stand-in is a drive of which too little is known: {'; '.join(why)}.")
@@ -255,7 +264,7 @@ def _consistency(page: Page) -> list[Child]:
         for one in entry.review.tests.values():
             if one.consistency is not None and one.test.id != found[0].measured.test.id:
                 steady = quantity(one.consistency.window.mean, "IOPS")
-                lines.append(f"{who}{one.test.title}: {steady} in the end.")
+                lines.append(f"{who}{short_title(one.test)}: {steady} in the end.")
     title = el("p", found[0].measured.test.title, ". ", " ".join(lines), class_="lede")
     return [title, page.show([replace(one, wide=False) for one in panels])]
 
@@ -333,8 +342,7 @@ def _storage_bench(page: Page) -> list[Child]:
                 quantity(power.value, power.unit) if power else DASH,
             ]
         )
-    words = "Data rates are over busy time; idle time is left out of them."
-    return [table(heads, rows, caption=words, kind="data bench-table")]
+    return [el("p", BUSY, class_="small"), table(heads, rows, kind="data bench-table")]
 
 
 def _cell(run: Run, key: str) -> Child:

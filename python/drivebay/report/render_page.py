@@ -35,6 +35,8 @@ NARROW_DECADES = 0.5
 """Logarithmic axes shorter than this have ticks at even steps."""
 LABEL_EDGE = 0.1
 """Share of an axis at its ends that a label at a point would leave, on a phone."""
+DIGITS = {"°C": 3, "W": 3, "%": 3}
+"""That a pointer shows of values in these units; of others five."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
@@ -385,7 +387,7 @@ def _hover(chart: Chart, one: Series) -> str:
     sign = "+" if chart.y[0].tick_form == "signed" else ""
     fields = {
         "x": f"%{{{x}{form}}}",
-        "y": f"%{{{y}:{sign},.5~r}}",
+        "y": f"%{{{y}:{sign},.{DIGITS.get(one.unit, 5)}~r}}",
         "note": "%{customdata}",
         "name": chart_text(one.name),
         "group": chart_text(one.group),

@@ -209,7 +209,7 @@ def rank(
         return None
     if of is None and any(run.name and len(page.entries) == 1 for run in found):
         of = (short_title(measured.test), measured.test.id)
-    doubt = doubt_of(found, one.key)
+    doubt = doubt_of(found, one.key, ranked=True)
     picture = ""
     if brief:
         better = "" if doubt else one.better
@@ -233,10 +233,10 @@ def rank(
     )
 
 
-def doubt_of(found: Sequence[Run], key: str) -> str:
-    """Why a figure of these runs is not to be trusted, in words."""
-    known = [verdict.doubt(run.entry, run.measured, key) for run in found]
-    return next((verdict.doubted(one) for one in known if one is not None), "")
+def doubt_of(found: Sequence[Run], key: str, *, ranked: bool = False) -> str:
+    """Why a figure of these runs is not to be trusted, in words (`verdict.doubt`)."""
+    known = (verdict.doubt(run.entry, run.measured, key, ranked=ranked) for run in found)
+    return next(filter(None, known), "")
 
 
 def missing(page: Page, test: Test) -> list[Html]:

@@ -20,6 +20,8 @@ import numpy as np
 from drivebay.report.runs import Run
 
 HEADROOM = 1.06
+LOG_ROOM = 0.06
+"""Of a logarithmic axis, the share of its height above and below the values."""
 CROWDED = 10
 """From so many names on, those of an x axis stand upright."""
 LINEAR = ("linear", "Linear")
@@ -285,9 +287,11 @@ def from_zero(*highest: float) -> Limits:
 
 
 def log_limits(lowest: float, highest: float) -> Limits:
-    """Limits of a logarithmic axis, with room on both sides."""
+    """Limits of a logarithmic axis, with a little room on both sides."""
     low = max(lowest, 1e-9)
-    return low / 10**0.08, max(highest, low) * 10**0.08
+    high = max(highest, low)
+    room = min(max((high / low) ** LOG_ROOM, 10**0.02), 10**0.08)
+    return low / room, high * room
 
 
 def scaled(scale: str, values: Sequence[float], base: Axis, *, room: float = 0.15) -> Axis:

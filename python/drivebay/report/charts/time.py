@@ -266,7 +266,7 @@ def _series(
         pane=place,
         width=1.6,
         marker=size if points else 5 if n <= FEW else 0,
-        hover="{y} {unit} at {x} s",
+        hover="{y} {unit}",
     )
 
 
