@@ -245,7 +245,7 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
         chart,
         model.spoken(found, [f"n = {run.measured.whole.n:,} s" for run in found]),
         model.notes(f"The rate {starts} at zero.", *sensor_notes(found)),
-        "One point per second, joined.",
+        f"One point {'per second' if every == 1 else f'for each {every} s'}, joined.",
         key=model.run_key(found),
     )
 
