@@ -425,7 +425,7 @@ def _summarize(folder: Path, given: Options) -> None:
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
-    if words := _agreement(figures):
+    if words := analysis.agreement(figures):
         print(words)
 
 
@@ -473,19 +473,6 @@ def _telling(figures: Sequence[Headline], most: int) -> list[Headline]:
     ranked = [*first.values(), *(one for one in figures if one.published_text), *figures]
     chosen = list(dict.fromkeys(ranked))[:most]
     return [figure for figure in figures if figure in chosen]
-
-
-def _agreement(figures: Sequence[Headline]) -> str:
-    """How many published figures are met, and which lies furthest off; empty if there are none."""
-    compared = [one for one in figures if one.verdict in ("within", "off")]
-    off = [one for one in compared if one.verdict == "off"]
-    if not compared:
-        return ""
-    words = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
-    if off:
-        worst = max(off, key=lambda one: abs(one.error_percent or 0.0))
-        words += f"; furthest off: {worst.test_id}, {worst.label} ({_error(worst)})"
-    return words
 
 
 def _print_headline(figures: Sequence[Headline]) -> None:

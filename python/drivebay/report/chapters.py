@@ -7,6 +7,7 @@ closed "Details" (`sections`). A suite without these tests shows the first chart
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,14 +17,14 @@ from drivebay.report import competitors, kinds, verdict
 from drivebay.report.charts import time
 from drivebay.report.charts.bars import bar_panel
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import figure_bars, load_bars, published_of, ranked
+from drivebay.report.figures import beneath, figure_bars, own_bars, published_of, ranked
 from drivebay.report.kinds import client
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.kinds.replay import BUSY
 from drivebay.report.markup import CUT, Bar, Child, Html, bars, el, table
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, capacity, runs, short_title
-from drivebay.report.sections import doubt_of, rank
+from drivebay.report.sections import doubt_of
 from drivebay.report.text import DASH, GAP, inside, quantity
 
 TITLES = {
@@ -36,7 +37,7 @@ TITLES = {
     "tests": "Tests",
     "final-words": "Final Words",
 }
-PLAIN_MAX = 6
+PLAIN_MAX = 8
 """Charts of a suite without the tests of these chapters."""
 NEAREST_MAX = 8
 """Loads of another tool that are set beside the catalog's."""
@@ -112,8 +113,6 @@ def _specification(entry: Entry) -> Html:
         ("Firmware", fact("firmware_rev") or fact("firmware")),
         ("Tested in", str(target.get("host") or "")),
     ]
-    if why := target.get("stand_in"):
-        rows.append(("A stand-in", f"too little is known of it: {why}"))
     shown: list[list[Child]] = [[name, words] for name, words in rows if words]
     return table(["", ""], shown, caption="Specification", kind="data spec")
 
@@ -142,7 +141,7 @@ def _among(page: Page) -> list[Child]:
     for measured, bar in verdict.key_figures(page.entries):
         of = (measured.test.title, measured.test.id)
         found = runs(page.entries, [measured.test.id])
-        ranked_one = rank(page, bar, found, of=of, brief=True)
+        ranked_one = _ranked(page, bar, found, of)
         if ranked_one is None:
             alone.append(measured.test.title)
         shown.append(ranked_one or _plain_bars(bar, found, of))
@@ -164,6 +163,37 @@ def _among(page: Page) -> list[Child]:
     return body
 
 
+def _ranked(page: Page, one: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html | None:
+    """A figure of one test among those of the page's peers, best first, ties with one rank; None
+    where they have none. Where it is not to be trusted nobody is ranked."""
+    measured = found[0].measured
+    real = any(entry.kind == "real" for entry in page.entries)
+    others = competitors.bars(page.peers, measured, one.key, real=real)
+    if not others:
+        return None
+    doubt = doubt_of(found, one.key, ranked=True)
+    own = own_bars(found, one.key)
+    rows = ranked([*own, *others], better="" if doubt else one.better)
+    picture = f"bars-{measured.test.id}"
+    title = f"{measured.test.title}: {inside(one.title)}"
+    page.pictures.append(bar_panel(picture, title, one.unit, rows, better=one.better, doubt=doubt))
+    more = [beneath(row, several=len(own) > 1) for row in own]
+    why = Counter(row.detail for row in others if row.value is None)
+    more += [f"{count} others: {words}." for words, count in why.items()]
+    shown = [row for row in rows if row.value is not None or not row.other]
+    below = el("p", [[one, " "] for one in more if one], class_="beneath") if any(more) else None
+    return bars(
+        one.title,
+        one.unit,
+        shown,
+        better=one.better,
+        of=of,
+        more=below,
+        doubt=doubt,
+        picture=picture,
+    )
+
+
 NEAREST = (
     "No test was run as those of the catalog. Each load stands beside the nearest one that the "
     "catalog's drives (simulated, shortened runs) had: the same pattern, about the same share of "
@@ -172,16 +202,20 @@ NEAREST = (
 
 
 def _nearest(page: Page) -> list[Html]:
-    """Loads of a review beside the nearest of the catalog's shortened runs."""
+    """Loads of a review beside the nearest of the catalog's shortened runs, the first of a test
+    that are near the same one."""
     entry = page.entries[0]
     peers = {one["profile"] for one in competitors.peers(page.quick, page.entries)}
     quick = [one for one in page.quick if one["profile"] in peers]
     shown: list[Html] = []
+    told: set[tuple[str, ...]] = set()
     for load in nearest.loads(entry.review):
         known = [(one["drive"], nearest.nearest(one["loads"], load)) for one in quick]
         near = [(drive, other) for drive, other in known if other is not None]
-        if not near or len(shown) >= NEAREST_MAX:
+        of = (load["test"], near[0][1]["title"], near[0][1]["depth"]) if near else ()
+        if not near or of in told or len(told) >= NEAREST_MAX:
             continue
+        told.add(of)
         unit = nearest.unit(load)
         rows = [Bar(entry.name, nearest.rate(load, unit), "@c1")]
         rows += [
@@ -205,10 +239,11 @@ def _plain_bars(bar: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html:
     loads = next(alike for alike in charts_of(shown) if bar in alike)
     beside = tuple(f"_{phase.label}" for phase in measured.test.phases if phase.together)
     loads = [one for one in loads if one.key.endswith(beside)] if beside else loads
-    if not bar.chart:
-        return figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
-    rows = [(one.key, one.row) for one in loads]
-    return load_bars(bar.chart, bar.unit, found, rows, better=bar.better, of=of, brief=True)
+    rows = [(one.key, one.row if bar.chart else "") for one in loads]
+    title = bar.chart or bar.title
+    return figure_bars(
+        title, bar.unit, found, rows, better=bar.better, of=of, brief=bool(bar.chart)
+    )
 
 
 def _notes(page: Page) -> list[Html]:

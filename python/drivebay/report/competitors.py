@@ -50,12 +50,22 @@ SUITE = "anandtech-2015"
 """The suite that the shipped results are of."""
 
 
-def load(folder: Path | None = None) -> list[Json]:
+def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Json]:
     """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
     words what has changed since one was computed, empty if nothing has; the keys of `_peerage` are
-    what `peers` chooses by. Those in the format of another version are left out."""
+    what `peers` chooses by. Those in the format of another version are left out.
+
+    Parameters
+    ----------
+    beside : targets of reviews; of these only the peers are read, as all take a second.
+    """
     paths = sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}"))
-    found = [_unpacked(path) for path in paths if path.name != f"{QUICK}{ENDING}"]
+    names = {name: path for path in paths if (name := path.name.removesuffix(ENDING)) != QUICK}
+    if beside:
+        known = [{"profile": name, **_peerage(name)} for name in names]
+        near = _nearest(known, beside[0])[: NEAR + len(beside)]
+        names = {name: names[name] for name in sorted(one["profile"] for one in near)}
+    found = [_unpacked(path) for path in names.values()]
     return [_known(one) for one in found if one["format"] == FORMAT]
 
 
@@ -165,8 +175,11 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
     """
     if not entries:
         return ()
-    target = entries[0].review.result.target
-    own = _own_peerage(entries[0])
+    return tuple(_nearest(others(shipped, entries), entries[0].review.result.target)[:NEAR])
+
+
+def _nearest(known: Sequence[Json], target: Json) -> list[Json]:
+    own = _own_peerage(target)
     size = float(target["capacity_bytes"])
     bus = own.get("bus") or ("SATA" if "SATA" in interface(target) else "PCIe")
 
@@ -180,7 +193,7 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
 
     near = [
         one
-        for one in others(shipped, entries)
+        for one in known
         if "released" in one
         and (not own or abs(one["released"] - own["released"]) <= YEARS)
         and one["market"] == own.get("market", "client")
@@ -190,7 +203,7 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
     models: dict[str, Json] = {}
     for one in sorted(near, key=by_size):
         models.setdefault(one["model"], one)
-    return tuple(sorted(models.values(), key=apart)[:NEAR])
+    return sorted(models.values(), key=apart)
 
 
 def interface(target: Json) -> str:
@@ -200,12 +213,11 @@ def interface(target: Json) -> str:
 
 def dated(entry: Entry) -> bool:
     """Whether it is known what year, market and flash a drive is of."""
-    return bool(_own_peerage(entry))
+    return bool(_own_peerage(entry.review.result.target))
 
 
-def _own_peerage(entry: Entry) -> Json:
+def _own_peerage(target: Json) -> Json:
     """That of a virtual drive by its profile, of a real one by the catalog's drive of its model."""
-    target = entry.review.result.target
     profile = target.get("profile")
     known = _peerage(
         str(target["name"]) if profile else drive_of_model(str(target.get("model"))) or ""
@@ -234,6 +246,7 @@ def _peerage_of(profile: profiles.Profile) -> Json:
         "flash": profile.media != IN_PLACE,
         "cells": profile.media.partition(",")[0],
         "released": year + month / 12,
+        "bytes": profile.capacity_bytes,
         "model": re.sub(r" ?\d[\d.]* [GT]B", "", str(profile.title)),
         "stand_in": profile.stand_in or "",
     }

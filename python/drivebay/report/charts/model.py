@@ -204,7 +204,6 @@ class Panel:
     Parameters
     ----------
     samples : how many samples there are of each run, and how far they spread.
-    first_position : how many parts of the view are set by switches elsewhere on the page.
     apart : on the Bench it stands beside those of other drives instead of under them.
     said : the result in a sentence, for whoever does not see the chart.
     """
@@ -217,7 +216,6 @@ class Panel:
     switches: tuple[Switch, ...] = ()
     key: tuple[Key, ...] = ()
     wide: bool = True
-    first_position: int = 0
     apart: bool = False
     said: str = ""
 
