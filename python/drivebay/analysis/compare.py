@@ -49,7 +49,7 @@ def gone(before: Review, after: Review) -> list[tuple[str, Figure, Figure]]:
 def _pairs(before: Review, after: Review) -> dict[tuple[str, str], tuple[str, Figure, Figure]]:
     """The test's title and both figures of what is in the short table of one and known of both,
     where both ran the test in the same way."""
-    found = {}
+    found: dict[tuple[str, str], tuple[str, Figure, Figure]] = {}
     for row in (*before.headline, *after.headline):
         first, other = (one.tests.get(row.test_id) for one in (before, after))
         if first is None or other is None or not _same_way(first.test, other.test):

@@ -177,7 +177,7 @@ def _ranked(page: Page, one: BarOf, found: Sequence[Run], of: tuple[str, str]) -
     picture = f"bars-{measured.test.id}"
     title = f"{measured.test.title}: {inside(one.title)}"
     page.pictures.append(bar_panel(picture, title, one.unit, rows, better=one.better, doubt=doubt))
-    more = [beneath(row, several=len(own) > 1) for row in own]
+    more: list[Child] = [beneath(row, several=len(own) > 1) for row in own]
     why = Counter(row.detail for row in others if row.value is None)
     more += [f"{count} others: {words}." for words, count in why.items()]
     shown = [row for row in rows if row.value is not None or not row.other]
@@ -208,14 +208,14 @@ def _nearest(page: Page) -> list[Html]:
     peers = {one["profile"] for one in competitors.peers(page.quick, page.entries)}
     quick = [one for one in page.quick if one["profile"] in peers]
     shown: list[Html] = []
-    told: set[tuple[str, ...]] = set()
+    told: set[tuple[str, str]] = set()
     for load in nearest.loads(entry.review):
         known = [(one["drive"], nearest.nearest(one["loads"], load)) for one in quick]
         near = [(drive, other) for drive, other in known if other is not None]
-        of = (load["test"], near[0][1]["title"], near[0][1]["depth"]) if near else ()
-        if not near or of in told or len(told) >= NEAREST_MAX:
+        title = f"beside {near[0][1]['title']}, QD {near[0][1]['depth']}" if near else ""
+        if not near or (load["test"], title) in told or len(told) >= NEAREST_MAX:
             continue
-        told.add(of)
+        told.add((load["test"], title))
         unit = nearest.unit(load)
         rows = [Bar(entry.name, nearest.rate(load, unit), "@c1")]
         rows += [
@@ -223,7 +223,6 @@ def _nearest(page: Page) -> list[Html]:
             for drive, other in near
         ]
         rows = ranked(rows, better="")
-        title = f"beside {near[0][1]['title']}, QD {near[0][1]['depth']}"
         panel_id = f"bars-near-{len(shown)}"
         page.pictures.append(bar_panel(panel_id, load["title"], unit, rows, better="higher"))
         of = (load["title"], load["test"])

@@ -129,9 +129,10 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
             values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
             one = _series(run, values, part.start, place, pane, run.colour)
             series.append(replace(one, dash=dash, symbol=model.shape_of(at)))
-    levels = [one for run in found if whole and (one := _level(run, parts[id(run)]))]
-    words = [stages.in_words(run, series[at].y) for at, run in enumerate(found) if whole]
-    series += [*levels, *(one for one in words if one is not None)]
+    known = [_level(run, parts[id(run)]) for run in found if whole]
+    levels = [level for level in known if level is not None]
+    said = [stages.in_words(run, series[at].y) for at, run in enumerate(found) if whole]
+    series += [*levels, *filter(None, said)]
     timelines = [run.measured.phases[0].timeline for run in found]
     ends = list(parts.values())
     samples = [one.ios[part] for one, part in zip(timelines, ends, strict=True)]

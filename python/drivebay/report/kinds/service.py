@@ -45,7 +45,12 @@ def over(
         lines = [("mean", [step.latency_mean_us for step in steps])]
         lines += [(f"p{q:g}", [step.percentiles_us.get(q) for step in steps]) for q in percentiles]
         return [
-            Group(name, places, [float("nan") if us is None else us / 1e3 for us in values])
+            Group(
+                name,
+                places,
+                [float("nan") if us is None else us / 1e3 for us in values],
+                dash="dot" if name == "mean" else "solid",
+            )
             for name, values in lines
         ]
 
