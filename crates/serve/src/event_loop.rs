@@ -48,6 +48,7 @@ struct Entry {
     is_dirty: bool,
     /// By which protocol a host was told of that has connected.
     told: Option<&'static str>,
+    since: Instant,
     /// For its buffers.
     _memory: Share,
 }
@@ -124,7 +125,8 @@ impl EventLoop {
 
     fn add_with(&mut self, session: Box<dyn Session>, memory: Share) -> io::Result<SessionId> {
         let watched = EventFlags::empty();
-        let entry = Entry { session, watched, is_dirty: false, told: None, _memory: memory };
+        let since = Instant::now();
+        let entry = Entry { session, watched, is_dirty: false, told: None, since, _memory: memory };
         let id = self.sessions.insert(entry);
         if let Some(fd) = self.sessions[id].session.fd() {
             let added = epoll::add(&self.epoll, fd, event_data(id), EventFlags::empty());
@@ -154,6 +156,10 @@ impl EventLoop {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let is_paced = self.engine.clock().is_paced();
         let mut starvation = Starvation::of_this_thread();
+        if is_paced {
+            // Where it may: before the programs of this machine that only compute, as the drive would be.
+            let _ = rustix::process::setpriority_process(None, -20);
+        }
         let mut any_answer = false;
         loop {
             self.end_iteration();
@@ -179,6 +185,7 @@ impl EventLoop {
             for event in &events {
                 self.handle(event);
             }
+            self.engine.watch_link();
             self.engine.planned_power_cut()?;
             self.drop_cut_sessions();
             any_answer = self.hand_out();
@@ -220,7 +227,8 @@ impl EventLoop {
         }
     }
 
-    /// After a power cut, planned or on request, and where a snapshot was restored, connections drop.
+    /// After a power cut, planned or on request, an outage of the link, and where a snapshot was restored, connections
+    /// drop.
     fn drop_cut_sessions(&mut self) {
         if self.interruptions == self.engine.interruptions() {
             return;
@@ -334,7 +342,7 @@ impl EventLoop {
         // Without power only what a cut leaves connected may connect.
         if self.engine.is_off() && !session.power_cut() {
             self.refuse("the power is off");
-        } else if self.sessions.len() >= SESSIONS_MAX {
+        } else if self.sessions.len() >= SESSIONS_MAX && !self.drop_a_silent_one() {
             self.refuse("there are as many as may be");
         } else if !memory.resize(SESSION_BYTES) {
             self.refuse("--memory has no room for its buffers");
@@ -342,6 +350,20 @@ impl EventLoop {
             // One that cannot be watched is closed.
             let _ = self.add_with(session, memory);
         }
+    }
+
+    /// Ends the connection that has been there longest without choosing a drive, in favour of one that comes: who only
+    /// connects does not keep others out. Returns whether there was one.
+    fn drop_a_silent_one(&mut self) -> bool {
+        let is_silent =
+            |(_, entry): &(_, &Entry)| entry.told.is_none() && entry.session.fd().is_some();
+        let silent = self.sessions.iter().filter(is_silent);
+        let Some(longest) = silent.min_by_key(|(_, entry)| entry.since).map(|(id, _)| id) else {
+            return false;
+        };
+        self.refuse("it said nothing, and others came");
+        self.close(longest);
+        true
     }
 
     /// Ends a session that failed; one that its other side has ended is none that was refused.

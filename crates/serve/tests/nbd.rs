@@ -317,6 +317,51 @@ fn connections_without_memory_for_their_buffers_are_refused() {
     server.end();
 }
 
+/// As many connections as there may be, none of which says anything.
+#[test]
+fn who_only_connects_keeps_nobody_out() {
+    let server = TestServer::new(|_| {});
+    let mut first = server.client();
+    assert_eq!(first.write(0, 0, &[1; 4096]), Some(0));
+    let mut silent: Vec<UnixStream> =
+        (0..80).map(|_| UnixStream::connect(server.path()).expect("it listens")).collect();
+    let mut client = server.client();
+    assert_eq!(client.read(0, 4096), Ok(vec![1; 4096]));
+    assert_eq!(first.read(0, 4096), Ok(vec![1; 4096]), "it has chosen its drive, and stays");
+    // The one that has been there longest went first.
+    let mut said = Vec::new();
+    silent[0].read_to_end(&mut said).expect("an end");
+    assert!(said.len() <= 18, "no more than the greeting");
+    server.end();
+}
+
+/// Clients of before the fixed newstyle: flags 0, EXPORT_NAME, and 124 zeros behind size and flags.
+#[test]
+fn a_client_of_the_old_handshake_is_served() {
+    let server = TestServer::new(|_| {});
+    let greet = |option: &[u8]| {
+        let mut socket = UnixStream::connect(server.path()).expect("it listens");
+        socket.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        socket.read_exact(&mut [0; 18]).expect("a greeting");
+        socket.write_all(&[0; 4]).expect("room");
+        socket.write_all(option).expect("room");
+        socket
+    };
+    let mut socket = greet(b"IHAVEOPT\0\0\0\x01\0\0\0\0");
+    let mut export = [1; 134];
+    socket.read_exact(&mut export).expect("size, flags and zeros");
+    assert_eq!(export[..8], (SECTORS * 512).to_be_bytes());
+    assert_eq!(export[10..], [0; 124]);
+    let mut client = Client(socket);
+    assert_eq!(client.write(0, 4096, &[7; 512]), Some(0));
+    assert_eq!(client.read(4096, 512), Ok(vec![7; 512]));
+    // It knows no other option, and would not understand an answer.
+    let mut rest = Vec::new();
+    greet(b"IHAVEOPT\0\0\0\x03\0\0\0\0").read_to_end(&mut rest).expect("an end");
+    assert_eq!(rest, [0; 0]);
+    server.end();
+}
+
 #[test]
 fn only_a_regular_file_of_the_right_size_that_nobody_uses_is_opened() {
     let folder = tempfile::tempdir().expect("a folder");

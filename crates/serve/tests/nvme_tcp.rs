@@ -4,8 +4,8 @@
 use crate::nvme_host::{self, Host, NQN, Rig};
 use drivebay_serve::{Control as _, Fault, PowerCutLoss};
 use drivebay_wire::nvme::{
-    Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, Pdu, SmartLog,
-    Sqe, Status, encode,
+    Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, InitPdu,
+    PaceLog, Pdu, SmartLog, Sqe, Status, encode,
 };
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -15,7 +15,7 @@ const BLOCK: usize = 512;
 #[test]
 fn a_host_connects_identifies_and_leaves() {
     let mut rig = Rig::new();
-    let mut admin = rig.connect(0, Digests { header: true, data: true });
+    let mut admin = rig.connect(0, Digests::of(3));
     let page = rig.identify(&mut admin, Cns::Controller);
     let id = IdentifyController::read_from_bytes(&page).unwrap();
     assert_eq!(&id.fr, b"BXW74H0Q");
@@ -43,6 +43,9 @@ fn the_discovery_controller_names_the_subsystem_and_knows_no_drive() {
     assert_eq!(&log[1024 + 512..1024 + 521], b"127.0.0.1");
     sqe.cdw10 = (0x02 | 127 << 16).into();
     assert_eq!(rig.admin(&mut host, sqe, 512, &[]).0, Status::INVALID_LOG_PAGE.dnr());
+    let id = rig.identify(&mut host, Cns::Controller);
+    let id = IdentifyController::read_from_bytes(&id).unwrap();
+    assert_eq!(id.oaes.get(), 1 << 31, "changes of the log would be told");
 }
 
 #[test]
@@ -124,7 +127,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
 fn compare_tells_data_apart_and_write_zeroes_and_format_erase() {
     let mut rig = Rig::new();
     let mut admin = rig.connect(0, Digests::default());
-    let mut host = rig.connect(1, Digests { header: false, data: true });
+    let mut host = rig.connect(1, Digests::of(2));
     let data = vec![7; 8 * BLOCK];
     let go = |rig: &mut Rig, host: &mut Host, opcode, given: &[u8]| {
         rig.io(host, nvme_host::io(opcode, 16, 8), 8 * BLOCK as u32, given)
@@ -243,6 +246,78 @@ fn a_read_that_fails_is_a_media_error_in_smart_until_its_blocks_are_written() {
 }
 
 #[test]
+fn the_smart_log_of_dying_flash_tells_its_wear_its_spare_and_each_read_that_fails() {
+    let ailment = include_str!("../../../ailments/dying-flash.toml");
+    let weaker =
+        ailment.replace("correctable_bits = { value = 90", "correctable_bits = { value = 60");
+    let mut rig = Rig::sick(&weaker);
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let data = vec![7; 256 * BLOCK];
+    let mut failed = 0;
+    for opcode in [0x01, 0x02] {
+        for lba in (0..64 * 256).step_by(256) {
+            let sent: &[u8] = if opcode == 0x01 { &data } else { &[] };
+            let (status, _) =
+                rig.io(&mut host, nvme_host::io(opcode, lba, 256), 256 * BLOCK as u32, sent);
+            assert!(status == Status::SUCCESS || status == Status::UNRECOVERED_READ_ERROR);
+            failed += u64::from(status != Status::SUCCESS);
+        }
+    }
+    let log = smart_log(&mut rig, &mut admin);
+    assert_eq!((log.percentage_used, log.available_spare, log.spare_threshold), (95, 8, 10));
+    assert_eq!(log.critical_warning, 1);
+    // A command of many pages may meet several.
+    assert!(failed > 0 && log.error_entries.get() == u128::from(failed), "{failed} failed");
+    assert!(log.media_errors.get() >= u128::from(failed));
+    assert!(log.data_units_written.get() > 1_000 && log.power_on_hours.get() > 40_000);
+}
+
+#[test]
+fn the_smart_log_of_a_drive_soon_read_only_counts_down_until_it_is() {
+    let ailment = include_str!("../../../ailments/read-only-soon.toml");
+    let mut rig =
+        Rig::sick(&ailment.replace("writes_mb = { value = 2000", "writes_mb = { value = 4"));
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let data = vec![7; 256 * BLOCK];
+    let mut seen = Vec::new();
+    let mut write = |rig: &mut Rig, lba| {
+        rig.io(&mut host, nvme_host::io(0x01, lba, 256), 256 * BLOCK as u32, &data).0
+    };
+    for lba in (0..31 * 256).step_by(256) {
+        assert_eq!(write(&mut rig, lba), Status::SUCCESS);
+        let log = smart_log(&mut rig, &mut admin);
+        assert_eq!(log.percentage_used, 99);
+        seen.push((log.available_spare, log.critical_warning));
+    }
+    seen.dedup();
+    assert_eq!(seen, [(4, 1), (3, 1), (2, 1), (1, 1), (0, 9)]);
+    assert_eq!(write(&mut rig, 0), Status::NAMESPACE_WRITE_PROTECTED.dnr());
+}
+
+#[test]
+fn a_hot_drives_smart_log_warns() {
+    let ailment = include_str!("../../../ailments/hot.toml");
+    let warm = "\n[health]\nwarning_c = { value = 59, source = \"test\" }\n";
+    let mut rig = Rig::sick(&format!("{ailment}{warm}"));
+    let mut admin = rig.connect(0, Digests::default());
+    let log = smart_log(&mut rig, &mut admin);
+    assert_eq!((log.temperature_k.get(), log.critical_warning), (273 + 60, 2));
+}
+
+#[test]
+fn the_vendors_log_tells_the_drives_clock() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let pace = Sqe { opcode: 0x02, cdw10: (0xf0 | 15 << 16).into(), ..Sqe::default() };
+    let (status, _, page) = rig.admin(&mut admin, pace, 64, &[]);
+    let log = PaceLog::read_from_bytes(&page).expect("64 bytes");
+    assert_eq!((status, log.rate_ppm.get(), log.kept_up.get()), (Status::SUCCESS, 1_000_000, 0));
+    assert_eq!(log.clock_ns.get(), (rig.engine.report().drive_s * 1e9) as u64);
+}
+
+#[test]
 fn commands_of_a_drive_that_hangs_can_be_aborted() {
     let mut rig = Rig::new();
     let mut admin = rig.connect(0, Digests::default());
@@ -313,6 +388,99 @@ fn a_shutdown_is_told_when_it_is_done_and_a_reset_ends_the_io_queues() {
     rig.poll(&mut io);
     assert!(io.is_over(), "its controller was reset");
     assert!(!admin.is_over());
+}
+
+#[test]
+fn after_a_shutdown_or_a_reset_no_io_is_carried_out() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let refused = Status::COMMAND_SEQUENCE.dnr();
+    let read = |rig: &mut Rig, io: &mut Host| rig.io(io, nvme_host::io(0x02, 0, 1), 512, &[]).0;
+    let mut io = rig.connect(1, Digests::default());
+    assert_eq!(read(&mut rig, &mut io), Status::SUCCESS);
+    rig.configure(&mut admin, 0x46_4001);
+    assert_eq!(read(&mut rig, &mut io), refused);
+    // Taking the notification back is no reset.
+    rig.configure(&mut admin, 0x46_0001);
+    assert_eq!(read(&mut rig, &mut io), refused);
+    rig.configure(&mut admin, 0x46_0000);
+    // In the same breath, before the connection is cut.
+    let mut late = nvme_host::io(0x01, 0, 1);
+    late.cid = 9.into();
+    rig.post_loose(&mut io, late, 512, &[9; 512]);
+    rig.configure(&mut admin, 0x46_0001);
+    rig.poll(&mut io);
+    assert!(io.is_over(), "queues of before the reset are gone");
+    let mut io = rig.connect(1, Digests::default());
+    assert_eq!(rig.io(&mut io, nvme_host::io(0x02, 0, 1), 512, &[]).1, [0; 512]);
+}
+
+#[test]
+fn a_controllers_number_is_the_lowest_that_is_free() {
+    let mut rig = Rig::new();
+    let mut open = |_| {
+        let mut host = rig.open(Digests::default());
+        let id = rig.connect_to(&mut host, NQN, 0, 0xffff).expect("a controller");
+        (id, host)
+    };
+    let (one, two) = (open(()), open(()));
+    assert_eq!((one.0, two.0), (1, 2));
+    drop(one);
+    assert_eq!(open(()).0, 1);
+}
+
+#[test]
+fn an_io_queue_is_of_the_same_host_and_one_of_those_that_were_granted() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.open(Digests::default());
+    host.id = [1; 16];
+    let controller = 1;
+    let invalid = Err(Status::CONNECT_INVALID_PARAMETERS.dnr());
+    assert_eq!(rig.connect_to(&mut host, NQN, 1, controller), invalid);
+    // Two queues: 1 of either kind, counted from 0.
+    let set = Sqe { opcode: 0x09, cdw10: 7.into(), cdw11: 0x1_0001.into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, set, 0, &[]).1, 0x1_0001);
+    for (queue, expected) in [(1, Ok(controller)), (2, Ok(controller)), (3, invalid)] {
+        let mut host = rig.open(Digests::default());
+        assert_eq!(rig.connect_to(&mut host, NQN, queue, controller), expected, "{queue}");
+        assert!(!host.is_over(), "it is answered");
+    }
+}
+
+#[test]
+fn a_keep_alive_timeout_is_rounded_up_to_the_grain_that_identify_names() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    for (asked, kept) in [(1, 1000), (1000, 1000), (1500, 2000), (0, 0), (u32::MAX, 4_294_967_000)]
+    {
+        let set = Sqe { opcode: 0x09, cdw10: 0x0f.into(), cdw11: asked.into(), ..Sqe::default() };
+        assert_eq!(rig.admin(&mut admin, set, 0, &[]).1, kept);
+        let get = Sqe { opcode: 0x0a, cdw10: 0x0f.into(), ..Sqe::default() };
+        assert_eq!(rig.admin(&mut admin, get, 0, &[]).1, kept);
+    }
+}
+
+#[test]
+fn data_begins_where_the_host_wants_it() {
+    let mut rig = Rig::new();
+    let _admin = rig.connect(0, Digests::default());
+    for alignment in [0, 1, 7, 31] {
+        let mut host = rig.open_aligned(Digests::of(3), alignment);
+        rig.connect_to(&mut host, NQN, 1, 1).expect("a queue");
+        let data = vec![alignment; 8 * BLOCK];
+        rig.io(&mut host, nvme_host::io(0x01, 0, 8), 8 * BLOCK as u32, &data);
+        let (status, found) = rig.io(&mut host, nvme_host::io(0x02, 0, 8), 8 * BLOCK as u32, &[]);
+        assert_eq!((status, found), (Status::SUCCESS, data));
+        let at = host.data_at.take().expect("data");
+        assert_eq!(at, 28_usize.next_multiple_of(4 * (usize::from(alignment) + 1)));
+    }
+    let mut host = rig.raw();
+    let request = InitPdu { alignment: 32, ..InitPdu::default() };
+    let mut bytes = Vec::new();
+    encode(&mut bytes, &Pdu::IcReq(request), Digests::default());
+    rig.bytes(&mut host, &bytes);
+    assert!(matches!(host.last(), Some(nvme_host::Said::Terminated(6))));
 }
 
 #[test]

@@ -117,6 +117,10 @@ impl Handshake {
         exports: &Exports,
         out: &mut Vec<u8>,
     ) -> After {
+        if !self.client.is_fixed && option != wire::EXPORT_NAME {
+            // It would not understand an answer.
+            return After::End;
+        }
         if option == wire::ABORT {
             wire::reply_ack(out, option);
             return After::End;

@@ -205,6 +205,7 @@ impl Subsystem {
             LogPage::ChangedNamespaces if on_drive => list(controller.changed.iter().copied()),
             LogPage::Commands if on_drive => logs::commands(kind),
             LogPage::Sanitize if on_drive => logs::sanitize(self.sanitized),
+            LogPage::Pace if on_drive => logs::pace(&drive.report()),
             LogPage::Discovery if !on_drive => return Ok(Outcome::Transport),
             _ => return Err(invalid_page),
         };

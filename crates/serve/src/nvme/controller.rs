@@ -57,6 +57,8 @@ pub(super) struct Flags {
     epoch: AtomicU32,
     write_cache: AtomicBool,
     is_alive: AtomicBool,
+    /// Enabled, and not shut down since: I/O commands are carried out.
+    serves: AtomicBool,
     /// Namespaces that are attached, a bit for each number from 1 on.
     attached: [AtomicU64; NAMESPACES_MAX / 64],
 }
@@ -73,6 +75,12 @@ impl Flags {
     /// Whether writes may stay in the drive's buffer.
     pub fn write_cache(&self) -> bool {
         self.write_cache.load(Ordering::Relaxed)
+    }
+
+    /// Whether I/O commands are carried out: from the enabling to a shutdown or reset, after which the host must reset and
+    /// enable the controller again.
+    pub fn serves(&self) -> bool {
+        self.serves.load(Ordering::Relaxed)
     }
 
     /// Whether the namespace of this number, if there is one, is attached.
@@ -141,6 +149,7 @@ impl Controller {
                 epoch: AtomicU32::new(0),
                 write_cache: AtomicBool::new(true),
                 is_alive: AtomicBool::new(true),
+                serves: AtomicBool::new(false),
                 attached: Default::default(),
             }),
             cc: 0,
@@ -162,6 +171,7 @@ impl Controller {
         if was && !is {
             self.csts = 0;
             self.queues = 0;
+            self.flags.serves.store(false, Ordering::Relaxed);
             self.flags.epoch.fetch_add(1, Ordering::Relaxed);
             let mut features = Features::new(identity);
             features[Feature::KeepAliveTimer] = self.features[Feature::KeepAliveTimer];
@@ -175,9 +185,11 @@ impl Controller {
         }
         if !was && is {
             self.csts = CSTS_READY;
+            self.flags.serves.store(true, Ordering::Relaxed);
         }
         if shutdown(value) && !shutdown(before) {
             self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_BUSY;
+            self.flags.serves.store(false, Ordering::Relaxed);
             return Effect::Shutdown;
         }
         Effect::None

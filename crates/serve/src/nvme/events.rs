@@ -10,6 +10,9 @@ use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
 /// Asynchronous Event Configuration, and what a controller can tell: namespace attribute notices.
 pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 
+/// Likewise: changes of the discovery log, which this server's does not have as long as it runs.
+pub(super) const DISCOVERY_NOTICES: u32 = 1 << 31;
+
 /// An asynchronous event that hosts may ask to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {

@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 
 use drivebay_wire::nvme::{Feature, Select, Sqe, Status};
 
-use super::identity::Identity;
+use super::identity::{Identity, KEEP_ALIVE_GRAIN};
 
 /// The threshold that is never passed.
 const NEVER_OVER: u16 = 0xffff;
@@ -121,12 +121,23 @@ impl Features {
             Feature::ErrorRecovery | Feature::InterruptCoalescing => 0xffff,
             Feature::InterruptVector => 1 << 16,
             Feature::VolatileWriteCache | Feature::WriteAtomicity => 1,
-            Feature::AsyncEvents | Feature::KeepAliveTimer => u32::MAX,
+            Feature::KeepAliveTimer => {
+                self[feature] = in_grains(value);
+                return Ok(self[feature]);
+            }
+            Feature::AsyncEvents => u32::MAX,
             Feature::HostIdentifier => return Err(Status::COMMAND_SEQUENCE.dnr()),
         };
         self[feature] = value & mask;
         Ok(0)
     }
+}
+
+/// A keep-alive timeout, milliseconds, as the controller keeps it: rounded up to whole grains (KAS), as the specification
+/// has it; 0 stays "none".
+pub(super) fn in_grains(ms: u32) -> u32 {
+    let grain = 100 * u32::from(KEEP_ALIVE_GRAIN);
+    ms.checked_next_multiple_of(grain).unwrap_or(u32::MAX / grain * grain)
 }
 
 fn feature_of(sqe: &Sqe) -> Result<Feature, Status> {

@@ -13,7 +13,7 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::events::NAMESPACE_NOTICES;
+use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES};
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
 use crate::namespace::{NAMESPACES_MAX, Namespace};
@@ -27,7 +27,7 @@ pub(super) const BLOCK_BYTES: u32 = 512;
 /// Bytes of command and data in one capsule: the command and 16 KiB, as Linux's own target has it.
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
 /// Granularity of the keep-alive timeout, in 100 ms.
-const KEEP_ALIVE_GRAIN: u16 = 10;
+pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Dataset Management, Write Zeroes; Select of Get Features.
 const ONCS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4;
 /// Optional admin commands: Format; Namespace Management and Attachment.
@@ -112,6 +112,7 @@ impl Identity {
         match kind {
             Kind::Discovery => {
                 id.cntrltype = 2;
+                id.oaes = DISCOVERY_NOTICES.into();
                 id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
             }
             Kind::Tcp | Kind::Pci => {

@@ -195,6 +195,9 @@ fn plan(
     namespaces: &dyn Namespaces,
     flags: &Flags,
 ) -> Result<Plan, Status> {
+    if !flags.serves() {
+        return Err(Status::COMMAND_SEQUENCE.dnr());
+    }
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {

@@ -4,7 +4,8 @@ use drivebay_drive::Health;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
     AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES,
-    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, FirmwareSlots, NvmOpcode, SanitizeStatus, SmartLog, padded,
+    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, FirmwareSlots, NvmOpcode, PaceLog, SanitizeStatus,
+    SmartLog, padded,
 };
 use zerocopy::IntoBytes;
 
@@ -12,6 +13,7 @@ use super::features::Features;
 use super::identity::{Kind, kelvin};
 use super::subsystem::Subsystem;
 use crate::drive::Drive;
+use crate::report::Report;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
 const SPARE_THRESHOLD: u8 = 10;
@@ -106,6 +108,17 @@ pub(super) fn commands(kind: Kind) -> Vec<u8> {
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
+    log.as_bytes().to_vec()
+}
+
+/// The drive's clock, and whether the host keeps up with it: vendor specific.
+pub(super) fn pace(report: &Report) -> Vec<u8> {
+    let log = PaceLog {
+        clock_ns: ((report.drive_s * 1e9) as u64).into(),
+        rate_ppm: ((report.time_scale * 1e6).round() as u64).into(),
+        kept_up: ((report.lateness.kept_up_percent.unwrap_or(0.0) * 100.0) as u16).into(),
+        ..PaceLog::default()
+    };
     log.as_bytes().to_vec()
 }
 

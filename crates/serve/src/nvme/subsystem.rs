@@ -74,7 +74,6 @@ impl Subsystems {
 pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
-    last_id: u16,
     /// Newest first.
     pub(super) errors: VecDeque<ErrorEntry>,
     /// Errors ever.
@@ -96,7 +95,6 @@ impl Subsystem {
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
             controllers: BTreeMap::new(),
-            last_id: 0,
             errors: VecDeque::new(),
             error_count: 0,
             attached: all.iter().copied().collect(),
@@ -120,13 +118,9 @@ impl Subsystem {
         if self.controllers.len() >= CONTROLLERS_MAX {
             return None;
         }
-        // Identifiers from 0xfff0 on are reserved.
-        let next = |id: u16| if id >= 0xffef { 1 } else { id + 1 };
-        let mut id = next(self.last_id);
-        while self.controllers.contains_key(&id) {
-            id = next(id);
-        }
-        self.last_id = id;
+        // The lowest that is free: a host that connects again after a reset finds its number where it was, which tools
+        // that keep one rely on.
+        let id = (1..).find(|id| !self.controllers.contains_key(id))?;
         let controller = Controller::new(kind, &self.identity);
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
             let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));

@@ -50,6 +50,10 @@ pub struct Host {
     said: Vec<Said>,
     /// Sends data that was asked for in two pieces.
     pub split: bool,
+    /// Its identifier.
+    pub id: [u8; 16],
+    /// Where data last began in its PDU.
+    pub data_at: Option<usize>,
     /// Of its commands.
     flags: u8,
 }
@@ -73,8 +77,8 @@ pub fn no_data() -> Data<'static> {
     Data { bytes: &[], is_damaged: false }
 }
 
-/// A drive of 1 GB with the catalog's names.
-fn small_drive() -> Spec {
+/// A drive of 1 GB with the catalog's names; `ailment`: as a file of `ailments/`.
+fn small_drive(ailment: &str) -> Spec {
     let base = include_str!("../../../../drives/sm951-ahci-512.toml")
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
     let text = include_str!("../../../../drives/sm951-nvme-256.toml")
@@ -89,6 +93,9 @@ fn small_drive() -> Spec {
     let base = whole_profile(host, &base).unwrap_or_else(|why| panic!("{why}")).to_string();
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
+    let mut ailment: toml::Table = ailment.parse().expect("TOML");
+    ailment.remove("ailment");
+    let whole = whole_profile(&whole.to_string(), &ailment.to_string()).expect("sections");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
 }
 
@@ -107,7 +114,15 @@ pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
 impl Rig {
     pub fn new() -> Rig {
         static SPEC: OnceLock<Spec> = OnceLock::new();
-        let spec = SPEC.get_or_init(small_drive).clone();
+        Rig::of(SPEC.get_or_init(|| small_drive("")).clone())
+    }
+
+    /// With a sick drive, as a file of `ailments/` has it.
+    pub fn sick(ailment: &str) -> Rig {
+        Rig::of(small_drive(ailment))
+    }
+
+    fn of(spec: Spec) -> Rig {
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
         let subsystem =
@@ -139,14 +154,21 @@ impl Rig {
             done: HashMap::new(),
             said: Vec::new(),
             split: false,
+            id: [0; 16],
+            data_at: None,
             flags: 0x40,
         }
     }
 
     /// A connection with these digests, not connected to a queue.
     pub fn open(&mut self, digests: Digests) -> Host {
+        self.open_aligned(digests, 0)
+    }
+
+    /// Likewise, with data at multiples of so many dwords, less one.
+    pub fn open_aligned(&mut self, digests: Digests, alignment: u8) -> Host {
         let mut host = self.raw();
-        let request = InitPdu { digests: digests.bits(), ..InitPdu::default() };
+        let request = InitPdu { digests: digests.bits(), alignment, ..InitPdu::default() };
         let mut bytes = Vec::new();
         encode(&mut bytes, &Pdu::IcReq(request), Digests::default());
         self.bytes(&mut host, &bytes);
@@ -171,6 +193,7 @@ impl Rig {
         };
         let data = ConnectData {
             controller: controller.into(),
+            host_id: host.id,
             subsystem_nqn: padded_nqn(nqn),
             host_nqn: padded_nqn(HOST),
             ..ConnectData::default()
@@ -346,6 +369,7 @@ impl Rig {
                 }
                 Pdu::DataToHost(head, flags, data) => {
                     assert!(!data.is_damaged && head.offset.get() == 0);
+                    host.data_at = Some(bytes[at - length + 3].into());
                     assert_eq!(flags, FLAG_LAST);
                     host.incoming.insert(head.cid.get(), data.bytes.to_vec());
                 }

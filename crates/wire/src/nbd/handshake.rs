@@ -74,6 +74,8 @@ pub enum HandshakeError {
 /// What the client said to the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientFlags {
+    /// Knows the fixed newstyle: options besides [`EXPORT_NAME`], and their answers.
+    pub is_fixed: bool,
     /// Expects no padding behind the answer to [`EXPORT_NAME`].
     pub no_zeroes: bool,
 }
@@ -82,14 +84,15 @@ impl ClientFlags {
     /// Reads them.
     ///
     /// # Errors
-    /// Unknown ones, or a client that does not know the fixed newstyle.
+    /// Unknown ones.
     pub fn parse(bytes: [u8; 4]) -> Result<ClientFlags, HandshakeError> {
         let flags = u32::from_be_bytes(bytes);
         let known = u32::from(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES);
-        if flags & !known != 0 || flags & u32::from(FLAG_FIXED_NEWSTYLE) == 0 {
+        if flags & !known != 0 {
             return Err(HandshakeError::Flags);
         }
-        Ok(ClientFlags { no_zeroes: flags & u32::from(FLAG_NO_ZEROES) != 0 })
+        let has = |flag| flags & u32::from(flag) != 0;
+        Ok(ClientFlags { is_fixed: has(FLAG_FIXED_NEWSTYLE), no_zeroes: has(FLAG_NO_ZEROES) })
     }
 }
 

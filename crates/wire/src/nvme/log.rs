@@ -17,6 +17,7 @@ codes! {
         Commands = 0x05,
         Discovery = 0x70,
         Sanitize = 0x81,
+        Pace = 0xf0,
     }
 }
 
@@ -154,6 +155,20 @@ layout! { 512:
         pub estimated_seconds_kept: [U32; 3],
         #[doc(hidden)]
         pub reserved_32: [u8; 480],
+    }
+}
+
+layout! { 64:
+    /// The pace of a served drive, vendor specific (drivebay's own), 64 bytes.
+    pub struct PaceLog {
+        /// The drive's clock, nanoseconds.
+        pub clock_ns: U64,
+        /// Its rate: 1,000,000 is that of the host's clock.
+        pub rate_ppm: U64,
+        /// How far the host kept up, hundredths of a percent; 0 before the first answer.
+        pub kept_up: U16,
+        #[doc(hidden)]
+        pub reserved_18: [u8; 46],
     }
 }
 

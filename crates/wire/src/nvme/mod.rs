@@ -27,12 +27,12 @@ pub use identify::{
 };
 pub use log::{
     CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES,
-    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots, LogPage, SanitizeStatus,
-    SmartLog,
+    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots, LogPage, PaceLog,
+    SanitizeStatus, SmartLog,
 };
 pub use pdu::{
-    Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, HEADER_BYTES,
-    InitPdu, Pdu, PduType, TermPdu, encode, encode_data_with,
+    ALIGNMENT_MAX, Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind,
+    HEADER_BYTES, InitPdu, Pdu, PduType, TermPdu, encode, encode_data_with,
 };
 pub use status::Status;
 

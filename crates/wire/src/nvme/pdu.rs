@@ -18,6 +18,8 @@ pub const HEADER_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 4;
 /// Bytes of an initialization PDU.
 const INIT_BYTES: usize = 128;
+/// Most alignment of data that a host may ask for, dwords less one: 128 bytes.
+pub const ALIGNMENT_MAX: u8 = 31;
 /// Bytes of headers with a few fields.
 const SHORT_BYTES: usize = 24;
 /// Bytes of a command capsule's header.
@@ -76,19 +78,31 @@ impl PduType {
     }
 }
 
-/// Digests that both sides agreed on.
+/// What both sides agreed on: digests, and where data begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
     /// Of headers.
     pub header: bool,
     /// Of data.
     pub data: bool,
+    /// To a multiple of which data is padded: dwords less one, at most 31.
+    alignment: u8,
 }
 
 impl Digests {
     /// From the field of an initialization PDU.
-    pub fn of(bits: u8) -> Digests {
-        Digests { header: bits & 1 != 0, data: bits & 2 != 0 }
+    pub const fn of(bits: u8) -> Digests {
+        Digests { header: bits & 1 != 0, data: bits & 2 != 0, alignment: 0 }
+    }
+
+    /// With data where the other side wants it, by its field of the initialization; at most 31.
+    pub fn aligned(self, alignment: u8) -> Digests {
+        Digests { alignment, ..self }
+    }
+
+    /// Where data begins behind a header that ends at `head`.
+    fn data_offset(self, head: usize) -> usize {
+        head.next_multiple_of(4 * (usize::from(self.alignment) + 1))
     }
 
     /// As that field.
@@ -425,17 +439,20 @@ fn put_head(
     let data_digest = digests.data && data_bytes > 0;
     let header_bytes = kind.header_bytes();
     let head = header_bytes + DIGEST_BYTES * usize::from(digests.header);
-    let whole = head + data_bytes + DIGEST_BYTES * usize::from(data_digest);
+    let is_aligned = data_bytes > 0 && !kind.is_bare();
+    let begin = if is_aligned { digests.data_offset(head) } else { head };
+    let whole = begin + data_bytes + DIGEST_BYTES * usize::from(data_digest);
     let more = if digests.header { FLAG_HEADER_DIGEST } else { 0 }
         | if data_digest { FLAG_DATA_DIGEST } else { 0 };
     let common = Common {
         kind: kind as u8,
         flags: flags | more,
         header_bytes: header_bytes as u8,
-        data_offset: if data_bytes == 0 || kind.is_bare() { 0 } else { head as u8 },
+        data_offset: if is_aligned { begin as u8 } else { 0 },
         pdu_bytes: u32::try_from(whole).expect("callers split long data").into(),
     };
     let mut header = [0; INIT_BYTES + DIGEST_BYTES];
+    debug_assert!(begin <= header.len(), "the largest alignment is that of the longest header");
     let rest = header[..header_bytes].split_at_mut(HEADER_BYTES);
     rest.0.copy_from_slice(common.as_bytes());
     rest.1[..fields.len()].copy_from_slice(fields);
@@ -444,7 +461,7 @@ fn put_head(
         header[header_bytes..head].copy_from_slice(&digest.to_le_bytes());
     }
     out.reserve(whole);
-    out.extend_from_slice(&header[..head]);
+    out.extend_from_slice(&header[..begin]);
 }
 
 impl DataPdu {

@@ -11,7 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use drivebay_wire::nvme::{
-    Decoder, Digests, FLAG_LAST, Fault, FaultKind, HEADER_BYTES, InitPdu, Pdu, TermPdu, encode,
+    ALIGNMENT_MAX, Decoder, Digests, FLAG_LAST, Fault, FaultKind, HEADER_BYTES, InitPdu, Pdu,
+    TermPdu, encode,
 };
 use socket2::Socket;
 
@@ -226,8 +227,7 @@ impl Protocol {
         if request.version.get() != 0 {
             return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 8 });
         }
-        // Alignment of data that the host wants; ours starts right behind the header.
-        if request.alignment != 0 {
+        if request.alignment > ALIGNMENT_MAX {
             return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 10 });
         }
         let digests = Digests::of(request.digests);
@@ -235,7 +235,7 @@ impl Protocol {
             InitPdu { digests: digests.bits(), max: DATA_MAX.into(), ..InitPdu::default() };
         self.out.put(&Pdu::IcResp(response));
         self.decoder.digests = digests;
-        self.out.digests = digests;
+        self.out.digests = digests.aligned(request.alignment);
         self.phase = Phase::Initialized;
         Ok(())
     }

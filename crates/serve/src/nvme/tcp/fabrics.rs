@@ -13,6 +13,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::nvme::admin::{Outcome, part_of_page};
 use crate::nvme::controller::{Effect, Flags};
+use crate::nvme::features::in_grains;
 use crate::nvme::identity::{Kind, VERSION};
 use crate::nvme::subsystem::{Subsystem, Subsystems};
 
@@ -159,18 +160,21 @@ fn connect(
         let controller = subsystem.get_mut(id).ok_or(busy)?;
         controller.host_nqn = host.to_owned();
         controller.features.host_id = data.host_id;
-        controller.features[Feature::KeepAliveTimer] = keep_alive_ms;
+        controller.features[Feature::KeepAliveTimer] = in_grains(keep_alive_ms);
         return Ok(Connected::new(id, 0, entries, flow_control, &controller.flags));
     }
-    let queues_max = subsystem.identity.io_queues_max;
     let controller = subsystem.get_mut(asked).ok_or(wrong(16, true))?;
     if controller.host_nqn != host || controller.kind != kind || kind == Kind::Discovery {
         return Err(wrong(512, true));
     }
+    if controller.features.host_id != data.host_id {
+        return Err(wrong(0, true));
+    }
     if !controller.is_ready() {
         return Err((Status::COMMAND_SEQUENCE.dnr(), 0));
     }
-    if queue > queues_max {
+    // As many as were granted, counted from 0.
+    if u32::from(queue) > (controller.features[Feature::NumberOfQueues] & 0xffff) + 1 {
         return Err(wrong(42, false));
     }
     let place = 1 << (queue - 1);
