@@ -551,6 +551,12 @@ def test_list_says_what_would_be_run_and_how_long_it_takes(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [], "nothing is run"
 
 
+def test_yes_does_no_harm_where_nothing_is_asked() -> None:
+    for words in (["suites"], ["hosts"], ["drives", "xp941-512"]):
+        assert cli_run([*words, "--yes"]) == 0
+    assert cli_run(["suites", "--no"]) == 2
+
+
 def test_compare_shows_differences_from_the_first_result(tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert run("review", "fake", "--out", name, cwd=tmp_path, program=FAKED).returncode == 0
