@@ -852,7 +852,7 @@ def test_every_verb_that_writes_claims_its_file_alike(
     monkeypatch.setattr(handle_module, "refuse_foreign_data", looks)
     trace = ["trace.csv"] if verb == "replay" else []
     with pytest.raises(SystemExit) as ended:
-        entry.main([verb, *trace, "disk.img", *more])
+        entry.main([verb, "disk.img", *trace, *more])
     assert ended.value.code == 2 and looked
     assert "disk.img would be overwritten: it holds data" in capfd.readouterr().err
     with file.open("rb") as opened:

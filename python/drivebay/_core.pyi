@@ -632,6 +632,9 @@ class RunResult:
     def trims(self, /) -> int:
         """Trims of a mix, which count nowhere else."""
     @property
+    def worn_out(self, /) -> bool:
+        """Whether it ended because the flash is worn out: what follows is refused."""
+    @property
     def write_bytes(self, /) -> NDArray[uint64]:
         """Bytes written."""
     @property

@@ -480,8 +480,8 @@ def _telling(figures: Sequence[Headline], most: int) -> list[Headline]:
 def _print_headline(figures: Sequence[Headline]) -> None:
     """The headline figures, with published ones beside them where there are any.
 
-    After a virtual drive's figure stands its 90 % interval, as far as the drive's parameters leave
-    it open. Others have the spread, the standard deviation of the samples.
+    After a virtual drive's figure stands its 90 % interval. Others have the spread, the standard
+    deviation of the samples.
     """
     from rich.console import Console
 
@@ -495,7 +495,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
         if figure.interval is not None:
-            words, spread = interval_words(figure.value, figure.interval, number), ""
+            words, spread = interval_words(figure.interval, number), ""
             value = ", ".join(filter(None, (value, words)))
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None

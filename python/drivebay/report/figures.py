@@ -153,7 +153,7 @@ def detail(one: Figure) -> str:
 
 def between(one: Figure) -> str:
     """The interval in words: "7,300 to 8,600"; empty without one."""
-    return interval_words(one.value, one.interval, number)
+    return interval_words(one.interval, number)
 
 
 def _bar_name(run: Run) -> str:
