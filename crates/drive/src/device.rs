@@ -12,7 +12,7 @@
 //! Data content is not known.
 
 pub mod power_cut;
-mod report;
+pub(crate) mod report;
 pub mod sanitize;
 pub mod state;
 
@@ -454,7 +454,8 @@ impl Device {
     fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
         let Io { op, lba, sectors, .. } = io;
         let end = lba.checked_add(u64::from(sectors));
-        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
+        let ranged = !matches!(op, Op::Flush | Op::HandleUpdate);
+        if ranged && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
             return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
         }
         if io.data_bytes() > u64::from(SECTORS_MAX) * SECTOR_BYTES {

@@ -17,6 +17,7 @@ mod mapping_unit;
 mod oracle;
 mod page_order;
 mod page_types;
+mod placement;
 mod power;
 mod power_cut;
 mod profile;

@@ -209,7 +209,8 @@ impl Gc {
             };
             if let Some(source) = flash.ftl_mut().next_source(purpose) {
                 let given = u64::from(source.pages) * flash.ftl().given_per_copy(purpose);
-                let copies_from = begin.max(flash.buffer_free_at(flash.ftl().gc_stream()));
+                let stream = flash.ftl().copies_of(source.superblock);
+                let copies_from = begin.max(flash.buffer_free_at(stream));
                 let cost = self.copy(source, copies_from, trigger, flash, controller);
                 let took = copies_from.after(cost).since(begin);
                 match core {
@@ -380,7 +381,7 @@ impl Gc {
             if at >= until || !may_copy(flash) {
                 return None;
             }
-            let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
+            let begin = at.max(flash.copies_free_at());
             (begin < until).then_some(begin)
         });
     }
