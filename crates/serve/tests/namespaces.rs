@@ -355,7 +355,7 @@ fn a_namespace_that_cannot_be_made_is_refused_with_the_specifications_status() {
         (IdentifyNamespace { ncap: 7.into(), ..plain() }, Status::THIN_PROVISIONING_NOT_SUPPORTED),
         (IdentifyNamespace { ncap: 9.into(), ..plain() }, Status::INVALID_FIELD),
         (IdentifyNamespace { nsze: 0.into(), ncap: 0.into(), ..plain() }, Status::INVALID_FIELD),
-        (IdentifyNamespace { flbas: 1, ..plain() }, Status::INVALID_FORMAT),
+        (IdentifyNamespace { flbas: 2, ..plain() }, Status::INVALID_FORMAT),
         (IdentifyNamespace { dps: 1, ..plain() }, Status::INVALID_FIELD),
         (IdentifyNamespace { nmic: 2, ..plain() }, Status::INVALID_FIELD),
     ] {

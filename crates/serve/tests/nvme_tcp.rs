@@ -106,7 +106,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     expect(0x02, 0, 1, |sqe| sqe.nsid = 129.into(), Status::INVALID_NAMESPACE.dnr());
     expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), Status::INVALID_FIELD.dnr());
     expect(0x02, 0, 1, |sqe| sqe.flags |= 1, Status::INVALID_FIELD.dnr());
-    expect(0x04, 0, 1, keep, Status::INVALID_OPCODE.dnr());
+    expect(0x03, 0, 1, keep, Status::INVALID_OPCODE.dnr());
     let mut bad = |sqe: Sqe, status: Status| {
         assert_eq!(rig.admin(&mut admin, sqe, 4096, &[]).0, status, "{sqe:?}");
     };

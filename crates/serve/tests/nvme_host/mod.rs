@@ -8,7 +8,10 @@ use std::sync::OnceLock;
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem, Subsystems};
-use drivebay_serve::{DriveIdentity, Engine, MemoryLimit, NamespaceTable, Pace, SessionId, Store};
+use drivebay_serve::{
+    Control as _, DriveIdentity, Engine, MemoryLimit, NamespaceTable, Op, Pace, Request, SessionId,
+    Store,
+};
 use drivebay_wire::nvme::{
     Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
     Sgl, SglKind, Sqe, Status, encode, padded_nqn,
@@ -114,8 +117,10 @@ impl Rig {
         let spec = SPEC.get_or_init(small_drive).clone();
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
-        let subsystem =
-            Subsystem::shared(Identity::new(&spec, drive), &NamespaceTable::whole(sectors, false));
+        let subsystem = Subsystem::shared(
+            Identity::new(&spec, drive, true),
+            &NamespaceTable::whole(sectors, false),
+        );
         let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
@@ -314,6 +319,18 @@ impl Rig {
     pub fn poll(&mut self, host: &mut Host) {
         host.protocol.poll(self.engine.drive_of(host.me));
         self.hear(host);
+    }
+
+    /// Lets so many seconds of the drive's time pass.
+    pub fn pass(&mut self, seconds: u64) {
+        let slow = format!(r#"{{"kind": "latency", "extra_us": {}}}"#, seconds * 1_000_000);
+        self.engine.add_fault(serde_json::from_str(&slow).expect("a fault")).expect("a fault");
+        let read = Request { op: Op::Read, lba: 0, sectors: 1, token: 0 };
+        self.engine.begin_iteration();
+        self.engine.drive_of(SessionId::numbered(0)).submit(read, &[]);
+        assert!(self.engine.next_completion().is_some());
+        self.engine.clear_faults();
+        self.engine.begin_iteration();
     }
 
     pub fn tick(&mut self, host: &mut Host) {
