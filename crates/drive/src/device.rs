@@ -429,7 +429,7 @@ impl Device {
     /// `check` for what is no ordinary read or write: long ranges are for commands without data.
     #[cold]
     fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
-        let Io { op, lba, sectors } = io;
+        let Io { op, lba, sectors, .. } = io;
         let end = lba.checked_add(u64::from(sectors));
         if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
             return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });

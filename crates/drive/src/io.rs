@@ -45,11 +45,20 @@ pub struct Io {
     pub lba: u64,
     /// How many sectors; at least one, but for a flush.
     pub sectors: u32,
+    /// Placement handle of a write (Flexible Data Placement); 0 where nothing is said.
+    pub handle: u8,
 }
 
-persist!(Io: op, lba, sectors);
+persist!(Io: op, lba, sectors, handle);
 
 impl Io {
+    /// A request without a placement handle.
+    #[inline(always)]
+    #[must_use]
+    pub const fn new(op: Op, lba: u64, sectors: u32) -> Io {
+        Io { op, lba, sectors, handle: 0 }
+    }
+
     /// Bytes that move between host and drive.
     #[inline(always)]
     #[must_use]

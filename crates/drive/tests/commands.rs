@@ -23,7 +23,7 @@ fn commands_that_do_not_lie_on_the_drive_are_out_of_range() {
         (u64::MAX, 0),
     ];
     for (op, (lba, sectors)) in OPS.iter().flat_map(|&op| commands.map(|c| (op, c))) {
-        let error = device.submit(Nanos::ZERO, Io { op, lba, sectors }).map(|io| io.done);
+        let error = device.submit(Nanos::ZERO, Io::new(op, lba, sectors)).map(|io| io.done);
         let expected = DeviceError::OutOfRange { op, lba, sectors, capacity: SECTORS };
         assert_eq!(error, Err(expected));
     }
@@ -36,14 +36,14 @@ fn commands_longer_than_any_protocol_allows_are_too_long() {
     let mut device = Profile::sm951().device();
     for op in [Op::Read, Op::Write] {
         let sectors = (1 << 21) + 1;
-        let error = device.submit(Nanos::ZERO, Io { op, lba: 3, sectors }).map(|io| io.done);
+        let error = device.submit(Nanos::ZERO, Io::new(op, 3, sectors)).map(|io| io.done);
         assert_eq!(error, Err(DeviceError::TooLong { op, sectors }));
     }
     assert_eq!((device.counters().commands, device.ftl().mapped()), (0, 0));
-    let io = Io { op: Op::Write, lba: SECTORS - (1 << 21), sectors: 1 << 21 };
+    let io = Io::new(Op::Write, SECTORS - (1 << 21), 1 << 21);
     let now = device.submit(Nanos::ZERO, io).expect("1 GiB, up to the last sector").done;
     assert_eq!(device.ftl().mapped(), 1 << 18);
-    let all = Io { op: Op::Trim, lba: 0, sectors: SECTORS as u32 };
+    let all = Io::new(Op::Trim, 0, SECTORS as u32);
     device.submit(now, all).expect("the whole drive");
     assert_eq!(device.ftl().mapped(), 0);
 }
@@ -53,7 +53,7 @@ fn the_last_sector_can_be_used() {
     let mut device = Profile::sm951().device();
     let mut now = Nanos::ZERO;
     for op in OPS {
-        let io = device.submit(now, Io { op, lba: SECTORS - 1, sectors: 1 });
+        let io = device.submit(now, Io::new(op, SECTORS - 1, 1));
         now = io.expect("the last sector").done;
     }
     let last = Lpn((SECTORS / 8 - 1) as u32);

@@ -145,7 +145,7 @@ fn nvme_reads(device: &mut Device, depth: usize) -> f64 {
 fn nvme_reads_are_bound_by_the_cores() {
     let mut device = Profile::sm951_nvme().cool().device();
     assert_within(nvme_reads(&mut device, 64), 1e3 / 3.09, 0.1);
-    at_depth(&mut device, 32, (0..8192).map(|i| Io { op: Op::Write, lba: i * 256, sectors: 256 }));
+    at_depth(&mut device, 32, (0..8192).map(|i| Io::new(Op::Write, i * 256, 256)));
     device.idle_until(device.now().after(Nanos::secs(10)));
     assert_within(nvme_reads(&mut device, 128), 1e3 / 3.34, 0.1);
     device.idle_until(device.now().after(Nanos::secs(1)));
@@ -158,7 +158,7 @@ fn nvme_reads_are_bound_by_the_cores() {
 fn sequential_read(profile: Profile) -> f64 {
     let mut device = profile.cool().device();
     let blocks = 4096u64;
-    let block = |op, i: u64| Io { op, lba: i * 256, sectors: 256 };
+    let block = |op, i: u64| Io::new(op, i * 256, 256);
     at_depth(&mut device, 32, (0..blocks).map(|i| block(Op::Write, i)));
     device.idle_until(device.now().after(Nanos::secs(10)));
     let start = device.now();
@@ -186,7 +186,7 @@ fn sequential_read_is_as_fast_as_the_narrowest_part() {
 /// Megabytes per second of 128 KiB sequential writes, long enough to outrun the buffer.
 fn sequential_write(profile: Profile) -> f64 {
     let mut device = profile.cool().device();
-    let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
+    let block = |i: u64| Io::new(Op::Write, i * 256, 256);
     let warm = at_depth(&mut device, 32, (0..2000).map(block));
     device.idle_until(warm);
     let count = 20_000u64;
@@ -247,7 +247,7 @@ fn a_partial_page_is_read_modified_and_written_behind_the_command() {
     one_by_one(&mut device, (0..4096).map(|lpn| page(Op::Write, lpn)));
     device.idle_until(device.now().after(Nanos::secs(1)));
     let now = device.now();
-    let half = Io { op: Op::Write, lba: 8 * 40 + 4, sectors: 8 };
+    let half = Io::new(Op::Write, 8 * 40 + 4, 8);
     let completion = device.submit(now, half).expect("on the drive");
     let counters = device.counters();
     assert_eq!(counters.page_reads, 2, "both pages keep a part");
@@ -266,7 +266,7 @@ fn a_partial_page_is_programmed_when_it_is_whole() {
         one_by_one(&mut device, (0..4096).map(|lpn| page(Op::Write, lpn)));
         device.idle_until(device.now().after(Nanos::secs(1)));
         let now = device.now();
-        let io = Io { op, lba: 8 * 40, sectors };
+        let io = Io::new(op, 8 * 40, sectors);
         device.submit(now, io).expect("on the drive").done
     };
     let durable = |sectors| done(Op::WriteFua, sectors).since(done(Op::Write, sectors));

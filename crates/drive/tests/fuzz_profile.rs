@@ -217,7 +217,7 @@ fn serve(mut device: Device, seed: u64) -> Result<(), TestCaseError> {
         };
         let fits =
             sectors > 0 && lba.checked_add(u64::from(sectors)).is_some_and(|e| e <= capacity);
-        match device.submit(now, Io { op, lba, sectors }) {
+        match device.submit(now, Io::new(op, lba, sectors)) {
             Ok(io) => {
                 prop_assert!(fits);
                 prop_assert_eq!(io.stages.total(), io.done.since(now));

@@ -33,7 +33,7 @@ fn sata(generation: i64, overhead: i64) -> Profile {
 }
 
 fn block(op: Op, i: u64) -> Io {
-    Io { op, lba: i * 256, sectors: 256 }
+    Io::new(op, i * 256, 256)
 }
 
 /// Bytes per nanosecond of 128 KiB requests at queue depth 32, on a drive that holds their data.

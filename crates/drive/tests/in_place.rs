@@ -97,7 +97,7 @@ fn a_part_is_read_before_it_is_written() {
         served.stages.of(Stage::Nand).after(served.stages.of(Stage::Channel))
     };
     let whole = latency(&mut device, page(Op::Write, 9));
-    let part = latency(&mut device, Io { op: Op::Write, lba: 73, sectors: 4 });
+    let part = latency(&mut device, Io::new(Op::Write, 73, 4));
     assert_eq!(part.since(whole), Nanos(7_000 + 4096));
     assert_eq!(device.counters().page_reads, 1);
 }
@@ -106,8 +106,7 @@ fn a_part_is_read_before_it_is_written() {
 fn what_was_acknowledged_outlives_a_cut() {
     let mut device = profile().device();
     one_by_one(&mut device, random(Op::Write, 3).take(100));
-    let flush =
-        device.submit(device.now(), Io { op: Op::Flush, lba: 0, sectors: 0 }).expect("served");
+    let flush = device.submit(device.now(), Io::new(Op::Flush, 0, 0)).expect("served");
     let waits = [Stage::Buffer, Stage::Nand, Stage::Die].map(|stage| flush.stages.of(stage));
     assert_eq!(waits, [Nanos::ZERO; 3], "a flush waits for nothing");
     let at = flush.done;

@@ -11,7 +11,7 @@ const MAP_PAGES: f64 = 1024.0;
 /// A drive whose first 4 GiB are written, in its own order, and that is at rest.
 fn written(profile: Profile) -> Device {
     let mut device = profile.cool().device();
-    let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
+    let block = |i: u64| Io::new(Op::Write, i * 256, 256);
     let end = at_depth(&mut device, 8, (0..PAGES / 32).map(block));
     device.idle_until(end.after(Nanos::secs(10)));
     device

@@ -65,7 +65,7 @@ fn without_checkpoints_nobody_waits_for_more_than_a_program() {
 #[test]
 fn sequential_writes_fill_the_journal_more_slowly() {
     let mut device = device(Some(0.04));
-    let large = (0..3_000).map(|i| Io { op: Op::Write, lba: i * 32 * 8, sectors: 32 * 8 });
+    let large = (0..3_000).map(|i| Io::new(Op::Write, i * 32 * 8, 32 * 8));
     let longest = latencies(&mut device, large).into_iter().max();
     assert!(longest < Some(Nanos::micros(PROGRAM_US * MAP_PROGRAMS)), "{longest:?}");
 }

@@ -38,14 +38,14 @@ fn profile(unit_kib: i64) -> Profile {
 }
 
 fn unit(op: Op, number: u64) -> Io {
-    Io { op, lba: number * UNIT_SECTORS, sectors: UNIT_SECTORS as u32 }
+    Io::new(op, number * UNIT_SECTORS, UNIT_SECTORS as u32)
 }
 
 /// Fills all whole units, and the part of the last.
 fn filled(profile: &Profile) -> Device {
     let mut device = profile.device();
     one_by_one(&mut device, (0..SECTORS / UNIT_SECTORS).map(|number| unit(Op::Write, number)));
-    let rest = Io { op: Op::Write, lba: SECTORS - 16, sectors: 16 };
+    let rest = Io::new(Op::Write, SECTORS - 16, 16);
     one_by_one(&mut device, [rest]);
     device
 }
@@ -86,7 +86,7 @@ fn a_write_of_a_part_reads_the_unit_and_programs_all_of_it() {
     let writes = 200;
     let parts = (0..writes).map(|i| {
         let within = rng.below(4) * 8;
-        Io { op: Op::Write, lba: i * 29 * UNIT_SECTORS + within, sectors: 8 }
+        Io::new(Op::Write, i * 29 * UNIT_SECTORS + within, 8)
     });
     one_by_one(&mut device, parts);
     let after = device.counters();
@@ -96,8 +96,8 @@ fn a_write_of_a_part_reads_the_unit_and_programs_all_of_it() {
     assert!(after.page_reads - before.page_reads >= writes);
     // One of 16 KiB that lies across two units, and all of the drive's last, smaller unit.
     let (reads, placed) = (after.page_reads, after.placed_pages);
-    let across = Io { op: Op::Write, lba: 5555 * UNIT_SECTORS + 8, sectors: 32 };
-    let last = Io { op: Op::Write, lba: SECTORS - 16, sectors: 16 };
+    let across = Io::new(Op::Write, 5555 * UNIT_SECTORS + 8, 32);
+    let last = Io::new(Op::Write, SECTORS - 16, 16);
     one_by_one(&mut device, [across, last]);
     let end = device.counters();
     let copied = end.copied_pages - after.copied_pages;
@@ -111,7 +111,7 @@ fn a_read_of_a_part_moves_that_part_over_the_channel() {
     let mut device = filled(&profile(16));
     device.idle_until(device.now().after(Nanos::millis(100)));
     let before = device.counters();
-    let of = |sectors, within| Io { op: Op::Read, lba: 100 * UNIT_SECTORS + within, sectors };
+    let of = |sectors, within| Io::new(Op::Read, 100 * UNIT_SECTORS + within, sectors);
     one_by_one(&mut device, [of(8, 0), of(8, 24), of(1, 9), of(16, 4), of(32, 0), of(64, 8)]);
     let after = device.counters();
     assert_eq!(after.page_reads - before.page_reads, 5 + 3);
@@ -122,7 +122,7 @@ fn a_read_of_a_part_moves_that_part_over_the_channel() {
 #[test]
 fn trim_unmaps_whole_units_and_the_drives_end() {
     let mut device = filled(&profile(16));
-    let trim = |lba, sectors| Io { op: Op::Trim, lba, sectors };
+    let trim = |lba, sectors| Io::new(Op::Trim, lba, sectors);
     one_by_one(&mut device, [trim(8, 24), trim(UNIT_SECTORS, 40), trim(SECTORS - 16, 16)]);
     let mapped = |unit: u64| device.is_mapped(unit * UNIT_SECTORS);
     assert!(mapped(0) && !mapped(1) && mapped(2), "only unit 1 was trimmed whole");
@@ -140,7 +140,7 @@ fn small_random_writes_multiply_write_amplification() {
         let mut rng = Rng::new(5);
         let draw = || {
             let lba = rng.below(SECTORS / UNIT_SECTORS) * UNIT_SECTORS;
-            Io { op: Op::Write, lba, sectors: sectors as u32 }
+            Io::new(Op::Write, lba, sectors as u32)
         };
         let mut draws = std::iter::repeat_with(draw);
         at_depth(&mut device, 4, draws.by_ref().take(20_000));
@@ -158,7 +158,7 @@ fn small_random_writes_multiply_write_amplification() {
 #[test]
 fn a_cut_loses_whole_units_and_a_state_comes_back() {
     let mut device = filled(&profile(16));
-    one_by_one(&mut device, (0..100).map(|i| Io { op: Op::Write, lba: i * 997, sectors: 8 }));
+    one_by_one(&mut device, (0..100).map(|i| Io::new(Op::Write, i * 997, 8)));
     let mut bytes = Vec::new();
     device.save(&mut bytes).expect("memory");
     let mut back =
@@ -175,7 +175,7 @@ fn a_cut_loses_whole_units_and_a_state_comes_back() {
 #[test]
 fn a_unit_larger_than_a_flash_page_lies_on_planes_that_work_together() {
     let mut device = profile(32).set("nand.channel_mb_per_s", 400.0).device();
-    let wide = |op, number: u64| Io { op, lba: number * 64, sectors: 64 };
+    let wide = |op, number: u64| Io::new(op, number * 64, 64);
     one_by_one(&mut device, (0..3000).map(|number| wide(Op::Write, number)));
     device.idle_until(device.now().after(Nanos::millis(100)));
     let before = device.counters();
@@ -185,7 +185,7 @@ fn a_unit_larger_than_a_flash_page_lies_on_planes_that_work_together() {
     assert_eq!(served.stages.of(Stage::Channel), Nanos(32_768 * 1000 / 400));
     device.idle_until(served.done.after(Nanos::millis(10)));
     let before = device.counters();
-    one_by_one(&mut device, [Io { op: Op::Write, lba: 64, sectors: 8 }]);
+    one_by_one(&mut device, [Io::new(Op::Write, 64, 8)]);
     let after = device.counters();
     assert_eq!(after.placed_pages - before.placed_pages, 8);
     device.ftl().check_invariants();

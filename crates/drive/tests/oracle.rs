@@ -152,7 +152,7 @@ impl Case {
         let mut rng = Rng::new(self.seed).fork("requests");
         let spec = self.profile.spec();
         let pages = u64::from(spec.geometry.user_pages);
-        let io = |op, page, count| Io { op, lba: page * 8, sectors: count as u32 * 8 };
+        let io = |op, page, count| Io::new(op, page * 8, count as u32 * 8);
         let fill = (0..if self.filled { pages } else { 0 })
             .step_by(32)
             .map(|page| io(Op::Write, page, 32.min(pages - page)))

@@ -37,11 +37,11 @@ fn busy(events: &Events, column: usize) -> Nanos {
 /// Flash pages that come over each channel for a read of 96 KiB at the drive's beginning.
 fn pages_by_channel(profile: &Profile) -> Vec<u64> {
     let mut device = profile.device();
-    let fill = (0..200).map(|i| Io { op: Op::Write, lba: i * 192, sectors: 192 });
+    let fill = (0..200).map(|i| Io::new(Op::Write, i * 192, 192));
     let end = at_depth(&mut device, 4, fill);
     device.idle_until(end.after(Nanos::millis(100)));
     device.keep_events(0);
-    one_by_one(&mut device, [Io { op: Op::Read, lba: 0, sectors: 192 }]);
+    one_by_one(&mut device, [Io::new(Op::Read, 0, 192)]);
     let events = device.take_events().expect("they were kept");
     let flash_page = 16_384; // nanoseconds at 1 GB/s
     (0..DIES).map(|channel| busy(&events, 3 * DIES + channel).0 / flash_page).collect()

@@ -44,7 +44,7 @@ fn programs_take_their_times_in_order() {
 /// Megabytes per second of sequential writes, dies being the bottleneck.
 fn sequential_write(profile: &Profile) -> f64 {
     let mut device = profile.device();
-    let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
+    let block = |i: u64| Io::new(Op::Write, i * 256, 256);
     let warm = at_depth(&mut device, 8, (0..600).map(block));
     device.idle_until(warm);
     let end = at_depth(&mut device, 8, (600..3600).map(block));

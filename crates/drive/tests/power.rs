@@ -268,7 +268,7 @@ proptest! {
         let mut now = Nanos::ZERO;
         for i in 0..300u64 {
             let op = if i % 3 == 0 { Op::Read } else { Op::Write };
-            let io = Io { op, lba: i * 7919 % 262_000, sectors: 9 };
+            let io = Io::new(op, i * 7919 % 262_000, 9);
             now = device.submit(now, io).expect("on the drive").done;
             if i % 50 == 0 {
                 now = now.after(Nanos::micros(1 << (i / 10)));

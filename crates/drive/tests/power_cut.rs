@@ -235,7 +235,7 @@ fn cut_often(profile: Profile, count: u64, seed: u64) -> Counters {
     while cuts < count {
         let page = rng.below(USER);
         let count = 1 + rng.below(12).min(USER - page - 1);
-        let io = |op| Io { op, lba: page * 8, sectors: count as u32 * 8 };
+        let io = |op| Io::new(op, page * 8, count as u32 * 8);
         let dice = rng.below(100);
         now = now.after(Nanos(rng.below(20_000)));
         match dice {
@@ -251,7 +251,7 @@ fn cut_often(profile: Profile, count: u64, seed: u64) -> Counters {
                 shadow.submit(now, io(Op::Trim));
             }
             85..=89 => {
-                now = shadow.submit(now, Io { op: Op::Flush, lba: 0, sectors: 0 });
+                now = shadow.submit(now, Io::new(Op::Flush, 0, 0));
                 shadow.durable(0..USER);
             }
             _ => {
@@ -268,10 +268,10 @@ fn cut_often(profile: Profile, count: u64, seed: u64) -> Counters {
 #[test]
 fn what_is_not_flushed_is_lost_and_what_is_old_comes_back() {
     let mut device = profile().device();
-    let write = |page: u64| Io { op: Op::Write, lba: page * 8, sectors: 8 };
+    let write = |page: u64| Io::new(Op::Write, page * 8, 8);
     let first = device.submit(Nanos::ZERO, write(5)).expect("room").done;
     let old = device.ftl().look_up(Lpn(5));
-    let safe = device.submit(first, Io { op: Op::Flush, lba: 0, sectors: 0 }).expect("room").done;
+    let safe = device.submit(first, Io::new(Op::Flush, 0, 0)).expect("room").done;
     // The flush waits for one program of the first page type.
     let program = device.spec().nand.program[0];
     assert!(safe.since(first) > program && safe.since(first) < program.after(Nanos::micros(200)));
@@ -289,7 +289,7 @@ fn what_is_not_flushed_is_lost_and_what_is_old_comes_back() {
 #[test]
 fn a_forced_write_is_safe_when_it_is_done() {
     let mut device = profile().device();
-    let fua = Io { op: Op::WriteFua, lba: 80, sectors: 16 };
+    let fua = Io::new(Op::WriteFua, 80, 16);
     let done = device.submit(Nanos::ZERO, fua).expect("room").done;
     assert!(done > device.spec().nand.program[0], "it waits for its program");
     assert_eq!(device.power_cut(done).lost_pages, 0);
@@ -304,11 +304,11 @@ fn a_lying_drive_loses_what_it_called_safe() {
         let mut now = Nanos::ZERO;
         let mut lost = 0;
         for round in 0..50u64 {
-            let write = Io { op: Op::Write, lba: round * 16 % USER * 8, sectors: 64 };
+            let write = Io::new(Op::Write, round * 16 % USER * 8, 64);
             now = device.submit(now, write).expect("room").done;
-            let fua = Io { op: Op::WriteFua, lba: (round * 16 + 8) % USER * 8, sectors: 8 };
+            let fua = Io::new(Op::WriteFua, (round * 16 + 8) % USER * 8, 8);
             now = device.submit(now, fua).expect("room").done;
-            now = device.submit(now, Io { op: Op::Flush, lba: 0, sectors: 0 }).expect("room").done;
+            now = device.submit(now, Io::new(Op::Flush, 0, 0)).expect("room").done;
             device.power_cut(now);
             let written = (round * 16..round * 16 + 9).map(|page| Lpn(page as u32));
             lost += written.filter(|&page| device.ftl().look_up(page).is_none()).count();
@@ -329,11 +329,11 @@ fn a_protected_drive_loses_nothing_that_it_acknowledged_and_flushes_at_once() {
     for _ in 0..100 {
         for _ in 0..rng.below(2000) {
             let page = rng.below(USER);
-            let write = Io { op: Op::Write, lba: page * 8, sectors: 8 };
+            let write = Io::new(Op::Write, page * 8, 8);
             device.submit(device.now(), write).expect("room");
             written.push(Lpn(page as u32));
         }
-        let flush = Io { op: Op::Flush, lba: 0, sectors: 0 };
+        let flush = Io::new(Op::Flush, 0, 0);
         let flushed = device.submit(device.now(), flush).expect("room");
         assert_eq!(flushed.stages.of(Stage::Buffer), Nanos::ZERO, "nothing to wait for");
         assert_eq!(device.power_cut(flushed.done).lost_pages, 0);
@@ -347,7 +347,7 @@ fn a_protected_drive_loses_nothing_that_it_acknowledged_and_flushes_at_once() {
 fn a_secure_erase_leaves_no_erase_behind() {
     let mut device = profile().device();
     let mut rng = Rng::new(3).fork("secure erase");
-    let write = |page: u64| Io { op: Op::Write, lba: page * 8, sectors: 8 };
+    let write = |page: u64| Io::new(Op::Write, page * 8, 8);
     let erases = |device: &Device| -> u32 {
         let all = 0..device.spec().geometry.superblocks;
         all.map(|index| device.ftl().superblock(index).erases).sum()

@@ -261,7 +261,7 @@ fn agree(profile: &Profile, cache: Cache, steps: Vec<Step>) -> Result<(), TestCa
                 continue;
             }
         };
-        let io = Io { op, lba: u64::from(at) * 8, sectors: len * 8 };
+        let io = Io::new(op, u64::from(at) * 8, len * 8);
         let completion = device.submit(now, io).expect("the drive has room");
         prop_assert_eq!(completion.stages.total(), completion.done.since(now));
         now = completion.done;

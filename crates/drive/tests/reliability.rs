@@ -421,7 +421,7 @@ proptest! {
             }
         }
         prop_assert!(ended, "{:?}", device.counters());
-        let refused = device.submit(now, Io { op: Op::Trim, lba: 0, sectors: 8 });
+        let refused = device.submit(now, Io::new(Op::Trim, 0, 8));
         let is_refused = matches!(refused, Err(DeviceError::ReadOnly { .. }));
         prop_assert!(is_refused);
         device.secure_erase();

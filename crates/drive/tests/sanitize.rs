@@ -82,7 +82,7 @@ fn nothing_comes_back_after_a_power_cut() {
         let mut device = full();
         device.submit(device.now(), page(Op::Write, 7)).expect("room");
         let done = device.sanitize(device.now(), how);
-        let write = Io { op: Op::Write, lba: 0, sectors: 8 };
+        let write = Io::new(Op::Write, 0, 8);
         let written = device.submit(done, write).expect("room").done;
         device.power_cut(written);
         device.ftl().check_invariants();

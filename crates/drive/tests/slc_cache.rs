@@ -51,7 +51,7 @@ fn cached(fixed: u64, dynamic: u64, keep: u64, when_full: &str, ratio: f64) -> P
 }
 
 fn block(number: u64) -> Io {
-    Io { op: Op::Write, lba: number * 256, sectors: 256 }
+    Io::new(Op::Write, number * 256, 256)
 }
 
 /// Writes `count` blocks of 128 KiB from block `from` on; returns MB/s.
@@ -233,7 +233,7 @@ fn a_trimmed_cache_is_an_empty_cache() {
     for fixed in [0, 10, 20] {
         let mut device = cached(fixed, 20 - fixed, 20, "direct", 0.0).device();
         write(&mut device, 0, blocks(20));
-        let trim = Io { op: Op::Trim, lba: 0, sectors: 20 * SLC as u32 * 8 };
+        let trim = Io::new(Op::Trim, 0, 20 * SLC as u32 * 8);
         one_by_one(&mut device, [trim]);
         write(&mut device, 0, blocks(20));
         let counters = device.counters();
@@ -251,7 +251,7 @@ fn the_cache_wears_its_flash_less() {
         // Written and trimmed again and again: only the cache is used.
         for _ in 0..1000 {
             at_depth(&mut device, 8, (0..blocks(4)).map(block));
-            let trim = Io { op: Op::Trim, lba: 0, sectors: 4 * SLC as u32 * 8 };
+            let trim = Io::new(Op::Trim, 0, 4 * SLC as u32 * 8);
             one_by_one(&mut device, [trim]);
         }
         let counters = device.counters();

@@ -107,7 +107,7 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
     serve_until(device, if apart { Nanos(u64::MAX) } else { now }, seen);
     let sectors = (1 + rng.below(100)).min(USER * 8 - lba) as u32;
     let mut ask = |op| {
-        let io = Io { op, lba, sectors };
+        let io = Io::new(op, lba, sectors);
         if let Err(error) = device.accept(now, io, tag, Nanos::ZERO) {
             seen.push(Seen::Refused(error));
         }
@@ -227,7 +227,7 @@ fn a_wrong_state_is_refused_or_serves() {
                     let ios = (0..50).map(|_| {
                         let lba = rng.below(USER * 8 - 64);
                         let op = [Op::Write, Op::Read, Op::WriteFua, Op::Trim][lba as usize % 4];
-                        Io { op, lba, sectors: 1 + rng.below(64) as u32 }
+                        Io::new(op, lba, 1 + rng.below(64) as u32)
                     });
                     ios.for_each(|io| serve_at_once(&mut device, io));
                     serves += 1;

@@ -68,11 +68,7 @@ fn steady_of(mut device: Device, pages: u64, mut draw: impl FnMut() -> Io) -> (f
 /// Uniform random requests of `pages` aligned pages within the first `span` pages.
 fn uniform(pages: u64, span: u64) -> impl FnMut() -> Io {
     let mut rng = Rng::new(5);
-    move || Io {
-        op: Op::Write,
-        lba: rng.below(span / pages) * pages * 8,
-        sectors: pages as u32 * 8,
-    }
+    move || Io::new(Op::Write, rng.below(span / pages) * pages * 8, pages as u32 * 8)
 }
 
 /// FIFO with classes of pages: (share of the pages, share of the writes). A page of a class is still valid

@@ -167,7 +167,7 @@ fn no_rate_hangs_on_a_tenth_of_a_degree() {
             });
         profile.0["thermal"]["throttle"][0]["on_c"]["value"] = on_c.into();
         let mut device = profile.device();
-        let write = |i: u64| Io { op: Op::Write, lba: i * 7919 % 100_000 * 8, sectors: 8 };
+        let write = |i: u64| Io::new(Op::Write, i * 7919 % 100_000 * 8, 8);
         at_depth(&mut device, 32, (0..1_000_000).map(write));
         assert_eq!(device.counters().throttle_stage, 1);
         1e6 / device.now().as_secs_f64()
@@ -293,7 +293,7 @@ fn a_step_with_a_command_is_awake_however_often_it_is_looked_at() {
         let profile = Profile::sm951().without("power").cool();
         let mut device =
             profile.set("energy.active_mw", 2000.0).set("energy.idle_mw", 50.0).device();
-        let read = Io { op: Op::Read, lba: 0, sectors: 8 };
+        let read = Io::new(Op::Read, 0, 8);
         device.submit(Nanos::ZERO, read).expect("on the drive");
         for look in 0..looks {
             device.idle_until(Nanos::millis(10 + 80 * look / looks));

@@ -30,7 +30,7 @@ fn assert_near(what: &str, got: f64, expected: f64, percent: f64) {
 /// Writes a GB in order; returns MB/s.
 fn write_gb(device: &mut Device, number: u64) -> f64 {
     let begin = device.now();
-    let block = |i: u64| Io { op: Op::Write, lba: i * 256, sectors: 256 };
+    let block = |i: u64| Io::new(Op::Write, i * 256, 256);
     let ios = (number * BLOCKS_PER_GB..(number + 1) * BLOCKS_PER_GB).map(block);
     let end = at_depth(device, 32, ios);
     device.idle_until(end);
@@ -71,7 +71,7 @@ fn the_data_sheet_comes_out() {
     assert_near("random writes at 128, K", writes, 550.0, 5.0);
     device.idle_until(device.now().after(Nanos::secs(120)));
     let begin = device.now();
-    let block = |i: u64| Io { op: Op::Read, lba: (230_000 + i) * 256, sectors: 256 };
+    let block = |i: u64| Io::new(Op::Read, (230_000 + i) * 256, 256);
     let end = at_depth(&mut device, 32, (0..20_000).map(block));
     let read = 20_000.0 * 131_072.0 / end.since(begin).as_secs_f64() / 1e6;
     device.idle_until(end);
@@ -94,7 +94,7 @@ fn power_is_the_data_sheets() {
     assert_near("writing, mW", watt(&device, before) * 1e3, 6000.0, 5.0);
     device.idle_until(device.now().after(Nanos::secs(60)));
     let before = (device.counters().energy_nj, device.now());
-    let block = |i: u64| Io { op: Op::Read, lba: i * 256, sectors: 256 };
+    let block = |i: u64| Io::new(Op::Read, i * 256, 256);
     let end = at_depth(&mut device, 32, (0..18 * BLOCKS_PER_GB).map(block));
     device.idle_until(end);
     assert_near("reading, mW", watt(&device, before) * 1e3, 5500.0, 5.0);

@@ -160,7 +160,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
 
     /// Runs on one submission queue, each request in one command.
     pub(crate) fn run_single(&mut self, device: &mut Device) -> Result<(), RunError> {
-        const NOTHING: Io = Io { op: Op::Read, lba: 0, sectors: 1 };
+        const NOTHING: Io = Io::new(Op::Read, 0, 1);
         let mut batches = [[NOTHING; BATCH]; 2];
         self.draw(device, &mut batches[0]);
         loop {

@@ -20,7 +20,7 @@ pub fn discard(device: &mut Device, start_bytes: u64, length_bytes: u64) -> Resu
     let end = start_bytes.saturating_add(length_bytes) / SECTOR_BYTES;
     while lba < end {
         let sectors = (end - lba).min(COMMAND_SECTORS);
-        let io = Io { op: Op::Trim, lba, sectors: sectors as u32 };
+        let io = Io::new(Op::Trim, lba, sectors as u32);
         let done = device.submit(device.now(), io)?.done;
         device.idle_until(done);
         lba += sectors;

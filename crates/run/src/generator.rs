@@ -137,7 +137,7 @@ impl Generator {
     pub fn next_io(&mut self) -> Io {
         if self.until_flush == 0 {
             self.until_flush = self.fsync;
-            return Io { op: Op::Flush, lba: self.start_lba, sectors: 0 };
+            return Io::new(Op::Flush, self.start_lba, 0);
         }
         let count = self.sizes.draw(&mut self.rng);
         let drawn = match self.order {
@@ -163,7 +163,7 @@ impl Generator {
                 ZoneRequest::Trim { first, blocks } => {
                     let lba = self.start_lba + first * u64::from(self.block_sectors);
                     let sectors = self.block_sectors * blocks as u32;
-                    return Io { op: Op::Trim, lba, sectors };
+                    return Io::new(Op::Trim, lba, sectors);
                 }
             },
             Order::Sequential { shared } => {
@@ -183,7 +183,7 @@ impl Generator {
         };
         self.until_flush -= u64::from(op == Op::Write);
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io { op, lba, sectors: self.block_sectors * count as u32 }
+        Io::new(op, lba, self.block_sectors * count as u32)
     }
 
     /// By how many bytes a request counts towards an end by amount.

@@ -118,7 +118,7 @@ mod tests {
         let mut queues = SubmissionQueues::new(depths.len() as u32);
         for (slot, &depth) in depths.iter().enumerate() {
             for _ in 0..depth {
-                let io = Io { op: Op::Read, lba: 0, sectors: 8 };
+                let io = Io::new(Op::Read, 0, 8);
                 let posted = Posted { at: Nanos::ZERO, ready: Nanos::ZERO };
                 queues.submit(QueuedCommand { posted, io, queue: slot, slot });
             }

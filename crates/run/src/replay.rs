@@ -186,12 +186,12 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
     };
     let io = match op {
         None => None,
-        Some(Op::Flush) => Some(Io { op: Op::Flush, lba: 0, sectors: 0 }),
+        Some(Op::Flush) => Some(Io::new(Op::Flush, 0, 0)),
         Some(op) => {
             let (start, bytes) = placement.place(request)?;
             // 2 TiB at once: more than any virtual drive's trim needs.
             let sectors = u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
-            Some(Io { op, lba: start / SECTOR_BYTES, sectors })
+            Some(Io::new(op, start / SECTOR_BYTES, sectors))
         }
     };
     Ok(Step { at: request.at, response: request.response, io })

@@ -146,7 +146,7 @@ impl Split {
         for part in 0..commands {
             let passed = part * sectors_max;
             let sectors = sectors_max.min(io.sectors - passed);
-            let part = Io { op: io.op, lba: io.lba + u64::from(passed), sectors };
+            let part = Io { lba: io.lba + u64::from(passed), sectors, ..io };
             self.waiting.push_back((request_slot, part));
         }
     }

@@ -97,7 +97,7 @@ fn write(device: &mut Device, begin: Nanos, start: u64, len: u64) -> Result<Nano
 }
 
 fn io(op: Op, at_bytes: u64, sectors: u32) -> Io {
-    Io { op, lba: at_bytes / SECTOR_BYTES, sectors }
+    Io::new(op, at_bytes / SECTOR_BYTES, sectors)
 }
 
 /// Pages of a part of every extent.

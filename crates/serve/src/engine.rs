@@ -186,7 +186,7 @@ impl Engine {
     /// Hands a command to the drive, which has a queue slot for it.
     fn hand_over(&mut self, at: Nanos, tag: u32) {
         let Request { op, lba, sectors, .. } = self.inflight[tag].request;
-        self.submit_to_model(at, drivebay_drive::Io { op: op.on_drive(), lba, sectors }, tag);
+        self.submit_to_model(at, drivebay_drive::Io::new(op.on_drive(), lba, sectors), tag);
     }
 
     fn submit_to_model(&mut self, at: Nanos, io: drivebay_drive::Io, tag: u32) {
@@ -269,8 +269,7 @@ impl Engine {
             };
             let command = &mut self.inflight[tag];
             if command.status == Status::Ok && std::mem::take(&mut command.flush_follows) {
-                let flush =
-                    drivebay_drive::Io { op: drivebay_drive::Op::Flush, lba: 0, sectors: 0 };
+                let flush = drivebay_drive::Io::new(drivebay_drive::Op::Flush, 0, 0);
                 self.submit_to_model(at, flush, tag);
                 continue;
             }

@@ -523,7 +523,7 @@ fn adopt(
         let end = (first + sectors).min(store.sectors());
         for lba in (first..end).step_by(PIECE as usize) {
             let sectors = PIECE.min(end - lba) as u32;
-            let io = Io { op: Op::Write, lba, sectors };
+            let io = Io::new(Op::Write, lba, sectors);
             let done = device.submit(device.now(), io)?.done;
             device.idle_until(done);
         }

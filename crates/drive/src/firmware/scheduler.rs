@@ -55,7 +55,7 @@ persist!(Request: begin, tag, io, submitted, stages);
 
 impl Default for Request {
     fn default() -> Request {
-        let io = Io { op: Op::Read, lba: 0, sectors: 0 };
+        let io = Io::new(Op::Read, 0, 0);
         Request { begin: NEVER, tag: 0, io, submitted: NEVER, stages: Stages::default() }
     }
 }

@@ -226,7 +226,7 @@ impl Profile {
 
 /// A 4 KiB request on page `lpn`.
 pub fn page(op: Op, lpn: u64) -> Io {
-    Io { op, lba: lpn * 8, sectors: 8 }
+    Io::new(op, lpn * 8, 8)
 }
 
 /// Submits one request after another, each when the one before is done; returns the end.

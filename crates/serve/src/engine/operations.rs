@@ -297,7 +297,7 @@ impl Engine {
         let mut lba = sectors.start;
         while lba < sectors.end {
             let count = (sectors.end - lba).min(DISCARD_MAX);
-            let io = ModelIo { op: ModelOp::Trim, lba, sectors: count as u32 };
+            let io = ModelIo::new(ModelOp::Trim, lba, count as u32);
             done = self.device.submit(self.device.now().max(self.clock.now()), io)?.done;
             self.store.discard(number, lba, count)?;
             lba += count;
