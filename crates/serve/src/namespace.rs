@@ -21,8 +21,9 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 pub const SECTOR_SHIFT: u8 = SECTOR_BYTES.ilog2() as u8;
 /// Bytes of the blocks that a namespace may have, as powers of two: its LBA formats, in their order.
 pub const BLOCK_SHIFTS: [u8; 2] = [SECTOR_SHIFT, 12];
-/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have, or more.
-pub const NAMESPACES_MAX: usize = 128;
+/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have. Tools make as
+/// many as there may be, one after the other.
+pub const NAMESPACES_MAX: usize = 32;
 
 /// A namespace as the user wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -484,7 +485,7 @@ mod tests {
         for behind in [of(17 * MIB, None), of(u64::MAX, None), of(MIB, Some(u64::MAX))] {
             assert!(matches!(refused(&[behind]), NamespaceError::NoRoom { nsid: 1, .. }));
         }
-        assert_eq!(refused(&[of(MIB, None); 129]), NamespaceError::TooMany(129));
+        assert_eq!(refused(&[of(MIB, None); 33]), NamespaceError::TooMany(33));
     }
 
     #[test]
@@ -519,8 +520,8 @@ mod tests {
         );
         assert_eq!(all.create(0, SECTOR_SHIFT, true), Err(NamespaceError::Empty(5)));
         let numbers = (5..=NAMESPACES_MAX as u32).map(|_| all.create(1, SECTOR_SHIFT, true));
-        assert_eq!(numbers.last(), Some(Ok(128)));
-        assert_eq!(all.create(1, SECTOR_SHIFT, true), Err(NamespaceError::TooMany(129)));
+        assert_eq!(numbers.last(), Some(Ok(32)));
+        assert_eq!(all.create(1, SECTOR_SHIFT, true), Err(NamespaceError::TooMany(33)));
     }
 
     #[test]

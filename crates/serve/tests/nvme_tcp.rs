@@ -528,9 +528,12 @@ proptest! {
         for bytes in &sqes {
             let mut sqe = Sqe::read_from_bytes(bytes).unwrap();
             // Mostly commands that exist, for the namespace that exists.
-            sqe.opcode &= if bytes[9] & 1 == 0 { 0x0f } else { 0xff };
+            if bytes[9] & 3 != 0 {
+                sqe = nvme_host::known(sqe, is_admin, bytes[0]);
+            }
             sqe.nsid = u32::from(bytes[4] & 3).into();
-            rig.post_only(host, sqe, u32::from(bytes[5]) * 16);
+            let data = vec![bytes[6]; usize::from(bytes[5]) * 16];
+            rig.post_loose(host, sqe, data.len() as u32, &data);
             if host.is_over() {
                 break;
             }

@@ -22,8 +22,8 @@ use super::records::{
     ABORTED_BY_COMMAND, ABORTED_BY_FORMAT, ABORTED_BY_RESET, ABORTED_BY_SANITIZE, EXTENDED,
     Firmware, SHORT, SLOTS, Sanitization, telemetry_page,
 };
-use super::subsystem::Subsystem;
-use super::{features, logs, management, ocp};
+use super::subsystem::{Subsystem, status_of};
+use super::{features, logs, ocp};
 use crate::drive::Drive;
 use crate::namespace::BLOCK_SHIFTS;
 
@@ -471,7 +471,7 @@ impl Subsystem {
         let until = erase_part(drive, sectors, is_protected, how)?;
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_FORMAT, now);
         for one in doomed {
-            drive.format_namespace(one, *shift).map_err(|why| management::status_of(&why))?;
+            drive.format_namespace(one, *shift).map_err(|why| status_of(&why))?;
         }
         let words = |numbers: [u32; 3]| numbers.map(u32::to_le_bytes).concat();
         self.note(id, PersistentKind::FormatStart, now, &words([nsid, 1 << 2, cdw10]));

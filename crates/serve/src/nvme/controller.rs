@@ -65,7 +65,7 @@ pub(super) struct Flags {
     /// The subsystem's.
     sanitizing_until: Arc<AtomicU64>,
     /// Namespaces that are attached, a bit for each number from 1 on.
-    attached: [AtomicU64; NAMESPACES_MAX / 64],
+    attached: [AtomicU64; NAMESPACES_MAX.div_ceil(64)],
 }
 
 /// Epoch of a controller that was removed.

@@ -12,9 +12,9 @@ use zerocopy::FromBytes;
 use super::admin::{Answer, Outcome, done};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
-use super::subsystem::Subsystem;
-use crate::drive::{ControlError, Drive, Namespaces};
-use crate::namespace::{BLOCK_SHIFTS, NamespaceError, SECTOR_SHIFT};
+use super::subsystem::{Subsystem, status_of};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::{BLOCK_SHIFTS, SECTOR_SHIFT};
 
 /// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
@@ -146,17 +146,5 @@ fn check_allocated(nsid: u32, namespaces: &dyn Namespaces) -> Result<(), Status>
         Some(_) => Ok(()),
         None if is_valid(nsid) => Err(Status::INVALID_FIELD.dnr()),
         None => Err(Status::INVALID_NAMESPACE.dnr()),
-    }
-}
-
-pub(super) fn status_of(why: &ControlError) -> Status {
-    let ControlError::Namespace(why) = why else { return Status::INTERNAL_ERROR };
-    match why {
-        NamespaceError::NoPiece { .. } => Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr(),
-        NamespaceError::TooMany(_) => Status::NAMESPACE_ID_UNAVAILABLE.dnr(),
-        NamespaceError::ReadOnly(_) | NamespaceError::ReadOnlyDrive => {
-            Status::NAMESPACE_WRITE_PROTECTED.dnr()
-        }
-        _ => Status::INTERNAL_ERROR,
     }
 }

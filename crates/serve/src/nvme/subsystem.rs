@@ -12,9 +12,10 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
 use super::records::Records;
-use crate::drive::Namespaces;
+use crate::drive::{ControlError, Namespaces};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
+use crate::namespace::NamespaceError;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -240,4 +241,17 @@ pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     let pointer = if kind == Kind::Pci { 0 } else { 1 };
     let is_right = sqe.flags & FUSED == 0 && sqe.flags >> 6 == pointer;
     if is_right { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
+}
+
+/// Why namespaces could not be changed, as a host is told.
+pub(super) fn status_of(why: &ControlError) -> Status {
+    let ControlError::Namespace(why) = why else { return Status::INTERNAL_ERROR };
+    match why {
+        NamespaceError::NoPiece { .. } => Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr(),
+        NamespaceError::TooMany(_) => Status::NAMESPACE_ID_UNAVAILABLE.dnr(),
+        NamespaceError::ReadOnly(_) | NamespaceError::ReadOnlyDrive => {
+            Status::NAMESPACE_WRITE_PROTECTED.dnr()
+        }
+        _ => Status::INTERNAL_ERROR,
+    }
 }

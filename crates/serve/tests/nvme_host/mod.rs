@@ -13,8 +13,8 @@ use drivebay_serve::{
     Store,
 };
 use drivebay_wire::nvme::{
-    Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
-    Sgl, SglKind, Sqe, Status, encode, padded_nqn,
+    AdminOpcode, Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType,
+    Feature, InitPdu, LogPage, NvmOpcode, Pdu, Sgl, SglKind, Sqe, Status, encode, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -97,6 +97,26 @@ fn small_drive() -> Spec {
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// Likely a command that exists, about a log page or a feature that does: `chance` says which.
+pub fn known(mut sqe: Sqe, is_admin: bool, chance: u8) -> Sqe {
+    let pick = |all: &[u8]| all[usize::from(chance) % all.len()];
+    let codes = |all: &mut dyn Iterator<Item = u8>| all.collect::<Vec<u8>>();
+    let admin = codes(&mut AdminOpcode::ALL.iter().map(|&one| one as u8));
+    let io = codes(&mut NvmOpcode::ALL.iter().map(|&one| one as u8));
+    sqe.opcode = pick(if is_admin { &admin } else { &io });
+    let about = match AdminOpcode::of(sqe.opcode).filter(|_| is_admin) {
+        Some(AdminOpcode::GetLogPage) => codes(&mut LogPage::ALL.iter().map(|&one| one as u8)),
+        Some(AdminOpcode::GetFeatures | AdminOpcode::SetFeatures) => {
+            codes(&mut Feature::ALL.iter().map(|&one| one as u8))
+        }
+        Some(AdminOpcode::Identify) => codes(&mut Cns::ALL.iter().map(|&one| one as u8)),
+        _ => return sqe,
+    };
+    let code = about[sqe.cdw10.get() as usize % about.len()];
+    sqe.cdw10 = (sqe.cdw10.get() & !0xff | u32::from(code)).into();
+    sqe
 }
 
 /// A command of an I/O queue.
