@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Serves a drive to the steps of a CI job that follow: what action.yml runs.
 #
-# usage: DRIVE=NAME [OPTIONS=LINES] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
+# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES [COMMAND=TEXT]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits for its
 # sockets, and writes their names as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP,
@@ -10,6 +10,10 @@
 # Each line of OPTIONS is an option of `drivebay serve`: --NAME, --NAME VALUE or --NAME=VALUE. The value is the rest
 # of the line as it stands: nothing in it is evaluated, and quotes are part of it. Blanks around name and value,
 # carriage returns at the end and empty lines do not count; any other line is refused.
+#
+# With COMMAND, a text for bash, nothing is left running: for each of AILMENTS, separated by blanks, a drive is served, the
+# command is run on it, and the drive ends. The command has DRIVEBAY_NBD, DRIVEBAY_CONTROL and DRIVEBAY_AILMENT in its environment. The
+# step fails if one of the runs did, after all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
@@ -30,26 +34,57 @@ while read -r line; do
     options+=("${BASH_REMATCH[1]}${BASH_REMATCH[2]:+=${BASH_REMATCH[3]}}")
 done <<<"${lines//$'\r\n'/$'\n'}"
 
+read -ra ailments <<<"${AILMENTS:-} "
+for ailment in "${ailments[@]}"; do
+    [[ $ailment =~ ^[a-z0-9][a-z0-9:%./-]*$ ]] ||
+        fail "ailments: ${ailment@Q} is no name" "drivebay drives --ailments lists them: slow-die hot" 2
+done
+
 if ! command -v drivebay >/dev/null; then
     [[ $PWD != *$'\n'* ]] || fail "a line break is in the folder's name: ${PWD@Q}" "check it out elsewhere" 2
     scripts/setup.sh
     PATH=$PWD/.venv/bin:$PATH
     echo "$PWD/.venv/bin" >>"$GITHUB_PATH"
 fi
-folder=$(mktemp -d "$RUNNER_TEMP/drivebay.XXXXXX") || fail "RUNNER_TEMP: no folder can be made in it" "RUNNER_TEMP=/tmp"
-nbd=$folder/nbd control=$folder/control log=$folder/log
+
+# serve OPTION...: starts a server with these options besides the others, and waits for it; sets server, folder, nbd,
+# control and log.
+serve() {
+    folder=$(mktemp -d "$RUNNER_TEMP/drivebay.XXXXXX") || fail "RUNNER_TEMP: no folder can be made in it" "RUNNER_TEMP=/tmp"
+    nbd=$folder/nbd control=$folder/control log=$folder/log
+    nohup drivebay serve "${options[@]}" "$@" "--nbd=unix:$nbd" "--control=unix:$control" -- "$DRIVE" >"$log" 2>&1 &
+    server=$!
+    until [ -S "$control" ]; do
+        if ! kill -0 $server 2>/dev/null; then
+            words "$log" >&2
+            exit 1
+        fi
+        sleep 0.2
+    done
+}
+
 cd "$RUNNER_TEMP"
-nohup drivebay serve "${options[@]}" "--nbd=unix:$nbd" "--control=unix:$control" -- "$DRIVE" >"$log" 2>&1 &
-server=$!
-until [ -S "$control" ]; do
-    if ! kill -0 $server 2>/dev/null; then
-        words "$log" >&2
-        exit 1
-    fi
-    sleep 0.2
+if [ -z "${COMMAND:-}" ]; then
+    serve "${ailments[@]/#/--ailment=}"
+    {
+        echo "nbd=nbd+unix:///?socket=$nbd"
+        echo "control=$control"
+    } >>"$GITHUB_OUTPUT"
+    echo "drivebay serves the drive (process $server), its log is $log"
+    exit
+fi
+failed=()
+trap 'kill "${server:-}" 2>/dev/null || true' EXIT
+for ailment in "${ailments[@]:-none}"; do
+    own=("--ailment=$ailment")
+    [ "$ailment" != none ] || own=()
+    serve "${own[@]}"
+    echo "== $ailment"
+    DRIVEBAY_NBD="nbd+unix:///?socket=$nbd" DRIVEBAY_CONTROL=$control DRIVEBAY_AILMENT=$ailment \
+        bash -c "$COMMAND" </dev/null || failed+=("$ailment (exit code $?)")
+    kill $server 2>/dev/null || true
+    wait $server || true
+    words "$log" >>"$RUNNER_TEMP/drivebay.log"
 done
-{
-    echo "nbd=nbd+unix:///?socket=$nbd"
-    echo "control=$control"
-} >>"$GITHUB_OUTPUT"
-echo "drivebay serves the drive (process $server), its log is $log"
+[ ${#failed[@]} = 0 ] || fail "the command failed on: ${failed[*]}" "its output stands above; the drives' figures in $RUNNER_TEMP/drivebay.log" 1
+echo "the command succeeded on: ${ailments[*]:-none}"

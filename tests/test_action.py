@@ -277,3 +277,32 @@ def test_outputs_name_a_plain_path(tmp_path: Path, temp: str) -> None:
     assert done.stderr.startswith("error: RUNNER_TEMP: ")
     assert not (tmp_path / "outputs").exists()
     assert not (tmp_path / "canary").exists()
+
+
+def test_a_command_runs_on_a_drive_of_each_ailment_and_all_that_fail_are_named(
+    tmp_path: Path,
+) -> None:
+    told = tmp_path / "told"
+    ask = f"{tmp_path}/drivebay ctl $DRIVEBAY_CONTROL status --json >> {told}"
+    command = f"{ask}; test -S ${{DRIVEBAY_NBD#*socket=}} && test $DRIVEBAY_AILMENT != hot"
+    variables = {"AILMENTS": "none slow-die  hot", "COMMAND": command}
+    done = step(tmp_path, "sm951-nvme-256", "--pace none", variables=variables)
+    assert done.returncode == 1
+    assert "error: the command failed on: hot (exit code 1)\nhint: " in done.stderr
+    titles = [line for line in told.read_text().splitlines() if '"title"' in line]
+    assert [("sick" in line, "slow die" in line, "hot air" in line) for line in titles] == [
+        (False, False, False),
+        (True, True, False),
+        (True, False, True),
+    ]
+    assert not (tmp_path / "outputs").exists()
+    good = {"AILMENTS": "", "COMMAND": "true"}
+    done = step(tmp_path, "sm951-nvme-256", "--pace none", variables=good)
+    assert done.returncode == 0 and "the command succeeded on: none" in done.stdout
+
+
+def test_an_ailment_that_is_no_name_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    for ailments in ("--data=x", "$(id)", "hot;id"):
+        done = step(tmp_path, "sm951-nvme-256", variables={"AILMENTS": ailments})
+        assert done.returncode == 2 and "is no name" in done.stderr
+    assert not list(tmp_path.glob("drivebay.*"))

@@ -14,7 +14,10 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parent.parent
-FOLDERS = "crates docs drives examples fuzz hosts notebooks published python scripts suites tests"
+FOLDERS = (
+    "ailments crates docs drives examples fuzz hosts notebooks published python scripts suites "
+    "tests"
+)
 DOCUMENTS = [
     *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"),
     *sorted(str(path.relative_to(TOP)) for path in (TOP / "docs").rglob("*.md")),

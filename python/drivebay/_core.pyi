@@ -159,6 +159,9 @@ class Health:
     def host_writes(self, /) -> int:
         """Write commands."""
     @property
+    def link_outages(self, /) -> int:
+        """How often the link was down."""
+    @property
     def media_errors(self, /) -> int:
         """Reads that no error correction could save."""
     @property

@@ -264,3 +264,71 @@ def test_a_signal_right_behind_the_address_ends_it_in_order(tmp_path: Path) -> N
         server.send_signal(signal.SIGTERM)
     assert server.returncode == 0
     assert state.exists() and not (tmp_path / "s").exists()
+
+
+def test_a_bound_that_a_client_may_have_missed_warns(capsys: pytest.CaptureFixture[str]) -> None:
+    """The server kept up, but too much passed from answers to the next requests."""
+    from drivebay.cli.serve import _require
+
+    _require({"kept_up_percent": 99.0, "kept_up_least_percent": 96.0}, 95)
+    assert capsys.readouterr().err == ""
+    _require({"kept_up_percent": 99.0, "kept_up_least_percent": 80.0}, 95)
+    assert capsys.readouterr().err.startswith(
+        "warning: the host kept up by 99.0 %, but a client that asks again at once saw 80.0 %"
+    )
+
+
+def test_hosts_are_disconnected_when_the_link_flaps(tmp_path: Path) -> None:
+    flaps = tmp_path / "flaps.toml"
+    flaps.write_text(
+        '[ailment]\ntitle = "flaps"\nseen = "-"\nsmart = "-"\n[link.outage]\n'
+        'every_s = { value = 1, source = "test" }\nfor_ms = { value = 50, source = "test" }\n'
+    )
+    with served(tmp_path, "--ailment", str(flaps), drive=SMALL) as drive:
+        said = _qemu_io(drive, "read 0 4k", "sleep 2500", "read 4k 4k")
+        assert "read 4096/4096 bytes at offset 0" in said and "offset 4096" not in said
+        assert "read 4096/4096 bytes at offset 4096" in _qemu_io(drive, "read 4k 4k")
+        downs = [e for e in drive.say("events")["events"] if e["event"] == "link-down"]
+        assert [one["outages"] for one in downs] == list(range(1, len(downs) + 1))
+        assert len(downs) >= 2
+        drive.end()
+
+
+def test_the_drives_clock_can_be_asked_and_runs_at_its_scale(tmp_path: Path) -> None:
+    with served(tmp_path, "--time-scale", "1/4", drive=SMALL) as drive:
+        first = drive.say("now")
+        time.sleep(1)
+        second = drive.say("now")
+        drive.end()
+    assert first["time_scale"] == 0.25
+    passed = {key: second[key] - first[key] for key in ("drive_s", "elapsed_s")}
+    # What passes within an iteration of the server, between the two clocks.
+    assert passed["drive_s"] == pytest.approx(passed["elapsed_s"] / 4, abs=0.05)
+
+
+def test_a_scale_that_is_looked_for_is_slower_once_the_machine_does_not_keep_it(
+    tmp_path: Path,
+) -> None:
+    """The server is stopped again and again, as by other programs."""
+    with served(tmp_path, "--time-scale", "auto", drive=SMALL) as drive:
+        assert drive.say("now")["time_scale"] == 1
+
+        def scales() -> list[float]:
+            events = drive.say("events")["events"]
+            return [one["time_scale"] for one in events if one["event"] == "time-scale"]
+
+        reads = ["-c", "read 1M 4k"] * 20_000
+        with subprocess.Popen(
+            ["qemu-io", "-f", "raw", "-t", "none", *reads, drive.uri], stdout=subprocess.DEVNULL
+        ) as client:
+            while client.poll() is None and not scales():
+                for _ in range(10):
+                    drive.process.send_signal(signal.SIGSTOP)
+                    time.sleep(0.02)
+                    drive.process.send_signal(signal.SIGCONT)
+                    time.sleep(0.01)
+            client.kill()
+        found = scales()
+        assert found and found[0] < 1
+        figures = drive.end()
+    assert 0.001 <= figures["time_scale"] < 1

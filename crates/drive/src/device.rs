@@ -336,13 +336,23 @@ impl Device {
             stages.add(Stage::Firmware, wake.device);
             awake = ready.after(wake.link).after(wake.device);
         }
+        if let Some(outages) = &self.spec.outages {
+            let up = outages.pass_link(awake);
+            stages.add(Stage::Link, up.since(awake));
+            awake = up;
+        }
         if now >= self.thermal.next_step() {
             self.advance_thermal(now);
         }
         self.log.count_command(io.op);
         let issued = self.host_interface.fetch(&mut self.link, now, awake);
         stages.add(Stage::Link, issued.since(awake));
-        let fetched = self.controller.run_host_core(issued, &mut stages);
+        let mut fetched = self.controller.run_host_core(issued, &mut stages);
+        if let Some(outages) = &self.spec.outages {
+            let goes_on = outages.pass_stall(fetched);
+            stages.add(Stage::Firmware, goes_on.since(fetched));
+            fetched = goes_on;
+        }
         let moves_now = io.op.is_write() && !self.scheduler.is_half_duplex();
         let begin = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
         Request { begin, tag, io, submitted: at, stages }
@@ -401,8 +411,14 @@ impl Device {
 
     /// The completion of a request that the drive is done with at `ready`.
     #[inline(always)]
-    fn complete(&mut self, request: Request, ready: Nanos, media_error: bool) -> Completion {
+    fn complete(&mut self, request: Request, mut ready: Nanos, media_error: bool) -> Completion {
         let Request { tag, io, submitted, mut stages, .. } = request;
+        if let Some(outages) = &self.spec.outages {
+            let goes_on = outages.pass_stall(ready);
+            stages.add(Stage::Firmware, goes_on.since(ready));
+            ready = outages.pass_link(goes_on);
+            stages.add(Stage::Link, ready.since(goes_on));
+        }
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);
         stages.add(Stage::Link, posted.since(ready));

@@ -1,6 +1,7 @@
 //! The drive's model, tested from outside: every file is a module of this one binary, which compiles and links once.
 
 mod admission;
+mod ailments;
 mod commands;
 mod events;
 mod formula;

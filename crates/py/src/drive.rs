@@ -416,6 +416,8 @@ class! {
     wakes: u64 = h.wakes,
     /// Seconds in which drive or link slept, or fell asleep.
     asleep_s: f64 = seconds(h.asleep),
+    /// How often the link was down.
+    link_outages: u64 = h.link_outages,
     /// 4 KiB pages programmed per page that the host wrote; None before the first.
     waf: Option<f64> = h.waf,
 }

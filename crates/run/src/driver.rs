@@ -39,12 +39,19 @@ pub fn run_keeping(
     keep: Keep,
 ) -> Result<(Outcome, Kept), RunError> {
     // The plain run and the one that keeps something are compiled apart.
-    if keep == Keep::default() {
-        return run_loop::<false>(device, workload, seed, control, keep);
-    }
-    let done = run_loop::<true>(device, workload, seed, control, keep);
+    let keeps = keep != Keep::default();
+    let done = match keeps {
+        false => run_loop::<false>(device, workload, seed, control, keep),
+        true => run_loop::<true>(device, workload, seed, control, keep),
+    };
     if done.is_err() {
-        device.take_events();
+        // What was asked beside the request that failed is no part of the next run.
+        while device.next_command().is_some() {
+            let _ = device.serve();
+        }
+        if keeps {
+            device.take_events();
+        }
     }
     done
 }

@@ -3,6 +3,11 @@
 //! Paced, the drive's clock runs with CLOCK_MONOTONIC, or faster or slower by the time scale: a host that
 //! is too slow for the drive meets the modelled ratios on a slower clock. Unpaced (`--pace none`), it stands still until
 //! no more requests come, then jumps to the last completion: as if the host took no time.
+//!
+//! While the server is late with an answer, as it had no processor, the drive's clock stands still: the model
+//! sees a host that is answered in time. What the clock is behind then (its debt), it makes up at twice its speed while
+//! commands are in flight. So a client that waits for each answer meets the drive's rate in the mean: an answer is late,
+//! those after it are early. How far that went, `lateness.rs` counts.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -33,15 +38,25 @@ const POLL_BEFORE: Nanos = Nanos::micros(60);
 /// wake-up costs, so polling costs at most as much again.
 const POLL_AFTER: Nanos = Nanos::micros(50);
 
+/// Answers that are due within this time of the first leave together where the server is late, on the host's clock. guess: some
+/// iterations of the event loop, so that a server that is always behind does not answer one by one.
+const TOGETHER: Nanos = Nanos::micros(100);
+
 /// Fractional bits of a [`TimeScale`].
 const FRACTION: u32 = 32;
 const SLOWEST: f64 = 1e-4;
 const FASTEST: f64 = 100.0;
 
+/// Most that the drive's clock makes up, on the host's clock. guess: some scheduling slices; a server that was
+/// stopped for longer has not been late, it was away.
+const DEBT_MAX: Nanos = Nanos::millis(100);
+
 /// Seconds of the drive's clock in a second of the host's: 1/10000 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeScale {
     ratio: f64,
+    /// The server looks for the fastest that this machine keeps (`auto_scale.rs`), from `ratio` on.
+    is_auto: bool,
     /// Fixed point of `FRACTION` bits, rounded: below 4 ns in a second.
     drive_per_host: u64,
     host_per_drive: u64,
@@ -49,7 +64,7 @@ pub struct TimeScale {
 
 impl Default for TimeScale {
     fn default() -> TimeScale {
-        TimeScale { ratio: 1.0, drive_per_host: 1 << FRACTION, host_per_drive: 1 << FRACTION }
+        TimeScale::of(1.0)
     }
 }
 
@@ -57,7 +72,10 @@ impl FromStr for TimeScale {
     type Err = String;
 
     fn from_str(text: &str) -> Result<TimeScale, String> {
-        let must = "must be a number or a fraction from 1/10000 to 100";
+        if text == "auto" {
+            return Ok(TimeScale { is_auto: true, ..TimeScale::default() });
+        }
+        let must = "must be auto, or a number or a fraction from 1/10000 to 100";
         let wrong = || format!("--time-scale {text}: {must}\nhint: --time-scale 1/20");
         let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
         let ratio = match text.split_once('/') {
@@ -67,12 +85,24 @@ impl FromStr for TimeScale {
         if !(SLOWEST..=FASTEST).contains(&ratio) {
             return Err(wrong());
         }
-        let fixed = |ratio: f64| (ratio * (1u64 << FRACTION) as f64).round() as u64;
-        Ok(TimeScale { ratio, drive_per_host: fixed(ratio), host_per_drive: fixed(1.0 / ratio) })
+        Ok(TimeScale::of(ratio))
     }
 }
 
 impl TimeScale {
+    /// A fixed one; the nearest that is possible.
+    pub(crate) fn of(ratio: f64) -> TimeScale {
+        let ratio = ratio.clamp(SLOWEST, FASTEST);
+        let fixed = |ratio: f64| (ratio * (1u64 << FRACTION) as f64).round() as u64;
+        let (drive_per_host, host_per_drive) = (fixed(ratio), fixed(1.0 / ratio));
+        TimeScale { ratio, is_auto: false, drive_per_host, host_per_drive }
+    }
+
+    /// Whether the server looks for it.
+    pub fn is_auto(self) -> bool {
+        self.is_auto
+    }
+
     /// The drive's seconds in a second of the host.
     pub fn ratio(self) -> f64 {
         self.ratio
@@ -102,11 +132,17 @@ pub(crate) struct Clock {
     base: Nanos,
     /// When that was, on the host's clock since the server started.
     resumed: Nanos,
+    /// How far it was behind then, as answers were late.
+    debt: Nanos,
+    /// It makes that up just now: commands are in flight.
+    catches_up: bool,
     /// The drive's time when the server started, or when it last went back.
     origin: Nanos,
     /// How much of it had passed before it went back.
     before: Nanos,
     iteration: Nanos,
+    /// When the present iteration began, on the host's clock.
+    begun: Nanos,
 }
 
 impl Clock {
@@ -118,9 +154,12 @@ impl Clock {
             started: Instant::now(),
             base,
             resumed: Nanos::ZERO,
+            debt: Nanos::ZERO,
+            catches_up: false,
             origin: base,
             before: Nanos::ZERO,
             iteration: base,
+            begun: Nanos::ZERO,
         }
     }
 
@@ -128,24 +167,88 @@ impl Clock {
         self.scale
     }
 
+    /// Goes on with another scale.
+    pub fn set_scale(&mut self, ratio: f64) {
+        self.settle(self.elapsed());
+        self.scale = TimeScale { is_auto: self.scale.is_auto, ..TimeScale::of(ratio) };
+    }
+
     /// The drive's time at this moment.
     #[inline]
     pub fn read(&self) -> Nanos {
+        self.read_at(self.elapsed())
+    }
+
+    /// The drive's time at a moment of the host's clock.
+    #[inline]
+    fn read_at(&self, host: Nanos) -> Nanos {
         match self.pace {
             Pace::None => self.base,
-            _ => self.base.after(self.scale.to_drive(self.elapsed().since_or_zero(self.resumed))),
+            _ => {
+                let passed = self.scale.to_drive(host.since_or_zero(self.resumed));
+                self.base.after(passed).after(self.made_up(passed))
+            }
         }
     }
 
-    /// An iteration begins now.
-    pub fn begin_iteration(&mut self) {
-        self.iteration = self.read().max(self.iteration);
+    /// What the clock has made up of its debt in so much time of its own.
+    fn made_up(&self, passed: Nanos) -> Nanos {
+        if self.catches_up { passed.min(self.debt) } else { Nanos::ZERO }
+    }
+
+    /// Counts from `host` on.
+    fn settle(&mut self, host: Nanos) {
+        let passed = self.scale.to_drive(host.since_or_zero(self.resumed));
+        let read = self.read_at(host);
+        self.debt = self.debt.since_or_zero(self.made_up(passed));
+        (self.base, self.resumed) = (read, host);
+    }
+
+    /// An iteration begins now; paced, at a time of the drive not much later than its next answer is due.
+    pub fn begin_iteration(&mut self, due: Option<Nanos>) {
+        self.begun = self.elapsed();
+        let read = self.read_at(self.begun);
+        let due = due.filter(|_| self.is_paced());
+        let latest = due.map_or(read, |due| due.after(self.scale.to_drive(TOGETHER)));
+        self.iteration = read.min(latest).max(self.iteration);
+    }
+
+    /// The answers of this iteration were sent at `sent`, on the host's clock; the last of them was due at `due`, and is
+    /// it now.
+    pub fn hold(&mut self, due: Nanos, sent: Nanos) {
+        self.settle(sent);
+        if self.base > due {
+            let most = self.scale.to_drive(DEBT_MAX);
+            self.debt = self.debt.after(self.base.since(due)).min(most);
+            self.base = due;
+        }
+    }
+
+    /// Commands are in flight from now on, or none are.
+    #[inline]
+    pub fn set_in_flight(&mut self, any: bool) {
+        if any != self.catches_up {
+            if self.debt > Nanos::ZERO {
+                self.settle(self.elapsed());
+            }
+            self.catches_up = any;
+        }
     }
 
     /// The drive's time at which the present iteration began.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.iteration
+    }
+
+    /// When requests arrived that this iteration reads, and that had waited for so long on the host's clock: on the
+    /// drive's clock and on the host's.
+    pub fn arrival(&self, waited: Nanos) -> (Nanos, Nanos) {
+        let host = self.begun.since_or_zero(waited);
+        (
+            if self.is_paced() { self.read_at(host).min(self.iteration) } else { self.iteration },
+            host,
+        )
     }
 
     /// The drive's time since the server started, at a moment of its time.
@@ -163,7 +266,7 @@ impl Clock {
         if self.is_paced() {
             self.base = self.iteration;
         }
-        self.resumed = self.elapsed();
+        (self.resumed, self.debt) = (self.elapsed(), Nanos::ZERO);
     }
 
     /// The drive's time is `time` again; what counts from the start of the server goes on.
@@ -200,14 +303,21 @@ impl Clock {
         }
     }
 
+    /// How long until the drive's clock is at `due`, on the host's.
+    fn until(&self, due: Nanos) -> Nanos {
+        let passed = self.scale.to_drive(self.elapsed().since_or_zero(self.resumed));
+        let made_up = self.made_up(passed);
+        let left = due.since_or_zero(self.base.after(passed).after(made_up));
+        let owed = if self.catches_up { self.debt.since_or_zero(made_up) } else { Nanos::ZERO };
+        // Of the way there, at most as much again as is owed goes at twice the speed.
+        self.scale.to_host(left.since_or_zero(owed.min(Nanos(left.0 / 2))))
+    }
+
     /// How long to sleep at most, on the host's clock, when `due` comes next and the last event was `quiet` ago; no time
     /// means to poll, None to sleep until the next event.
     pub fn sleep(&self, due: Option<Nanos>, quiet: Nanos) -> Option<Duration> {
         let until = |ahead: Nanos| {
-            due.map(|due| {
-                let left = self.scale.to_host(due.since_or_zero(self.read()));
-                Duration::from_nanos(left.since_or_zero(ahead).0)
-            })
+            due.map(|due| Duration::from_nanos(self.until(due).since_or_zero(ahead).0))
         };
         match self.pace {
             Pace::Sleep => until(Nanos::ZERO),
@@ -230,6 +340,8 @@ mod tests {
         {
             assert_eq!(text.parse::<TimeScale>().map(TimeScale::ratio), Ok(ratio), "{text}");
         }
+        let auto: TimeScale = "auto".parse().expect("a scale");
+        assert!(auto.is_auto() && auto.ratio() == 1.0 && !TimeScale::default().is_auto());
         assert_eq!("1".parse(), Ok(TimeScale::default()));
         for wrong in
             ["", "0", "-1", "1/0", "0/1", "1/10001", "101", "nan", "inf", "1/inf", "x", "1/2/3"]
@@ -259,6 +371,36 @@ mod tests {
         }
         let fastest: TimeScale = "1/10000".parse().expect("a scale");
         assert_eq!(fastest.to_host(Nanos(u64::MAX)), Nanos(u64::MAX));
+    }
+
+    #[test]
+    fn a_clock_stands_still_for_a_late_answer_and_makes_it_up() {
+        let mut clock = Clock::new(Pace::Sleep, "1/2".parse().expect("a scale"), Nanos::ZERO);
+        let at = |clock: &Clock, ms| clock.read_at(Nanos::millis(ms)).0 / 1_000_000;
+        assert_eq!(at(&clock, 20), 10);
+        // Due at 10 ms of the drive's time, sent 8 ms late by the host's clock.
+        clock.hold(Nanos::millis(10), Nanos::millis(28));
+        assert_eq!((at(&clock, 28), at(&clock, 40)), (10, 16), "nothing is in flight");
+        clock.catches_up = true;
+        assert_eq!([28, 32, 36, 40].map(|ms| at(&clock, ms)), [10, 14, 18, 20]);
+        clock.settle(Nanos::millis(32));
+        assert_eq!([32, 36, 40].map(|ms| at(&clock, ms)), [14, 18, 20]);
+        assert_eq!(clock.debt, Nanos::millis(2));
+        // An early answer leaves the clock as it is, and what is owed is bounded.
+        clock.hold(Nanos::millis(20), Nanos::millis(36));
+        assert_eq!(clock.debt, Nanos::ZERO);
+        clock.hold(Nanos::millis(20), Nanos::secs(100));
+        assert_eq!(clock.debt, Nanos::millis(50));
+    }
+
+    #[test]
+    fn the_wait_for_an_answer_is_shorter_while_the_clock_makes_up() {
+        let mut clock = Clock::new(Pace::Sleep, "1/100".parse().expect("a scale"), Nanos::ZERO);
+        clock.debt = Nanos::secs(2);
+        let wait = |clock: &Clock, s| clock.until(Nanos::secs(s)).as_secs_f64().round();
+        assert_eq!([2, 4, 6].map(|s| wait(&clock, s)), [200.0, 400.0, 600.0]);
+        clock.catches_up = true;
+        assert_eq!([2, 4, 6].map(|s| wait(&clock, s)), [100.0, 200.0, 400.0]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use socket2::Socket;
 
 use crate::buffers::Output;
 use crate::drive::{Control, ControlError, Drive};
+use crate::report::Report;
 use crate::request::Completion;
 use crate::session::{Next, Session};
 
@@ -26,7 +27,7 @@ const OUTPUT_MAX: usize = 1 << 20;
 /// Events that are written at a time to a client that follows: at most 64 KiB.
 const EVENTS_AT_A_TIME: usize = 64;
 
-const COMMANDS: &str = "drives, status, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
+const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
     resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
@@ -90,6 +91,10 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
     let is_name = !rest.is_empty() && !rest.contains(' ');
     Ok(Some(match (word, rest) {
         ("status", "") => value(drive.report()),
+        ("now", "") => {
+            let Report { drive_s, elapsed_s, time_scale, .. } = drive.report();
+            json!({ "drive_s": drive_s, "elapsed_s": elapsed_s, "time_scale": time_scale })
+        }
         ("events", "") => json!({ "events": drive.events(0, usize::MAX) }),
         ("power-cut", "") => value(drive.power_cut().map_err(|why| said(ControlError::from(why)))?),
         ("power-on", "") => {

@@ -20,6 +20,7 @@ use std::ops::Range;
 use drivebay_drive::{Counters, Device, DeviceError, Health, Sanitize};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
+use crate::auto_scale::AutoScale;
 use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{Data, Drive, Io};
 use crate::events::{Events, What};
@@ -80,10 +81,15 @@ pub struct Engine {
     power_cuts: PowerCuts,
     lateness: Lateness,
     latencies: LatencyMonitor,
-    /// For how long the requests of this iteration could not be read.
+    auto_scale: AutoScale,
+    /// For how long the requests of this iteration could not be read, on the host's clock.
     starved: Nanos,
+    /// Up to where the model's flash core has been served.
+    served: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
+    /// How often the link has been down.
+    pub(crate) link_outages: u64,
     /// The model has refused a write: it has worn out.
     is_worn_out: bool,
     events: Events,
@@ -119,11 +125,14 @@ impl Engine {
             inflight: InflightCommands::new(on_drive_max),
             faults: Faults::new(rng.fork("faults")),
             power_cuts: PowerCuts::new(rng.fork("losses")),
-            lateness: Lateness::new(scale),
             latencies: LatencyMonitor::new(device.now()),
+            lateness: Lateness::default(),
+            auto_scale: AutoScale::default(),
             starved: Nanos::ZERO,
+            served: Nanos::ZERO,
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
+            link_outages: device.link_outages(device.now()),
             is_worn_out: false,
             events: Events::default(),
             reported: Reported::default(),
@@ -216,6 +225,7 @@ impl Engine {
             if !next.settled && next.at > until {
                 return;
             }
+            self.served = self.served.max(next.at);
             match self.device.serve() {
                 Ok(served) => {
                     let command = &mut self.inflight[served.tag];
@@ -241,7 +251,7 @@ impl Engine {
     pub fn next_completion(&mut self) -> Option<Completion> {
         loop {
             let (serve_by, due_by) = match self.clock.is_paced() {
-                true => (self.clock.now(), self.clock.now().after(self.lateness.send_time())),
+                true => (self.clock.now(), self.clock.now().after(self.send_time())),
                 false => (NEVER, NEVER),
             };
             self.serve_until(serve_by);
@@ -287,15 +297,19 @@ impl Engine {
     }
 
     fn complete(&mut self, at: Nanos, tag: u32) -> Completion {
-        let InflightCommand { number, read_at, starved, .. } = self.inflight[tag];
+        let InflightCommand { number, arrived, arrived_host, sync, .. } = self.inflight[tag];
+        let is_synced = sync.is_some();
         let completion = self.inflight.complete(tag);
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
             self.store.completed(number, &completion.request);
         }
-        self.latencies.record(completion.request.op, at.since_or_zero(read_at), at);
+        self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
         if self.clock.is_paced() {
-            let modelled = at.since_or_zero(read_at);
-            self.lateness.begin_answer(at, modelled, starved, || self.clock.read());
+            let modelled = at.since_or_zero(arrived);
+            let modelled = [modelled, self.clock.scale().to_host(modelled)];
+            // One that waited for the store's file is not the clock's to make up.
+            let due = if is_synced { at.max(self.clock.now()) } else { at };
+            self.lateness.begin_answer(due, arrived_host, modelled, self.clock.elapsed());
         }
         completion
     }
@@ -314,20 +328,30 @@ impl Engine {
 
     /// An iteration of the event loop begins.
     pub fn begin_iteration(&mut self) {
-        self.clock.begin_iteration();
+        self.clock.begin_iteration(self.inflight.next_due());
         self.begin_faults();
     }
 
     /// The answers of this iteration have been handed to the kernel.
     pub fn end_iteration(&mut self) {
         self.starved = Nanos::ZERO;
-        self.lateness.end_iteration(|| self.clock.read());
+        let in_flight = self.inflight.len() > 0;
+        let clock = &self.clock;
+        if let Some((sent, due)) = self.lateness.end_iteration(in_flight, || clock.elapsed()) {
+            self.clock.hold(due, sent);
+        }
+        self.clock.set_in_flight(in_flight);
+    }
+
+    /// How long before it is due an answer is begun.
+    fn send_time(&self) -> Nanos {
+        self.clock.scale().to_drive(self.lateness.send_time())
     }
 
     /// When the engine has something to do next, if no request comes.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         let due = self.inflight.next_due();
-        let begun = due.map(|due| due.since_or_zero(self.lateness.send_time()));
+        let begun = due.map(|due| due.since_or_zero(self.send_time()));
         let next = self.device.next_command().map(|command| command.at);
         match (begun, next) {
             (Some(begun), Some(next)) => Some(begun.min(next)),
@@ -349,7 +373,11 @@ impl Io for Engine {
             _ => {}
         }
         let mut command = InflightCommand::new(self.caller, request, self.traffic.requests);
-        (command.read_at, command.starved) = (self.clock.now(), self.starved);
+        let (arrived, arrived_host) = self.clock.arrival(self.starved);
+        // The model's time does not go back.
+        let arrived = arrived.max(self.served).max(self.device.now());
+        (command.arrived, command.arrived_host) = (arrived, arrived_host);
+        self.lateness.request(arrived_host);
         let accepted = self.accept(&mut command, data);
         if self.store.undo_is_long() {
             self.prune_undo();
@@ -357,11 +385,10 @@ impl Io for Engine {
         let status = accepted.err();
         command.status = status.unwrap_or(command.status);
         let tag = self.inflight.insert(command);
-        let now = self.clock.now();
         if status.is_some() {
-            self.inflight.schedule(now, tag);
+            self.inflight.schedule(arrived, tag);
         } else if self.inflight.admit(tag) {
-            self.hand_over(now, tag);
+            self.hand_over(arrived, tag);
         }
     }
 
@@ -388,7 +415,9 @@ impl Io for Engine {
     }
 
     fn is_read_only(&mut self) -> bool {
-        self.is_worn_out || self.faults.is_read_only(self.clock.since_start(self.clock.now()))
+        self.is_worn_out
+            || self.device.counters().reliability.read_only
+            || self.faults.is_read_only(self.clock.since_start(self.clock.now()))
     }
 
     fn is_off(&self) -> bool {

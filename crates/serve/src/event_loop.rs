@@ -156,6 +156,10 @@ impl EventLoop {
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let is_paced = self.engine.clock().is_paced();
         let mut starvation = Starvation::of_this_thread();
+        if is_paced {
+            // Where it may: before the programs of this machine that only compute, as the drive would be.
+            let _ = rustix::process::setpriority_process(None, -20);
+        }
         let mut any_answer = false;
         loop {
             self.end_iteration();
@@ -181,6 +185,7 @@ impl EventLoop {
             for event in &events {
                 self.handle(event);
             }
+            self.engine.watch_link();
             self.engine.planned_power_cut()?;
             self.drop_cut_sessions();
             any_answer = self.hand_out();
@@ -222,7 +227,8 @@ impl EventLoop {
         }
     }
 
-    /// After a power cut, planned or on request, and where a snapshot was restored, connections drop.
+    /// After a power cut, planned or on request, an outage of the link, and where a snapshot was restored, connections
+    /// drop.
     fn drop_cut_sessions(&mut self) {
         if self.interruptions == self.engine.interruptions() {
             return;

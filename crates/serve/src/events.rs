@@ -40,6 +40,10 @@ pub enum What {
     ThrottleEnds {
         temperature_c: f64,
     },
+    /// The link is down, and connections end; how often it has been so.
+    LinkDown {
+        outages: u64,
+    },
     /// It refuses to be written, as it has worn out.
     ReadOnlyBegins,
     ReadOnlyEnds,
@@ -50,6 +54,11 @@ pub enum What {
     },
     /// In the second before, it was not.
     HostKeepsUp {
+        kept_up_percent: f64,
+    },
+    /// With `--time-scale auto`: from now on so many seconds of the drive's clock pass in one of the host's.
+    TimeScale {
+        time_scale: f64,
         kept_up_percent: f64,
     },
     /// A host has chosen this drive.

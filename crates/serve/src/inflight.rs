@@ -23,10 +23,10 @@ pub(crate) struct InflightCommand {
     /// Counts all requests; the store and its undo log know the command by it.
     pub number: u64,
     pub status: Status,
-    /// When it was read, on the drive's clock.
-    pub read_at: Nanos,
-    /// For how long the server could not read it, on the host's clock.
-    pub starved: Nanos,
+    /// When it arrived, on the drive's clock.
+    pub arrived: Nanos,
+    /// The same on the host's.
+    pub arrived_host: Nanos,
     /// Additional latency by a fault.
     pub extra: Nanos,
     /// The sync of the store that it waits for.
@@ -44,8 +44,8 @@ impl InflightCommand {
             request,
             number,
             status: Status::Ok,
-            read_at: Nanos::ZERO,
-            starved: Nanos::ZERO,
+            arrived: Nanos::ZERO,
+            arrived_host: Nanos::ZERO,
             extra: Nanos::ZERO,
             sync: None,
             flush_follows: false,

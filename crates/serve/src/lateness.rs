@@ -1,16 +1,21 @@
-//! The difference between the time of each answer by the model and the time at which the kernel took it,
-//! either way. What the client's own wake-up adds is not in it.
+//! How long answers took by the host's clock, beside what the model gave them.
 //!
-//! It is counted on the host's clock, whatever the drive's time scale is. To copy and send an answer takes the server a few microseconds, most of it in the kernel, which
+//! From when a request arrived to when the kernel took its answer; what the client's own wake-up adds is not in it.
+//! To copy and send an answer takes the server a few microseconds, most of it in the kernel, which
 //! wakes the client. The server measures how long and begins that much earlier.
+//!
+//! What a client sees lies between two shares: `kept_up_percent` leaves out the time from an answer to the client's next
+//! request, which is the client's wake-up, and its own pause; `kept_up_least_percent` counts all of it as the host's.
 
 use drivebay_units::{Histogram, Nanos};
 use serde::Serialize;
 
-use crate::clock::TimeScale;
-
 /// An answer that is later than this counts as late.
 const LATE: Nanos = Nanos::micros(100);
+
+/// guess: a client that sends nothing for longer after its last answer pauses; wake-ups took up to 90 ms where nine
+/// programs shared two processors.
+const PAUSE_MIN: Nanos = Nanos::millis(100);
 
 /// Fewest answers that say how far the host keeps up. guess: one that is late by chance should not.
 const LATELY_MIN: u64 = 20;
@@ -27,7 +32,9 @@ const SEND_TIME_STEP: Nanos = Nanos(100);
 pub struct LatenessFigures {
     /// Number of answers.
     pub answers: u64,
-    /// Median.
+    /// Mean latency that the model gave, microseconds of the drive's clock.
+    pub modelled_us_mean: f64,
+    /// Median distance of an answer from its time, either way.
     pub us_p50: f64,
     /// 99th percentile.
     pub us_p99: f64,
@@ -39,78 +46,136 @@ pub struct LatenessFigures {
     pub late: u64,
     /// Lateness from which an answer counts as late.
     pub late_from_us: f64,
-    /// How far the host kept up: the latencies that the model gave over these with the lateness of their
-    /// answers and the time for which the server could not read the requests, percent; none before the first
-    /// answer.
+    /// How far the host kept up: the latencies that the model gave over those that its answers had, percent; none
+    /// before the first answer.
     pub kept_up_percent: Option<f64>,
+    /// The same if what passed from an answer to the next request, where nothing else was in flight, was the host's,
+    /// too: a client that asks again at once saw no less.
+    pub kept_up_least_percent: Option<f64>,
+}
+
+/// What is summed over answers; times in nanoseconds of the host's clock.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    answers: u64,
+    /// Those that were late by a tenth of their latency, and by [`LATE`].
+    off: u64,
+    /// What the model gave them.
+    modelled: u64,
+    /// What they took.
+    took: u64,
+    /// From the last of them to the next request, where nothing was in flight.
+    gaps: u64,
+}
+
+impl Sums {
+    fn since(&self, before: &Sums) -> Sums {
+        Sums {
+            answers: self.answers - before.answers,
+            off: self.off - before.off,
+            modelled: self.modelled - before.modelled,
+            took: self.took - before.took,
+            gaps: self.gaps - before.gaps,
+        }
+    }
+
+    /// The shares with and without the gaps: at least, at most.
+    fn kept_up(&self) -> (f64, f64) {
+        let share =
+            |took: u64| (100.0 * self.modelled.max(1) as f64 / took.max(1) as f64).min(100.0);
+        (share(self.took + self.gaps), share(self.took))
+    }
+}
+
+/// How the host did lately.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Lately {
+    /// As [`LatenessFigures::kept_up_percent`].
+    pub kept_up_percent: f64,
+    /// Answers that were late neither by a tenth of their latency nor by 100 us, percent.
+    pub in_time_percent: f64,
+}
+
+/// An answer that is being sent; times on the host's clock.
+struct Answer {
+    arrived: Nanos,
+    modelled: Nanos,
 }
 
 /// Lateness of all answers so far, and the send time that is expected of the next.
 #[derive(Default)]
 pub(crate) struct Lateness {
     histogram: Histogram,
-    count: u64,
     late: u64,
     longest: u64,
-    /// Sums over all answers, nanoseconds: what the model gave, and what the host added.
-    modelled: u64,
-    added: u64,
-    scale: TimeScale,
-    /// As `count`, `modelled` and `added` were when the last second began.
-    before: (u64, u64, u64),
+    /// What the model gave, on the drive's clock.
+    modelled_drive: u64,
+    sums: Sums,
+    /// As they were when [`Lateness::lately`] began.
+    before: Sums,
     /// On the host's clock.
     send_time: Nanos,
-    /// When the answers of this iteration were due.
-    due: Vec<Nanos>,
-    /// When the first of them was begun.
+    /// Of this iteration.
+    answers: Vec<Answer>,
+    /// When the last of them was due, on the drive's clock.
+    due: Nanos,
+    /// When the first of them was begun, on the host's.
     begun: Nanos,
+    /// When the last of all was sent, if nothing was in flight then.
+    quiet_from: Option<Nanos>,
 }
 
 impl Lateness {
-    /// Of a drive with this time scale.
-    pub fn new(scale: TimeScale) -> Lateness {
-        Lateness { scale, ..Lateness::default() }
-    }
-
-    /// How long before it is due an answer is begun, on the drive's clock.
+    /// How long before it is due an answer is begun, on the host's clock.
     #[inline]
     pub fn send_time(&self) -> Nanos {
-        self.scale.to_drive(self.send_time)
+        self.send_time
     }
 
-    /// The answer that was due at `due` is begun: `modelled` after its request was read on the drive's clock,
-    /// which had waited for `starved` on the host's.
-    pub fn begin_answer(
-        &mut self,
-        due: Nanos,
-        modelled: Nanos,
-        starved: Nanos,
-        now: impl FnOnce() -> Nanos,
-    ) {
-        self.modelled += self.scale.to_host(modelled).0;
-        self.added += starved.0;
-        if self.due.is_empty() {
-            self.begun = now();
+    /// A request has arrived, by the host's clock.
+    #[inline]
+    pub fn request(&mut self, arrived: Nanos) {
+        if let Some(from) = self.quiet_from.take() {
+            let gap = arrived.since_or_zero(from);
+            self.sums.gaps += if gap < PAUSE_MIN { gap.0 } else { 0 };
         }
-        self.due.push(due);
+    }
+
+    /// The answer that is due at `due` on the drive's clock is begun at `now`; its request arrived at `arrived` on the
+    /// host's clock, and the model gave it `modelled`, on either's.
+    pub fn begin_answer(&mut self, due: Nanos, arrived: Nanos, modelled: [Nanos; 2], now: Nanos) {
+        if self.answers.is_empty() {
+            (self.begun, self.due) = (now, due);
+        }
+        self.due = self.due.max(due);
+        self.modelled_drive += modelled[0].0;
+        self.answers.push(Answer { arrived, modelled: modelled[1] });
     }
 
     /// The answers of this iteration will not be sent.
     pub fn drop_answers(&mut self) {
-        self.due.clear();
+        self.answers.clear();
     }
 
-    /// The kernel has taken the answers of this iteration.
-    pub fn end_iteration(&mut self, now: impl FnOnce() -> Nanos) {
-        if self.due.is_empty() {
-            return;
+    /// The kernel has taken the answers of this iteration, if there were any; returns when, and when the last was due
+    /// on the drive's clock.
+    pub fn end_iteration(
+        &mut self,
+        in_flight: bool,
+        now: impl FnOnce() -> Nanos,
+    ) -> Option<(Nanos, Nanos)> {
+        if self.answers.is_empty() {
+            return None;
         }
         let now = now();
-        self.learn_send_time(self.scale.to_host(now.since_or_zero(self.begun)));
-        for due in std::mem::take(&mut self.due) {
-            self.added += self.scale.to_host(now.since_or_zero(due)).0;
-            self.record(self.scale.to_host(Nanos(now.0.abs_diff(due.0))));
+        self.learn_send_time(now.since_or_zero(self.begun));
+        let mut answers = std::mem::take(&mut self.answers);
+        for answer in answers.drain(..) {
+            self.record(&answer, now);
         }
+        self.answers = answers;
+        self.quiet_from = (!in_flight).then_some(now);
+        Some((now, self.due))
     }
 
     fn learn_send_time(&mut self, took: Nanos) {
@@ -121,17 +186,23 @@ impl Lateness {
         };
     }
 
-    fn record(&mut self, by: Nanos) {
-        self.histogram.record(by.0);
-        self.count += 1;
-        self.late += u64::from(by > LATE);
-        self.longest = self.longest.max(by.0);
+    fn record(&mut self, answer: &Answer, now: Nanos) {
+        let (took, modelled) = (now.since_or_zero(answer.arrived), answer.modelled);
+        let by = took.0.abs_diff(modelled.0);
+        self.histogram.record(by);
+        self.longest = self.longest.max(by);
+        let is_late = took > modelled && by > LATE.0;
+        self.late += u64::from(is_late);
+        self.sums.off += u64::from(is_late && by > modelled.0 / 10);
+        self.sums.answers += 1;
+        self.sums.modelled += modelled.0;
+        self.sums.took += took.0;
     }
 
     /// The lateness that `per_mille` of the answers do not exceed, nearest rank, at most 1.6 % high;
     /// zero if there were none.
     fn percentile(&self, per_mille: u64) -> Nanos {
-        let rank = (self.count * per_mille).div_ceil(1000).max(1);
+        let rank = (self.sums.answers * per_mille).div_ceil(1000).max(1);
         let mut seen = 0;
         for bin in self.histogram.bins() {
             seen += bin.count;
@@ -142,30 +213,34 @@ impl Lateness {
         Nanos::ZERO
     }
 
-    /// How far the host kept up since this was asked before, percent; None after too few answers to say.
-    pub fn kept_up_lately(&mut self) -> Option<f64> {
-        let (count, modelled, added) = self.before;
-        self.before = (self.count, self.modelled, self.added);
-        (self.count - count >= LATELY_MIN).then(|| {
-            let modelled = (self.modelled - modelled).max(1) as f64;
-            100.0 * modelled / (modelled + (self.added - added) as f64)
+    /// How the host did since this last had an answer; None after too few to say.
+    pub fn lately(&mut self) -> Option<Lately> {
+        let sums = self.sums.since(&self.before);
+        (sums.answers >= LATELY_MIN).then(|| {
+            self.before = self.sums;
+            let (_, kept_up_percent) = sums.kept_up();
+            // One of few says nothing.
+            let off = if sums.off > 1 { sums.off } else { 0 };
+            let in_time_percent = 100.0 - 100.0 * off as f64 / sums.answers as f64;
+            Lately { kept_up_percent, in_time_percent }
         })
     }
 
     pub fn figures(&self) -> LatenessFigures {
         let us = |per_mille| self.percentile(per_mille).0 as f64 / 1e3;
+        let answers = self.sums.answers;
+        let kept_up = (answers > 0).then(|| self.sums.kept_up());
         LatenessFigures {
-            answers: self.count,
+            answers,
+            modelled_us_mean: self.modelled_drive as f64 / 1e3 / answers.max(1) as f64,
             us_p50: us(500),
             us_p99: us(990),
             us_p999: us(999),
             us_max: self.longest as f64 / 1e3,
             late: self.late,
             late_from_us: LATE.0 as f64 / 1e3,
-            kept_up_percent: (self.count > 0).then(|| {
-                let modelled = self.modelled.max(1) as f64;
-                100.0 * modelled / (modelled + self.added as f64)
-            }),
+            kept_up_percent: kept_up.map(|(_, most)| most),
+            kept_up_least_percent: kept_up.map(|(least, _)| least),
         }
     }
 }
@@ -191,38 +266,65 @@ mod tests {
         assert!(lateness.send_time() <= SEND_TIME_STEP);
     }
 
+    /// An answer, the model's latency and what it took, after a gap: microseconds.
+    fn answered(lateness: &mut Lateness, now: &mut Nanos, [gap, modelled, took]: [u64; 3]) {
+        let arrived = now.after(Nanos::micros(gap));
+        lateness.request(arrived);
+        let modelled = Nanos::micros(modelled);
+        *now = arrived.after(Nanos::micros(took));
+        lateness.begin_answer(Nanos::ZERO, arrived, [modelled; 2], *now);
+        assert_eq!(lateness.end_iteration(false, || *now), Some((*now, Nanos::ZERO)));
+    }
+
     #[test]
-    fn a_host_keeps_up_by_what_it_adds_to_the_modelled_times() {
-        let mut lateness = Lateness::new("1/2".parse().expect("a scale"));
+    fn a_host_keeps_up_by_what_answers_took_beside_the_modelled_times() {
+        let (mut lateness, mut now) = (Lateness::default(), Nanos::ZERO);
         assert_eq!(lateness.figures().kept_up_percent, None);
-        // 30 us of the drive are 60 us here; early answers add nothing.
-        for (starved, sent) in [(Nanos::ZERO, 29), (Nanos::ZERO, 30), (Nanos::micros(20), 35)] {
-            lateness.begin_answer(Nanos::micros(30), Nanos::micros(30), starved, || Nanos::ZERO);
-            lateness.end_iteration(|| Nanos::micros(sent));
+        assert_eq!(lateness.end_iteration(false, || unreachable!()), None);
+        // The first gap is none, and the last one is the client's pause.
+        for times in [[7, 60, 58], [20, 60, 60], [20, 60, 92], [100_000, 60, 60]] {
+            answered(&mut lateness, &mut now, times);
         }
-        let kept = lateness.figures().kept_up_percent.expect("answers");
-        assert!((kept - 100.0 * 180.0 / 210.0).abs() < 0.01, "{kept}");
-        assert_eq!(lateness.kept_up_lately(), None, "three answers say nothing");
-        for _ in 0..LATELY_MIN {
-            lateness
-                .begin_answer(Nanos::micros(30), Nanos::micros(30), Nanos::ZERO, || Nanos::ZERO);
-            lateness.end_iteration(|| Nanos::micros(60));
+        let figures = lateness.figures();
+        let near =
+            |found: Option<f64>, wanted: f64| (found.expect("answers") - wanted).abs() < 0.01;
+        assert!(near(figures.kept_up_percent, 100.0 * 240.0 / 270.0), "{figures:?}");
+        assert!(near(figures.kept_up_least_percent, 100.0 * 240.0 / 310.0), "{figures:?}");
+        assert_eq!((figures.answers, figures.modelled_us_mean), (4, 60.0));
+        assert_eq!(lateness.lately(), None, "four answers say nothing");
+        for took in 0..LATELY_MIN {
+            answered(&mut lateness, &mut now, [0, 600, if took == 0 { 4600 } else { 600 }]);
         }
-        assert_eq!(lateness.kept_up_lately(), Some(50.0));
-        assert_eq!(lateness.kept_up_lately(), None);
+        assert_eq!(lateness.lately().expect("answers").in_time_percent, 100.0, "one was late");
+        for took in 0..LATELY_MIN {
+            answered(&mut lateness, &mut now, [0, 600, if took < 2 { 4600 } else { 600 }]);
+        }
+        assert_eq!(lateness.lately().expect("answers").in_time_percent, 90.0);
+        assert_eq!(lateness.lately(), None);
+    }
+
+    #[test]
+    fn early_answers_make_up_for_late_ones() {
+        let (mut lateness, mut now) = (Lateness::default(), Nanos::ZERO);
+        for times in [[0, 500, 900], [0, 500, 250], [0, 500, 350]] {
+            answered(&mut lateness, &mut now, times);
+        }
+        let figures = lateness.figures();
+        assert_eq!((figures.kept_up_percent, figures.late), (Some(100.0), 1));
     }
 
     #[test]
     fn percentiles_are_nearest_rank() {
         let mut lateness = Lateness::default();
         assert_eq!(lateness.percentile(500), Nanos::ZERO);
-        for value in 1..=60 {
-            lateness.record(Nanos(value));
-        }
-        lateness.record(LATE.after(Nanos(1)));
+        let mut answer = |took| {
+            lateness.record(&Answer { arrived: Nanos::ZERO, modelled: Nanos::ZERO }, Nanos(took));
+        };
+        (1..=60).for_each(&mut answer);
+        answer(LATE.0 + 1);
         assert_eq!(lateness.percentile(500), Nanos(31));
         assert_eq!(lateness.percentile(0), Nanos(1));
         assert_eq!(lateness.percentile(1000), LATE.after(Nanos(1)));
-        assert_eq!((lateness.count, lateness.late), (61, 1));
+        assert_eq!((lateness.sums.answers, lateness.late), (61, 1));
     }
 }

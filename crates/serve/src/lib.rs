@@ -14,8 +14,10 @@
 //! This crate must not know what is inside the drive's translation layer, nor Python.
 
 pub mod ahci;
+mod auto_scale;
 mod buffers;
 mod channel;
+
 mod clock;
 mod control;
 mod drive;

@@ -65,7 +65,7 @@ pub trait Session: Send {
         None
     }
 
-    /// The power was cut: requests in flight never complete. Returns whether the session stays; a
+    /// The power was cut, or the link is down: requests in flight never complete. Returns whether the session stays; a
     /// connection over a network drops.
     fn power_cut(&mut self) -> bool {
         false

@@ -4,8 +4,8 @@
 use crate::nvme_host::{self, Host, NQN, Rig};
 use drivebay_serve::{Control as _, Fault, PowerCutLoss};
 use drivebay_wire::nvme::{
-    Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, InitPdu, Pdu,
-    SmartLog, Sqe, Status, encode,
+    Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, InitPdu,
+    PaceLog, Pdu, SmartLog, Sqe, Status, encode,
 };
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -243,6 +243,78 @@ fn a_read_that_fails_is_a_media_error_in_smart_until_its_blocks_are_written() {
     assert_eq!(go(&mut rig, 0x02, 16, 8, &[]), Status::SUCCESS);
     let log = smart_log(&mut rig, &mut admin);
     assert_eq!((log.media_errors.get(), log.error_entries.get()), (2, 2));
+}
+
+#[test]
+fn the_smart_log_of_dying_flash_tells_its_wear_its_spare_and_each_read_that_fails() {
+    let ailment = include_str!("../../../ailments/dying-flash.toml");
+    let weaker =
+        ailment.replace("correctable_bits = { value = 90", "correctable_bits = { value = 60");
+    let mut rig = Rig::sick(&weaker);
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let data = vec![7; 256 * BLOCK];
+    let mut failed = 0;
+    for opcode in [0x01, 0x02] {
+        for lba in (0..64 * 256).step_by(256) {
+            let sent: &[u8] = if opcode == 0x01 { &data } else { &[] };
+            let (status, _) =
+                rig.io(&mut host, nvme_host::io(opcode, lba, 256), 256 * BLOCK as u32, sent);
+            assert!(status == Status::SUCCESS || status == Status::UNRECOVERED_READ_ERROR);
+            failed += u64::from(status != Status::SUCCESS);
+        }
+    }
+    let log = smart_log(&mut rig, &mut admin);
+    assert_eq!((log.percentage_used, log.available_spare, log.spare_threshold), (95, 8, 10));
+    assert_eq!(log.critical_warning, 1);
+    // A command of many pages may meet several.
+    assert!(failed > 0 && log.error_entries.get() == u128::from(failed), "{failed} failed");
+    assert!(log.media_errors.get() >= u128::from(failed));
+    assert!(log.data_units_written.get() > 1_000 && log.power_on_hours.get() > 40_000);
+}
+
+#[test]
+fn the_smart_log_of_a_drive_soon_read_only_counts_down_until_it_is() {
+    let ailment = include_str!("../../../ailments/read-only-soon.toml");
+    let mut rig =
+        Rig::sick(&ailment.replace("writes_mb = { value = 2000", "writes_mb = { value = 4"));
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let data = vec![7; 256 * BLOCK];
+    let mut seen = Vec::new();
+    let mut write = |rig: &mut Rig, lba| {
+        rig.io(&mut host, nvme_host::io(0x01, lba, 256), 256 * BLOCK as u32, &data).0
+    };
+    for lba in (0..31 * 256).step_by(256) {
+        assert_eq!(write(&mut rig, lba), Status::SUCCESS);
+        let log = smart_log(&mut rig, &mut admin);
+        assert_eq!(log.percentage_used, 99);
+        seen.push((log.available_spare, log.critical_warning));
+    }
+    seen.dedup();
+    assert_eq!(seen, [(4, 1), (3, 1), (2, 1), (1, 1), (0, 9)]);
+    assert_eq!(write(&mut rig, 0), Status::NAMESPACE_WRITE_PROTECTED.dnr());
+}
+
+#[test]
+fn a_hot_drives_smart_log_warns() {
+    let ailment = include_str!("../../../ailments/hot.toml");
+    let warm = "\n[health]\nwarning_c = { value = 59, source = \"test\" }\n";
+    let mut rig = Rig::sick(&format!("{ailment}{warm}"));
+    let mut admin = rig.connect(0, Digests::default());
+    let log = smart_log(&mut rig, &mut admin);
+    assert_eq!((log.temperature_k.get(), log.critical_warning), (273 + 60, 2));
+}
+
+#[test]
+fn the_vendors_log_tells_the_drives_clock() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let pace = Sqe { opcode: 0x02, cdw10: (0xf0 | 15 << 16).into(), ..Sqe::default() };
+    let (status, _, page) = rig.admin(&mut admin, pace, 64, &[]);
+    let log = PaceLog::read_from_bytes(&page).expect("64 bytes");
+    assert_eq!((status, log.rate_ppm.get(), log.kept_up.get()), (Status::SUCCESS, 1_000_000, 0));
+    assert_eq!(log.clock_ns.get(), (rig.engine.report().drive_s * 1e9) as u64);
 }
 
 #[test]

@@ -27,6 +27,11 @@ def hosts(incomplete: str) -> list[tuple[str, str]]:
     return _named("hosts", incomplete, "host")
 
 
+def ailments(incomplete: str) -> list[tuple[str, str]]:
+    """The ailments that come with drivebay."""
+    return _named("ailments", incomplete, "ailment")
+
+
 def suites(incomplete: str) -> list[tuple[str, str]]:
     """The suites that come with drivebay."""
     return _named("suites", incomplete)

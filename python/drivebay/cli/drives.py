@@ -6,9 +6,11 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import complete, options
-from drivebay.cli.options import argument
+from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json, table
+from drivebay.cli.target import in_host, modified_profile
 from drivebay.common import units
+from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
     from drivebay.definitions.profiles import Profile
@@ -25,6 +27,8 @@ KEYS = ("name", "title", "drive_class", "capacity_bytes", "interface", "media", 
 Examples:
   drivebay drives
   drivebay drives 980-pro-1tb        what is known of one, with its sources
+  drivebay drives --ailments         what can ail a drive
+  drivebay drives 980-pro-1tb --aged 80%
   drivebay drives --json"""
 )
 def drives(
@@ -32,6 +36,15 @@ def drives(
         str | None,
         argument("NAME", "Only this drive of the catalog, whole.", autocompletion=complete.drives),
     ] = None,
+    aged: Annotated[
+        str | None,
+        option("SHARE", "With NAME: its health log with so much of its rated wear used, 80%."),
+    ] = None,
+    ailment: options.Ailment = None,
+    ailments: Annotated[
+        bool,
+        flag("--ailments", "List what can ail a drive, and what its logs say then."),
+    ] = False,
     as_json: options.Json = False,
 ) -> None:
     """List the catalog's drives, by class, and this machine's block devices.
@@ -42,9 +55,17 @@ def drives(
     from drivebay.definitions import profiles
     from drivebay.targets.safety import blockdev
 
-    if name is not None:
-        _one(profiles.load(name), as_json=as_json)
+    if ailments:
+        _ailments(as_json=as_json)
         return
+    if name is not None:
+        ails = [*(ailment or ()), *([] if aged is None else [f"aged:{aged}"])]
+        _one(modified_profile(name, in_host(None, None, ails)), as_json=as_json, sick=bool(ails))
+        return
+    if ailment or aged is not None:
+        raise UserError(
+            "drives: a sick drive is one of the catalog", "drivebay drives NAME --aged 80%"
+        )
     catalog = [profiles.load(name) for name in profiles.names()]
     catalog.sort(key=lambda profile: _ORDER.index(profile.drive_class))
     devices = blockdev.list_devices()
@@ -93,10 +114,35 @@ def _told(profile: Profile) -> dict[str, Any]:
     return {key: getattr(profile, key) for key in KEYS}
 
 
-def _one(profile: Profile, *, as_json: bool) -> None:
-    """A drive's facts and where each is from; with `as_json` its whole profile."""
+def _ailments(*, as_json: bool) -> None:
+    """What can ail a drive."""
+    from drivebay.definitions import ailments
+
+    found = [ailments.load(name) for name in ailments.names()]
     if as_json:
-        print_json({**_told(profile), "profile": profile.resolved()})
+        print_json({"ailments": [asdict(one) for one in found]})
+        return
+    for one in found:
+        print(f"{one.name}: {one.title}\n  hosts see  {one.seen}\n  logs say   {one.smart}")
+    print(f"{ailments.AGED}: wear that the drive begins with, of its rated cycles")
+    print("drivebay review, serve and drives take it: --ailment NAME; a sweep: set ailment=NAME")
+
+
+def _one(profile: Profile, *, as_json: bool, sick: bool) -> None:
+    """A drive's facts and where each is from, of a sick one its health log; with `as_json` its
+    whole profile."""
+    from drivebay.targets.telemetry import smart
+
+    health = smart.first_figures(profile) if sick else {}
+    if as_json:
+        own = {"health": health} if sick else {}
+        print_json({**_told(profile), **own, "profile": profile.resolved()})
+        return
+    if sick:
+        print(f"{profile.title}: as its health log begins")
+        table(
+            ("", ""), [(key.replace("_", " "), f"{value:,.10g}") for key, value in health.items()]
+        )
         return
     known, flash = profile.raw["drive"], profile.flash_bytes
     computed = "computed from the profile"

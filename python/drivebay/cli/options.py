@@ -309,6 +309,17 @@ Host = Annotated[
         autocompletion=complete.hosts,
     ),
 ]
+Ailment = Annotated[
+    list[str] | None,
+    option(
+        "NAME",
+        "Make the drive sick: slow-die, hot and others (see: drivebay drives --ailments), "
+        "aged:80%, or your own .toml file; repeatable.",
+        "--ailment",
+        panel=VIRTUAL,
+        autocompletion=complete.ailments,
+    ),
+]
 NoIntervals = Annotated[
     bool,
     flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),

@@ -112,6 +112,7 @@ class Options:
     policy: options.Policy = None
     no_intervals: options.NoIntervals = False
     host: options.Host = None
+    ailment: options.Ailment = None
     baseline: Annotated[
         Path | None,
         option(
@@ -178,7 +179,7 @@ class Options:
         targets.check_options(ctx, drive)
         return targets.target_factory(
             drive,
-            targets.in_host(self.host, self.changes),
+            targets.in_host(self.host, self.changes, self.ailment),
             events=self.events,
             destroy_data=self.destroy_data,
             overwrite_signature=self.overwrite_signature,
@@ -230,9 +231,9 @@ def _start_on(
 
     factory = given.factory(ctx, drive)
     if given.baseline is not None:  # a wrong one is refused before the work and not after it
-        if not given.changes and given.host is None:
+        if not (given.changes or given.ailment) and given.host is None:
             raise UserError(
-                "--baseline has no meaning without --set, --policy or --host",
+                "--baseline has no meaning without --set, --policy, --ailment or --host",
                 "to compare two results: drivebay compare DIR DIR",
             )
         results.read_manifest(given.baseline)
@@ -262,6 +263,7 @@ def _resume(ctx: typer.Context, given: Options, folder: Path) -> Path:
         "--skip": given.skip,
         "--set": given.changes,
         "--host": given.host,
+        "--ailment": given.ailment,
         "--events": given.events,
     }
     if refusal := next((name for name, value in refused.items() if value), None):

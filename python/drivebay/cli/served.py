@@ -51,6 +51,8 @@ def _rows(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         late = lateness["late"]
         lines += [
             ("the host kept up", f"{lateness['kept_up_percent']:.1f} %"),
+            ("with the clients' own time", f"{lateness['kept_up_least_percent']:.1f} %"),
+            ("the drive's mean latency", f"{lateness['modelled_us_mean']:.1f} us of its clock"),
             ("server late, 50th percentile", f"{lateness['us_p50']:.1f} us"),
             ("server late, 99th percentile", f"{lateness['us_p99']:.1f} us"),
             ("server late, 99.9th percentile", f"{lateness['us_p999']:.1f} us"),

@@ -46,9 +46,12 @@ def is_virtual(drive: str) -> bool:
     return drive.lower() in profiles.names() and not os.path.lexists(drive)
 
 
-def in_host(host: str | None, changes: Sequence[str] | None) -> list[str]:
-    """The changes that --host and --set ask for."""
-    return [*([] if host is None else [f"host={host}"]), *(changes or ())]
+def in_host(
+    host: str | None, changes: Sequence[str] | None, ailments: Sequence[str] | None = None
+) -> list[str]:
+    """The changes that --host, --ailment and --set ask for."""
+    own = [*([] if host is None else [f"host={host}"]), *(f"ailment={a}" for a in ailments or ())]
+    return [*own, *(changes or ())]
 
 
 def with_policy(policy: Path | None, changes: Sequence[str] | None) -> list[str]:

@@ -1,4 +1,5 @@
-"""Where the project's own data lies: drives/, hosts/, suites/, published/ and catalog-results/.
+"""Where the project's own data lies: drives/, ailments/, hosts/, suites/, published/ and
+catalog-results/.
 
 In a checkout they are the folders at the top; in an installed package they are copied into
 `drivebay/_data` at build time. Nothing else in the package looks for files of the project.
@@ -13,7 +14,7 @@ _CHECKOUT = _PACKAGE.parent.parent
 
 
 def path(folder: str) -> Path:
-    """The folder `drives`, `hosts`, `suites`, `published` or `catalog-results`.
+    """The folder `drives`, `ailments`, `hosts`, `suites`, `published` or `catalog-results`.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """What-ifs as a person types them: "heatsink", "unused=25%", "link=pcie2x4".
 
-Three kinds of words: a variant that the profile names; one of the short names below, which stand
-for one or more values of the profile; or a value by its own name, `thermal.ambient_c=30`, where the
-section may be left out if only one section has such a name. The core checks the changed drive.
+Kinds of words: a variant that the profile names; another host or an ailment, which bring whole
+sections; one of the short names below, which stand for values of the profile; or a value by its own
+name, `thermal.ambient_c=30`, where the section may be left out if only one section has such a name.
+The core checks the changed drive.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
-from drivebay.definitions import hosts, policies
+from drivebay.definitions import ailments, hosts, policies
 from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved
 
 WHAT_IF = "what-if, given by the user"
@@ -22,6 +23,10 @@ SECTOR_BYTES = 512
 SECTOR_ALIGN = 8  # a drive's capacity stays a whole number of 4 KiB
 UNUSED_MAX = 0.9
 OVER_PROVISIONING_MAX = 9.0
+AGED_MAX = 2.55
+"""What the health log can tell: 255 %."""
+RATED_CYCLES = 3000
+"""guess: of a drive whose profile rates none, as TLC flash of data sheets."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 
 Raw = dict[str, Any]
@@ -59,6 +64,10 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
     name, equals, value = (part.strip() for part in word.partition("="))
     if equals and name == "host":
         return _host(raw, value)
+    if equals and name == "ailment" and value.partition(":")[0] != "aged":
+        return _ailment(raw, value)
+    if equals and name == "ailment":
+        name, value = "aged", value.partition(":")[2]
     if equals and name not in SHORT:
         return _value(profile.name, raw, name, value)
     if not equals and name not in FLAGS:
@@ -78,6 +87,15 @@ def _host(raw: Raw, value: str) -> Applied:
     except UserError as problem:
         raise UserError(f"--host {value}: {problem.message}", problem.hint) from None
     return f"host={value}", "see: drivebay hosts"
+
+
+def _ailment(raw: Raw, value: str) -> Applied:
+    """What ails the drive: a name of the list or a file."""
+    try:
+        ailments.load(value).lay_over(raw)
+    except UserError as problem:
+        raise UserError(f"--ailment {value}: {problem.message}", problem.hint) from None
+    return f"ailment={value}", "see: drivebay drives --ailments"
 
 
 def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:
@@ -107,6 +125,8 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "unused": "unused=25%",
         "link": "link=pcie2x4",
         "host": "host=linux-io-uring",
+        "ailment": "ailment=slow-die",
+        "aged": "aged=80%",
     }
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
@@ -188,6 +208,15 @@ def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"ignore_flush = {str(lies).lower()}", {"write_buffer.ignore_flush": lies}
 
 
+def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Wear that the drive begins with, of the cycles that its flash is rated for."""
+    share = _share("aged", value, AGED_MAX, "of the rated cycles that are used")
+    values: dict[str, Any] = {"health.worn_percent": round(100 * share, 9)}
+    if "rated_cycles" not in raw.get("health", {}):
+        values["health.rated_cycles"] = RATED_CYCLES
+    return f"aged = {100 * share:g} %", values
+
+
 def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """A policy plug-in by its name, or "none"."""
     if value in ("", "none"):
@@ -201,6 +230,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "unused": _unused,
     "link": _link,
     "ignore_flush": _ignore_flush,
+    "aged": _aged,
     "policy": _policy,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""

@@ -69,7 +69,8 @@ class Drive(Profile):
             names ("heatsink"), or "link=pcie2x4".
         changes
             Values by name: `unused="25%"`, of the user's capacity; `over_provisioning="28%"`, of
-            physical less user over user capacity; `link="pcie2x4"`; or any value of the profile,
+            physical less user over user capacity; `link="pcie2x4"`; `ailment="slow-die"` (see
+            `drivebay drives --ailments`); `aged="80%"`; or any value of the profile,
             `ambient_c=30`. Where several sections have such a name, the section stands before it,
             `__` for the dot: `thermal__ambient_c=30`.
 

@@ -25,6 +25,7 @@ DRIVE: Mapping[str, Option] = {
             ("profile", str),
             ("set", tuple),
             ("host", str),
+            ("ailment", tuple),
             ("capacity", str),
             ("seed", int),
             ("foreign-data", bool),
@@ -36,7 +37,7 @@ DRIVE: Mapping[str, Option] = {
 @dataclass(frozen=True)
 class Config:
     """A server: its own options, and those of each drive by its name; keys are fields of
-    `Options` and `Drive`, and profile, set, host, capacity, seed and foreign_data."""
+    `Options` and `Drive`, and profile, set, host, ailment, capacity, seed and foreign_data."""
 
     server: Mapping[str, Any]
     drives: Mapping[str, Mapping[str, Any]]

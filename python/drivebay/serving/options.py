@@ -163,7 +163,8 @@ class Drive:
         there stays as it is.
     time_scale : RATIO
         Seconds of the drive's clock in a second of the host's, 1/10000 to 100: 1/20 for a host too
-        slow for the drive, 10 for an hour's heat in six minutes.
+        slow for the drive, 10 for an hour's heat in six minutes; or auto, the fastest up to 1 at
+        which this machine answers 99 % in time, which may change while it serves.
     read_only :
         Refuse all that changes data, and say so to hosts.
     namespaces : SIZE[@START][,read-only]

@@ -4,6 +4,7 @@ use drivebay_units::Nanos;
 
 use super::Device;
 use crate::events::Events;
+use crate::firmware::flash_media::FlashMedia;
 use crate::firmware::health::{Health, data_units, named, percentage_used};
 use crate::firmware::media::Media;
 use crate::physics::power::Wake;
@@ -33,22 +34,34 @@ impl Device {
         let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;
         let waf = (host_4k > 0).then(|| work.programmed as f64 / host_4k as f64);
         let (bytes_up, bytes_down) = self.link.bytes();
+        let history = self.spec.history;
+        let log = self.log.report(self.now(), |idle| power.and_then(|power| power.asleep(idle)));
         Health {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
-            available_spare_percent: flash
-                .map_or(100, |flash| flash.backend.available_spare_percent()),
-            percentage_used: (self.spec.rated.cycles)
-                .map(|rated| percentage_used(self.media.cycles(), rated)),
-            data_units_read: data_units(bytes_up),
-            data_units_written: data_units(bytes_down),
+            available_spare_percent: flash.map_or(100, FlashMedia::available_spare_percent),
+            percentage_used: (self.spec.rated.cycles).map(|rated| {
+                percentage_used(self.media.cycles() + f64::from(history.cycles), rated)
+            }),
+            data_units_read: data_units(history.host_bytes + bytes_up),
+            data_units_written: data_units(history.host_bytes + bytes_down),
+            power_on: log.power_on.after(history.power_on),
+            power_cycles: log.power_cycles + history.power_cycles,
+            link_outages: self.link_outages(self.now()),
             media_errors: self.media.of_flash(|flash| flash.reliability().media_errors),
             warning_time: thermal.warning,
             critical_time: thermal.critical,
             throttling: stages.map(|i| (thermal.stage_entries[i], thermal.stage_time[i])).collect(),
             waf,
-            ..self.log.report(self.now(), |idle| power.and_then(|power| power.asleep(idle)))
+            ..log
         }
+    }
+
+    /// How often the link has been down by `at`.
+    #[must_use]
+    pub fn link_outages(&self, at: Nanos) -> u64 {
+        let link = self.spec.outages.as_ref().and_then(|outages| outages.link);
+        link.map_or(0, |link| link.begun(at))
     }
 
     /// From now on the first `limit` events are kept, and how busy dies and channels are; what was kept before

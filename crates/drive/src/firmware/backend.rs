@@ -115,7 +115,10 @@ impl Flash {
             nand,
             buffers: fresh_buffers(spec.buffer_pages, spec.buffer_release),
             deferred: DeferredQueue::default(),
-            errors: spec.reliability.map(|r| Box::new(Errors::new(r, g.superblocks, rng))),
+            errors: spec.reliability.map(|r| {
+                let good = g.superblocks - g.bad_superblocks;
+                Box::new(Errors::new(r, g.superblocks, good, spec.history.cycles, rng))
+            }),
             map: MapAccess::new(spec),
             now: Nanos::ZERO,
             dies_floor: Nanos::ZERO,
@@ -183,6 +186,11 @@ impl Flash {
     #[inline(always)]
     pub fn is_read_only(&self) -> bool {
         self.read_only
+    }
+
+    /// Refuses to be written from now on.
+    pub fn wear_out(&mut self) {
+        self.read_only = true;
     }
 
     /// Whether data since the last call could not be read.

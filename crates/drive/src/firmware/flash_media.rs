@@ -19,7 +19,7 @@ use crate::host::admission::Admission;
 use crate::io::{DeviceError, Io, Op};
 use crate::persist::{StateError, ensure, persist};
 use crate::physics::thermal::Work;
-use crate::profile::{Costs, Geometry, Spec};
+use crate::profile::{Costs, EndOfLife, Geometry, Spec};
 
 /// log2 of sectors in 4 KiB.
 const SHIFT_4K: u32 = 3;
@@ -41,10 +41,11 @@ pub struct FlashMedia {
     flush_waits: bool,
     /// Wear of an erase after use with one bit per cell, against one after use with all.
     slc_cycle_weight: f64,
+    end_of_life: Option<EndOfLife>,
 }
 
 persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
-    given: geometry, page_shift, flush_waits, slc_cycle_weight);
+    given: geometry, page_shift, flush_waits, slc_cycle_weight, end_of_life);
 
 impl FlashMedia {
     /// Fresh flash; `memory`: flash whose tables are used where they fit.
@@ -69,7 +70,14 @@ impl FlashMedia {
             slc_cycle_weight: spec
                 .slc_cache
                 .map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0),
+            end_of_life: spec.end_of_life,
         })
+    }
+
+    /// Flash that may still fail, in percent: as the back end has it, and as firmware counts it down.
+    pub fn available_spare_percent(&self) -> u8 {
+        let spare = self.backend.available_spare_percent();
+        self.end_of_life.map_or(spare, |end| spare.min(end.spare_percent(self.host_4k)))
     }
 
     /// 4 KiB copied so far.
@@ -152,6 +160,9 @@ impl FlashMedia {
             Op::WriteZeroes => self.write_zeroes(from, io, path)?,
         };
         path.controller.flash_core().close_command();
+        if self.end_of_life.is_some_and(|end| self.host_4k >= end.writes_4k) {
+            self.backend.wear_out();
+        }
         Ok((ready, self.backend.take_media_error()))
     }
 

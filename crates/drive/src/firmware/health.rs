@@ -53,6 +53,8 @@ pub struct Health {
     pub wakes: u64,
     /// Time in which drive or link slept, or fell asleep.
     pub asleep: Nanos,
+    /// How often the link was down.
+    pub link_outages: u64,
     /// 4 KiB pages programmed per page written by the host, so far; none before the first.
     pub waf: Option<f64>,
 }

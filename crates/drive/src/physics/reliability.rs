@@ -127,11 +127,11 @@ impl Errors {
         ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
     }
 
-    /// Fresh flash.
-    pub fn new(spec: ReliabilitySpec, superblocks: u32, rng: &Rng) -> Errors {
+    /// Flash whose first `good` superblocks have been erased so often; of their blocks some have failed since.
+    pub fn new(spec: ReliabilitySpec, superblocks: u32, good: u32, worn: u32, rng: &Rng) -> Errors {
         let mut rng = rng.fork("reliability");
         let spare_blocks = u64::from(spec.spare_blocks);
-        Errors {
+        let mut errors = Errors {
             curve: Curve::new(&spec),
             wear: vec![Wear::default(); superblocks as usize],
             fails: vec![0; superblocks as usize * (spec.retries_max as usize + 1)],
@@ -140,7 +140,21 @@ impl Errors {
             lost: BTreeSet::new(),
             counts: Reliability { spare_blocks, ..Reliability::default() },
             spec,
+        };
+        if worn > 0 {
+            (0..good).for_each(|superblock| errors.age(superblock, worn));
         }
+        errors
+    }
+
+    /// Blocks of a superblock have failed in its first `cycles` erases; those without a spare are missing until its next
+    /// erase.
+    fn age(&mut self, superblock: u32, cycles: u32) {
+        let failed = self.failures(self.spec.superblock_blocks, self.spec.failed_by(cycles));
+        self.counts.failed_blocks += u64::from(failed);
+        let spared = u64::from(failed).min(self.counts.spare_blocks);
+        self.counts.spare_blocks -= spared;
+        self.wear[superblock as usize].missing = failed - spared as u32;
     }
 
     /// Die time of one retry.
@@ -319,6 +333,11 @@ impl ErrorRate {
 }
 
 impl ReliabilitySpec {
+    /// Probability that a block has failed within `cycles` erases (Weibull).
+    pub fn failed_by(&self, cycles: u32) -> f64 {
+        1.0 - exp(-pow(f64::from(cycles) / self.life_cycles, self.life_shape))
+    }
+
     /// Probability that a block which has survived `cycles - 1` erases fails at the next (Weibull).
     pub fn hazard(&self, cycles: u32) -> f64 {
         let sum = |n: u32| pow(f64::from(n) / self.life_cycles, self.life_shape);

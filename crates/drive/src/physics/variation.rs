@@ -4,6 +4,7 @@
 //! how much is the profile's. Model: a place has a deviation that its number and the drive's seed give,
 //! the same at every visit; deviations of blocks and pages add up. Each is the sum of four uniform
 //! bytes: close to normal, and never beyond 3.5 standard deviations.
+//! Slow dies are slower by a factor throughout; which ones, the drive's seed says.
 //! Not modelled: change with wear. Effect: worn drives program a little too slowly.
 
 use drivebay_units::{Divider, Nanos, Rng};
@@ -17,15 +18,22 @@ pub struct Variation {
     seed: u64,
     by_superblock: Divider,
     geometry: Geometry,
+    /// The first of the slow dies, their number and their times in 1/256.
+    slow: (u32, u32, u64),
 }
 
-persist!(Variation: seed; given: spread, by_superblock, geometry);
+persist!(Variation: seed; given: spread, by_superblock, geometry, slow);
 
 impl Variation {
     /// The deviations of the drive with this generator.
     pub fn new(spread: Spread, geometry: &Geometry, rng: &Rng) -> Variation {
+        let slow = spread.slow_dies.map_or((0, 0, 256), |slow| {
+            let first = rng.fork("slow dies").below(u64::from(geometry.dies())) as u32;
+            (first, slow.dies, slow.time_256)
+        });
         Variation {
             spread,
+            slow,
             seed: rng.fork("nand").next_u64(),
             by_superblock: Divider::new(geometry.superblock_pages >> geometry.page_shift),
             geometry: *geometry,
@@ -35,15 +43,24 @@ impl Variation {
     /// Time of a read or program of a flash page that usually takes `len`.
     #[inline(always)]
     pub fn of_page(&self, page: u32, len: Nanos) -> Nanos {
-        let block = self.draw(self.by_superblock.divide(page), self.geometry.die_of(page));
+        let die = self.geometry.die_of(page);
+        let block = self.draw(self.by_superblock.divide(page), die);
         let own = self.draw(page, u32::MAX);
-        scaled(len, block * self.spread.block + own * self.spread.page)
+        self.on_die(die, scaled(len, block * self.spread.block + own * self.spread.page))
     }
 
     /// Time of the erase of a die's block that usually takes `len`.
     #[inline]
     pub fn of_erase(&self, superblock: u32, die: u32, len: Nanos) -> Nanos {
-        scaled(len, self.draw(superblock, die) * self.spread.erase)
+        self.on_die(die, scaled(len, self.draw(superblock, die) * self.spread.erase))
+    }
+
+    /// What usually takes `len` takes longer on a slow die.
+    #[inline(always)]
+    fn on_die(&self, die: u32, len: Nanos) -> Nanos {
+        let (first, count, time_256) = self.slow;
+        let from_first = die.wrapping_sub(first) & (self.geometry.dies() - 1);
+        if from_first < count { Nanos((len.0 * time_256) >> 8) } else { len }
     }
 
     /// The deviation of a place, around zero.

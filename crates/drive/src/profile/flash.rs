@@ -4,7 +4,7 @@ use drivebay_units::Nanos;
 
 use super::constants::{PAGE_BYTES, PAGE_TYPES_MAX};
 use super::key::{Key, Number, Numbers, SpecError, is_set, is_word, nanos};
-use super::schema::{RawNand, RawSpec, RawVariation};
+use super::schema::{RawNand, RawSlowDies, RawSpec, RawVariation};
 
 /// In which order numbers of flash pages go through dies, planes and page types.
 #[derive(Clone, Copy, Debug)]
@@ -209,6 +209,15 @@ pub struct NandTiming {
     pub spread: Option<Spread>,
 }
 
+/// Dies that are slower than the others.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowDies {
+    /// How many.
+    pub dies: u32,
+    /// Their times against the usual ones, in 1/256.
+    pub time_256: u64,
+}
+
 /// Waits of reads for what they suspend.
 #[derive(Clone, Copy, Debug)]
 pub struct SuspensionSpec {
@@ -220,8 +229,8 @@ pub struct SuspensionSpec {
     pub restarts: bool,
 }
 
-/// Standard deviations, in 2^-24 per unit of a draw.
-#[derive(Clone, Copy, Debug)]
+/// Standard deviations, in 2^-24 per unit of a draw; and slow dies.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Spread {
     /// Of blocks, in reads and programs.
     pub block: i64,
@@ -229,9 +238,20 @@ pub struct Spread {
     pub page: i64,
     /// Of blocks, in erases.
     pub erase: i64,
+    /// Dies with times of their own.
+    pub slow_dies: Option<SlowDies>,
 }
 
 impl Spread {
+    fn check(nand: &RawNand) -> Result<Option<Spread>, SpecError> {
+        let slow_dies = nand.slow_dies.as_ref().map(|slow| slow_dies(slow, nand)).transpose()?;
+        let spread = nand.variation.as_ref().map(Spread::new);
+        if spread.is_none() && slow_dies.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Spread { slow_dies, ..spread.unwrap_or_default() }))
+    }
+
     fn new(raw: &RawVariation) -> Spread {
         // Four uniform bytes have a variance of 4 (256^2 - 1) / 12.
         let units =
@@ -240,8 +260,18 @@ impl Spread {
             block: units(&raw.block_percent),
             page: units(&raw.page_percent),
             erase: units(&raw.erase_percent),
+            slow_dies: None,
         }
     }
+}
+
+fn slow_dies(raw: &RawSlowDies, nand: &RawNand) -> Result<SlowDies, SpecError> {
+    let (dies, all) = (raw.dies.value, nand.channels.value * nand.dies_per_channel.value);
+    if dies > all {
+        let hint = "a drive of slow flash has another nand.read_us";
+        return Err(SpecError::out("nand.slow_dies.dies", dies, format!("at most {all}"), hint));
+    }
+    Ok(SlowDies { dies: dies as u32, time_256: (raw.time_percent.value * 2.56).round() as u64 })
 }
 
 pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
@@ -386,7 +416,7 @@ pub(super) fn check_nand(raw: &RawSpec) -> Result<NandTiming, SpecError> {
         decode: raw.controller.decode_us.as_ref().map_or(Nanos::ZERO, Number::micros),
         cache_program: n.cache_program.value,
         erase_one_in: n.erase_one_in.as_ref().map_or(1.0, |one_in| one_in.value),
-        spread: n.variation.as_ref().map(Spread::new),
+        spread: Spread::check(n)?,
     })
 }
 

@@ -26,7 +26,8 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
     if !is_set(&n.in_place) {
         return Ok(None);
     }
-    let refused: [(&str, bool); 11] = [
+    let health = raw.health.as_ref();
+    let refused: [(&str, bool); 13] = [
         ("gc", raw.gc.is_some()),
         ("write_buffer", raw.write_buffer.is_some()),
         ("slc_cache", raw.slc_cache.is_some()),
@@ -38,9 +39,12 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
         ("controller.half_duplex", raw.controller.half_duplex.is_some()),
         ("controller.admission", raw.controller.admission.is_some()),
         ("controller.mapping_unit_kib", raw.controller.mapping_unit_kib.is_some()),
+        ("nand.slow_dies", n.slow_dies.is_some()),
+        ("health.end_of_life", health.is_some_and(|health| health.end_of_life.is_some())),
     ];
     if let Some((field, _)) = refused.into_iter().find(|(_, given)| *given) {
-        let hint = "media that is written in place has no map, buffer or garbage collection";
+        let hint =
+            "media that is written in place has no map, buffer, garbage collection or spare blocks";
         return Err(SpecError::out(field, "given", "left out with nand.in_place", hint));
     }
     let dies = n.channels.value * n.dies_per_channel.value;

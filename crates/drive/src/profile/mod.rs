@@ -4,6 +4,7 @@
 //! the field, the value, what is allowed and what to do; nothing is clamped silently.
 //! `schema.rs` says what each key may be; one file per part of the drive derives the rest.
 
+mod ailments;
 mod constants;
 mod controller;
 mod family;
@@ -32,6 +33,7 @@ use crate::policy_plugin::{PluginSpec, PolicyPlugin};
 use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
+pub use ailments::{EndOfLife, History, Outages};
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec, SHARE_BITS};
 pub use family::whole_profile;
@@ -130,6 +132,12 @@ pub struct Spec {
     pub idle_after: Option<Nanos>,
     /// The media in place of flash, if it is written in place.
     pub in_place: Option<InPlaceSpec>,
+    /// Times in which the drive does not answer, if there are any.
+    pub outages: Option<Outages>,
+    /// What the drive has behind it.
+    pub history: History,
+    /// When its firmware stops writing, if it counts that.
+    pub end_of_life: Option<EndOfLife>,
 }
 
 impl Spec {
@@ -226,6 +234,11 @@ impl Spec {
         let idle = gc::check_idle(&raw, &geometry)?;
         let journal = |raw| map_journal::map_journal(raw, &geometry);
         let fold_after = slc_cache.map(|slc| slc.fold_after);
+        let rated = power::check_rated(&raw)?;
+        let flash_bytes = match in_place {
+            Some(_) => geometry.user_sectors * SECTOR_BYTES,
+            None => geometry.usable_pages() * geometry.unit_bytes(),
+        };
         Ok(Spec {
             protocol,
             queue_depth_max,
@@ -239,7 +252,10 @@ impl Spec {
             levels_wear: raw.wear_leveling.as_ref().is_some_and(|wear| wear.dynamic.value),
             throttle: thermal::check_throttle(&raw.thermal, controller::costs(&raw))?,
             power: power.filter(|_| host.power_saving),
-            rated: power::check_rated(&raw)?,
+            history: ailments::check_history(&raw, &rated, flash_bytes)?,
+            end_of_life: ailments::end_of_life(&raw),
+            outages: ailments::check_outages(&raw)?,
+            rated,
             identify: identify::check_identify(&raw)?,
             host,
             host_interface: host_interface::check_interface(&raw, protocol, link.round_trip)?,

@@ -203,6 +203,8 @@ sections! {
         /// PCIe: read requests that the drive has outstanding at the host's memory at most; 32 if left
         /// out, as many as there are without extended tags.
         read_tags: Option<Whole> = 1..=1024,
+        /// Times in which the link is down and trained anew; none if left out.
+        outage: Option<RawOutage>,
     }
 
     /// The controller's cores and its data path.
@@ -233,6 +235,16 @@ sections! {
         /// Writes that find no room wait where reads pass them; left out: commands wait for the flash core in the
         /// order in which they come.
         admission: Option<RawAdmission>,
+        /// Work of the firmware for which every command waits; none if left out.
+        stall: Option<RawOutage>,
+    }
+
+    /// A part that does nothing for a while, again and again, by the drive's clock.
+    RawOutage {
+        /// From the beginning of one to that of the next; the first begins so long after the drive was made.
+        every_s: Number = 0.001..=1e8,
+        /// How long each takes, less than `every_s`.
+        for_ms: Number = 0.0..=1e7,
     }
 
     /// A half-duplex controller: reads and writes have its data path in turns, each for a batch of commands.
@@ -328,6 +340,16 @@ sections! {
         cache_program: Flag,
         /// How places differ in their times; not at all if it is left out.
         variation: Option<RawVariation>,
+        /// Dies that are slower than the others; none if left out.
+        slow_dies: Option<RawSlowDies>,
+    }
+
+    /// Dies that are slow, chosen by the drive's seed, neighbours of one another.
+    RawSlowDies {
+        /// How many.
+        dies: Whole = 1..=4096,
+        /// Their times of reading, programming and erasing against the usual ones.
+        time_percent: Number = 100.0..=1e5,
     }
 
     /// How blocks and pages differ in their times: standard deviations in percent.
@@ -521,6 +543,19 @@ sections! {
         warning_c: Option<Number> = TEMPERATURE,
         /// NVMe's CCTEMP: likewise.
         critical_c: Option<Number> = TEMPERATURE,
+        /// Wear that the drive begins with, of `rated_cycles`, which must be given; new if left out.
+        worn_percent: Option<Number> = 0.0..=255.0,
+        /// What is left of the drive's life, if its firmware counts it down; no such end if left out.
+        end_of_life: Option<RawEndOfLife>,
+    }
+
+    /// The end of a drive's life as its firmware counts it: the spare blocks that it reports fall evenly, and with none left
+    /// it refuses to be written.
+    RawEndOfLife {
+        /// Available spare at first, percent.
+        spare_percent: Whole = 1..=100,
+        /// What the host can still write.
+        writes_mb: Number = 0.0..=1e12,
     }
 
     /// One stage of throttling, entered when the drive, or in a network its controller, is at `on_c`, left below `off_c`; with `full_c` it takes hold little by little.

@@ -202,8 +202,16 @@ impl Ata {
 }
 
 /// Identifiers of the attributes, and whether a low value foretells failure.
-const ATTRIBUTES: [(u8, bool); 6] =
-    [(9, false), (12, false), (177, false), (187, false), (194, false), (241, false)];
+const ATTRIBUTES: [(u8, bool); 8] = [
+    (9, false),
+    (12, false),
+    (177, false),
+    (180, false),
+    (187, false),
+    (194, false),
+    (199, false),
+    (241, false),
+];
 
 /// SMART READ DATA.
 fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
@@ -214,12 +222,15 @@ fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
         health.power_on.0 / 3_600_000_000_000,
         health.power_cycles,
         u64::from(worn),
+        u64::from(health.available_spare_percent),
         health.media_errors,
         u64::from(temperature),
+        health.link_outages,
         // Sectors.
         health.data_units_written * 1000,
     ];
-    let value = [100, 100, 100 - worn.min(99), 100, 100 - temperature.min(99), 100];
+    let spare = health.available_spare_percent;
+    let value = [100, 100, 100 - worn.min(99), spare, 100, 100 - temperature.min(99), 100, 100];
     let mut page = [0; 512];
     page[0] = 0x0a;
     let places = page[2..362].as_chunks_mut::<12>().0;

@@ -129,7 +129,7 @@ impl Control for Engine {
 
     fn power_cut(&mut self) -> io::Result<PowerCut> {
         // Not before what has completed.
-        self.clock.begin_iteration();
+        self.clock.begin_iteration(None);
         let at = self.clock.now().max(self.device.now());
         self.device.before_power_cut(at);
         let device = &self.device;
@@ -211,6 +211,8 @@ impl Control for Engine {
             engine.inflight.clear();
             engine.lateness.drop_answers();
             engine.clock.go_back(engine.device.now());
+            engine.served = engine.device.now();
+            engine.link_outages = engine.device.link_outages(engine.device.now());
             Ok(())
         })?;
         self.note(What::Restored { name: name.to_owned(), held_s });
@@ -261,6 +263,18 @@ impl Engine {
         self.store.prune_undo(|place| device.is_programmed(place, now));
     }
 
+    /// Where the link is down from now on, no command in flight is answered any more.
+    pub(crate) fn watch_link(&mut self) {
+        let outages = self.device.link_outages(self.clock.now());
+        if outages > self.link_outages {
+            self.link_outages = outages;
+            self.serve_until(NEVER);
+            self.inflight.clear();
+            self.lateness.drop_answers();
+            self.note(What::LinkDown { outages });
+        }
+    }
+
     /// Cuts the power if the plan says so.
     pub(crate) fn planned_power_cut(&mut self) -> io::Result<()> {
         if self.power_cuts.is_due(self.clock.plan_time(), self.traffic.requests) {
@@ -271,7 +285,7 @@ impl Engine {
 
     /// How often all connections had to drop so far.
     pub(crate) fn interruptions(&self) -> u64 {
-        self.power_cuts.count + self.snapshots.restored
+        self.power_cuts.count + self.snapshots.restored + self.link_outages
     }
 
     pub(super) fn begin_faults(&mut self) {
@@ -311,7 +325,7 @@ impl Engine {
         work: impl FnOnce(&mut Engine) -> Result<(), SnapshotError>,
     ) -> Result<f64, SnapshotError> {
         let began = Instant::now();
-        self.clock.begin_iteration();
+        self.clock.begin_iteration(None);
         let done = work(self);
         self.clock.resume();
         done.map(|()| began.elapsed().as_secs_f64())
@@ -353,13 +367,21 @@ impl Engine {
     }
 
     fn watch_pace(&mut self) {
-        let Some(kept_up_percent) = self.lateness.kept_up_lately() else { return };
+        let Some(lately) = self.lateness.lately() else { return };
+        let kept_up_percent = lately.kept_up_percent;
         let is_late = kept_up_percent < KEPT_UP_MIN;
         if std::mem::replace(&mut self.reported.is_late, is_late) != is_late {
             self.note(match is_late {
                 true => What::HostLate { kept_up_percent },
                 false => What::HostKeepsUp { kept_up_percent },
             });
+        }
+        let scale = self.clock.scale();
+        if scale.is_auto()
+            && let Some(time_scale) = self.auto_scale.judge(scale.ratio(), &lately)
+        {
+            self.clock.set_scale(time_scale);
+            self.note(What::TimeScale { time_scale, kept_up_percent });
         }
     }
 }

@@ -385,6 +385,7 @@ impl Subsystem {
                 let most = self.records.temperature_max_c.max(drive.health().temperature_c);
                 ocp::page(log, drive, &self.identity, most)
             }
+            LogPage::Pace => logs::pace(&drive.report()),
             LogPage::Discovery => return Ok(Outcome::Transport),
         };
         let retain = sqe.cdw10.get() & 1 << 15 != 0;

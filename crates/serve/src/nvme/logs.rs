@@ -5,7 +5,8 @@ use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
     AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
     EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature, FirmwareSlots, LogPage,
-    NvmOpcode, PersistentHeader, PersistentKind, SanitizeStatus, SmartLog, padded, padded_nqn,
+    NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SanitizeStatus, SmartLog, padded,
+    padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -15,6 +16,7 @@ use super::records::{Firmware, Sanitization, hours};
 use super::subsystem::Subsystem;
 use crate::drive::Drive;
 use crate::namespace::Namespace;
+use crate::report::Report;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
 const SPARE_THRESHOLD: u8 = 10;
@@ -196,6 +198,17 @@ pub(super) fn commands(kind: Kind) -> Vec<u8> {
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
+    log.as_bytes().to_vec()
+}
+
+/// The drive's clock, and whether the host keeps up with it: vendor specific.
+pub(super) fn pace(report: &Report) -> Vec<u8> {
+    let log = PaceLog {
+        clock_ns: ((report.drive_s * 1e9) as u64).into(),
+        rate_ppm: ((report.time_scale * 1e6).round() as u64).into(),
+        kept_up: ((report.lateness.kept_up_percent.unwrap_or(0.0) * 100.0) as u16).into(),
+        ..PaceLog::default()
+    };
     log.as_bytes().to_vec()
 }
 

@@ -80,8 +80,8 @@ pub fn no_data() -> Data<'static> {
     Data { bytes: &[], is_damaged: false }
 }
 
-/// A drive of 1 GB with the catalog's names.
-fn small_drive() -> Spec {
+/// A drive of 1 GB with the catalog's names; `ailment`: as a file of `ailments/`.
+fn small_drive(ailment: &str) -> Spec {
     let base = include_str!("../../../../drives/sm951-ahci-512.toml")
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
     let text = include_str!("../../../../drives/sm951-nvme-256.toml")
@@ -96,6 +96,9 @@ fn small_drive() -> Spec {
     let base = whole_profile(host, &base).unwrap_or_else(|why| panic!("{why}")).to_string();
     let mut whole = whole_profile(&base, &text).unwrap_or_else(|why| panic!("{why}"));
     whole["gc"].as_table_mut().expect("a section").remove("idle");
+    let mut ailment: toml::Table = ailment.parse().expect("TOML");
+    ailment.remove("ailment");
+    let whole = whole_profile(&whole.to_string(), &ailment.to_string()).expect("sections");
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
 }
 
@@ -134,7 +137,15 @@ pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
 impl Rig {
     pub fn new() -> Rig {
         static SPEC: OnceLock<Spec> = OnceLock::new();
-        let spec = SPEC.get_or_init(small_drive).clone();
+        Rig::of(SPEC.get_or_init(|| small_drive("")).clone())
+    }
+
+    /// With a sick drive, as a file of `ailments/` has it.
+    pub fn sick(ailment: &str) -> Rig {
+        Rig::of(small_drive(ailment))
+    }
+
+    fn of(spec: Spec) -> Rig {
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
         let subsystem = Subsystem::shared(

@@ -30,6 +30,7 @@ codes! {
         OcpLatency = 0xc3,
         OcpCapabilities = 0xc4,
         OcpUnsupported = 0xc5,
+        Pace = 0xf0,
     }
 }
 
@@ -399,6 +400,20 @@ pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
         _ => return None,
     };
     Some((version, u128::to_le_bytes(guid)))
+}
+
+layout! { 64:
+    /// The pace of a served drive, vendor specific (drivebay's own), 64 bytes.
+    pub struct PaceLog {
+        /// The drive's clock, nanoseconds.
+        pub clock_ns: U64,
+        /// Its rate: 1,000,000 is that of the host's clock.
+        pub rate_ppm: U64,
+        /// How far the host kept up, hundredths of a percent; 0 before the first answer.
+        pub kept_up: U16,
+        #[doc(hidden)]
+        pub reserved_18: [u8; 46],
+    }
 }
 
 const _: () = assert!(std::mem::offset_of!(SmartLog, warning_minutes) == 192);

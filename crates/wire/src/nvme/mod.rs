@@ -31,7 +31,7 @@ pub use identify::{
 pub use log::{
     CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
     EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, ErrorEntry, FirmwareSlots,
-    LogPage, OcpLatency, OcpSmart, PersistentEvent, PersistentHeader, PersistentKind,
+    LogPage, OcpLatency, OcpSmart, PaceLog, PersistentEvent, PersistentHeader, PersistentKind,
     SELF_TEST_NONE, SELF_TESTS, SanitizeStatus, SelfTestLog, SelfTestResult, SmartLog,
     TELEMETRY_BLOCK, TelemetryHeader, ocp_trailer,
 };

@@ -21,6 +21,7 @@ from drivebay.targets.telemetry import sensors
 
 if TYPE_CHECKING:  # SMART is read without the core, too
     from drivebay._core import Health
+    from drivebay.definitions.profiles import Profile
 
 TIMEOUT_S = 20
 DATA_UNIT_BYTES = 512_000
@@ -205,6 +206,13 @@ def virtual_figures(health: Health) -> dict[str, float]:
         "waf": health.waf,
     }
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def first_figures(profile: Profile) -> dict[str, float]:
+    """The health log with which a drive of this profile begins, as `virtual_figures`."""
+    from drivebay._core import VirtualDrive
+
+    return virtual_figures(VirtualDrive(profile.core, 1).health())
 
 
 def _complaint_of(table: Mapping[str, Any]) -> str:

@@ -16,9 +16,11 @@ pub struct Superblocks {
     pages: [u32; 2],
     /// Wear of an erase after use with one bit per cell, in 1/256 of one after use with all.
     cycle_weight_256: u32,
+    /// Wear of all before the drive was made, in erases.
+    worn: u32,
 }
 
-persist!(Superblocks: all, sealed; given: ordinary, pages, cycle_weight_256);
+persist!(Superblocks: all, sealed; given: ordinary, pages, cycle_weight_256, worn);
 
 impl Superblocks {
     pub fn new(spec: &Spec) -> Superblocks {
@@ -29,6 +31,7 @@ impl Superblocks {
             ordinary: spec.geometry.ordinary_superblocks() as usize,
             pages: [spec.geometry.superblock_pages, slc.map_or(0, |slc| slc.superblock_pages)],
             cycle_weight_256: slc.map_or(0, |slc| slc.cycle_weight_256),
+            worn: spec.history.cycles,
         }
     }
 
@@ -138,6 +141,6 @@ impl Superblocks {
 
     fn weighted(&self, erases: u32, slc_erases: u32) -> u32 {
         let slc = (u64::from(slc_erases) * u64::from(self.cycle_weight_256)) >> 8;
-        erases - slc_erases + slc as u32
+        self.worn + erases - slc_erases + slc as u32
     }
 }
