@@ -193,6 +193,18 @@ fn a_namespace_can_have_blocks_of_4_kib() {
 }
 
 #[test]
+fn a_host_may_send_more_data_than_a_command_needs() {
+    let (mut rig, _admin, mut host) = drive();
+    write(&mut rig, &mut host, 1, 7, 1);
+    for opcode in [0x01, 0x05] {
+        let (status, _) = rig.io(&mut host, nvme_host::io(opcode, 0, 1), 1024, &[1; 1024]);
+        assert_eq!(status, Status::SUCCESS);
+    }
+    let (_, found) = read(&mut rig, &mut host, 0, 2);
+    assert_eq!((found[0], found[511], found[512]), (1, 1, 7));
+}
+
+#[test]
 fn smart_of_a_namespace_counts_what_was_asked_of_it() {
     let (mut rig, mut admin, mut host) = drive();
     for lba in 0..3 {

@@ -150,7 +150,9 @@ impl InflightCommands {
         let command =
             InflightCommand { tag, sqe, lba, sectors, left, status: Status::SUCCESS, then };
         let token = self.commands.insert(Inflight::Command(command)).data().as_ffi();
-        let data = if matches!(op, Op::Write { .. }) { data } else { &[] };
+        // A host may send more than the command needs.
+        let bytes = sectors as usize * SECTOR_BYTES as usize;
+        let data = if matches!(op, Op::Write { .. }) { &data[..bytes] } else { &[] };
         for (lba, sectors) in ranges {
             drive.submit(Request { op, lba, sectors, token }, data);
         }
