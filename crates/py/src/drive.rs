@@ -17,6 +17,9 @@ use crate::threads::interruptible;
 use crate::trace::PySource;
 use crate::workload::PyWorkload;
 
+/// Seconds that a drive's clock may come to by rests: those of a saved state hold as long.
+const CLOCK_MAX_S: f64 = 1e9;
+
 /// A drive profile that was checked: one resolved document, see docs/adr.
 #[pyclass(module = "drivebay._core", frozen, name = "Profile")]
 pub(crate) struct PyProfile {
@@ -261,11 +264,16 @@ impl VirtualDrive {
 
     /// Leave the drive idle for some seconds of its time.
     fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
-        if !(0.0..=1e8).contains(&seconds) {
-            return Err(user_error("rest: must be 0 to 1e8 seconds\nhint: rest(1800)"));
-        }
         py.detach(|| {
             self.with(|device| {
+                let left = CLOCK_MAX_S - device.now().as_secs_f64();
+                if !(0.0..=left).contains(&seconds) {
+                    let why = "a drive's clock holds a thousand million seconds (31 years)";
+                    let hint = "hint: rest(1800)";
+                    return Err(user_error(format!(
+                        "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
+                    )));
+                }
                 device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
                 Ok(())
             })

@@ -32,10 +32,14 @@ EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 Raw = dict[str, Any]
 Applied = tuple[str, str]
 """How a change is named if the core refuses the drive, and the hint then."""
+VALUES, SHARES = 2, 3
+"""The last ranks of words."""
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with all of these changes, applied in the order given.
+    """The profile with all of these changes, at once: the core checks what they come to. A value
+    by its own name goes before what a host, a variant or a short name sets, and shares of the
+    capacity are of the flash that all of them make, whatever the order.
 
     Raises
     ------
@@ -48,6 +52,7 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     ('AHCI, PCIe 2.0 x4', 30)
     """
     raw = profile.resolved()
+    words = sorted(words, key=_rank)
     applied = [_apply(profile, raw, word) for word in words]
     try:
         return from_resolved(raw) if words else profile
@@ -56,12 +61,28 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
             for word in words:
                 profile = changed(profile, [word])
         name, hint = applied[-1]
+        meant = re.match(r"did you mean [^?]*\? ", problem.hint)
         message = problem.message.removeprefix("profile: ")
-        raise UserError(f"--set {name}: {message}", hint) from None
+        raise UserError(f"--set {name}: {message}", (meant[0] if meant else "") + hint) from None
+
+
+def _parts(word: str) -> tuple[str, str, str]:
+    name, equals, value = (part.strip() for part in word.partition("="))
+    return name, equals, value
+
+
+def _rank(word: str) -> int:
+    """When a word is applied: hosts, variants and short names, values, shares of the capacity."""
+    name, equals, _ = _parts(word)
+    if name in ("unused", "over_provisioning"):
+        return SHARES
+    if equals and name == "host":
+        return 0
+    return VALUES if equals and name not in SHORT else 1
 
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
-    name, equals, value = (part.strip() for part in word.partition("="))
+    name, equals, value = _parts(word)
     if equals and name == "host":
         return _host(raw, value)
     if equals and name == "ailment" and value.partition(":")[0] != "aged":

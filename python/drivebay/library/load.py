@@ -69,7 +69,8 @@ class Workload(_Load, loads.Requests):
         After every `thinktime_blocks` requests (1) the host waits until all are completed, and then
         so many microseconds.
     queue_depth
-        Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe).
+        Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
+        10 bits for their places, and no drive of the catalog carries more commands.
     span_bytes, span_start_bytes
         The range of the drive that is used; by default all of it.
     offsets
