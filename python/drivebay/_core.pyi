@@ -14,6 +14,8 @@ __all__ = [
     "QUEUE_DEPTH_MAX",
     "Control",
     "Counters",
+    "CrashStates",
+    "CrashView",
     "Decisions",
     "HandleUse",
     "Health",
@@ -105,6 +107,49 @@ class Counters:
     @property
     def throttled_s(self, /) -> float:
         """Time slowed by heat, in seconds."""
+
+@final
+class CrashStates:
+    """
+    A recording, and the states that a power cut could leave.
+
+    `recording`: its file. `drive`: whose rules hold; None for those of the drive that was recorded. `changes`: fields of the rules that are
+    different, as `info` has them. `after`: cuts begin at the first mark of this text.
+    """
+    def __new__(
+        cls,
+        /,
+        recording: str | PathLike[str],
+        drive: Profile | None,
+        changes: dict[str, object],
+        after: str | None,
+    ) -> CrashStates: ...
+    def enumerate(self, /, most: SupportsIndex, seed: SupportsIndex) -> tuple[list[str], Any]:
+        """
+        Names of distinct states, at most `most`, and their coverage: cuts, cuts_visited, cuts_exhausted, choices_log2, states,
+        volatile_max.
+        """
+    def info(self, /) -> Any:
+        """What was recorded: drive, capacity_bytes, is_truncated, writes, flushes (FUA too), written_bytes, distinct_bytes, marks, rules."""
+    def last(self, /) -> str | None:
+        """The state in which nothing is lost; None without a command."""
+    def lost_units(self, /, name: str) -> list[tuple[int, int]]:
+        """Units that a state has lost, each with its command."""
+    def mark_of(self, /, name: str) -> str | None:
+        """The last mark before a state's cut."""
+    def timeline(self, /, name: str) -> Any:
+        """What led to a state: `Timeline` in crates/crash/src/timeline.rs."""
+    def with_lost(self, /, name: str, units: SupportsGetItem[int, SupportsIndex]) -> str:
+        """The state of the same cut in which these units are lost, and what the drive's order takes with them."""
+
+@final
+class CrashView:
+    """A new file at `path` that shows one state after the other."""
+    def __new__(cls, /, path: str | PathLike[str]) -> CrashView: ...
+    def clear(self, /, states: CrashStates) -> None:
+        """Makes it an empty drive; to be called before the next state if somebody has written to the file."""
+    def show(self, /, states: CrashStates, name: str) -> int:
+        """Shows a state; returns how many pages of 4 KiB were written."""
 
 @final
 class Decisions:

@@ -7,6 +7,7 @@
 #[macro_use]
 mod class;
 mod columns;
+mod crash;
 mod document;
 mod drive;
 mod errors;
@@ -24,6 +25,8 @@ mod workload;
 mod _core {
     #[pymodule_export]
     use crate::columns::PyHistogram;
+    #[pymodule_export]
+    use crate::crash::{PyCrashStates, PyCrashView};
     #[pymodule_export]
     use crate::drive::{PyControl, PyHandleUse, PyHealth, PyProfile, PyProgress, VirtualDrive};
     #[pymodule_export]

@@ -195,6 +195,12 @@ pub trait Control {
     /// Sets the ambient temperature, -40 to 100 degrees Celsius.
     fn set_ambient_c(&mut self, ambient_c: f64);
 
+    /// Notes in the recording of the drive what a workload was promised, in its own words.
+    ///
+    /// # Errors
+    /// [`ControlError::NotRecorded`].
+    fn mark(&mut self, text: &str) -> Result<(), ControlError>;
+
     /// Adds a fault, whose times count from now.
     ///
     /// # Errors
@@ -254,6 +260,9 @@ pub enum ControlError {
     /// The namespaces are changed, but the next start will not know.
     #[error(transparent)]
     Kept(#[from] ServeError),
+    /// There is no recording, or a power cut or a restored snapshot has ended it.
+    #[error("the drive is not recorded\nhint: drivebay serve DRIVE --record FILE")]
+    NotRecorded,
     /// The drive does not take the TRIM of what a namespace loses.
     #[error("the drive refuses: {0}\nhint: drivebay ctl SOCKET status")]
     Drive(#[from] DeviceError),

@@ -13,10 +13,12 @@
 //! begins with the submission, when all writes that it must cover have changed the file.
 
 mod operations;
+mod recording;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
 
+use drivebay_crash::Recorder;
 use drivebay_drive::{Device, DeviceError, Health};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
@@ -86,6 +88,8 @@ pub struct Engine {
     served: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
+    /// Where its commands are recorded, if they are.
+    recorder: Option<Recorder>,
     /// How often the link has been down.
     pub(crate) link_outages: u64,
     /// The model has refused a write: it has worn out.
@@ -129,6 +133,7 @@ impl Engine {
             served: Nanos::ZERO,
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
+            recorder: None,
             link_outages: device.link_outages(device.now()),
             is_worn_out: false,
             events: Events::default(),
@@ -300,6 +305,10 @@ impl Engine {
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
             self.store.completed(number, &completion.request);
         }
+        let since = self.clock.since_start(at).0;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.completed(since, number, completion.status == Status::Ok);
+        }
         if self.clock.is_paced() {
             let modelled = at.since_or_zero(arrived);
             let modelled = [modelled, self.clock.scale().to_host(modelled)];
@@ -380,6 +389,9 @@ impl Io for Engine {
         }
         let status = accepted.err();
         command.status = status.unwrap_or(command.status);
+        if self.recorder.is_some() && status.is_none() {
+            self.record_submitted(command.number, &request, data);
+        }
         let tag = self.inflight.insert(command);
         if status.is_some() {
             self.inflight.schedule(arrived, tag);
@@ -440,6 +452,7 @@ impl Data for Engine {
             return self.discard(sectors).map_err(io::Error::other);
         }
         self.serve_until(NEVER);
+        self.record_erased(&sectors);
         self.device.secure_erase();
         let now = self.clock.since_start(self.clock.now());
         self.faults.heal(now, 0, self.store.sectors());

@@ -184,6 +184,7 @@ impl ServedDrive {
             engine.allow_power_cuts(options.power_cut, options.loss);
         }
         engine.set_after_cut(options.after_cut);
+        options.record.as_deref().map_or(Ok(()), |path| engine.record(path))?;
         for &fault in &options.faults {
             engine.add_fault(fault).expect("all were checked");
         }
@@ -230,6 +231,9 @@ impl ServedDrive {
             (engine, devices.into_iter().try_for_each(join))
         });
         let mut engine = engine?;
+        engine.end_recording().map_err(|why| {
+            ServeError::machine(format!("the recording could not be written: {why}"), "df")
+        })?;
         if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
         }

@@ -198,6 +198,10 @@ impl Control for MemoryDrive {
 
     fn set_ambient_c(&mut self, _ambient_c: f64) {}
 
+    fn mark(&mut self, _text: &str) -> Result<(), ControlError> {
+        Err(ControlError::NotRecorded)
+    }
+
     fn add_fault(&mut self, fault: Fault) -> Result<(), ControlError> {
         self.is_read_only |= fault.kind == Kind::ReadOnly;
         Ok(())

@@ -131,6 +131,7 @@ impl Control for Engine {
         let cut = PowerCut { at_ns, ready_after_ns: ready_after.0, lost_bytes };
         self.power_cuts.record(cut, self.clock.elapsed());
         self.reported.is_off = self.is_off();
+        self.end_recording()?;
         self.note(What::PowerCut(cut));
         Ok(cut)
     }
@@ -141,6 +142,10 @@ impl Control for Engine {
 
     fn set_ambient_c(&mut self, ambient_c: f64) {
         self.device.set_ambient_c(ambient_c.clamp(-40.0, 100.0));
+    }
+
+    fn mark(&mut self, text: &str) -> Result<(), ControlError> {
+        self.record_mark(text)
     }
 
     fn add_fault(&mut self, mut fault: Fault) -> Result<(), ControlError> {
@@ -200,7 +205,7 @@ impl Control for Engine {
             engine.clock.go_back(engine.device.now());
             engine.served = engine.device.now();
             engine.link_outages = engine.device.link_outages(engine.device.now());
-            Ok(())
+            Ok(engine.end_recording()?)
         })?;
         self.note(What::Restored { name: name.to_owned(), held_s });
         Ok(held_s)
@@ -291,6 +296,7 @@ impl Engine {
     pub(super) fn discard(&mut self, sectors: Range<u64>) -> Result<(), ControlError> {
         let number = self.traffic.requests;
         self.serve_until(NEVER);
+        self.record_erased(&sectors);
         let mut lba = sectors.start;
         while lba < sectors.end {
             let count = (sectors.end - lba).min(DISCARD_MAX);
