@@ -1317,5 +1317,3 @@ def test_a_report_replaces_no_other_file(
         assert entry.run(["report", folder, option, str(pictures)]) == 2
         assert f"error: {option}: {pictures}" in capsys.readouterr().err
         assert [one.name for one in pictures.iterdir()] == ["random-read-rate.png"]
-    assert entry.run(["explain", folder, "random-read", "--out", str(mine)]) == 2
-    assert mine.read_text() == "<html>my thesis</html>"

@@ -17,6 +17,7 @@ __all__ = [
     "CrashStates",
     "CrashView",
     "Decisions",
+    "HandleUse",
     "Health",
     "Histogram",
     "Inside",
@@ -174,6 +175,22 @@ class Decisions:
     @property
     def writes(self, /) -> tuple[int, int] | None:
         """Writes that needed a frontier, and of these those to the host's second one."""
+
+@final
+class HandleUse:
+    """What went through a placement handle, or through the frontier of copies, in pages of 4 KiB."""
+    @property
+    def copied_4k(self, /) -> int:
+        """Copied out of its reclaim units by garbage collection."""
+    @property
+    def unit_left_4k(self, /) -> int:
+        """What can still be written to its present reclaim unit."""
+    @property
+    def waf(self, /) -> float | None:
+        """Pages written and copied per page written; None before the first."""
+    @property
+    def written_4k(self, /) -> int:
+        """Written by the host; into the frontier of copies: copied from the handles for the first time."""
 
 @final
 class Health:
@@ -926,6 +943,11 @@ class VirtualDrive:
         """Discard (TRIM, Deallocate) an extent."""
     def health(self, /) -> Health:
         """The health log at this moment."""
+    def placement(self, /) -> list[HandleUse]:
+        """
+        What went through each placement handle since the drive was made and, with initial isolation, behind them through
+        the frontier of copies; empty without placement.
+        """
     def power_cut(self, /) -> tuple[int, float]:
         """
         Cut the power now and turn it on again: the 4 KiB pages whose newest data is lost, and the

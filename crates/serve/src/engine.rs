@@ -19,7 +19,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 
 use drivebay_crash::Recorder;
-use drivebay_drive::{Device, DeviceError, Health};
+use drivebay_drive::{Counters, Device, DeviceError, Health, Sanitize};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
 use crate::auto_scale::AutoScale;
@@ -28,6 +28,7 @@ use crate::drive::{Data, Drive, Io};
 use crate::events::{Events, What};
 use crate::faults::Faults;
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
+use crate::latency_monitor::LatencyMonitor;
 use crate::lateness::Lateness;
 use crate::namespace::NamespaceTable;
 use crate::namespace_file::NamespaceFile;
@@ -81,6 +82,7 @@ pub struct Engine {
     faults: Faults,
     power_cuts: PowerCuts,
     lateness: Lateness,
+    latencies: LatencyMonitor,
     auto_scale: AutoScale,
     /// For how long the requests of this iteration could not be read, on the host's clock.
     starved: Nanos,
@@ -127,6 +129,7 @@ impl Engine {
             inflight: InflightCommands::new(on_drive_max),
             faults: Faults::new(rng.fork("faults")),
             power_cuts: PowerCuts::new(rng.fork("losses")),
+            latencies: LatencyMonitor::new(device.now()),
             lateness: Lateness::default(),
             auto_scale: AutoScale::default(),
             starved: Nanos::ZERO,
@@ -305,6 +308,7 @@ impl Engine {
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
             self.store.completed(number, &completion.request);
         }
+        self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
         let since = self.clock.since_start(at).0;
         if let Some(recorder) = &mut self.recorder {
             recorder.completed(since, number, completion.status == Status::Ok);
@@ -406,6 +410,22 @@ impl Io for Engine {
         health
     }
 
+    fn counters(&mut self) -> Counters {
+        self.device().counters()
+    }
+
+    fn latency_monitor(&mut self) -> &mut LatencyMonitor {
+        &mut self.latencies
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.read()
+    }
+
+    fn spoil(&mut self, lba: u64, sectors: u64) -> bool {
+        self.faults.spoil(lba, sectors)
+    }
+
     fn is_read_only(&mut self) -> bool {
         self.is_worn_out
             || self.device.counters().reliability.read_only
@@ -446,16 +466,20 @@ impl Data for Engine {
         self.store.extents(lba, sectors, most)
     }
 
-    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {
+    fn erase(&mut self, sectors: Range<u64>, how: Sanitize) -> io::Result<Nanos> {
         self.note(What::Erased);
         if sectors != (0..self.store.sectors()) {
-            return self.discard(sectors).map_err(io::Error::other);
+            let done = self.discard(sectors).map_err(io::Error::other)?;
+            self.clock.skip_to(done);
+            return Ok(done);
         }
         self.serve_until(NEVER);
         self.record_erased(&sectors);
-        self.device.secure_erase();
+        let done = self.device.sanitize(self.clock.now().max(self.device.now()), how);
+        self.clock.skip_to(done);
         let now = self.clock.since_start(self.clock.now());
         self.faults.heal(now, 0, self.store.sectors());
-        self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)
+        self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)?;
+        Ok(done)
     }
 }

@@ -41,13 +41,6 @@ class Review:
         )
 
     @property
-    def agreement(self) -> tuple[int, int]:
-        """How many published figures are met within their tolerance, and how many are compared;
-        each measured figure counts once."""
-        verdicts = [row.verdict for row in self.headline if row.verdict in ("within", "off")]
-        return verdicts.count("within"), len(verdicts)
-
-    @property
     def comparisons(self) -> tuple[Headline, ...]:
         """Every published figure that this review has an answer to."""
         return tuple(

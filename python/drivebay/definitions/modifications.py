@@ -148,6 +148,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "host": "host=linux-io-uring",
         "ailment": "ailment=slow-die",
         "aged": "aged=80%",
+        "fdp": "fdp=8",
     }
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
@@ -246,6 +247,26 @@ def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"policy = {value}", {"gc.plugin": policies.find(value).reference}
 
 
+def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Placement handles and their isolation, or "none". What does not keep data apart goes: an SLC
+    cache, frontiers by lifespan."""
+    if value == "none":
+        raw.pop("fdp", None)
+        return "fdp = none", {}
+    handles, _, isolation = value.partition(":")
+    isolation = isolation or "initial"
+    if not (handles.isdecimal() and isolation in ("initial", "persistent")):
+        raise UserError(
+            f"--set fdp={value}: must be a number of handles, with :initial or :persistent after it"
+            ", or none",
+            "--set fdp=8, or --set fdp=8:persistent",
+        )
+    raw.get("gc", {}).pop("host_frontiers", None)
+    gone = ", without its SLC cache" if raw.pop("slc_cache", None) else ""
+    words = f"fdp = {handles} handles, {isolation}ly isolated{gone}"
+    return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
+
+
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
@@ -253,6 +274,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "ignore_flush": _ignore_flush,
     "aged": _aged,
     "policy": _policy,
+    "fdp": _fdp,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Counters, Health, VirtualDrive
+from drivebay._core import Counters, HandleUse, Health, VirtualDrive
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
@@ -460,6 +460,11 @@ class Device:
         """Cuts the power now, and turns it on again: what was in the write buffer is lost."""
         pages, seconds = self._core.power_cut()
         return PowerCut(pages * 4096, seconds)
+
+    def placement(self) -> list[HandleUse]:
+        """What went through each placement handle so far and, with initial isolation, last through
+        the frontier of copies; empty on a drive without placement."""
+        return self._core.placement()
 
     def health(self) -> Health:
         """The health log at this moment."""
