@@ -28,6 +28,8 @@ from drivebay import report  # noqa: E402
 from drivebay.analysis import fidelity  # noqa: E402
 
 BENCH = "bench"
+HOW = "guides/first-review.html#compare-many"
+"""Says how to make one; in the checkout the link to the Bench leads here."""
 COMPUTED = ("fidelity.md", *fidelity_pages.COMPUTED)
 GENERATORS = (cli, drives, fidelity_pages, problems, profiles, python, schemas, tests, texts)
 
@@ -76,7 +78,9 @@ def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: 
 
 
 def on_post_page(output: str, *, page: Page, config: MkDocsConfig) -> str:
-    """The search's shim for pages opened as files comes from here, not from the network."""
+    """The search's shim for pages opened as files comes from here, not from the network; the first
+    page leads to the Bench, which the checkout has not."""
+    output = output.replace(f'href="{HOW}">The Bench<', f'href="{BENCH}/index.html">The Bench<')
     return output.replace(SHIM, get_relative_url("assets/iframe-worker.js", page.url))
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches what the guest tests boot: a kernel of Debian and the tools of NVMe, NBD, device-mapper and MD, unpacked
-# into .tools/guest. The kernel is that of Debian's backports, as the release's own lacks ublk; apt reads their list
+# into .tools/guest, and nvme-cli's own tests, into .tools/suite. The kernel is that of Debian's backports, as the release's own lacks ublk; apt reads their list
 # into a folder of .tools, and this machine's own sources stay as they are.
 #
 # usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
@@ -13,6 +13,7 @@ source scripts/common.sh
 
 FETCH_S=240
 guest=$PWD/.tools/guest
+suite=$PWD/.tools/suite
 apt=$PWD/.tools/guest.apt
 mkdir -p .tools
 
@@ -39,32 +40,31 @@ fi
 # needs PACKAGE PATTERN: its direct dependencies of that name.
 needs() { apt-cache depends "$1" | sed -n "s/^ *|\?Depends: \($2[^ ]*\)\$/\1/p"; }
 
-# of_backports COMMAND...: with Debian's backports as the only source.
-of_backports() { APT_CONFIG=$apt/config "$@"; }
+# of_list COMMAND...: with one of Debian's releases as the only source.
+of_list() { APT_CONFIG=$apt/config "$@"; }
 
-# Makes the configuration for that, and reads the list of packages.
-backports() {
-    local release
-    release=$(sed -n 's/^VERSION_CODENAME="\?\([a-z]*\)"\?$/\1/p' /etc/os-release)
+# sources RELEASE: makes the configuration for that, and reads the list of packages.
+sources() {
     rm -rf "$apt"
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
-    printf 'deb [signed-by=%s] http://deb.debian.org/debian %s-backports main\n' \
-        /usr/share/keyrings/debian-archive-keyring.gpg "$release" >"$apt/list"
+    printf '%s [signed-by=%s] http://deb.debian.org/debian %s main\n' \
+        deb /usr/share/keyrings/debian-archive-keyring.gpg "$1" \
+        deb-src /usr/share/keyrings/debian-archive-keyring.gpg "$1" >"$apt/list"
     printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "-";\nDir::State::lists "%s";\nDir::Cache "%s";\n' \
         "$apt/list" "$apt/lists" "$apt/cache" >"$apt/config"
-    of_backports apt-get update -qq
+    of_list apt-get update -qq
 }
 
 # A process of its own, so that its `set -e` holds: called before `||` it would not.
 if [ "${1:-}" = fetch ]; then
-    backports
-    kernel=$(of_backports needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
+    sources "$(sed -n 's/^VERSION_CODENAME="\?\([a-z]*\)"\?$/\1/p' /etc/os-release)-backports"
+    kernel=$(of_list needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
     [ -n "$kernel" ]
     [ "$(id -u)" != 0 ] || [ -n "$(needs nvme-cli lib)" ] || apt-get update -qq
     rm -rf "$guest.new"
     mkdir -p "$guest.new/kernel" "$guest.new/tools"
     cd "$guest.new"
-    of_backports timeout "$FETCH_S" apt-get download -qq "$kernel"
+    of_list timeout "$FETCH_S" apt-get download -qq "$kernel"
     tools=(nvme-cli nbd-client dmsetup mdadm)
     mapfile -t libraries < <(for one in "${tools[@]}"; do needs "$one" lib; done | sort -u | grep -v '^libc6$')
     timeout "$FETCH_S" apt-get download -qq "${tools[@]}" "${libraries[@]}"
@@ -78,9 +78,40 @@ if [ "${1:-}" = fetch ]; then
     exit 0
 fi
 
+# nvme-cli's own tests, of its source package, and a root that can run them: nvme-cli and Python of unstable, with all
+# that they depend on, as if nothing were installed.
+if [ "${1:-}" = fetch-suite ]; then
+    sources unstable
+    : >"$apt/status"
+    printf 'Dir::State::status "%s";\n' "$apt/status" >>"$apt/config"
+    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends nvme-cli python3 python3-nose2 |
+        sed -n 's/^Inst \([^ ]*\) .*/\1/p')
+    [ ${#packages[@]} -gt 2 ]
+    rm -rf "$suite.new"
+    mkdir -p "$suite.new/root/usr/bin" "$suite.new/debs"
+    (cd "$suite.new/debs" && of_list timeout "$FETCH_S" apt-get download -qq "${packages[@]}")
+    for package in "$suite.new"/debs/*.deb; do dpkg -x "$package" "$suite.new/root"; done
+    rm -rf "$suite.new/debs" "$suite.new"/root/usr/share/{doc,man,locale,zoneinfo}
+    for folder in bin sbin lib lib64; do [ -e "$suite.new/root/$folder" ] || ln -s "usr/$folder" "$suite.new/root/$folder"; done
+    cd "$suite.new"
+    # Without the source's description, which it does without, apt says that it failed.
+    of_list timeout "$FETCH_S" apt-get source -qq --download-only nvme-cli || true
+    tar -xf nvme-cli_*.orig.tar.*
+    rm -f nvme-cli_*
+    rm -rf "$suite"
+    mv "$suite.new" "$suite"
+    exit 0
+fi
+
 if [ -z "$(find "$guest/kernel" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
     say "Guest: Debian's kernel and tools" >&2
     scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
         without "Debian's packages cannot be had here (see .tools/guest.log)"
 fi
+if [ ! -d "$suite" ]; then
+    say "Guest: nvme-cli's own tests" >&2
+    scripts/guest.sh fetch-suite >.tools/suite.log 2>&1 ||
+        printf '==> nvme-cli'"'"'s own tests: skipped, as they cannot be had here (see .tools/suite.log)\n' >&2
+fi
 printf 'export DRIVEBAY_GUEST_KERNEL=%q DRIVEBAY_GUEST_TOOLS=%q\n' "$guest/kernel" "$guest/tools"
+[ ! -d "$suite" ] || printf 'export DRIVEBAY_GUEST_SUITE=%q\n' "$suite"

@@ -119,7 +119,7 @@ def test_other_kinds_have_sound_pages(
     other = type(made)(**{**made.__dict__, "suite": shown, "steps": steps})
     monkeypatch.setattr(results, "load", lambda _: other)
     page = report.write([folder]).read_text()
-    for words in ("Leaves", "Data rate by phase", "Mean latency by phase", "Where the time went"):
+    for words in ("Leaves", "Data rate by load", "Mean latency by load", "Where the time went"):
         assert words in page, words
     bench = report.write_bench([folder], tmp_path / "bench").parent
     keys = [bar["key"] for test in called(bench / "data/index.js")["tests"] for bar in test["bars"]]
@@ -166,8 +166,8 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
     paths = report.write_pictures(folders[:1], tmp_path)
     names = {path.name for path in paths}
     assert {
-        "performance-consistency-whole-consistency-default.png",
-        "performance-consistency-end-consistency-default.svg",
+        "consistency-default-whole.png",
+        "consistency-default-end.svg",
         "random-read-rate.png",
         "random-read-latency.svg",
         "random-read-tail.png",

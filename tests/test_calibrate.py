@@ -188,11 +188,11 @@ def test_a_twin_has_intervals_and_its_profile_keeps_them(twin: calibrate.Calibra
             assert one.interval[0] < one.after < one.interval[1], one.name
     assert twin.out is not None
     drive = catalog.load(twin.out)
-    spreads = fidelity.spreads_of(drive.name, drive.raw)
+    known = fidelity.known_of(drive.name, drive.raw)
     held = next(one for one in twin.figures if one.held_out)
     assert held.interval and held.after
     figure = Figure(held.name.partition("/")[2], "", held.after, held.unit)
-    assert fidelity.interval_of(spreads, "mixed", figure) == pytest.approx(held.interval, rel=1e-3)
+    assert fidelity.interval_of(known, "mixed", figure) == pytest.approx(held.interval, rel=1e-3)
     what_if = changed(drive, ["thermal.ambient_c=30"])
     assert what_if.intervals == drive.intervals and "intervals" not in what_if.json()
 

@@ -14,6 +14,7 @@ import termios
 from pathlib import Path
 from typing import Any
 
+import made_result
 import pytest
 import typer
 from fakes import small_suite
@@ -550,6 +551,12 @@ def test_list_says_what_would_be_run_and_how_long_it_takes(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [], "nothing is run"
 
 
+def test_yes_does_no_harm_where_nothing_is_asked() -> None:
+    for words in (["suites"], ["hosts"], ["drives", "xp941-512"]):
+        assert cli_run([*words, "--yes"]) == 0
+    assert cli_run(["suites", "--no"]) == 2
+
+
 def test_compare_shows_differences_from_the_first_result(tmp_path: Path) -> None:
     for name in ("a", "b"):
         assert run("review", "fake", "--out", name, cwd=tmp_path, program=FAKED).returncode == 0
@@ -574,6 +581,19 @@ def test_compare_gives_no_difference_where_a_test_ran_differently(tmp_path: Path
     assert rows and all(one["run_differently"] and None not in one["values"] for one in rows)
     shown = run("compare", "a", "b", cwd=tmp_path).stdout
     assert "run differently" in shown and "%" not in shown
+
+
+def test_compare_sets_near_loads_beside_each_other_where_no_test_is_common(tmp_path: Path) -> None:
+    for name, test in (("a", "random-read"), ("b", "mixed-random"), ("c", "thermal-write")):
+        made_result.make(tmp_path / name, only=(test,))
+    found = json.loads(run("compare", "a", "b", "--json", cwd=tmp_path).stdout)
+    assert found["figures"] == [] and found["loads"], "reads of either test"
+    for row in found["loads"]:
+        (near,) = row["nearest"]
+        assert (near["pattern"], near["reads"]) == (row["load"]["pattern"], row["load"]["reads"])
+    shown = run("compare", "a", "b", cwd=tmp_path).stdout
+    assert "no test in common" in shown and "Mixed 4 KiB random, reads, QD" in shown
+    assert "same suite" in must_fail(run("compare", "a", "c", cwd=tmp_path), 2, "near each other")
 
 
 def test_suites_lists_each_with_its_tests(tmp_path: Path) -> None:

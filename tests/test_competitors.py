@@ -14,7 +14,7 @@ import made_result
 import pytest
 
 from drivebay import report, results
-from drivebay.analysis import fidelity, review
+from drivebay.analysis import fidelity, nearest, review
 from drivebay.definitions import profiles, suites
 from drivebay.report import competitors, markup, thin, verdict
 from drivebay.report.digest import digest
@@ -154,10 +154,10 @@ def test_drives_without_a_figure_for_the_same_reason_share_a_sentence(
 ) -> None:
     drives = drives_of(shipped[0], *"ABC")
     for one in drives:
-        (bar,) = [b for b in one["tests"]["thermal-write"]["bars"] if b["key"] == "throttled_rate"]
+        (bar,) = [b for b in one["tests"]["thermal-write"]["bars"] if "after" in b["key"]]
         bar["row"] = [None, None, None, "", "it never fell"]
     page = report.write([reviewed], tmp_path / "r.html", shipped=drives).read_text()
-    assert "A, B, C: it never fell." in page
+    assert "3 others: it never fell." in page
     assert "it never fell</td>" not in page
 
 
@@ -211,12 +211,38 @@ def test_a_load_of_another_tool_finds_the_catalogs_nearest(tmp_path: Path) -> No
     other = made_result.make(tmp_path / "xp941", only=ONLY, quick=True, target=XP941)
     (entry,) = entries([review(results.load(other))])
     competitors.write_quick([(entry, {"profile": "", "model": ""})], tmp_path)
-    known = competitors.load_quick(tmp_path)
+    (drive,) = competitors.load_quick(tmp_path)
     load = {"pattern": "random", "reads": 97.0, "block": 4096, "depth": 24}
-    ((drive, near),) = competitors.nearest(known, load)
-    assert (drive["profile"], near["test"], near["depth"]) == ("xp941-512", "random-read", 32)
+    near = nearest.nearest(drive["loads"], load)
+    assert near is not None and (drive["profile"], near["test"], near["depth"]) == (
+        "xp941-512",
+        "random-read",
+        32,
+    )
     for change in ({"pattern": "sequential"}, {"reads": 50.0}, {"block": 65536}, {"depth": 1024}):
-        assert competitors.nearest(known, {**load, **change}) == []
+        assert nearest.nearest(drive["loads"], {**load, **change}) is None
+
+
+def test_where_others_never_fell_no_drive_has_a_place(
+    shipped: list[dict[str, Any]], reviewed: Path
+) -> None:
+    (own,) = entries([review(results.load(reviewed))])
+    others = drives_of(shipped[0], *"AB")
+    assert "thermal-write" in {one.measured.test.id for one in verdict.places(own, others)}
+    rows = others[0]["tests"]["thermal-write"]["bars"]
+    next(bar for bar in rows if bar["key"] == "throttle_after_s")["row"][0] = None
+    assert "thermal-write" not in {one.measured.test.id for one in verdict.places(own, others)}
+
+
+def test_a_real_drive_is_not_ranked_where_the_simulated_ones_are_known_to_be_wrong(
+    tmp_path: Path,
+) -> None:
+    real = made_result.make(tmp_path / "real", only=("mixed-random",), target=made_result.REAL)
+    (own,) = entries([review(results.load(real))])
+    measured = own.review.tests["mixed-random"]
+    assert not verdict.doubt(own, measured, "mean_rate")
+    assert "simulated ones" in verdict.doubt(own, measured, "mean_rate", ranked=True)
+    assert verdict.key_figures([own]) == []
 
 
 def test_final_words_are_of_rivals_with_a_test_in_common(
@@ -246,7 +272,7 @@ def test_a_result_of_another_profile_or_model_is_shown_as_old(
     (old,) = competitors.load(tmp_path / "old")
     assert old["old"] == "model changed since"
     page = report.write([reviewed], tmp_path / "r.html", shipped=[old]).read_text()
-    assert "Since they were computed the model has changed." in page
+    assert f"The code of the model has changed since: {competitors.AGAIN}" in page
     monkeypatch.setattr(competitors, "model_fingerprint", lambda: "")
     monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": ""})
     assert competitors.load(tmp_path / "old")[0]["old"] == "", "an installed package has no source"

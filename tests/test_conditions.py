@@ -76,3 +76,14 @@ def test_a_virtual_drive_has_none(tmp_path: Path) -> None:
     found = analysis.conditions(result)
     assert found == analysis.Conditions((), {}, {}, (), 0, 0, None, {})
     assert result.steps[0].table("telemetry") is None
+
+
+def test_warnings_that_differ_in_numbers_alone_are_told_once_by_the_worst() -> None:
+    words = "other programs used {} % of the host's processors"
+    told = {"a": words.format(9), "b": words.format(91), "c": words.format(13), "d": "hot"}
+    warnings = tuple(analysis.ValidityWarning(line, (name,)) for name, line in told.items())
+    whole = analysis.Conditions(warnings, {}, {}, (), 0, 0, None, {})
+    assert [(one.test_ids, more) for one, more in whole.worst_of_each_kind()] == [
+        (("b",), 2),
+        (("d",), 0),
+    ]

@@ -8,6 +8,7 @@ import importlib
 import json
 import shutil
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -345,21 +346,50 @@ KNOWN = {
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors = {"rate": fidelity.ModelError(0.12, 0.13, 20), "": fidelity.ModelError(0.0, 0.1, 30)}
     monkeypatch.setattr(fidelity, "kept", lambda: KNOWN)
+    monkeypatch.setattr(fidelity, "model_errors", lambda: errors)
 
 
 @pytest.mark.usefixtures("known")
 def test_a_figure_has_the_interval_of_its_test_or_of_what_is_like_it() -> None:
     def ends(key: str, unit: str, test: str = "random-read", drive: str = "xp941-512") -> Any:
         figure = Figure(key, key, 1000.0, unit)
-        return fidelity.interval_of(fidelity.spreads_of(drive), test, figure)
+        return fidelity.interval_of(fidelity.known_of(drive), test, figure)
 
-    assert ends("iops_qd1", "IOPS") == pytest.approx((921, 1086), abs=1)
+    wide = 1.645 * (0.05**2 + 0.12**2) ** 0.5  # the parameters' part, and the model's own
+    assert ends("iops_qd1", "IOPS") == pytest.approx((1000 * exp(-wide), 1000 * exp(wide)), abs=1)
     assert ends("iops_qd2", "IOPS") == ends("iops_qd1", "IOPS", test="other")
     assert ends("power", "W") == pytest.approx((720, 1390), abs=1)
     assert ends("rate", "MB/s") == ends("iops_qd1", "IOPS")  # a rate is a rate
-    assert ends("iops_qd1", "%") is None and ends("x", "s") is None
+    assert ends("iops_qd1", "%") is None
+    assert ends("x", "s") == pytest.approx((848, 1179), abs=1)  # no parameter is known to move it
     assert ends("iops_qd1", "IOPS", drive="mine") is None
+    alone = 1.645 * 0.13  # of today's drives there are rows, and no spreads of other figures
+    found = ends("iops_qd1", "IOPS", drive="t700-2tb")
+    assert found == pytest.approx((1000 * exp(-alone), 1000 * exp(alone)), abs=1)
+
+
+def test_intervals_hold_nine_in_ten_of_the_rows_that_were_kept_aside() -> None:
+    for time, least in (("", 200), (fidelity.THEN, 30), (fidelity.TODAY, 200)):
+        held, rows = fidelity.covered(time)
+        alone, _ = fidelity.covered(time, widened=False)
+        assert rows > least and alone < 0.75 * rows, "the parameters alone leave less open"
+        chance = 2 * (0.9 * 0.1 / rows) ** 0.5
+        assert abs(held / rows - 0.9) <= chance, (time, held, rows)
+
+
+def test_a_kind_of_figures_has_the_error_of_rank_nine_in_ten() -> None:
+    def row(kind: str, off: float, sd: float = 0.0, time: str = fidelity.THEN) -> Any:
+        return fidelity.KeptAside(kind, "a", time, off, sd)
+
+    rows = [row("rate", 0.01 * n) for n in range(1, 31)] + [row("tail", 9.0)] * 30
+    errors = fidelity._errors([*rows, row("other", 0.5)])
+    assert errors["rate"].alone == pytest.approx(0.28 / fidelity.Z_90)
+    assert errors["tail"].rows == 30 and errors[""].rows == 31
+    assert errors["rate, then"] == errors["rate"] and "rate, today" not in errors
+    few = fidelity._errors([row("rate", 0.3, 0.1)])
+    assert "rate" not in few and few[""].beside < few[""].alone
 
 
 def test_an_interval_is_shown_beside_the_figure_and_as_its_whisker(

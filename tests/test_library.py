@@ -47,6 +47,8 @@ def test_a_drive_is_built_changed_and_refused() -> None:
     for wrong, match in (
         ({"victim_polici": "fifo"}, "did you mean victim_policy"),
         ({"victim_policy": "lifo"}, "one of greedy, fifo"),
+        ({"victim_policy": "cost-benefits"}, "did you mean cost-benefit?"),
+        ({"policy": "greddy"}, "did you mean victim_policy=greedy?"),
         ({"unused": 25}, "from 0% to 90%"),
     ):
         with pytest.raises(UserError) as caught:
@@ -60,6 +62,77 @@ def test_a_drive_is_built_changed_and_refused() -> None:
         drivebay.drive("a =\nb")
     with pytest.raises(UserError, match="whole number of its 256 pages"):
         drive.scaled(0.3)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"nand__dies_per_channel": 4, "over_provisioning": "28%"},
+        {"gc__threshold_mb": 15000, "unused": "25%"},
+        {"link__generation": 1, "link": "pcie2x2"},
+        {"drive__capacity_sectors": 4 * 1000215216, "nand__blocks_per_plane": 8256},
+    ],
+)
+def test_changes_are_made_at_once_whatever_their_order(changes: dict[str, Any]) -> None:
+    drive = drivebay.drive("sm951-ahci-512")
+    one = drive.with_(**changes)
+    assert one.raw == drive.with_(**dict(reversed(changes.items()))).raw
+    for name, value in changes.items():
+        if "__" in name and name != "gc__threshold_mb":
+            assert one.value(name.replace("__", ".")) == value
+    if "unused" in changes:  # beside what is taken from the user
+        taken_mb = (drive.capacity_bytes - one.capacity_bytes) / 1e6
+        assert one.value("gc.threshold_mb") == pytest.approx(15000 + taken_mb)
+
+
+def test_a_run_begins_cool_and_says_if_it_did_not() -> None:
+    drive = drivebay.drive("sm951-ahci-512")
+    load = Workload(pattern="sequential", block_bytes=2**17, queue_depth=32, duration_s=5)
+    rested = drivebay.run(drive, load)
+    assert not rested.began_throttled and rested.mb_per_s == pytest.approx(1550, rel=0.01)
+    with pytest.warns(UserWarning, match=r"began with the drive throttled.*device.rest\(1800\)"):
+        hot = drivebay.run(drive, load, rest_s=0)
+    assert hot.began_throttled and hot.mb_per_s == pytest.approx(75, rel=0.01)
+    device = drive.device()
+    device.prepare()
+    assert device.run(load).mb_per_s == rested.mb_per_s
+
+
+def test_years_of_rest_take_no_time_and_hours_are_as_they_were(small: Drive) -> None:
+    """A run after years is one after hours: nothing happens any more, and the clock holds it."""
+    device = small.device()
+    device.prepare(rest_s=0)
+    device.run(Workload(duration_s=2))
+    begun = time.process_time()
+    late = device.copy()
+    late.rest(3e8)
+    assert time.process_time() - begun < 30  # half an hour, if each tenth of a second were a step
+    device.rest(40_000)
+    load = Workload(read_percent=100, queue_depth=4, ios=2000)
+    found = [one.run(load, seed=5) for one in (late, device)]
+    assert found[0].latency.mean_us == pytest.approx(found[1].latency.mean_us, rel=1e-3)
+    assert late.health().power_on_s > 3e8
+    with pytest.raises(UserError, match="31 years"):
+        late.rest(1e9)
+
+
+def test_a_drive_that_wears_out_gives_what_was_measured_until_then() -> None:
+    raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
+    raw["reliability"]["block_life_cycles"] = {"value": 20.0, "source": "guess: a short life"}
+    device = drivebay.drive(raw).device()
+    device.prepare(rest_s=10)
+    with pytest.warns(UserWarning, match="wore out"):
+        last = device.run(Workload(bytes=400 * device.capacity_bytes))
+    assert last.worn_out and 0 < last.bytes < 400 * device.capacity_bytes
+    assert last.waf > 1 and last.series.time_s[-1] <= last.duration_s + 1
+    assert device.run(Workload(read_percent=100, ios=1000)).ios == 1000
+    with pytest.raises(UserError, match="end of life"):
+        device.run(Workload(ios=1000))
+
+
+def test_replicates_are_a_sequence_of_results(small: Drive) -> None:
+    runs = drivebay.replicates(small, Workload(read_percent=100, ios=500), seeds=3)
+    assert [one.iops for one in runs] == runs.values() == [runs[i].iops for i in range(len(runs))]
 
 
 def test_a_scaled_drive_behaves_as_the_whole_one(small: Drive) -> None:
@@ -137,6 +210,7 @@ def test_a_result_has_intervals_where_the_drives_parameters_are_known(
 ) -> None:
     known = {filled.drive.name: {"random-read": {"qd1": [0.05, "IOPS"]}}}
     monkeypatch.setattr(fidelity, "kept", lambda: {"figures": known})
+    monkeypatch.setattr(fidelity, "model_errors", dict)
     result = filled.copy().run(Workload(read_percent=100, ios=2000))
     low, high = result.interval("iops") or (0, 0)
     assert (low, high) == pytest.approx((result.iops * 0.921, result.iops * 1.0857), rel=1e-3)

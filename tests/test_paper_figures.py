@@ -40,11 +40,17 @@ def test_write_amplification_follows_its_closed_forms_over_the_spare_space(
         assert page["by_policy"][policy] == pytest.approx(exact, rel=0.02), policy
 
 
-def test_greedy_does_not_gain_from_skew_and_cost_benefit_does(page: dict[str, Any]) -> None:
-    greedy, waiting = page["skewed"]["greedy"], page["skewed"]["cost-benefit"]
+def test_with_a_single_frontier_skew_costs_and_with_separate_ones_cost_benefit_gains(
+    page: dict[str, Any],
+) -> None:
+    skewed = page["skewed"]
+    for policy in ("greedy", "cost-benefit"):
+        single = skewed[f"{policy}, single"]
+        assert single[0] < single[1] < single[2] and single[2] > 1.25 * single[0], policy
+    greedy, waiting = skewed["greedy, separate"], skewed["cost-benefit, separate"]
     assert greedy[0] < greedy[1] < greedy[2] < 1.2 * greedy[0]
     assert page["bound"][2] < waiting[2] < 0.75 * waiting[0]
-    assert greedy[0] == pytest.approx(page["greedy"](1.2), rel=0.02)
+    assert skewed["greedy, single"][0] == pytest.approx(page["greedy"](1.2), rel=0.02)
 
 
 def test_d_choices_follow_the_mean_field(page: dict[str, Any]) -> None:

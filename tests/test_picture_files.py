@@ -15,7 +15,6 @@ from drivebay import analysis, report, results
 from drivebay.analysis import fidelity
 from drivebay.definitions import suites
 from drivebay.report import picture_files
-from drivebay.report.charts.model import View
 from drivebay.report.page import all_panels
 from drivebay.report.render_page import plotly
 from drivebay.report.render_svg import picture
@@ -39,11 +38,10 @@ def test_every_panel_of_a_suite_is_drawn_and_has_its_data(suite: str, tmp_path: 
         if alike in drawn:
             continue
         drawn.add(alike)
-        for _, view in picture_files.views(panel):
-            drawn_as = ElementTree.fromstring(picture(panel, view, "a drive"))
-            words = " ".join(one.text or "" for one in drawn_as.iter(f"{SVG}text"))
-            assert "a drive" in words and "var(" not in words, panel.chart.id
-            assert any(one.get("d") for one in drawn_as.iter(f"{SVG}path")), panel.chart.id
+        drawn_as = ElementTree.fromstring(picture(panel, "a drive"))
+        words = " ".join(one.text or "" for one in drawn_as.iter(f"{SVG}text"))
+        assert "a drive" in words and "var(" not in words, panel.chart.id
+        assert any(one.get("d") for one in drawn_as.iter(f"{SVG}path")), panel.chart.id
 
 
 def test_a_chart_that_fails_leaves_the_folder_as_it_was(
@@ -121,8 +119,7 @@ def test_each_stage_is_drawn_in_its_pattern_in_the_picture_and_by_plotly(tmp_pat
             drawn = trace["marker"] if trace["type"] == "bar" else trace
             pattern = drawn.get("pattern") or drawn.get("fillpattern") or {"path": ""}
             assert pattern["path"] == PATTERNS[described[trace["name"]]]
-        _, view = next(iter(picture_files.views(panel)))
-        drawn_as = picture(panel, view, "a drive")
+        drawn_as = picture(panel, "a drive")
         for name, pattern in described.items():
             assert name in drawn_as and (pattern == "plain" or f"tile-{pattern}-" in drawn_as)
 
@@ -133,7 +130,7 @@ def test_each_stage_is_drawn_in_its_pattern_in_the_picture_and_by_plotly(tmp_pat
 def test_nothing_of_a_picture_is_clipped(name: str, tmp_path: Path) -> None:
     review = made_result.reviewed(tmp_path / "result", "quick")
     for panel in all_panels(entries([review])):
-        root = ElementTree.fromstring(picture(panel, View(), name))
+        root = ElementTree.fromstring(picture(panel, name))
         wide, high = map(float, root.attrib["viewBox"].split()[2:])
         for one in root.findall(f"{SVG}text"):  # title, legend and caption
             size = float(one.get("font-size", 2 * 11))

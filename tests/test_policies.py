@@ -25,6 +25,7 @@ from drivebay.lab.sweep import plan, spec
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 SOURCE = Path(__file__).resolve().parent / "data" / "policies.c"
 DRIVE = drivebay.drive("sm951-ahci-512").with_(victim_policy="greedy").scaled(1 / 128)
 WRITES = drivebay.Workload(read_percent=0, bytes=DRIVE.capacity_bytes // 4)
@@ -102,6 +103,24 @@ def test_functions_of_ctypes_and_a_library_in_c_decide_the_same_too(build: Build
     )
     for policy in (called, drivebay.load_policy(build("GREEDY"))):
         assert counted(written(with_plugin(policy))) == own
+
+
+def test_the_oldest_superblock_full_or_not_gives_what_fifo_gives(build: Build) -> None:
+    flash = drivebay.drive(EXAMPLES / "figures" / "flash.toml")
+    load = drivebay.Workload(
+        queue_depth=1, offsets="zoned:90/10:10/90", bytes=2 * flash.capacity_bytes
+    )
+
+    def cycled(drive: drivebay.Drive) -> drivebay.Device:
+        device = drive.device()
+        device.fill()
+        device.run(load)
+        return device
+
+    oldest = cycled(with_plugin(drivebay.load_policy(build("OLDEST")), flash))
+    assert counted(oldest) == counted(cycled(flash.with_(victim_policy="fifo")))
+    with pytest.raises(UserError, match="answered choose_victim with"):
+        cycled(with_plugin(drivebay.load_policy(build("FULL")), flash))
 
 
 def test_a_frontier_chosen_as_by_lifespan_gives_what_that_gives(build: Build) -> None:

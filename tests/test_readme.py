@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from drivebay.analysis import fidelity
+from drivebay.analysis import fidelity, trust
+from drivebay.analysis.published import figures
 
 TOP = Path(__file__).resolve().parent.parent
 README = (TOP / "README.md").read_text(encoding="utf-8")
@@ -37,6 +38,11 @@ def test_it_is_read_in_a_minute() -> None:
 def test_ten_rows_with_misses_among_them() -> None:
     assert len(ROWS) == 10
     assert sum("missed" in figure for _, figure, *_ in ROWS) >= 3
+
+
+def test_every_test_that_is_missed_by_far_has_a_row() -> None:
+    drive = [one for one in trust.answers() if one.drive == "sm951-ahci-512" and one.far]
+    assert {one.row["test"] for one in drive} <= {figures()[one].test for one, *_ in ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])

@@ -71,7 +71,7 @@ def test_a_written_trace_replays_as_the_stream_does(
             trace = str(tmp_path / name)
             words = ("trace", "synth", "light", "--scale", "0.01", "--out", trace)
             assert run(capsys, *words)[0] == 0
-        code, out, _ = run(capsys, "replay", trace, DRIVE, "--empty", "--scale", "0.01", "--json")
+        code, out, _ = run(capsys, "replay", DRIVE, trace, "--empty", "--scale", "0.01", "--json")
         assert code == 0
         figures.append(json.loads(out))
     assert figures[0] == figures[1]
@@ -83,7 +83,7 @@ def test_a_recording_as_parquet_replays_as_its_csv(
     told = []
     for name in ("light.csv", "light.parquet"):
         traces.convert(traces.source("light", scale=0.001), tmp_path / name)
-        code, out, err = run(capsys, "replay", str(tmp_path / name), DRIVE, "--empty", "--json")
+        code, out, err = run(capsys, "replay", DRIVE, str(tmp_path / name), "--empty", "--json")
         assert code == 0
         told.append((json.loads(out), err))
     assert told[0] == told[1]
@@ -95,10 +95,10 @@ def test_a_drive_was_written_before_unless_said_otherwise(
     trace = tmp_path / "reads.csv"
     lines = (f"0,R,{8192 * i},4096,{1000 * i}\n" for i in range(100))
     trace.write_text("".join(lines))
-    code, out, err = run(capsys, "replay", str(trace), "sm951-ahci-128", "--json")
+    code, out, err = run(capsys, "replay", "sm951-ahci-128", str(trace), "--json")
     assert code == 0 and "never written" not in err
     filled = json.loads(out)["latency_mean_us"]
-    code, out, err = run(capsys, "replay", str(trace), "sm951-ahci-128", "--empty", "--json")
+    code, out, err = run(capsys, "replay", "sm951-ahci-128", str(trace), "--empty", "--json")
     assert "note: 100% of the pages that the trace reads were never written" in err
     assert code == 0 and json.loads(out)["latency_mean_us"] < filled
 
@@ -108,7 +108,7 @@ def test_a_replay_says_when_addresses_are_folded_and_devices_share_the_drive(
 ) -> None:
     trace = tmp_path / "two.csv"
     trace.write_text(f"0,R,{2**42},4096,10\n1,W,0,4096,1000\n")
-    code, _, err = run(capsys, "replay", str(trace), DRIVE, "--empty", "--json")
+    code, _, err = run(capsys, "replay", DRIVE, str(trace), "--empty", "--json")
     assert code == 0
     assert "note: the trace's addresses reach to 4.4 TB, beyond the drive's 256.1 GB: " in err
     assert "note: 2 devices of the trace share the drive" in err
@@ -146,12 +146,14 @@ def test_synth_describes_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture
         (("trace", "synth", "light", "--scale", "nan"), "--scale"),
         (("trace", "synth", "light", "--seed", "-1"), "--seed"),
         (("trace", "synth", "light", "--out", "/nonexistent/x.csv"), "folder"),
-        (("replay", "nothing-here", DRIVE), "no trace"),
-        (("replay", "light", "sm951-ahci-513"), "sm951-ahci-513"),
-        (("replay", "light", DRIVE, "--mode", "fast"), "--mode"),
-        (("replay", "light", DRIVE, "--place", "up"), "--place"),
-        (("replay", "light", DRIVE, "--time-percent", "0"), "--time-percent"),
-        (("replay", "light", DRIVE, "--scale", "100"), "--scale"),
+        (("replay", DRIVE, "nothing-here"), "no trace"),
+        (("replay", "light", DRIVE), "the drive comes first"),
+        (("replay", "light", "./disk.img"), "the drive comes first"),
+        (("replay", "sm951-ahci-513", "light"), "sm951-ahci-513"),
+        (("replay", DRIVE, "light", "--mode", "fast"), "--mode"),
+        (("replay", DRIVE, "light", "--place", "up"), "--place"),
+        (("replay", DRIVE, "light", "--time-percent", "0"), "--time-percent"),
+        (("replay", DRIVE, "light", "--scale", "100"), "--scale"),
     ],
 )
 def test_mistakes_are_told_in_two_lines(
@@ -170,5 +172,5 @@ def test_a_damaged_trace_is_named_with_its_line(
     bad.write_text(
         "at_ns,op,offset_bytes,bytes,device,response_ns\n0,read,0,4096,0,\n5,read,-1,1\n"
     )
-    code, _, err = run(capsys, "replay", str(bad), DRIVE)
+    code, _, err = run(capsys, "replay", DRIVE, str(bad))
     assert code == 2 and "line 3" in err

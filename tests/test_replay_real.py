@@ -96,7 +96,7 @@ def file(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_file_is_played_on_and_keeps_its_size(mixed: Path, file: Path) -> None:
-    figures = played(mixed, file)
+    figures = played(file, mixed)
     assert figures["ended"] == "complete"
     assert (figures["reads"], figures["writes"]) == (1, 2)
     assert (figures["read_bytes"], figures["written_bytes"]) == (4096, 8192 + 4096)
@@ -112,7 +112,7 @@ def test_a_file_is_played_on_and_keeps_its_size(mixed: Path, file: Path) -> None
 
 
 def test_the_table_is_for_people(mixed: Path, file: Path) -> None:
-    done = replay(mixed, file, "--trim")
+    done = replay(file, mixed, "--trim")
     assert done.returncode == 0
     assert "mean outstanding, Little's law" in done.stdout
     assert "left out" not in done.stdout
@@ -121,38 +121,38 @@ def test_the_table_is_for_people(mixed: Path, file: Path) -> None:
 
 def test_reading_alone_changes_nothing_and_needs_no_word(mixed: Path, file: Path) -> None:
     before = digest(file)
-    figures = played(mixed, file, "--only-reads")
+    figures = played(file, mixed, "--only-reads")
     assert (figures["reads"], figures["writes"]) == (1, 0)
     assert figures["passed_over"]["writes"] == 2
     assert digest(file) == before
-    words = refused(mixed, file, "--only-reads", "--destroy-data", "x")
+    words = refused(file, mixed, "--only-reads", "--destroy-data", "x")
     assert "has no meaning" in words
 
 
 def test_a_damaged_trace_changes_nothing(mixed: Path, file: Path) -> None:
     mixed.write_text(mixed.read_text() + "9000000,write,0,-1,0,\n")
     before = digest(file)
-    assert "mixed.csv, line 7" in refused(mixed, file)
+    assert "mixed.csv, line 7" in refused(file, mixed)
     assert digest(file) == before
 
 
 def test_what_is_no_trace_or_no_drive(mixed: Path, file: Path, tmp_path: Path) -> None:
-    assert "destroyer, heavy, light" in refused(tmp_path / "none.csv", file)
-    assert "does not exist" in refused(mixed, tmp_path / "none.img")
-    assert "did you mean sm951-ahci-512?" in refused(mixed, "sm951-achi-512")
-    assert "--only-reads has no meaning" in refused(mixed, "sm951-ahci-512", "--only-reads")
-    assert "--empty has no meaning" in refused(mixed, file, "--empty")
+    assert "destroyer, heavy, light" in refused(file, tmp_path / "none.csv")
+    assert "does not exist" in refused(tmp_path / "none.img", mixed)
+    assert "did you mean sm951-ahci-512?" in refused("sm951-achi-512", mixed)
+    assert "--only-reads has no meaning" in refused("sm951-ahci-512", mixed, "--only-reads")
+    assert "--empty has no meaning" in refused(file, mixed, "--empty")
     assert "is the trace itself" in refused(mixed, mixed)
-    assert "no regular file" in refused(tmp_path, file)
-    assert "--scale is for synthesized" in refused(mixed, file, "--scale", "0.1")
-    assert "depth: 5000 is not allowed" in refused(mixed, file, "--depth", "5000")
-    assert "--time-percent: 0 is not allowed" in refused(mixed, file, "--time-percent", "0")
+    assert "no regular file" in refused(file, tmp_path)
+    assert "--scale is for synthesized" in refused(file, mixed, "--scale", "0.1")
+    assert "depth: 5000 is not allowed" in refused(file, mixed, "--depth", "5000")
+    assert "--time-percent: 0 is not allowed" in refused(file, mixed, "--time-percent", "0")
     small = sparse(tmp_path / "small.img", 32 * MIB)
-    assert "too small" in refused(mixed, small)
+    assert "too small" in refused(small, mixed)
 
 
 def test_a_synthesized_trace(file: Path) -> None:
-    figures = played("light", file, "--scale", "0.0005", "--mode", "dependencies", "--only-reads")
+    figures = played(file, "light", "--scale", "0.0005", "--mode", "dependencies", "--only-reads")
     assert figures["ended"] == "complete" and figures["reads"] > 100
     assert figures["failures"] == []
 
@@ -160,7 +160,7 @@ def test_a_synthesized_trace(file: Path) -> None:
 def test_a_file_in_use_is_refused(mixed: Path, file: Path) -> None:
     with file.open("r+b") as opened, subprocess.Popen(["sleep", "60"], stdin=opened) as other:
         try:
-            assert "is in use by sleep" in refused(mixed, file)
+            assert "is in use by sleep" in refused(file, mixed)
         finally:
             other.kill()
 
@@ -170,10 +170,10 @@ def test_a_device_is_written_only_by_its_name(mixed: Path, tmp_path: Path) -> No
     backing = sparse(tmp_path / "disk.img", GIB)
     with loop(backing) as device:
         before = digest(backing)
-        assert "its serial number was not given" in refused(mixed, device)
-        assert "names 'other'" in refused(mixed, device, "--destroy-data", "other")
+        assert "its serial number was not given" in refused(device, mixed)
+        assert "names 'other'" in refused(device, mixed, "--destroy-data", "other")
         assert digest(backing) == before
-        figures = played(mixed, device, "--destroy-data", backing)
+        figures = played(device, mixed, "--destroy-data", backing)
         assert figures["writes"] == 2 and figures["failures"] == []
     assert digest(backing) != before
 
@@ -183,10 +183,10 @@ def test_a_device_with_something_on_it_is_refused(mixed: Path, reads: Path, tmp_
     backing = with_signature(tmp_path / "disk.img", "ext4")
     with loop(backing) as device:
         before = digest(backing)
-        assert "bears the signature of ext4" in refused(mixed, device, "--destroy-data", backing)
+        assert "bears the signature of ext4" in refused(device, mixed, "--destroy-data", backing)
         assert digest(backing) == before
         # A trace of reads alone needs no --only-reads, and no serial number.
-        assert played(reads, device)["reads"] == 2
+        assert played(device, reads)["reads"] == 2
         assert digest(backing) == before
 
 
@@ -195,10 +195,10 @@ def test_a_mounted_device_is_never_written_but_may_be_read(mixed: Path, tmp_path
     backing = sparse(tmp_path / "disk.img", GIB)
     run("mkfs.ext4", "-q", str(backing))
     with loop(backing) as device, mounted(device, tmp_path / "place"):
-        assert "is mounted at" in refused(mixed, device, "--destroy-data", backing)
+        assert "is mounted at" in refused(device, mixed, "--destroy-data", backing)
         words = ("--destroy-data", str(backing), "--overwrite-signature")
-        assert "is mounted at" in refused(mixed, device, *words)
-        done = replay(mixed, device, "--only-reads", "--json")
+        assert "is mounted at" in refused(device, mixed, *words)
+        done = replay(device, mixed, "--only-reads", "--json")
         assert done.returncode == 0 and json.loads(done.stdout)["reads"] == 1
         assert "others may use it at the same time" in done.stderr
 
@@ -209,7 +209,7 @@ def test_errors_are_listed_by_request(reads: Path, tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", GIB)
     with loop(backing) as device:
         os.truncate(backing, 256 * MIB)
-        figures = played(reads, device, code=1)
+        figures = played(device, reads, code=1)
     assert figures["ended"] == "complete" and figures["reads"] == 1
     assert figures["failures"] == [{"op": "read", "error": "EIO", "count": 1}]
     (failed,) = figures["failed"]
@@ -225,7 +225,7 @@ def test_an_interruption_leaves_what_was_played(
     long.write_text(HEAD + "".join(lines))
     out = tmp_path / "figures.json"
     process = subprocess.Popen(
-        [*PROGRAM, str(long), str(file), "--only-reads", "--out", str(out), "--json"],
+        [*PROGRAM, str(file), str(long), "--only-reads", "--out", str(out), "--json"],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -248,12 +248,12 @@ def test_an_interruption_leaves_what_was_played(
 
 def test_figures_are_never_written_over(mixed: Path, file: Path, tmp_path: Path) -> None:
     before = digest(file)
-    assert "exists already" in refused(mixed, file, "--out", mixed)
+    assert "exists already" in refused(file, mixed, "--out", mixed)
     assert digest(file) == before
 
 
 def test_through_the_page_cache_is_said(reads: Path, file: Path) -> None:
-    done = replay(reads, file, "--buffered", "--json")
+    done = replay(file, reads, "--buffered", "--json")
     assert json.loads(done.stdout)["direct"] is False
     assert "through the page cache" in done.stderr
 
@@ -273,6 +273,6 @@ def test_a_replay_waits_for_a_review_of_the_same_drive(
             review.close()
 
         monkeypatch.setattr(time, "sleep", rest)
-        done = replay(reads, file)
+        done = replay(file, reads)
     assert done.returncode == 0 and len(waits) == 1
     assert "waiting for the review of other.img" in done.stderr

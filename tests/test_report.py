@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 
 from drivebay import analysis, report, results
-from drivebay.analysis import headline
+from drivebay.analysis import agreement, headline
 from drivebay.analysis.comparable import how
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.measure import measure
@@ -223,24 +223,24 @@ def test_every_chart_is_in_the_page_and_says_samples_and_axes(page: Page) -> Non
 
 
 def test_the_scatter_has_every_second_of_the_hour(page: Page) -> None:
-    chart = page.data["charts"]["performance-consistency-whole"]
+    chart = page.data["charts"]["consistency-default-whole"]
     points = [trace["y"] for trace in chart["traces"] if trace["mode"] == "markers"]
-    assert [len(y) for y in points] == [3600, 3600]
-    window = page.data["charts"]["performance-consistency-end"]["traces"]
-    assert [len(trace["y"]) for trace in window] == [400, 400]
+    assert [len(y) for y in points] == [3600]
+    window = page.data["charts"]["consistency-default-end"]["traces"]
+    assert [len(trace["y"]) for trace in window] == [400]
     assert window[0]["x0"] == 3200
 
 
 def test_switches_name_only_views_that_exist(page: Page) -> None:
     for chart_id, chart in page.data["charts"].items():
         fields = re.findall(
-            r'<fieldset[^>]*data-charts="([^"]*)" data-position="(\d)">(.*?)</fieldset>',
+            r'<fieldset[^>]*data-chart-of="([^"]*)" data-position="(\d)">(.*?)</fieldset>',
             page.source,
             re.S,
         )
         positions: dict[int, list[str]] = {}
-        for charts, position, body in fields:
-            if chart_id in charts.split():
+        for of, position, body in fields:
+            if of == chart_id:
                 positions[int(position)] = re.findall(r'value="([^"]+)"', body)
         if not positions:
             continue
@@ -417,7 +417,7 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
 
 def test_the_verdict_is_written_from_the_numbers(page: Page) -> None:
     for words in (
-        "published figures are met within their tolerance, furthest off: ",
+        "published figures within tolerance; furthest off: ",
         "Under constant random writes 100,141\u00a0IOPS last 12 s; 8 % of that is left in the end "
         "(7,779\u00a0IOPS), because ",
         "for 113 s, then 75\u00a0MB/s.",
@@ -515,7 +515,7 @@ def test_the_summary_of_the_client_suite_names_what_it_measures(tmp_path: Path) 
 
 def test_temperature_and_power_have_room_above_them(page: Page) -> None:
     charts = {name: one for name, one in page.data["charts"].items() if "yaxis3" in one["layout"]}
-    assert {"performance-consistency-whole", "thermal-write-time"} <= set(charts)
+    assert {"consistency-default-whole", "thermal-write-time"} <= set(charts)
     for name, chart in charts.items():
         for number in (2, 3):
             own = [one["y"] for one in chart["traces"] if one.get("yaxis") == f"y{number}"]
@@ -561,8 +561,8 @@ def test_a_review_prints_twenty_figures_and_how_many_published_ones_it_meets(who
     assert len(shown) == cli_review.ROWS_MAX < len(figures)
     assert {one.test_id for one in shown} == {one.test_id for one in figures}
     assert shown == [one for one in figures if one in shown], "in the suite's order"
-    words = cli_review._agreement(figures)
+    words = agreement(figures)
     assert re.fullmatch(
         r"\d+ of \d+ published figures within tolerance; furthest off: .+ \([+-].+ %\)", words
     )
-    assert cli_review._agreement([one for one in figures if one.verdict is None]) == ""
+    assert agreement([one for one in figures if one.verdict is None]) == ""

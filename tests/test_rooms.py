@@ -29,6 +29,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "traces": {"_core"},
     "targets": {"_core", "definitions", "results"},
     "serving": {"_core", "definitions"},
+    "crash": {"_core", "definitions", "serving"},
     "results": {"definitions"},
     "analysis": {"definitions", "results"},
     "report": {"analysis", "definitions", "results"},
@@ -37,6 +38,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
     "lab": {"_core", "analysis", "definitions", "report", "results", "review", "targets"},
     "cli": {
         "analysis",
+        "crash",
         "definitions",
         "lab",
         "report",
@@ -58,9 +60,10 @@ RUST_ROOMS: dict[str, set[str]] = {
     "run": {"drive", "trace", "units"},
     "replay": {"trace", "units"},
     "wire": set(),
-    "serve": {"wire", "run", "drive", "units"},
-    "py": {"plugin", "run", "replay", "serve", "drive", "trace", "units"},
-    "benches": {"run", "drive", "trace", "units"},
+    "crash": {"drive", "units"},
+    "serve": {"crash", "wire", "run", "drive", "units"},
+    "py": {"crash", "plugin", "run", "replay", "serve", "drive", "trace", "units"},
+    "benches": {"crash", "run", "drive", "trace", "units"},
 }
 
 # Folder of the drive -> folders that it may import. `ground`: files that all may import.

@@ -479,3 +479,17 @@ def test_factors_of_a_plan_name_the_drive_where_there_are_several() -> None:
     made = a_plan(drives=["sm951-ahci-512", "sm951-nvme-512"], set=[], parameters=[])
     assert [one.name for one in summary.factors(made)] == ["drive"]
     assert summary.about(made, Study([]), {}).facts[0][1] == "sm951-ahci-512, sm951-nvme-512"
+
+
+def test_a_parameter_that_changes_no_figure_is_named_where_runs_differ_in_nothing_else() -> None:
+    labels = {"t": {"y": ["Y", "MB/s", True]}}
+    for design, named in (("grid", ("b",)), ("random", ())):
+        study = Study([Factor("a", (1, 2)), Factor("b", ("x", "z"))])
+        points = [(a, b) for a in (1, 2) for b in ("x", "z")]
+        for a, b in points if design == "grid" else points[::3]:
+            for seed in (1, 2):
+                row = {"test": "t", "a": a, "b": b, "seed": seed, "y": 10.0 * a + seed}
+                study.add(row, labels)
+        assert study.without_effect == named, design
+    study.add({"test": "t", "a": 1, "b": "z", "seed": 1, "y": 11.1}, labels)
+    assert study.without_effect == ()

@@ -49,15 +49,6 @@ def test_rows_that_another_publication_contradicts_or_that_are_relative_tell_not
         assert not list(trust._answers((row,), {"X": {"value": "d/a-test/f", **more}}, tests))
 
 
-def test_the_ten_rows_have_every_test_that_is_missed_by_far() -> None:
-    rows = trust.accuracy("sm951-ahci-512")
-    assert len(rows) == trust.ROWS
-    drive = [one for one in trust.answers() if one.drive == "sm951-ahci-512" and one.far]
-    names = " ".join(row[0] for row in rows)
-    assert {one.row["test"] for one in drive} and all(one.row["test"] in names for one in drive)
-    assert trust.accuracy_table("sm951-ahci-512").count("\n") == trust.ROWS + 1
-
-
 def test_without_a_recorded_run_nothing_is_doubted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -31,6 +31,11 @@ fuzz_target!(|data: &[u8]| {
                 rig.settle(&mut [admin, io]);
             }
             (kind, Ok((sqe, rest))) => {
+                // Mostly a command that exists.
+                let sqe = match step[0] >> 4 {
+                    0..=3 => sqe,
+                    _ => nvme_host::known(sqe, step[0] & 1 == 0, sqe.opcode),
+                };
                 let length = u32::from(rest.first().copied().unwrap_or(0)) * 512;
                 let data = vec![step[0]; length as usize];
                 rig.post_loose(host, sqe, length, if kind & 1 == 0 { &data } else { &[] });

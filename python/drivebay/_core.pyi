@@ -14,7 +14,10 @@ __all__ = [
     "QUEUE_DEPTH_MAX",
     "Control",
     "Counters",
+    "CrashStates",
+    "CrashView",
     "Decisions",
+    "HandleUse",
     "Health",
     "Histogram",
     "Inside",
@@ -106,6 +109,49 @@ class Counters:
         """Time slowed by heat, in seconds."""
 
 @final
+class CrashStates:
+    """
+    A recording, and the states that a power cut could leave.
+
+    `recording`: its file. `drive`: whose rules hold; None for those of the drive that was recorded. `changes`: fields of the rules that are
+    different, as `info` has them. `after`: cuts begin at the first mark of this text.
+    """
+    def __new__(
+        cls,
+        /,
+        recording: str | PathLike[str],
+        drive: Profile | None,
+        changes: dict[str, object],
+        after: str | None,
+    ) -> CrashStates: ...
+    def enumerate(self, /, most: SupportsIndex, seed: SupportsIndex) -> tuple[list[str], Any]:
+        """
+        Names of distinct states, at most `most`, and their coverage: cuts, cuts_visited, cuts_exhausted, choices_log2, states,
+        volatile_max.
+        """
+    def info(self, /) -> Any:
+        """What was recorded: drive, capacity_bytes, is_truncated, writes, flushes (FUA too), written_bytes, distinct_bytes, marks, rules."""
+    def last(self, /) -> str | None:
+        """The state in which nothing is lost; None without a command."""
+    def lost_units(self, /, name: str) -> list[tuple[int, int]]:
+        """Units that a state has lost, each with its command."""
+    def mark_of(self, /, name: str) -> str | None:
+        """The last mark before a state's cut."""
+    def timeline(self, /, name: str) -> Any:
+        """What led to a state: `Timeline` in crates/crash/src/timeline.rs."""
+    def with_lost(self, /, name: str, units: SupportsGetItem[int, SupportsIndex]) -> str:
+        """The state of the same cut in which these units are lost, and what the drive's order takes with them."""
+
+@final
+class CrashView:
+    """A new file at `path` that shows one state after the other."""
+    def __new__(cls, /, path: str | PathLike[str]) -> CrashView: ...
+    def clear(self, /, states: CrashStates) -> None:
+        """Makes it an empty drive; to be called before the next state if somebody has written to the file."""
+    def show(self, /, states: CrashStates, name: str) -> int:
+        """Shows a state; returns how many pages of 4 KiB were written."""
+
+@final
 class Decisions:
     """What a policy plug-in was asked; None where it leaves the decision to the drive."""
     @property
@@ -129,6 +175,22 @@ class Decisions:
     @property
     def writes(self, /) -> tuple[int, int] | None:
         """Writes that needed a frontier, and of these those to the host's second one."""
+
+@final
+class HandleUse:
+    """What went through a placement handle, or through the frontier of copies, in pages of 4 KiB."""
+    @property
+    def copied_4k(self, /) -> int:
+        """Copied out of its reclaim units by garbage collection."""
+    @property
+    def unit_left_4k(self, /) -> int:
+        """What can still be written to its present reclaim unit."""
+    @property
+    def waf(self, /) -> float | None:
+        """Pages written and copied per page written; None before the first."""
+    @property
+    def written_4k(self, /) -> int:
+        """Written by the host; into the frontier of copies: copied from the handles for the first time."""
 
 @final
 class Health:
@@ -632,6 +694,9 @@ class RunResult:
     def trims(self, /) -> int:
         """Trims of a mix, which count nowhere else."""
     @property
+    def worn_out(self, /) -> bool:
+        """Whether it ended because the flash is worn out: what follows is refused."""
+    @property
     def write_bytes(self, /) -> NDArray[uint64]:
         """Bytes written."""
     @property
@@ -878,6 +943,11 @@ class VirtualDrive:
         """Discard (TRIM, Deallocate) an extent."""
     def health(self, /) -> Health:
         """The health log at this moment."""
+    def placement(self, /) -> list[HandleUse]:
+        """
+        What went through each placement handle since the drive was made and, with initial isolation, behind them through
+        the frontier of copies; empty without placement.
+        """
     def power_cut(self, /) -> tuple[int, float]:
         """
         Cut the power now and turn it on again: the 4 KiB pages whose newest data is lost, and the

@@ -19,6 +19,23 @@ static uint32_t choose_victim(void *state, const struct drivebay_drive *drive,
 static const struct drivebay_policy_table table = {
     .abi = DRIVEBAY_POLICY_ABI, .size = sizeof table, .choose_victim = choose_victim};
 
+#elif defined(OLDEST) || defined(FULL)
+/* The superblock that was sealed first, full or not, as `gc.victim_policy = "fifo"`; or always a full one, if there is one. */
+static uint32_t choose_victim(void *state, const struct drivebay_drive *drive,
+                              const struct drivebay_superblock *all) {
+    uint32_t best = DRIVEBAY_NONE;
+    for (uint32_t i = 0; i < drive->superblocks; i++) {
+        if (all[i].state != DRIVEBAY_SEALED) continue;
+#if defined(FULL)
+        if (all[i].valid == drive->superblock_pages) return i;
+#endif
+        if (best == DRIVEBAY_NONE || all[i].age > all[best].age) best = i;
+    }
+    return best;
+}
+static const struct drivebay_policy_table table = {
+    .abi = DRIVEBAY_POLICY_ABI, .size = sizeof table, .choose_victim = choose_victim};
+
 #elif defined(RANDOM)
 /* Any candidate, by a generator that stands in the state. */
 static uint64_t state_bytes(const struct drivebay_drive *drive) { return sizeof(uint64_t); }

@@ -209,23 +209,30 @@ def server(*options: str, drive: str | None = DRIVE) -> Iterator[list[str]]:
 
 def boot(folder: Path, script: str, modules: Sequence[str], *arguments: str) -> dict[str, str]:
     """Boot a guest with this job; what it said, by the first word."""
-    kernel = Path(os.environ["DRIVEBAY_GUEST_KERNEL"])
     root = folder / "root"
-    (root / "bin").mkdir(parents=True)
     (root / "usr/bin").mkdir(parents=True)
-    busybox, nvme = nvme_guest.program_of("busybox"), nvme_guest.program_of("nvme")
-    assert busybox is not None and nvme is not None
-    shutil.copy(busybox, root / "bin/busybox")
+    nvme = nvme_guest.program_of("nvme")
+    assert nvme is not None
     names = ("blkdiscard", "fio", "mkfs.ext4", "fstrim", "smartctl", "nbd-client")
     more = map(nvme_guest.program_of, names)
     for program in filter(None, (nvme, *more)):
         nvme_guest.copy_with_libraries(program, root)
+    return boot_root(root, script, modules, *arguments)
+
+
+def boot_root(root: Path, script: str, modules: Sequence[str], *arguments: str) -> dict[str, str]:
+    """The same with the programs of this folder, which becomes the guest's root."""
+    kernel = Path(os.environ["DRIVEBAY_GUEST_KERNEL"])
+    busybox = nvme_guest.program_of("busybox")
+    assert busybox is not None
+    (root / "bin").mkdir(exist_ok=True)
+    shutil.copy(busybox, root / "bin/busybox")
     nvme_guest.copy_modules(kernel, root, modules)
     image = nvme_guest.pack(root, BEGIN + script + END)
-    memory = "memory-backend-memfd,id=ram,size=1024M,share=on"
+    memory = "memory-backend-memfd,id=ram,size=1536M,share=on"
     done = subprocess.run(
         [
-            *(qemu(), "-accel", "tcg", "-M", "q35,memory-backend=ram", "-m", "1024M"),
+            *(qemu(), "-accel", "tcg", "-M", "q35,memory-backend=ram", "-m", "1536M"),
             *("-object", memory, "-nodefaults", "-no-user-config", "-display", "none"),
             *("-serial", "stdio", "-no-reboot"),
             *("-kernel", str(next(kernel.glob("boot/vmlinuz-*"))), "-initrd", str(image)),

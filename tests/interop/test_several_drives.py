@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import nbd_server
@@ -156,3 +157,18 @@ def test_block_devices_need_ublk_in_the_kernel() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = "error: --ublk: there is no /dev/ublk-control\nhint: sudo modprobe ublk_drv"
     assert done.returncode == 3 and said in done.stderr
+
+
+def test_the_example_needs_no_folder_that_it_does_not_bring() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "--others", "--cached", "--", "examples/serve"],
+        cwd=EXAMPLES.parents[1],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    brought = {(EXAMPLES.parents[1] / one).parent for one in listed}
+    text = tomllib.loads((EXAMPLES / "serve.toml").read_text())
+    named = [one[key] for one in text["drive"].values() for key in ("data", "state") if key in one]
+    assert named and not {"control", "nbd"} & set(text)
+    assert {(EXAMPLES / one).parent for one in named} <= brought

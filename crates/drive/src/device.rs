@@ -12,7 +12,7 @@
 //! Data content is not known.
 
 pub mod power_cut;
-mod report;
+pub(crate) mod report;
 pub mod sanitize;
 pub mod state;
 
@@ -39,6 +39,10 @@ use crate::timeline::NEVER;
 /// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
 /// no time or energy of one command can overflow, whatever the profile.
 const SECTORS_MAX: u32 = 1 << 21;
+
+/// So many steps of heat without any work of an idle drive, three hours, are followed by none: all that it waits for by itself is
+/// over in seconds.
+const SETTLED_STEPS: u32 = 108_000;
 
 /// What the drive has counted since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -217,12 +221,15 @@ impl Device {
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         if self.media.flash().is_some_and(|flash| flash.works_when_idle()) {
-            // Temperature follows idle garbage collection, step by step.
-            while self.thermal.next_step() < until {
+            // Temperature follows idle garbage collection, step by step, until nothing has happened for hours: nothing will, then.
+            let (mut work, mut steps) = (self.work(), 0);
+            while self.thermal.next_step() < until && steps < SETTLED_STEPS {
                 let step = self.thermal.next_step();
                 self.work_until(step);
                 self.media.advance(self.now().max(step));
                 self.advance_thermal(self.now());
+                let before = std::mem::replace(&mut work, self.work());
+                steps = if work == before { steps + 1 } else { 0 };
             }
             self.work_until(until);
         }
@@ -447,7 +454,8 @@ impl Device {
     fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
         let Io { op, lba, sectors, .. } = io;
         let end = lba.checked_add(u64::from(sectors));
-        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
+        let ranged = !matches!(op, Op::Flush | Op::HandleUpdate);
+        if ranged && (sectors == 0 || end.is_none_or(|end| end > capacity)) {
             return Err(DeviceError::OutOfRange { op, lba, sectors, capacity });
         }
         if io.data_bytes() > u64::from(SECTORS_MAX) * SECTOR_BYTES {

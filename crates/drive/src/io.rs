@@ -23,9 +23,12 @@ pub enum Op {
     Trim,
     /// Write Zeroes: unmaps whole pages, writes the partial ones at the edges.
     WriteZeroes,
+    /// Reclaim Unit Handle Update (I/O Management Send): the handle's next write begins a new reclaim unit; address and
+    /// count mean nothing.
+    HandleUpdate,
 }
 
-persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes);
+persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes, HandleUpdate);
 
 impl Op {
     /// Whether data or zeros are written.
@@ -45,7 +48,7 @@ pub struct Io {
     pub lba: u64,
     /// How many sectors; at least one, but for a flush.
     pub sectors: u32,
-    /// Placement handle of a write (Flexible Data Placement); 0 where nothing is said.
+    /// Placement handle (Flexible Data Placement) of a write or an update; 0 where nothing is said.
     pub handle: u8,
 }
 

@@ -30,6 +30,7 @@ mod timeline;
 mod victim_policy;
 
 pub use device::power_cut::Recovery;
+pub use device::report::HandleUse;
 pub use device::sanitize::Sanitize;
 pub use device::state::STATE_VERSION;
 pub use device::{Counters, Device};

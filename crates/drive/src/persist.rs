@@ -16,8 +16,8 @@ use drivebay_units::{Nanos, Rng};
 /// Most entries of a list that grows and shrinks: more than any profile's superblocks or buffer.
 const ENTRIES_MAX: u64 = 1 << 22;
 
-/// Latest time that a saved drive may know (208 days): what the clock of a run holds.
-pub const TIME_MAX: u64 = 1 << 54;
+/// Latest time that a saved drive may know: 36 years.
+pub const TIME_MAX: u64 = 1 << 60;
 
 /// Why a state cannot be read back.
 #[derive(Debug, thiserror::Error)]

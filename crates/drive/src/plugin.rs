@@ -30,11 +30,13 @@ pub struct Plugin {
     all: Vec<SuperblockView>,
     seed: u64,
     pub decisions: Decisions,
+    /// Victims without a gain since the last one with it.
+    gained_nothing: usize,
     /// It has given an answer that is not allowed.
     failed: Option<DeviceError>,
 }
 
-persist!(Plugin: state, seed, decisions; given: code, decides, drive, all, failed);
+persist!(Plugin: state, seed, decisions; given: code, decides, drive, all, gained_nothing, failed);
 
 impl Plugin {
     /// None, unless the profile has one.
@@ -48,6 +50,7 @@ impl Plugin {
             all: vec![SuperblockView::default(); drive.superblocks as usize],
             seed: rng.fork("plugin").next_u64(),
             decisions: Decisions::default(),
+            gained_nothing: 0,
             failed: None,
         });
         plugin.start();
@@ -115,8 +118,8 @@ impl Plugin {
         None
     }
 
-    /// The victim, if there is a candidate. After an answer that is none of them it is the first of them: the
-    /// run ends with the error.
+    /// The victim, if there is a candidate: one of them, or a full superblock, as a circular log has it, but not as many of those
+    /// in a row as there are. After another answer it is the first candidate: the run ends with the error.
     ///
     /// Cost: one pass over all superblocks and one call, per victim.
     pub fn choose_victim(
@@ -134,6 +137,13 @@ impl Plugin {
         self.decisions.victims += 1;
         self.decisions.victims_alike += u64::from(alike);
         let answer = self.code.choose_victim(&mut self.state, &self.drive, &self.all);
+        let full =
+            |view: &SuperblockView| view.state == State::Sealed as u32 && view.valid == pages;
+        if self.all.get(answer as usize).is_some_and(full) && self.gained_nothing < self.all.len() {
+            self.gained_nothing += 1;
+            return Some(answer);
+        }
+        self.gained_nothing = 0;
         self.candidate("choose_victim", answer).or(Some(first))
     }
 

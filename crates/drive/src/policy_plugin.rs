@@ -163,7 +163,8 @@ pub trait PolicyPlugin: Debug + Send + Sync {
     fn state_bytes(&self, drive: &DriveView) -> u64;
     /// A drive as new: sets the state, which is all zeros. `seed` is the drive's.
     fn start(&self, state: &mut [u64], drive: &DriveView, seed: u64);
-    /// The number of a candidate in `all`, of which there is at least one.
+    /// The number of a candidate in `all`, of which there is at least one; or of a sealed superblock that is full, but not of as
+    /// many in a row as there are superblocks.
     fn choose_victim(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
     /// 0 for the host's first frontier, 1 for its second.
     fn place_write(&self, state: &mut [u64], drive: &DriveView, write: &HostWrite) -> u32;

@@ -4,12 +4,98 @@ use drivebay_units::Ppa;
 
 use crate::persist::{persist, persist_sometimes, persist_words};
 
-/// Write stream of the host.
+/// Write stream of the host; of its first placement handle, where it has several.
 pub const HOST: usize = 0;
 /// Write stream of host data that is expected to live long, where the profile splits it off.
 pub const COLD: usize = 2;
-/// Most write streams: the host's two, and garbage collection's unless it shares the host's.
-pub const STREAMS: usize = 3;
+
+/// The write streams of a drive: each fills superblocks of its own.
+///
+/// Without placement: the host's, that of copies (the host's, where the profile has them share), [`COLD`]. With placement:
+/// one for each handle, and behind them one for all copies, or one for those of each handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Streams {
+    /// How many.
+    pub count: usize,
+    /// Placement handles; none without placement.
+    pub handles: usize,
+    /// The stream of copies; with `apart`, of those of the first handle.
+    copies: usize,
+    /// Copies of each handle's data have a stream of their own.
+    apart: bool,
+}
+
+impl Streams {
+    /// Without placement.
+    #[must_use]
+    pub fn plain(shared: bool, by_lifespan: bool) -> Streams {
+        let count = 2 + usize::from(by_lifespan);
+        Streams { count, handles: 0, copies: usize::from(!shared), apart: false }
+    }
+
+    /// With so many placement handles; `apart`: they are persistently isolated.
+    #[must_use]
+    pub fn placed(handles: usize, apart: bool) -> Streams {
+        let count = handles + if apart { handles } else { 1 };
+        Streams { count, handles, copies: handles, apart }
+    }
+
+    /// Whether the host's writes are split by lifespan, or as a plug-in says.
+    #[must_use]
+    pub fn splits(self) -> bool {
+        self.handles == 0 && self.count > COLD
+    }
+
+    /// Whether copies go where the host writes.
+    #[inline(always)]
+    #[must_use]
+    pub fn share(self) -> bool {
+        self.copies == HOST
+    }
+
+    /// How many there are with placement; none without.
+    #[must_use]
+    pub fn placed_streams(self) -> usize {
+        if self.handles == 0 { 0 } else { self.count }
+    }
+
+    /// Those of the host.
+    pub fn hosts(self) -> impl Iterator<Item = usize> {
+        let plain = (HOST..self.count).step_by(COLD);
+        let placed = 0..self.handles;
+        plain.take(if self.handles == 0 { self.count } else { 0 }).chain(placed)
+    }
+
+    /// Those of copies.
+    pub fn copies(self) -> std::ops::Range<usize> {
+        self.copies..if self.handles == 0 { self.copies + 1 } else { self.count }
+    }
+
+    /// That of copies of what another stream placed.
+    #[inline(always)]
+    #[must_use]
+    pub fn copies_of(self, stream: usize) -> usize {
+        match self.apart {
+            false => self.copies,
+            true if stream < self.handles => self.handles + stream,
+            true => stream,
+        }
+    }
+
+    /// Whether copies of different streams go different ways.
+    #[inline(always)]
+    #[must_use]
+    pub fn are_apart(self) -> bool {
+        self.apart
+    }
+
+    /// That of a write with a placement handle; of one that the drive does not have, the first.
+    #[inline(always)]
+    #[must_use]
+    pub fn of_handle(self, handle: u8) -> usize {
+        if usize::from(handle) < self.handles { usize::from(handle) } else { HOST }
+    }
+}
 
 /// What a superblock is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,7 +36,7 @@ fn simulated(policy: (&str, i64), alpha: f64, blocks: u32, b: u32, warm_up: u64)
     let mut device = Profile::sm951()
         .one_die(blocks, b, user)
         .timeless()
-        .set("gc.frontiers", "shared")
+        .set("gc.frontiers", "single")
         .set("gc.victim_policy", policy.0)
         .set("gc.choices", policy.1)
         .device();

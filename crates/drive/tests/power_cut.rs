@@ -189,6 +189,15 @@ fn nothing_flushed_is_lost_out_of_two_streams() {
     cut_often(profile().with("gc.host_frontiers", "by-lifespan"), CUTS / 4, 7);
 }
 
+/// The same with placement handles, whose copies go together or apart.
+#[test]
+fn nothing_flushed_is_lost_with_placement_handles() {
+    for isolation in ["initial", "persistent"] {
+        let counters = cut_often(profile().placed(3, isolation), CUTS / 4, 7);
+        assert!(counters.copied_pages > 1000, "{}", counters.copied_pages);
+    }
+}
+
 /// The same on small drives of many kinds, with as little in reserve as a profile may have.
 ///
 /// Seeds that once left garbage collection without a superblock to copy into.
@@ -235,7 +244,7 @@ fn cut_often(profile: Profile, count: u64, seed: u64) -> Counters {
     while cuts < count {
         let page = rng.below(USER);
         let count = 1 + rng.below(12).min(USER - page - 1);
-        let io = |op| Io::new(op, page * 8, count as u32 * 8);
+        let io = |op| Io { handle: (page % 3) as u8, ..Io::new(op, page * 8, count as u32 * 8) };
         let dice = rng.below(100);
         now = now.after(Nanos(rng.below(20_000)));
         match dice {

@@ -28,7 +28,7 @@ fn profile(policy: &str, choices: i64) -> Profile {
         .timeless()
         .set("gc.duty_limit_us", 10_000.0)
         .set("nand.channel_mb_per_s", 10_000.0)
-        .set("gc.frontiers", "shared")
+        .set("gc.frontiers", "single")
         .set("gc.victim_policy", policy)
         .set("gc.choices", choices)
         .set("gc.threshold_mb", 0.0)

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Device, Health, Sanitize, Spec};
+use drivebay_drive::{Device, HandleUse, Health, Sanitize, Spec};
 use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
 use drivebay_units::Nanos;
 use pyo3::prelude::*;
@@ -16,6 +16,9 @@ use crate::run::{PyCounters, ReplayResult, RunResult, TrimCheckResult};
 use crate::threads::interruptible;
 use crate::trace::PySource;
 use crate::workload::PyWorkload;
+
+/// Seconds that a drive's clock may come to by rests: those of a saved state hold as long.
+const CLOCK_MAX_S: f64 = 1e9;
 
 /// A drive profile that was checked: one resolved document, see docs/adr.
 #[pyclass(module = "drivebay._core", frozen, name = "Profile")]
@@ -261,11 +264,16 @@ impl VirtualDrive {
 
     /// Leave the drive idle for some seconds of its time.
     fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
-        if !(0.0..=1e8).contains(&seconds) {
-            return Err(user_error("rest: must be 0 to 1e8 seconds\nhint: rest(1800)"));
-        }
         py.detach(|| {
             self.with(|device| {
+                let left = CLOCK_MAX_S - device.now().as_secs_f64();
+                if !(0.0..=left).contains(&seconds) {
+                    let why = "a drive's clock holds a thousand million seconds (31 years)";
+                    let hint = "hint: rest(1800)";
+                    return Err(user_error(format!(
+                        "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
+                    )));
+                }
                 device.idle_until(device.now().after(Nanos((seconds * 1e9) as u64)));
                 Ok(())
             })
@@ -361,6 +369,12 @@ impl VirtualDrive {
         self.with(|device| device.decisions().map(PyDecisions::new).transpose())
     }
 
+    /// What went through each placement handle since the drive was made and, with initial isolation, behind them through
+    /// the frontier of copies; empty without placement.
+    fn placement(&self) -> PyResult<Vec<PyHandleUse>> {
+        self.with(|device| device.placement().into_iter().map(PyHandleUse::new).collect())
+    }
+
     /// The health log at this moment.
     fn health(&self) -> PyResult<PyHealth> {
         self.with(|device| PyHealth::new(device.health()))
@@ -371,6 +385,22 @@ impl VirtualDrive {
     fn capacity_bytes(&self) -> PyResult<u64> {
         self.with(|device| Ok(device.spec().capacity_bytes()))
     }
+}
+
+class! {
+    /// What went through a placement handle, or through the frontier of copies, in pages of 4 KiB.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "HandleUse")]
+    #[derive(PartialEq)]
+    PyHandleUse(used: HandleUse) {}
+    /// Written by the host; into the frontier of copies: copied from the handles for the first time.
+    written_4k: u64 = used.written_4k,
+    /// Copied out of its reclaim units by garbage collection.
+    copied_4k: u64 = used.copied_4k,
+    /// What can still be written to its present reclaim unit.
+    unit_left_4k: u64 = used.unit_left_4k,
+    /// Pages written and copied per page written; None before the first.
+    waf: Option<f64> = (used.written_4k > 0)
+        .then(|| (used.written_4k + used.copied_4k) as f64 / used.written_4k as f64),
 }
 
 class! {

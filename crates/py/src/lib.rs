@@ -7,6 +7,7 @@
 #[macro_use]
 mod class;
 mod columns;
+mod crash;
 mod document;
 mod drive;
 mod errors;
@@ -25,7 +26,9 @@ mod _core {
     #[pymodule_export]
     use crate::columns::PyHistogram;
     #[pymodule_export]
-    use crate::drive::{PyControl, PyHealth, PyProfile, PyProgress, VirtualDrive};
+    use crate::crash::{PyCrashStates, PyCrashView};
+    #[pymodule_export]
+    use crate::drive::{PyControl, PyHandleUse, PyHealth, PyProfile, PyProgress, VirtualDrive};
     #[pymodule_export]
     use crate::inside::Inside;
     #[pymodule_export]

@@ -91,6 +91,8 @@ class! {
     end_ns: u64 = outcome.end.0,
     /// Whether the rule for stability ended it.
     stable: bool = outcome.stable,
+    /// Whether it ended because the flash is worn out: what follows is refused.
+    worn_out: bool = outcome.worn_out,
     /// I/Os whose data could not be read.
     media_errors: u64 = recorder.media_errors,
     /// Trims of a mix, which count nowhere else.

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use drivebay_drive::{Completion, Device, Io, Op, Spec, Stage};
+use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Spec, Stage};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::control::Control;
@@ -110,6 +110,7 @@ pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
     pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
     stable: bool,
+    worn_out: bool,
     control: &'a Control,
     pub(crate) start: Nanos,
     pub(crate) end: Nanos,
@@ -142,6 +143,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             latest: start,
             stable_rule: workload.stop.stable,
             stable: false,
+            worn_out: false,
             control,
             start,
             end,
@@ -155,7 +157,33 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
         let outcome = self.recorder.finish(device, end, end.max(self.host.now));
         let inside = self.watch.and_then(|watch| watch.finish(device, end));
-        (Outcome { stable: self.stable, ..outcome }, Kept { samples: self.samples.taken, inside })
+        (
+            Outcome { stable: self.stable, worn_out: self.worn_out, ..outcome },
+            Kept { samples: self.samples.taken, inside },
+        )
+    }
+
+    /// The loop has ended so. Where the flash wore out, what is still under way is served, and what was measured until then is
+    /// the outcome, if anything was.
+    pub(crate) fn end_with(
+        &mut self,
+        device: &mut Device,
+        ended: Result<(), RunError>,
+    ) -> Result<(), RunError> {
+        let Err(RunError::Device(DeviceError::ReadOnly { .. })) = ended else { return ended };
+        while device.next_arrival() < NEVER {
+            match device.serve() {
+                Ok(served) => drop(self.count(served)),
+                Err(DeviceError::ReadOnly { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.latest == self.start {
+            return ended;
+        }
+        self.worn_out = true;
+        self.end = self.end.min(self.latest);
+        Ok(())
     }
 
     /// Runs on one submission queue, each request in one command.

@@ -17,7 +17,8 @@ use crate::workload::Workload;
 /// Runs a workload on a drive, from the drive's present time on.
 ///
 /// # Errors
-/// [`RunError`]; after `Cancelled` the drive is in an undefined but valid state.
+/// [`RunError`]; after `Cancelled` the drive is in an undefined but valid state. A drive that wears out on the way is none:
+/// [`Outcome::worn_out`].
 pub fn run(
     device: &mut Device,
     workload: &Workload,
@@ -69,14 +70,16 @@ fn run_loop<const KEEPS: bool>(
     if workload.queues > 1 {
         let mut queues = vec![Totals::default(); workload.queues as usize];
         let submission = SubmissionQueues::new(workload.queues);
-        run.run_queues(device, submission, &mut queues)?;
+        let ended = run.run_queues(device, submission, &mut queues);
+        run.end_with(device, ended)?;
         let (outcome, kept) = run.finish(device);
         return Ok((Outcome { queues, ..outcome }, kept));
     }
-    if workload.largest_bytes() > u64::from(transfer_max) * SECTOR_BYTES {
-        run.run_split(device, workload.queue_depth, transfer_max)?;
+    let ended = if workload.largest_bytes() > u64::from(transfer_max) * SECTOR_BYTES {
+        run.run_split(device, workload.queue_depth, transfer_max)
     } else {
-        run.run_single(device)?;
-    }
+        run.run_single(device)
+    };
+    run.end_with(device, ended)?;
     Ok(run.finish(device))
 }

@@ -95,6 +95,7 @@ pub struct Generator {
     /// Next block of a stream of reads and one of writes, or of both; or a place in the permutation.
     next_block: [u64; 2],
     start_lba: u64,
+    handle: u8,
     block_sectors: u32,
     sizes: Sizes,
     /// Of 2^32: the share of reads, and that of reads and trims together.
@@ -117,6 +118,7 @@ impl Generator {
             blocks,
             next_block: [0; 2],
             start_lba: workload.span_start_bytes / SECTOR_BYTES,
+            handle: workload.handle,
             block_sectors: (workload.block_bytes / SECTOR_BYTES) as u32,
             sizes: Sizes::new(workload),
             read_share: of_2_32(workload.read_percent),
@@ -183,7 +185,7 @@ impl Generator {
         };
         self.until_flush -= u64::from(op == Op::Write);
         let lba = self.start_lba + block * u64::from(self.block_sectors);
-        Io::new(op, lba, self.block_sectors * count as u32)
+        Io { op, lba, sectors: self.block_sectors * count as u32, handle: self.handle }
     }
 
     /// By how many bytes a request counts towards an end by amount.

@@ -1,7 +1,8 @@
 //! The host's outstanding commands: which slot is free first.
 //!
-//! A tournament tree of (time, slot) packed in 64 bits: 54 bits of nanoseconds (208 days), 10 bits of
-//! slot. Cost: log2 of the depth, without branches; per level one load, one comparison and one store.
+//! A tournament tree of (time, slot) packed in 64 bits: 54 bits of nanoseconds since the start of the run (208 days), 10 bits of
+//! slot: that is why a queue is 1,024 deep at most. No drive of the catalog carries more than its commands in the controller and
+//! its queue slots of the host; what waits beyond is the host's own queue. Cost: log2 of the depth, without branches; per level one load, one comparison and one store.
 
 use drivebay_units::Nanos;
 
@@ -11,7 +12,9 @@ const SLOT_BITS: u32 = 10;
 const _: () = assert!(DEPTH_MAX == 1 << SLOT_BITS);
 
 /// Later than any completion: a slot whose command is not yet under way.
-pub const NEVER: Nanos = Nanos((1 << (64 - SLOT_BITS)) - 1);
+pub const NEVER: Nanos = Nanos(u64::MAX);
+/// The same since the start.
+const NEVER_SINCE: u64 = (1 << (64 - SLOT_BITS)) - 1;
 
 /// Completion times of the outstanding commands.
 pub struct QueueSlots {
@@ -19,6 +22,7 @@ pub struct QueueSlots {
     /// compiled, so that no access needs a check.
     tree: Box<[u64; NODES]>,
     leaves: usize,
+    start: Nanos,
 }
 
 /// Nodes of the tree for the deepest queue.
@@ -29,7 +33,7 @@ impl QueueSlots {
     pub fn new(depth: usize, start: Nanos) -> QueueSlots {
         assert!((1..=DEPTH_MAX).contains(&depth), "a queue depth is 1 to {DEPTH_MAX}");
         let leaves = depth.next_power_of_two();
-        let mut slots = QueueSlots { tree: Box::new([u64::MAX; NODES]), leaves };
+        let mut slots = QueueSlots { tree: Box::new([u64::MAX; NODES]), leaves, start };
         for slot in 0..depth {
             slots.set(slot, start);
         }
@@ -40,15 +44,18 @@ impl QueueSlots {
     #[inline(always)]
     pub fn first(&self) -> (usize, Nanos) {
         let packed = self.tree[1];
-        (packed as usize & (DEPTH_MAX - 1), Nanos(packed >> SLOT_BITS))
+        let since = packed >> SLOT_BITS;
+        let at = if since == NEVER_SINCE { NEVER } else { self.start.after(Nanos(since)) };
+        (packed as usize & (DEPTH_MAX - 1), at)
     }
 
     /// The command in `slot` will be done at `done`.
     #[inline(always)]
     pub fn set(&mut self, slot: usize, done: Nanos) {
-        debug_assert!(done.0 < 1 << (64 - SLOT_BITS));
+        let since = done.0.wrapping_sub(self.start.0).min(NEVER_SINCE);
+        debug_assert!(done == NEVER || (done >= self.start && since < NEVER_SINCE));
         let mut node = (self.leaves + slot) % NODES;
-        let mut first = done.0 << SLOT_BITS | slot as u64;
+        let mut first = since << SLOT_BITS | slot as u64;
         self.tree[node] = first;
         while node > 1 {
             first = first.min(self.tree[node ^ 1]);
@@ -67,8 +74,10 @@ mod tests {
     fn always_gives_the_minimum() {
         for depth in [1, 2, 3, 32, 33, 1024] {
             let mut rng = Rng::new(depth as u64);
-            let mut slots = QueueSlots::new(depth, Nanos(5));
-            let mut naive = vec![5u64; depth];
+            // Later than a run is long.
+            let start = 1u64 << 58;
+            let mut slots = QueueSlots::new(depth, Nanos(start));
+            let mut naive = vec![start; depth];
             for _ in 0..2000 {
                 let (slot, at) = slots.first();
                 assert_eq!(at.0, *naive.iter().min().expect("a queue has slots"));

@@ -22,6 +22,8 @@ pub struct Outcome {
     pub after: Counters,
     /// Whether a run that waits for a stable rate found one.
     pub stable: bool,
+    /// Whether it ended because the flash is worn out: what follows is refused.
+    pub worn_out: bool,
     /// What each submission queue completed.
     pub queues: Vec<Totals>,
 }
@@ -206,7 +208,16 @@ impl Recorder {
         self.sample_sensors(end, &after, device.take_peak_power_w());
         let queues = vec![self.totals()];
         let (start, before) = (self.start, self.before);
-        Outcome { start, end, recorder: self, before, after, stable: false, queues }
+        Outcome {
+            start,
+            end,
+            recorder: self,
+            before,
+            after,
+            stable: false,
+            worn_out: false,
+            queues,
+        }
     }
 
     /// Samples the sensors, once for each second that has passed until `now`.

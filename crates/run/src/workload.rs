@@ -128,6 +128,8 @@ pub struct Workload {
     pub thinktime_us: Option<u64>,
     /// Requests between two pauses.
     pub thinktime_blocks: u32,
+    /// Placement handle of the writes (Flexible Data Placement); of a drive without, 0.
+    pub handle: u8,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
@@ -157,6 +159,7 @@ impl Default for Workload {
             rate_process: RateProcess::Linear,
             thinktime_us: None,
             thinktime_blocks: 1,
+            handle: 0,
             queue_depth: 32,
             queues: 1,
             span_start_bytes: 0,
@@ -339,6 +342,11 @@ impl Workload {
     pub fn check(&self, spec: &Spec) -> Result<(), WorkloadError> {
         self.check_fields()?;
         self.check_span(spec.capacity_bytes())?;
+        let handles = spec.streams.handles.max(1);
+        if usize::from(self.handle) >= handles {
+            let allowed = format!("below {handles}, the drive's fdp.handles (1 without)");
+            return Err(WorkloadError::refused("handle", &self.handle, &allowed));
+        }
         if self.stop.duration_s.is_none() && self.stop.bytes.is_none() {
             return Err(WorkloadError::refused("stop", "no end", "a duration_s or bytes"));
         }

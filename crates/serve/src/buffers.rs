@@ -5,6 +5,12 @@ use std::io;
 /// Size of one read.
 const CHUNK: usize = 256 << 10;
 
+/// From so many bytes on a message is long. guess: a quarter of a read.
+const LONG: usize = CHUNK / 4;
+
+/// What is read behind a long message: more than the longest head of a protocol.
+const HEAD: usize = 128;
+
 /// An empty buffer that has grown beyond this is freed.
 const KEEP: usize = 1 << 20;
 
@@ -49,9 +55,14 @@ impl Input {
             let more = self.bytes.len().clamp(CHUNK, wanted.max(CHUNK));
             self.bytes.resize(self.bytes.len() + more, 0);
         }
-        let space = &mut self.bytes[self.end..];
-        let room = space.len();
-        let got = read(space)?;
+        // Of a long message no more than it needs, and the head of the next one: what is left over would be moved, and
+        // a small buffer stays in the processor's cache.
+        let missing = (self.start + wanted).saturating_sub(self.end);
+        let room = match self.bytes.len() - self.end {
+            space if wanted > LONG && missing > 0 => space.min(missing + HEAD),
+            space => space,
+        };
+        let got = read(&mut self.bytes[self.end..self.end + room])?;
         self.end += got;
         Ok((got, got == room))
     }

@@ -28,7 +28,7 @@ const OUTPUT_MAX: usize = 1 << 20;
 const EVENTS_AT_A_TIME: usize = 64;
 
 const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
-    resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
+    resize BYTES, resize NSID BYTES, mark TEXT, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
 /// A connection to the control socket.
@@ -114,6 +114,10 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
                 .map_err(|why| (why.to_string(), FAULT_EXAMPLE.to_owned()));
             drive.add_fault(fault?).map_err(said)?;
             json!({ "faults": 1 })
+        }
+        ("mark", text) if !text.is_empty() => {
+            drive.mark(text).map_err(said)?;
+            json!({ "mark": text })
         }
         ("no-faults", "") => {
             drive.clear_faults();

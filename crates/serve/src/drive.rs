@@ -16,11 +16,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use drivebay_drive::{DeviceError, Health};
+use drivebay_drive::{Counters, DeviceError, Health, Sanitize};
+use drivebay_units::Nanos;
 
 use crate::error::ServeError;
 use crate::events::Event;
 use crate::faults::{Fault, FaultError};
+use crate::latency_monitor::LatencyMonitor;
 use crate::namespace::{
     NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable,
 };
@@ -58,6 +60,19 @@ pub trait Io {
 
     /// The drive's health log at this moment.
     fn health(&mut self) -> Health;
+
+    /// What it has counted so far.
+    fn counters(&mut self) -> Counters;
+
+    /// What OCP's latency monitor has counted.
+    fn latency_monitor(&mut self) -> &mut LatencyMonitor;
+
+    /// The drive's time at this moment.
+    fn now(&self) -> Nanos;
+
+    /// Reads of these sectors fail with [`crate::Status::MediaError`] until they are written, trimmed or erased. Returns whether
+    /// that can be: there may be too many such pieces.
+    fn spoil(&mut self, lba: u64, sectors: u64) -> bool;
 
     /// Whether it refuses to be written now, as it has worn out.
     fn is_read_only(&mut self) -> bool;
@@ -103,12 +118,13 @@ pub trait Data {
     /// The store could not be searched.
     fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>>;
 
-    /// Format or secure erase: these sectors read as zeros from now on, whatever the power does. Commands in flight take
-    /// effect before. May take as long as the host's file system does.
+    /// Format or sanitize: these sectors read as zeros from now on, whatever the power does. Commands in flight take
+    /// effect before. Returns when the drive is done with it, on its clock; what is submitted before waits until then.
+    /// `how` is meant for the whole drive; a part of it is trimmed. May take as long as the host's file system does.
     ///
     /// # Errors
     /// The store could not be written: some sectors may hold what they did.
-    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()>;
+    fn erase(&mut self, sectors: Range<u64>, how: Sanitize) -> io::Result<Nanos>;
 }
 
 /// The parts of the drive that hosts see as drives of their own, by their numbers from 1 to [`NAMESPACES_MAX`].
@@ -125,13 +141,24 @@ pub trait Namespaces {
     /// Sectors of no namespace.
     fn free_sectors(&self) -> u64;
 
-    /// Makes one of so many sectors, in one piece, which several controllers may have at a time or not; returns its
-    /// number. It holds nothing.
+    /// Makes one of so many sectors, in one piece, with blocks of so many bytes (as a power of two), which several
+    /// controllers may have at a time or not; returns its number. It holds nothing.
     ///
     /// # Errors
     /// [`ControlError::Namespace`]: there is no piece or no number, or the drive must not change. Any other: it is made,
     /// but may hold what was written there before, or the next start will not know of it.
-    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError>;
+    fn create_namespace(
+        &mut self,
+        sectors: u64,
+        block_shift: u8,
+        is_shared: bool,
+    ) -> Result<u32, ControlError>;
+
+    /// Gives one blocks of so many bytes, as a power of two. Its data stays as it is.
+    ///
+    /// # Errors
+    /// As for `create_namespace`.
+    fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError>;
 
     /// Deletes one and what it held.
     ///
@@ -164,8 +191,17 @@ impl Namespaces for NamespaceTable {
         self.free_sectors()
     }
 
-    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
-        Ok(self.create(sectors, is_shared)?)
+    fn create_namespace(
+        &mut self,
+        sectors: u64,
+        block_shift: u8,
+        is_shared: bool,
+    ) -> Result<u32, ControlError> {
+        Ok(self.create(sectors, block_shift, is_shared)?)
+    }
+
+    fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
+        Ok(self.format(nsid, block_shift)?)
     }
 
     fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
@@ -194,6 +230,12 @@ pub trait Control {
 
     /// Sets the ambient temperature, -40 to 100 degrees Celsius.
     fn set_ambient_c(&mut self, ambient_c: f64);
+
+    /// Notes in the recording of the drive what a workload was promised, in its own words.
+    ///
+    /// # Errors
+    /// [`ControlError::NotRecorded`].
+    fn mark(&mut self, text: &str) -> Result<(), ControlError>;
 
     /// Adds a fault, whose times count from now.
     ///
@@ -254,6 +296,9 @@ pub enum ControlError {
     /// The namespaces are changed, but the next start will not know.
     #[error(transparent)]
     Kept(#[from] ServeError),
+    /// There is no recording, or a power cut or a restored snapshot has ended it.
+    #[error("the drive is not recorded\nhint: drivebay serve DRIVE --record FILE")]
+    NotRecorded,
     /// The drive does not take the TRIM of what a namespace loses.
     #[error("the drive refuses: {0}\nhint: drivebay ctl SOCKET status")]
     Drive(#[from] DeviceError),

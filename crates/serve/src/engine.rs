@@ -13,11 +13,13 @@
 //! begins with the submission, when all writes that it must cover have changed the file.
 
 mod operations;
+mod recording;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
 
-use drivebay_drive::{Device, DeviceError, Health};
+use drivebay_crash::Recorder;
+use drivebay_drive::{Counters, Device, DeviceError, Health, Sanitize};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
 use crate::auto_scale::AutoScale;
@@ -26,6 +28,7 @@ use crate::drive::{Data, Drive, Io};
 use crate::events::{Events, What};
 use crate::faults::Faults;
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
+use crate::latency_monitor::LatencyMonitor;
 use crate::lateness::Lateness;
 use crate::namespace::NamespaceTable;
 use crate::namespace_file::NamespaceFile;
@@ -79,6 +82,7 @@ pub struct Engine {
     faults: Faults,
     power_cuts: PowerCuts,
     lateness: Lateness,
+    latencies: LatencyMonitor,
     auto_scale: AutoScale,
     /// For how long the requests of this iteration could not be read, on the host's clock.
     starved: Nanos,
@@ -86,6 +90,8 @@ pub struct Engine {
     served: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
+    /// Where its commands are recorded, if they are.
+    recorder: Option<Recorder>,
     /// How often the link has been down.
     pub(crate) link_outages: u64,
     /// The model has refused a write: it has worn out.
@@ -123,12 +129,14 @@ impl Engine {
             inflight: InflightCommands::new(on_drive_max),
             faults: Faults::new(rng.fork("faults")),
             power_cuts: PowerCuts::new(rng.fork("losses")),
+            latencies: LatencyMonitor::new(device.now()),
             lateness: Lateness::default(),
             auto_scale: AutoScale::default(),
             starved: Nanos::ZERO,
             served: Nanos::ZERO,
             traffic: Traffic::default(),
             snapshots: Snapshots::default(),
+            recorder: None,
             link_outages: device.link_outages(device.now()),
             is_worn_out: false,
             events: Events::default(),
@@ -300,6 +308,11 @@ impl Engine {
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
             self.store.completed(number, &completion.request);
         }
+        self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
+        let since = self.clock.since_start(at).0;
+        if let Some(recorder) = &mut self.recorder {
+            recorder.completed(since, number, completion.status == Status::Ok);
+        }
         if self.clock.is_paced() {
             let modelled = at.since_or_zero(arrived);
             let modelled = [modelled, self.clock.scale().to_host(modelled)];
@@ -380,6 +393,9 @@ impl Io for Engine {
         }
         let status = accepted.err();
         command.status = status.unwrap_or(command.status);
+        if self.recorder.is_some() && status.is_none() {
+            self.record_submitted(command.number, &request, data);
+        }
         let tag = self.inflight.insert(command);
         if status.is_some() {
             self.inflight.schedule(arrived, tag);
@@ -392,6 +408,22 @@ impl Io for Engine {
         let mut health = self.device().health();
         health.media_errors += self.faults.media_errors;
         health
+    }
+
+    fn counters(&mut self) -> Counters {
+        self.device().counters()
+    }
+
+    fn latency_monitor(&mut self) -> &mut LatencyMonitor {
+        &mut self.latencies
+    }
+
+    fn now(&self) -> Nanos {
+        self.clock.read()
+    }
+
+    fn spoil(&mut self, lba: u64, sectors: u64) -> bool {
+        self.faults.spoil(lba, sectors)
     }
 
     fn is_read_only(&mut self) -> bool {
@@ -434,15 +466,20 @@ impl Data for Engine {
         self.store.extents(lba, sectors, most)
     }
 
-    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {
+    fn erase(&mut self, sectors: Range<u64>, how: Sanitize) -> io::Result<Nanos> {
         self.note(What::Erased);
         if sectors != (0..self.store.sectors()) {
-            return self.discard(sectors).map_err(io::Error::other);
+            let done = self.discard(sectors).map_err(io::Error::other)?;
+            self.clock.skip_to(done);
+            return Ok(done);
         }
         self.serve_until(NEVER);
-        self.device.secure_erase();
+        self.record_erased(&sectors);
+        let done = self.device.sanitize(self.clock.now().max(self.device.now()), how);
+        self.clock.skip_to(done);
         let now = self.clock.since_start(self.clock.now());
         self.faults.heal(now, 0, self.store.sectors());
-        self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)
+        self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)?;
+        Ok(done)
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io;
 
+use drivebay_crash::CrashError;
 use drivebay_drive::DeviceError;
 use drivebay_run::RunError;
 use drivebay_run::snapshot::SnapshotError;
@@ -52,6 +53,7 @@ from! {
     NamespaceError: why => false, format!("--namespace: {why}");
     RunError: why => false, why.to_string();
     DeviceError: why => true, why.to_string();
+    CrashError: why => true, why.to_string();
     SnapshotError: why =>
         matches!(why, SnapshotError::File { .. } | SnapshotError::Memory(_)), why.to_string();
     io::Error: why =>

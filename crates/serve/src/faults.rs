@@ -86,8 +86,33 @@ struct Running {
     is_applied: bool,
     /// That it holds has been told.
     is_reported: bool,
-    /// Sectors that cannot be read: the first and the end of each piece.
-    bad: BTreeMap<u64, u64>,
+    bad: BadSectors,
+}
+
+/// Sectors that cannot be read: the first and the end of each piece.
+#[derive(Default)]
+struct BadSectors(BTreeMap<u64, u64>);
+
+impl BadSectors {
+    fn touch(&self, request: &Request) -> bool {
+        let (lba, end) = (request.lba, request.lba + u64::from(request.sectors));
+        self.0.range(..end).next_back().is_some_and(|(_, &until)| until > lba)
+    }
+
+    /// They can be read again.
+    fn heal(&mut self, lba: u64, end: u64) {
+        while let Some((&first, &until)) =
+            self.0.range(..end).next_back().filter(|&(_, &until)| until > lba)
+        {
+            self.0.remove(&first);
+            let mut parts = [(first, lba), (end, until)];
+            if self.0.len() >= PIECES_MAX {
+                let smaller = usize::from(lba.saturating_sub(first) > until.saturating_sub(end));
+                parts[smaller] = (0, 0);
+            }
+            self.0.extend(parts.into_iter().filter(|(first, until)| first < until));
+        }
+    }
 }
 
 impl Running {
@@ -99,25 +124,6 @@ impl Running {
     fn is_active(&self, now: Nanos) -> bool {
         self.began.is_some() && now < self.ends()
     }
-
-    fn is_bad_in(&self, request: &Request) -> bool {
-        let (lba, end) = (request.lba, request.lba + u64::from(request.sectors));
-        self.bad.range(..end).next_back().is_some_and(|(_, &until)| until > lba)
-    }
-
-    fn heal(&mut self, lba: u64, end: u64) {
-        while let Some((&first, &until)) =
-            self.bad.range(..end).next_back().filter(|&(_, &until)| until > lba)
-        {
-            self.bad.remove(&first);
-            let mut parts = [(first, lba), (end, until)];
-            if self.bad.len() >= PIECES_MAX {
-                let smaller = usize::from(lba.saturating_sub(first) > until.saturating_sub(end));
-                parts[smaller] = (0, 0);
-            }
-            self.bad.extend(parts.into_iter().filter(|(first, until)| first < until));
-        }
-    }
 }
 
 fn nanos(seconds: f64) -> Nanos {
@@ -127,6 +133,8 @@ fn nanos(seconds: f64) -> Nanos {
 /// The faults of a server.
 pub(crate) struct Faults {
     running: Vec<Running>,
+    /// Sectors that a host has made unreadable itself.
+    spoiled: BadSectors,
     /// Decides which requests a fault meets.
     pub rng: Rng,
     /// Reads that failed with a media error.
@@ -135,7 +143,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub fn new(rng: Rng) -> Faults {
-        Faults { running: Vec::new(), rng, media_errors: 0 }
+        Faults { running: Vec::new(), spoiled: BadSectors::default(), rng, media_errors: 0 }
     }
 
     /// Adds a fault; its times count from the start of the server.
@@ -144,7 +152,7 @@ impl Faults {
         check(&fault, number)?;
         let first = fault.lba.unwrap_or_default();
         let end = first.saturating_add(fault.sectors.unwrap_or(1));
-        let bad = BTreeMap::from_iter(fault.lba.map(|_| (first, end)));
+        let bad = BadSectors(fault.lba.map(|_| (first, end)).into_iter().collect());
         let (is_applied, is_reported) = (false, false);
         self.running.push(Running { fault, began: None, is_applied, is_reported, bad });
         Ok(())
@@ -188,7 +196,7 @@ impl Faults {
         for running in self.running.iter().filter(|r| r.is_active(now)) {
             let fault = &running.fault;
             match fault.kind {
-                Kind::ReadError if request.op == Op::Read && running.is_bad_in(request) => {
+                Kind::ReadError if request.op == Op::Read && running.bad.touch(request) => {
                     effect.status = Some(Status::MediaError);
                 }
                 Kind::Latency if self.rng.below(fault.one_in.unwrap_or(1)) == 0 => {
@@ -201,15 +209,30 @@ impl Faults {
                 _ => {}
             }
         }
+        if request.op == Op::Read && self.spoiled.touch(request) {
+            effect.status = Some(Status::MediaError);
+        }
         self.media_errors += u64::from(effect.status == Some(Status::MediaError));
         effect
+    }
+
+    /// A host wants reads of these sectors to fail until they are written or erased. Returns whether there is room to note
+    /// it.
+    pub fn spoil(&mut self, lba: u64, sectors: u64) -> bool {
+        self.spoiled.heal(lba, lba + sectors);
+        let has_room = self.spoiled.0.len() < PIECES_MAX;
+        if has_room {
+            self.spoiled.0.insert(lba, lba + sectors);
+        }
+        has_room
     }
 
     /// Sectors have been written or erased: from now on they can be read.
     pub fn heal(&mut self, now: Nanos, lba: u64, sectors: u64) {
         for running in self.running.iter_mut().filter(|r| r.is_active(now)) {
-            running.heal(lba, lba + sectors);
+            running.bad.heal(lba, lba + sectors);
         }
+        self.spoiled.heal(lba, lba + sectors);
     }
 
     /// Whether the drive refuses to be written now.
@@ -341,7 +364,7 @@ mod tests {
         faults.add(Fault { lba: Some(0), sectors, ..fault(Kind::ReadError) }).expect("ok");
         faults.begin(Nanos::ZERO, 0);
         (0..1 << 19).for_each(|i| faults.heal(Nanos::ZERO, 2 * i, 1));
-        assert!(faults.running[0].bad.len() <= PIECES_MAX + 1);
+        assert!(faults.running[0].bad.0.len() <= PIECES_MAX + 1);
     }
 
     #[test]

@@ -28,6 +28,7 @@ mod events;
 mod faults;
 mod identity;
 mod inflight;
+mod latency_monitor;
 mod lateness;
 mod listener;
 mod lock;
@@ -60,11 +61,13 @@ pub use event_loop::EventLoop;
 pub use events::{Event, What};
 pub use faults::{Fault, FaultError, Kind};
 pub use identity::{DriveIdentity, IdentityOptions};
+pub use latency_monitor::{LatencyCounts, LatencyMonitor, LatencySettings};
 pub use lateness::LatenessFigures;
 pub use listener::{Address, Listener};
 pub use memory_limit::MemoryLimit;
 pub use namespace::{
-    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions, NamespaceTable,
+    BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions,
+    NamespaceTable,
 };
 pub use options::{Document, DriveOptions, Options};
 pub use pci::memory::GuestMemory;

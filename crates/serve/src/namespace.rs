@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use drivebay_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,13 @@ use serde::{Deserialize, Serialize};
 /// Sizes and places are whole pages of the drive's map.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
-/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have, or more.
-pub const NAMESPACES_MAX: usize = 128;
+/// Bytes of a sector, as a power of two.
+pub const SECTOR_SHIFT: u8 = SECTOR_BYTES.ilog2() as u8;
+/// Bytes of the blocks that a namespace may have, as powers of two: its LBA formats, in their order.
+pub const BLOCK_SHIFTS: [u8; 2] = [SECTOR_SHIFT, 12];
+/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have. Tools make as
+/// many as there may be, one after the other.
+pub const NAMESPACES_MAX: usize = 32;
 
 /// A namespace as the user wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,9 +104,28 @@ pub struct Namespace {
     is_read_only: bool,
     /// Whether several controllers may have it at a time.
     is_shared: bool,
+    block_shift: AtomicU8,
+    traffic: [AtomicU64; 4],
 }
 
 impl Namespace {
+    fn new(
+        first: u64,
+        sectors: u64,
+        is_read_only: bool,
+        is_shared: bool,
+        block_shift: u8,
+    ) -> Namespace {
+        Namespace {
+            first,
+            sectors: AtomicU64::new(sectors),
+            is_read_only,
+            is_shared,
+            block_shift: AtomicU8::new(block_shift),
+            traffic: Default::default(),
+        }
+    }
+
     /// Its first sector on the drive.
     pub fn first(&self) -> u64 {
         self.first
@@ -125,6 +149,28 @@ impl Namespace {
     /// Whether it refuses all that changes its data.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
+    }
+
+    /// Bytes of its blocks, as hosts over NVMe see them, as a power of two.
+    pub fn block_shift(&self) -> u8 {
+        self.block_shift.load(Ordering::Relaxed)
+    }
+
+    /// Sectors of 512 B in one of its blocks, as a power of two.
+    pub(crate) fn block_sectors_log2(&self) -> u8 {
+        self.block_shift() - SECTOR_SHIFT
+    }
+
+    /// A read or a write of so many sectors was asked of it.
+    pub(crate) fn count(&self, is_read: bool, sectors: u32) {
+        let place = usize::from(!is_read);
+        self.traffic[place].fetch_add(1, Ordering::Relaxed);
+        self.traffic[place + 2].fetch_add(sectors.into(), Ordering::Relaxed);
+    }
+
+    /// Reads, writes, sectors read and sectors written so far.
+    pub(crate) fn traffic(&self) -> [u64; 4] {
+        [0, 1, 2, 3].map(|place: usize| self.traffic[place].load(Ordering::Relaxed))
     }
 
     /// Whether several controllers may have it at a time.
@@ -157,6 +203,12 @@ pub(crate) struct KeptNamespace {
     sectors: u64,
     is_read_only: bool,
     is_shared: bool,
+    #[serde(default = "sector_shift")]
+    block_shift: u8,
+}
+
+fn sector_shift() -> u8 {
+    SECTOR_SHIFT
 }
 
 /// What `status` tells of a namespace.
@@ -195,8 +247,7 @@ impl NamespaceTable {
     }
 
     fn one(first: u64, sectors: u64, is_read_only: bool) -> Arc<Namespace> {
-        let sectors = AtomicU64::new(sectors);
-        Arc::new(Namespace { first, sectors, is_read_only, is_shared: true })
+        Arc::new(Namespace::new(first, sectors, is_read_only, true, SECTOR_SHIFT))
     }
 
     /// Those that the user wants on a drive of `sectors`.
@@ -230,13 +281,18 @@ impl NamespaceTable {
         let mut namespaces = NamespaceTable::of(Vec::new(), sectors);
         for one in kept {
             let place = (one.nsid as usize).wrapping_sub(1);
-            let place = namespaces.all.get_mut(place).ok_or(NamespaceError::Unknown(one.nsid))?;
-            *place = Some(Arc::new(Namespace {
-                first: one.first,
-                sectors: AtomicU64::new(one.sectors),
-                is_read_only: is_read_only || one.is_read_only,
-                is_shared: one.is_shared,
-            }));
+            let place =
+                namespaces.all.get_mut(place).filter(|_| BLOCK_SHIFTS.contains(&one.block_shift));
+            let place = place.ok_or(NamespaceError::Unknown(one.nsid))?;
+            let is_read_only = is_read_only || one.is_read_only;
+            let KeptNamespace { first, sectors, is_shared, block_shift, .. } = *one;
+            *place = Some(Arc::new(Namespace::new(
+                first,
+                sectors,
+                is_read_only,
+                is_shared,
+                block_shift,
+            )));
         }
         namespaces.check()?;
         Ok(namespaces)
@@ -250,6 +306,7 @@ impl NamespaceTable {
             sectors: one.sectors(),
             is_read_only: one.is_read_only,
             is_shared: one.is_shared,
+            block_shift: one.block_shift(),
         };
         self.iter().map(kept).collect()
     }
@@ -345,7 +402,12 @@ impl NamespaceTable {
     }
 
     /// Makes one in the first free piece that is large enough, under the first number that is free; returns the number.
-    pub(crate) fn create(&mut self, sectors: u64, is_shared: bool) -> Result<u32, NamespaceError> {
+    pub(crate) fn create(
+        &mut self,
+        sectors: u64,
+        block_shift: u8,
+        is_shared: bool,
+    ) -> Result<u32, NamespaceError> {
         let place = self.all.iter().position(Option::is_none);
         let place = place.ok_or(NamespaceError::TooMany(NAMESPACES_MAX + 1))?;
         let nsid = place as u32 + 1;
@@ -358,11 +420,22 @@ impl NamespaceTable {
             let (bytes, largest) = (sectors.saturating_mul(SECTOR_BYTES), largest.unwrap_or(0));
             return Err(NamespaceError::NoPiece { bytes, largest: largest * SECTOR_BYTES });
         };
-        let (first, sectors) = (piece.start, AtomicU64::new(sectors));
-        self.all[place] =
-            Some(Arc::new(Namespace { first, sectors, is_read_only: false, is_shared }));
+        let made = Namespace::new(piece.start, sectors, false, is_shared, block_shift);
+        self.all[place] = Some(Arc::new(made));
         self.changed(nsid);
         Ok(nsid)
+    }
+
+    /// Gives one blocks of another size.
+    pub(crate) fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
+        let one = self.known(nsid)?;
+        if one.is_read_only {
+            return Err(NamespaceError::ReadOnly(nsid));
+        }
+        if one.block_shift.swap(block_shift, Ordering::Relaxed) != block_shift {
+            self.changed(nsid);
+        }
+        Ok(())
     }
 
     /// Deletes one; returns the sectors of the drive that were its own. Who still has it finds it empty.
@@ -412,7 +485,7 @@ mod tests {
         for behind in [of(17 * MIB, None), of(u64::MAX, None), of(MIB, Some(u64::MAX))] {
             assert!(matches!(refused(&[behind]), NamespaceError::NoRoom { nsid: 1, .. }));
         }
-        assert_eq!(refused(&[of(MIB, None); 129]), NamespaceError::TooMany(129));
+        assert_eq!(refused(&[of(MIB, None); 33]), NamespaceError::TooMany(33));
     }
 
     #[test]
@@ -435,17 +508,20 @@ mod tests {
     fn one_is_made_in_the_first_free_piece_that_holds_it() {
         let mut all = drive(&[of(MIB, None), of(MIB, Some(4 * MIB))]).expect("room");
         assert_eq!(all.free_sectors() * SECTOR_BYTES, 14 * MIB);
-        assert_eq!(all.create(4 * 2048, true), Ok(3));
-        assert_eq!(all.create(1, false), Ok(4));
+        assert_eq!(all.create(4 * 2048, SECTOR_SHIFT, true), Ok(3));
+        assert_eq!(all.create(1, SECTOR_SHIFT, false), Ok(4));
         let places: Vec<_> = all.figures().iter().map(|one| (one.start_bytes, one.bytes)).collect();
         assert_eq!(places, [(0, MIB), (4 * MIB, MIB), (5 * MIB, 4 * MIB), (MIB, 512)]);
         assert_eq!(all.free_sectors() * SECTOR_BYTES, 10 * MIB - 4096, "whole pages are taken");
         let (bytes, largest) = (8 * MIB, 7 * MIB);
-        assert_eq!(all.create(8 * 2048, true), Err(NamespaceError::NoPiece { bytes, largest }));
-        assert_eq!(all.create(0, true), Err(NamespaceError::Empty(5)));
-        let numbers = (5..=NAMESPACES_MAX as u32).map(|_| all.create(1, true));
-        assert_eq!(numbers.last(), Some(Ok(128)));
-        assert_eq!(all.create(1, true), Err(NamespaceError::TooMany(129)));
+        assert_eq!(
+            all.create(8 * 2048, SECTOR_SHIFT, true),
+            Err(NamespaceError::NoPiece { bytes, largest })
+        );
+        assert_eq!(all.create(0, SECTOR_SHIFT, true), Err(NamespaceError::Empty(5)));
+        let numbers = (5..=NAMESPACES_MAX as u32).map(|_| all.create(1, SECTOR_SHIFT, true));
+        assert_eq!(numbers.last(), Some(Ok(32)));
+        assert_eq!(all.create(1, SECTOR_SHIFT, true), Err(NamespaceError::TooMany(33)));
     }
 
     #[test]
@@ -457,16 +533,30 @@ mod tests {
         assert_eq!((held.sectors(), all.iter().count()), (0, 1));
         assert_eq!(all.delete(1), Err(NamespaceError::Unknown(1)));
         assert_eq!(all.delete(2), Err(NamespaceError::ReadOnly(2)));
-        assert_eq!(all.create(8, true), Ok(1));
+        assert_eq!(all.create(8, SECTOR_SHIFT, true), Ok(1));
         assert_eq!(all.changes(1), 2);
+    }
+
+    #[test]
+    fn blocks_of_another_size_are_a_change_that_is_kept() {
+        let mut all = drive(&[of(MIB, None)]).expect("room");
+        assert_eq!(all.get(1).expect("there").block_shift(), 9);
+        all.format(1, 12).expect("there");
+        all.format(1, 12).expect("there");
+        assert_eq!((all.changes(1), all.format(2, 12)), (1, Err(NamespaceError::Unknown(2))));
+        let mut kept = all.to_keep();
+        let again = NamespaceTable::restore(&kept, all.drive_sectors, false).expect("as it was");
+        assert_eq!(again.get(1).expect("there").block_sectors_log2(), 3);
+        kept[0].block_shift = 10;
+        assert!(NamespaceTable::restore(&kept, all.drive_sectors, false).is_err());
     }
 
     #[test]
     fn what_was_kept_is_what_it_was() {
         let mut all = drive(&[of(MIB, None), of(MIB, None)]).expect("room");
         all.delete(1).expect("there");
-        all.create(9, false).expect("room");
-        all.create(8, true).expect("room");
+        all.create(9, SECTOR_SHIFT, false).expect("room");
+        all.create(8, SECTOR_SHIFT, true).expect("room");
         all.resize(2, 2 * MIB).expect("room");
         let sectors = all.drive_sectors;
         let again = NamespaceTable::restore(&all.to_keep(), sectors, false).expect("as it was");

@@ -68,6 +68,8 @@ pub struct DriveOptions {
     pub image: Option<PathBuf>,
     /// The file of the drive's state: read at the start if it exists, written at an orderly end.
     pub state: Option<PathBuf>,
+    /// The new file in which all commands are recorded with their data.
+    pub record: Option<PathBuf>,
     /// What was done to the drive before; one with a state stays as it is.
     pub precondition: Precondition,
     /// How the server meets the model's times.

@@ -167,9 +167,11 @@ impl ServedDrive {
             (None, None, None) => Store::memory(sectors, memory),
         };
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let shape = ublk::Shape::new(&spec, processors, store.syncs());
+        // What every protocol says of it. Capacitors save the drive's buffer, not what a host's disk has in its own.
+        let has_volatile_cache = !spec.power_loss_protection || store.syncs();
+        let shape = ublk::Shape::new(&spec, processors, has_volatile_cache);
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
-        let nvme_identity = nvme::Identity::new(&spec, identity.clone());
+        let nvme_identity = nvme::Identity::new(&spec, identity.clone(), has_volatile_cache);
         let data = options.data.as_deref().or(options.image.as_deref());
         let device = adopt(device, &store, known, data)?;
         let mut engine =
@@ -184,6 +186,7 @@ impl ServedDrive {
             engine.allow_power_cuts(options.power_cut, options.loss);
         }
         engine.set_after_cut(options.after_cut);
+        options.record.as_deref().map_or(Ok(()), |path| engine.record(path))?;
         for &fault in &options.faults {
             engine.add_fault(fault).expect("all were checked");
         }
@@ -230,6 +233,9 @@ impl ServedDrive {
             (engine, devices.into_iter().try_for_each(join))
         });
         let mut engine = engine?;
+        engine.end_recording().map_err(|why| {
+            ServeError::machine(format!("the recording could not be written: {why}"), "df")
+        })?;
         if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
         }

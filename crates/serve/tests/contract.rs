@@ -5,6 +5,7 @@ use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
+use drivebay_drive::Sanitize;
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
     Completion, Drive, Engine, Extent, MemoryLimit, Next, Op, PowerCutLoss, Request, Session,
@@ -153,11 +154,11 @@ fn what_is_erased_reads_as_zeros_whatever_the_power_does() {
     for mut rig in both() {
         rig.write(0, 1, 64);
         rig.does(Request::flush(2), &[]);
-        rig.drive().erase(8..16).expect("memory");
+        rig.drive().erase(8..16, Sanitize::Crypto).expect("memory");
         rig.drive().power_cut().expect("memory");
         assert_eq!(rig.read(8, 8), [0; 4096]);
         assert_eq!(rig.read(16, 8), [1; 4096], "and no more");
-        rig.drive().erase(0..SECTORS).expect("memory");
+        rig.drive().erase(0..SECTORS, Sanitize::Block).expect("memory");
         assert_eq!((rig.read(16, 8), rig.drive().used_sectors()), (vec![0; 4096], 0));
     }
 }
@@ -201,7 +202,7 @@ fn a_namespace_is_a_live_view_and_a_new_one_holds_nothing() {
         drive.delete_namespace(1).expect("it is there");
         assert_eq!((held.sectors(), drive.namespace_ids()), (0, vec![]));
         assert!(drive.delete_namespace(1).is_err() && drive.resize(None, 4096).is_err());
-        assert_eq!(drive.create_namespace(64, true).expect("room"), 1);
+        assert_eq!(drive.create_namespace(64, 9, true).expect("room"), 1);
         assert_eq!(drive.changes(1), 3, "resized, deleted, made");
         assert_eq!(rig.read(0, 64), vec![0; 64 * 512]);
     }

@@ -2,17 +2,19 @@
 //! holds the engine against it; it is also how to use the protocols without the model.
 //! Left out: a write buffer (a power cut takes what is in flight, no more), all faults but read-only, events.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use drivebay_drive::Health;
+use drivebay_drive::{Counters, Health, Sanitize};
 use drivebay_serve::{
-    Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind, Namespace,
-    NamespaceFigures, NamespaceTable, Namespaces, Op, PowerCut, Report, Request, SessionId, Status,
+    Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind, LatencyMonitor,
+    Namespace, NamespaceFigures, NamespaceTable, Namespaces, Op, PowerCut, Report, Request,
+    SessionId, Status,
 };
+use drivebay_units::Nanos;
 
 const SECTOR: usize = 512;
 /// Sectors that are a hole or data together.
@@ -26,6 +28,9 @@ pub struct MemoryDrive {
     inflight: VecDeque<Completion>,
     caller: SessionId,
     is_read_only: bool,
+    latencies: LatencyMonitor,
+    /// Sectors that cannot be read.
+    bad: BTreeSet<u64>,
     cuts: u64,
     snapshots: HashMap<String, (Vec<u8>, Vec<bool>)>,
 }
@@ -39,6 +44,8 @@ impl MemoryDrive {
             inflight: VecDeque::new(),
             caller: SessionId::numbered(0),
             is_read_only: false,
+            latencies: LatencyMonitor::default(),
+            bad: BTreeSet::new(),
             cuts: 0,
             snapshots: HashMap::new(),
         }
@@ -65,6 +72,12 @@ impl MemoryDrive {
         }
         if op != Op::Read && self.is_read_only {
             return Status::ReadOnly;
+        }
+        let spoiled = first as u64..(first + count) as u64;
+        if op != Op::Read {
+            self.bad.retain(|sector| !spoiled.contains(sector));
+        } else if self.bad.range(spoiled).next().is_some() {
+            return Status::MediaError;
         }
         match op {
             Op::Write { .. } => {
@@ -94,6 +107,23 @@ impl Io for MemoryDrive {
 
     fn health(&mut self) -> Health {
         Health::default()
+    }
+
+    fn counters(&mut self) -> Counters {
+        Counters::default()
+    }
+
+    fn latency_monitor(&mut self) -> &mut LatencyMonitor {
+        &mut self.latencies
+    }
+
+    fn now(&self) -> Nanos {
+        Nanos::ZERO
+    }
+
+    fn spoil(&mut self, lba: u64, sectors: u64) -> bool {
+        self.bad.extend(lba..lba + sectors);
+        true
     }
 
     fn is_read_only(&mut self) -> bool {
@@ -147,9 +177,10 @@ impl Data for MemoryDrive {
         Ok(found)
     }
 
-    fn erase(&mut self, sectors: Range<u64>) -> io::Result<()> {
+    fn erase(&mut self, sectors: Range<u64>, _how: Sanitize) -> io::Result<Nanos> {
         self.clear(sectors.start as usize..sectors.end as usize);
-        Ok(())
+        self.bad.retain(|sector| !sectors.contains(sector));
+        Ok(Nanos::ZERO)
     }
 }
 
@@ -166,11 +197,20 @@ impl Namespaces for MemoryDrive {
         self.namespaces.free_sectors()
     }
 
-    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
-        let nsid = self.namespaces.create_namespace(sectors, is_shared)?;
+    fn create_namespace(
+        &mut self,
+        sectors: u64,
+        block_shift: u8,
+        is_shared: bool,
+    ) -> Result<u32, ControlError> {
+        let nsid = self.namespaces.create_namespace(sectors, block_shift, is_shared)?;
         let first = self.namespace(nsid).expect("it was made").first();
-        self.erase(first..first + sectors)?;
+        self.erase(first..first + sectors, Sanitize::Crypto)?;
         Ok(nsid)
+    }
+
+    fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
+        self.namespaces.format_namespace(nsid, block_shift)
     }
 
     fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
@@ -198,6 +238,10 @@ impl Control for MemoryDrive {
 
     fn set_ambient_c(&mut self, _ambient_c: f64) {}
 
+    fn mark(&mut self, _text: &str) -> Result<(), ControlError> {
+        Err(ControlError::NotRecorded)
+    }
+
     fn add_fault(&mut self, fault: Fault) -> Result<(), ControlError> {
         self.is_read_only |= fault.kind == Kind::ReadOnly;
         Ok(())
@@ -210,7 +254,7 @@ impl Control for MemoryDrive {
     fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {
         let nsid = nsid.or(self.namespace_ids().first().copied()).unwrap_or(1);
         let lost = self.namespaces.resize(nsid, bytes)?;
-        self.erase(lost)?;
+        self.erase(lost, Sanitize::Crypto)?;
         Ok(self.namespace(nsid).expect("it was resized").figures(nsid))
     }
 

@@ -106,7 +106,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     expect(0x02, 0, 1, |sqe| sqe.nsid = 129.into(), Status::INVALID_NAMESPACE.dnr());
     expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), Status::INVALID_FIELD.dnr());
     expect(0x02, 0, 1, |sqe| sqe.flags |= 1, Status::INVALID_FIELD.dnr());
-    expect(0x04, 0, 1, keep, Status::INVALID_OPCODE.dnr());
+    expect(0x03, 0, 1, keep, Status::INVALID_OPCODE.dnr());
     let mut bad = |sqe: Sqe, status: Status| {
         assert_eq!(rig.admin(&mut admin, sqe, 4096, &[]).0, status, "{sqe:?}");
     };
@@ -600,9 +600,12 @@ proptest! {
         for bytes in &sqes {
             let mut sqe = Sqe::read_from_bytes(bytes).unwrap();
             // Mostly commands that exist, for the namespace that exists.
-            sqe.opcode &= if bytes[9] & 1 == 0 { 0x0f } else { 0xff };
+            if bytes[9] & 3 != 0 {
+                sqe = nvme_host::known(sqe, is_admin, bytes[0]);
+            }
             sqe.nsid = u32::from(bytes[4] & 3).into();
-            rig.post_only(host, sqe, u32::from(bytes[5]) * 16);
+            let data = vec![bytes[6]; usize::from(bytes[5]) * 16];
+            rig.post_loose(host, sqe, data.len() as u32, &data);
             if host.is_over() {
                 break;
             }

@@ -6,7 +6,7 @@ figure is shown. Floats are used freely here; percentiles are never averaged, hi
 
 from drivebay.analysis.conditions import Conditions, ValidityWarning, conditions
 from drivebay.analysis.figures import Figure, Measured
-from drivebay.analysis.headline import Headline
+from drivebay.analysis.headline import Headline, agreement
 from drivebay.analysis.review import Review, headline, review
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Measured",
     "Review",
     "ValidityWarning",
+    "agreement",
     "conditions",
     "headline",
     "review",

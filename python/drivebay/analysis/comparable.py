@@ -13,6 +13,7 @@ LATER: dict[str, Any] = {
     "bssplit": None,
     "columns": None,
     "fsync": None,
+    "handle": 0,
     "rate_iops": None,
     "rate_of": None,
     "rate_percent": None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.review import Review
+from drivebay.definitions.suites import Test
 
 
 @dataclass(frozen=True)
@@ -27,38 +28,37 @@ def moved(before: Review, after: Review) -> Mapping[tuple[str, str], Moved]:
 
     What one of them lacks, and what was zero before, is left out.
     """
-    found = {}
-    for row in (*before.headline, *after.headline):
-        key = (row.test_id, row.key)
-        if row.test_id not in before.tests or row.test_id not in after.tests or key in found:
-            continue
-        first = before.tests[row.test_id].figures.get(row.key)
-        other = after.tests[row.test_id].figures.get(row.key)
-        if first is None or other is None or not first.value or other.value is None:
-            continue
-        if _same_way(before, after, row.test_id):
-            percent = 100 * (other.value - first.value) / abs(first.value)
-            found[key] = Moved(row.test_title, first, other, percent)
-    return found
+    return {
+        key: Moved(title, first, other, 100 * (other.value - first.value) / abs(first.value))
+        for key, (title, first, other) in _pairs(before, after).items()
+        if first.value and other.value is not None
+    }
 
 
 def gone(before: Review, after: Review) -> list[tuple[str, Figure, Figure]]:
     """Figures that only one of the two reviews could give, and the other says why not: the test's
     title, the first's figure, the second's. One for each reason of a test."""
     found: dict[tuple[str, str], tuple[str, Figure, Figure]] = {}
-    for row in (*before.headline, *after.headline):
-        if row.test_id not in before.tests or row.test_id not in after.tests:
-            continue
-        first = before.tests[row.test_id].figures.get(row.key)
-        other = after.tests[row.test_id].figures.get(row.key)
-        if first is None or other is None or (first.value is None) == (other.value is None):
-            continue
-        if _same_way(before, after, row.test_id):
-            why = (row.test_id, first.note if first.value is None else other.note)
-            found.setdefault(why, (row.test_title, first, other))
+    for (test_id, _), (title, first, other) in _pairs(before, after).items():
+        if (first.value is None) != (other.value is None):
+            why = (test_id, first.note if first.value is None else other.note)
+            found.setdefault(why, (title, first, other))
     return list(found.values())
 
 
-def _same_way(before: Review, after: Review, test_id: str) -> bool:
-    a, b = before.tests[test_id].test, after.tests[test_id].test
+def _pairs(before: Review, after: Review) -> dict[tuple[str, str], tuple[str, Figure, Figure]]:
+    """The test's title and both figures of what is in the short table of one and known of both,
+    where both ran the test in the same way."""
+    found: dict[tuple[str, str], tuple[str, Figure, Figure]] = {}
+    for row in (*before.headline, *after.headline):
+        first, other = (one.tests.get(row.test_id) for one in (before, after))
+        if first is None or other is None or not _same_way(first.test, other.test):
+            continue
+        if row.key in first.figures and row.key in other.figures:
+            pair = (row.test_title, first.figures[row.key], other.figures[row.key])
+            found.setdefault((row.test_id, row.key), pair)
+    return found
+
+
+def _same_way(a: Test, b: Test) -> bool:
     return (a.prepare, a.phases, a.metric_window_s) == (b.prepare, b.phases, b.metric_window_s)

@@ -6,11 +6,14 @@ plug-in that cannot have mattered.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
 from drivebay.results import Result
+
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,24 @@ class Conditions:
     missed_seconds: int
     link: dict[str, Any] | None
     host: dict[str, Any]
+
+    def worst_of_each_kind(self) -> list[tuple[ValidityWarning, int]]:
+        """Of warnings that differ in their numbers alone the one with the largest, and in how many
+        more tests there is another."""
+        kinds: dict[str, list[ValidityWarning]] = defaultdict(list)
+        for one in self.warnings:
+            kinds[NUMBER.sub("", one.sentence)].append(one)
+        found = []
+        for alike in kinds.values():
+            worst = max(alike, key=_first_number)
+            tests = {name for one in alike for name in one.test_ids} - {*worst.test_ids}
+            found.append((worst, len(tests)))
+        return found
+
+
+def _first_number(warning: ValidityWarning) -> float:
+    found = NUMBER.search(warning.sentence)
+    return float(found[0].replace(",", "")) if found else 0.0
 
 
 def conditions(result: Result) -> Conditions:

@@ -161,6 +161,8 @@ class _Test:
         self.columns: dict[str, array[float]] = {}
         self.places = [array("l") for _ in range(factors)]
         self.coded = [array("d") for _ in range(factors)]
+        self.points: list[tuple[Any, ...]] = []
+        """Of each run its values of the factors, and its seed."""
 
 
 class Study:
@@ -201,12 +203,35 @@ class Study:
             test.places[number].append(one.place(row[one.name]))
             if one.is_number:
                 test.coded[number].append(one.coded(row[one.name]))
+        test.points.append((*(row[one.name] for one in self.factors), row.get("seed")))
         test.runs += 1
 
     @property
     def tests(self) -> tuple[str, ...]:
         """Ids of the tests that were run."""
         return tuple(self._tests)
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """Parameters that had no chance to matter: wherever two runs differ in nothing else, all
+        figures are the same to the last digit. Unknown, and not named, where no two runs do, as
+        in random designs."""
+        return tuple(
+            one.name for place, one in enumerate(self.factors) if self._is_without_effect(place)
+        )
+
+    def _is_without_effect(self, place: int) -> bool:
+        compared = False
+        for test in self._tests.values():
+            figures = np.array([np.array(column) for column in test.columns.values()]).T
+            first: dict[tuple[Any, ...], tuple[Any, bytes]] = {}
+            for point, found in zip(test.points, figures, strict=True):
+                rest = (*point[:place], *point[place + 1 :])
+                value, alike = first.setdefault(rest, (point[place], found.tobytes()))
+                if found.tobytes() != alike:
+                    return False
+                compared = compared or value != point[place]
+        return compared
 
     def figures(self, test_id: str) -> tuple[FigureEffects, ...]:
         """Every figure of a test, main ones first, each with its effects."""

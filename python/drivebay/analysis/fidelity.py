@@ -16,6 +16,7 @@ import re
 import statistics
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,55 @@ MODERN = "fidelity-modern"
 RECORDED = "validation-run"
 Z_90 = 1.645
 """Half of a 90 % interval, in standard deviations."""
-OPEN = 2.0
-"""Where the parameters leave more than so many times open, as where some of their values throttle a
-drive within a test, a derivative says no more than that: intervals end here."""
-NEARLY_OPEN = 1.95
-"""An interval of so many times each way is put into words: it ends where it is cut."""
+OPEN = math.log(2.0) / Z_90
+"""Where the parameters leave more than twice open, as where some of their values throttle a drive
+within a test, a derivative says no more than that: their part of an interval ends here."""
+FEWEST_ROWS = 20
+"""Figures of a kind and of drives of a time with fewer rows have the error of the kind, and a kind
+with fewer that of all that are no percentiles of a tail."""
 UNITS = frozenset({"IOPS", "MB/s", "µs", "ms", "s", "h", "W"})
 """Units of figures that have an interval."""
 RATES = frozenset({"IOPS", "MB/s"})
+TAIL = re.compile(r"p9\d|max|longest")
+TIMES = frozenset({"us", "µs", "ms"})
 Spreads = Mapping[str, Mapping[str, Sequence[Any]]]
 """By test and key of a figure: standard deviation over the figure, unit."""
+
+
+@dataclass(frozen=True)
+class ModelError:
+    """What the model itself is off by, as standard deviations of a figure over itself: `beside`
+    what the parameters leave open, and `alone`; of so many rows."""
+
+    beside: float
+    alone: float
+    rows: int
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a drive's figures: how far its parameters leave them open, and of which
+    time it is, whose error of the model is to be added; none for one that was calibrated here."""
+
+    spreads: Spreads
+    time: str | None
+
+
+@dataclass(frozen=True)
+class KeptAside:
+    """A published row that the model was not calibrated on: the kind of its figure, its drive and
+    the time of that, how far what was published lies off, in logarithms, and the standard
+    deviation that the parameters leave."""
+
+    kind: str
+    drive: str
+    time: str
+    off: float
+    sd: float
+
+
+THEN, TODAY = "then", "today"
+"""Of which time drives are: of 2012 to 2015, or later."""
 MODEL_CRATES = ("units", "drive", "run")
 AGAIN = "make fidelity"
 
@@ -189,20 +229,23 @@ def _stale(found: Mapping[str, Any]) -> str:
     return "" if not changed else f"{' and '.join(changed)} changed since they were computed"
 
 
-def spreads_of(drive: str, profile: Mapping[str, Any] | None = None) -> Spreads:
-    """How far the parameters leave a drive's figures open; empty where nothing is known.
+def known_of(drive: str, profile: Mapping[str, Any] | None = None) -> Known | None:
+    """What is known of a drive's figures; None of one that no published row is about and that
+    `drivebay calibrate` has not seen.
 
     Parameters
     ----------
     drive : name of its profile.
     profile : the profile; one that `drivebay calibrate` wrote has spreads of its own.
     """
-    own = (profile or {}).get("intervals")
-    found: Spreads = own or kept().get("figures", {}).get(drive, {})
-    return found
+    if own := (profile or {}).get("intervals"):
+        return Known(own, None)
+    found: Spreads = kept().get("figures", {}).get(drive, {})
+    time = _times().get(drive)
+    return Known(found, time or THEN) if found or time else None
 
 
-def interval_of(spreads: Spreads, test: str, figure: Figure) -> tuple[float, float] | None:
+def interval_of(known: Known | None, test: str, figure: Figure) -> tuple[float, float] | None:
     """Both ends of a figure's 90 % interval; None where nothing is known of the drive, or the
     figure is a count or no rate, time, power or temperature.
 
@@ -210,10 +253,117 @@ def interval_of(spreads: Spreads, test: str, figure: Figure) -> tuple[float, flo
     ----------
     test : id of the test.
     """
-    if not figure.value or figure.value <= 0 or figure.unit not in UNITS:
+    if known is None or not figure.value or figure.value <= 0 or figure.unit not in UNITS:
         return None
-    relative = relative_sd(spreads, test, figure.key, figure.unit)
-    return None if relative is None else interval(figure.value, relative)
+    sd = total_sd(known, test, figure.key, figure.unit)
+    return None if sd is None else interval(figure.value, sd)
+
+
+def total_sd(known: Known, test: str, figure: str, unit: str) -> float | None:
+    """Standard deviation of a figure over itself: by what the parameters leave open, and by the
+    error of the model for figures of its kind."""
+    relative = relative_sd(known.spreads, test, figure, unit)
+    if known.time is None:
+        return relative
+    error = _error_of(model_errors(), kind_of(figure, unit), known.time)
+    if relative is None:
+        return None if error is None else error.alone
+    return math.hypot(min(relative, OPEN), 0.0 if error is None else error.beside)
+
+
+def kind_of(figure: str, unit: str) -> str:
+    """The kind of a figure, by its key and unit, in which the model's errors are alike.
+
+    >>> kind_of("iops_qd1", "IOPS"), kind_of("latency_p99.9", "µs"), kind_of("p50_read", "ms")
+    ('rate', 'tail', 'latency')
+    """
+    if unit.partition(" ")[0] in RATES | {"MiB/s", "GB/s"}:
+        return "rate"
+    if unit in TIMES:
+        return "tail" if TAIL.search(figure) else "latency"
+    return "other"
+
+
+@functools.cache
+def model_errors() -> Mapping[str, ModelError]:
+    """The model's own error by kind of figure and time of the drives ("rate, today"), by kind, and
+    "" of all but tails: such that with it nine in ten of the kept-aside rows of the recorded run
+    lie in their intervals. These are the rows that the model was not calibrated on, of a number
+    that no other publication contradicts.
+
+    The quantile is that of split conformal prediction (Vovk et al. 2005): of n rows the one of rank
+    0.9 (n + 1), rounded up."""
+    return _errors(_kept_aside())
+
+
+def _error_of(errors: Mapping[str, ModelError], kind: str, time: str) -> ModelError | None:
+    """That of the smallest group that has enough rows."""
+    return errors.get(f"{kind}, {time}") or errors.get(kind) or errors.get("")
+
+
+def _errors(rows: Sequence[KeptAside]) -> dict[str, ModelError]:
+    groups: dict[str, list[KeptAside]] = {"": [one for one in rows if one.kind != "tail"]}
+    for one in rows:
+        for group in (one.kind, f"{one.kind}, {one.time}"):
+            groups.setdefault(group, []).append(one)
+    return {
+        group: ModelError(
+            _rank_90([math.sqrt(max(0.0, (x.off / Z_90) ** 2 - x.sd**2)) for x in some]),
+            _rank_90([abs(x.off) / Z_90 for x in some]),
+            len(some),
+        )
+        for group, some in groups.items()
+        if len(some) >= (FEWEST_ROWS if group else 1)
+    }
+
+
+def _rank_90(values: Sequence[float]) -> float:
+    return sorted(values)[min(len(values), math.ceil(0.9 * (len(values) + 1))) - 1]
+
+
+def covered(time: str = "", *, widened: bool = True) -> tuple[int, int]:
+    """How many of the kept-aside rows lie in their 90 % intervals, and of how many: each drive's
+    with the errors that the rows of the other drives give.
+
+    Parameters
+    ----------
+    time : of the drives; all if empty.
+    widened : by the model's own error.
+    """
+    rows, held = _kept_aside(), 0
+    asked = [one for one in rows if time in ("", one.time)]
+    for drive in {one.drive for one in asked}:
+        errors = _errors([one for one in rows if one.drive != drive]) if widened else {}
+        for one in (one for one in asked if one.drive == drive):
+            error = _error_of(errors, one.kind, one.time)
+            whole = math.hypot(one.sd, error.beside if error else 0.0)
+            held += abs(one.off) <= Z_90 * whole * (1 + 1e-9)
+    return held, len(asked)
+
+
+@functools.cache
+def _kept_aside() -> tuple[KeptAside, ...]:
+    """The rows that may tell of the model's error."""
+    found = []
+    for row in recorded().get("rows", ()):
+        numbers = (row["published"], row["reproduced"])
+        known = all(isinstance(one, int | float) and one > 0 for one in numbers)
+        if not known or row["relation"] not in ("eq", "approx") or not row.get("kept_aside"):
+            continue
+        low, high = row["interval"] or (row["reproduced"],) * 2
+        sd = math.log(high / low) / 2 / Z_90 if low > 0 else OPEN
+        middle = math.sqrt(low * high) if low > 0 else row["reproduced"]
+        off = math.log(row["published"] / middle)
+        drive = str(row["drive"])
+        found.append(KeptAside(row["kind"], drive, _times()[drive], off, min(sd, OPEN)))
+    return tuple(found)
+
+
+@functools.cache
+def _times() -> Mapping[str, str]:
+    """Of which time the drives are that rows of the recorded run are about."""
+    rows = recorded().get("rows", ())
+    return {str(row["drive"]): THEN if row["scored"] else TODAY for row in rows}
 
 
 def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | None:
@@ -241,30 +391,24 @@ def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | 
     return None
 
 
-def interval(value: float, relative: float) -> tuple[float, float]:
-    """Both ends of a 90 % interval around a figure that is above 0, at most `OPEN` times away.
+def interval(value: float, sd: float) -> tuple[float, float]:
+    """Both ends of a 90 % interval around a figure that is above 0.
 
     >>> tuple(round(end) for end in interval(1000.0, 0.05))
     (921, 1086)
-    >>> interval(1000.0, 1.0)
-    (500.0, 2000.0)
     """
-    factor = min(OPEN, math.exp(Z_90 * relative))
+    factor = math.exp(Z_90 * sd)
     return value / factor, value * factor
 
 
-def interval_words(
-    value: float | None, ends: tuple[float, float] | None, number: Callable[[float], str]
-) -> str:
+def interval_words(ends: tuple[float, float] | None, number: Callable[[float], str]) -> str:
     """An interval for people, in their numbers: "7.3 to 8.6"; empty without one, or if both ends
     are written alike.
 
-    >>> interval_words(8.0, (7.3, 8.6), str), interval_words(8.0, (4.0, 16.0), str)
-    ('7.3 to 8.6', 'not known better than half to twice')
+    >>> interval_words((7.3, 8.6), str)
+    '7.3 to 8.6'
     """
     if ends is None:
         return ""
-    if value and ends[1] >= NEARLY_OPEN * value:
-        return "not known better than half to twice"
     low, high = map(number, ends)
     return f"{low} to {high}" if low != high else ""

@@ -7,11 +7,14 @@ is computed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from drivebay.analysis.figures import Figure, Measured
 from drivebay.analysis.published import Mapped, Verdict, error_percent, said
 from drivebay.analysis.published import mapped as mapped_rows
+
+FURTHEST = 2
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,18 @@ def comparisons_of(
         for row in _mapped(measured, suite, drive)
         if row.metric in measured.figures
     )
+
+
+def agreement(rows: Iterable[Headline]) -> str:
+    """How many published figures are met, and which lie furthest off; empty if there are none."""
+    compared = [one for one in rows if one.verdict in ("within", "off")]
+    off = [one for one in compared if one.verdict == "off"]
+    if not compared:
+        return ""
+    words = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
+    off = sorted(off, key=lambda one: -abs(one.error_percent or 0.0))[:FURTHEST]
+    named = [f"{one.test_title}, {one.label} ({one.error_percent or 0.0:+.1f} %)" for one in off]
+    return f"{words}; furthest off: {'; '.join(named)}" if named else words
 
 
 def _mapped(measured: Measured, suite: str, drive: str | None) -> list[Mapped]:

@@ -41,13 +41,6 @@ class Review:
         )
 
     @property
-    def agreement(self) -> tuple[int, int]:
-        """How many published figures are met within their tolerance, and how many are compared;
-        each measured figure counts once."""
-        verdicts = [row.verdict for row in self.headline if row.verdict in ("within", "off")]
-        return verdicts.count("within"), len(verdicts)
-
-    @property
     def comparisons(self) -> tuple[Headline, ...]:
         """Every published figure that this review has an answer to."""
         return tuple(
@@ -64,8 +57,8 @@ def review(result: Result, *, intervals: bool = True) -> Review:
 
     Parameters
     ----------
-    intervals : of a virtual drive of the catalog or a calibrated one, also how far its parameters
-        leave figures open.
+    intervals : of a virtual drive of the catalog or a calibrated one, also 90 % intervals: what
+        its parameters leave open, and the model's own error.
 
     Raises
     ------
@@ -74,16 +67,16 @@ def review(result: Result, *, intervals: bool = True) -> Review:
     """
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     if intervals and result.simulated:
-        spreads = fidelity.spreads_of(str(result.target.get("name")), result.target.get("profile"))
-        tests = {name: _with_intervals(test, spreads) for name, test in tests.items()}
+        known = fidelity.known_of(str(result.target.get("name")), result.target.get("profile"))
+        tests = {name: _with_intervals(test, known) for name, test in tests.items()}
     return Review(result, tests, published_drive(result))
 
 
-def _with_intervals(measured: Measured, spreads: fidelity.Spreads) -> Measured:
+def _with_intervals(measured: Measured, known: fidelity.Known | None) -> Measured:
     return replace(
         measured,
         figures={
-            key: replace(one, interval=fidelity.interval_of(spreads, measured.test.id, one))
+            key: replace(one, interval=fidelity.interval_of(known, measured.test.id, one))
             for key, one in measured.figures.items()
         },
     )

@@ -16,13 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivebay.analysis import fidelity
-from drivebay.analysis.published import figures as published_figures
-from drivebay.analysis.published import said
 from drivebay.common import data
 
 FAR = 1.5
 """guess: a figure so many times too high or too low changes a buyer's mind."""
-ROWS = 10
 Row = Mapping[str, Any]
 
 
@@ -123,38 +120,3 @@ def _ends(row: Row) -> tuple[float, float]:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def accuracy(drive: str, *, most: int = ROWS) -> list[tuple[str, str, str, str]]:
-    """Published rows of a drive, each with what the model reproduces: figure, published,
-    reproduced, error. By rule: of each test that is missed by far the furthest row, and of the
-    others the row that was printed first, in the order of print, to `most` rows."""
-    tests: dict[str, list[Answer]] = {}
-    for one in answers():
-        numbers = all(_number(one.row[name]) for name in ("published", "reproduced"))
-        if one.drive == drive and numbers and one.row["unit"]:
-            tests.setdefault(one.test, []).append(one)
-    far = [
-        max(some, key=lambda one: one.off) for some in tests.values() if any(o.far for o in some)
-    ]
-    near = [some[0] for some in tests.values() if not any(one.far for one in some)]
-    chosen = [*near[: max(most - len(far), 0)], *far][:most]
-    return [_accuracy(one.row) for one in chosen]
-
-
-def _accuracy(row: Row) -> tuple[str, str, str, str]:
-    name = f"{row['test']}, {row['metric']}"
-    if row["condition"]:
-        name += f" ({row['condition']})"
-    printed = said(published_figures()[row["id"]])
-    error = f"{row['error_pct']:+.1f} %".replace("-", "\N{MINUS SIGN}")
-    inside = row["relation"] in ("lt", "gt") and row["ok"]
-    rounded = float(f"{row['reproduced']:.4g}")
-    got = f"{rounded:,.10g} {row['unit']}"
-    return name, printed, got, "holds" if inside else error
-
-
-def accuracy_table(drive: str) -> str:
-    """The same as a table in Markdown."""
-    lines = ["| published row | published | drivebay | error |", "|---|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in accuracy(drive))])

@@ -23,7 +23,7 @@ PANELS = {
         "explain",
         "check-trim",
     ),
-    "Traces and servers": ("trace", "replay", "serve", "ctl"),
+    "Traces and servers": ("trace", "replay", "serve", "ctl", "crash"),
     "Model accuracy and experiments": ("validate", "calibrate", "sweep", "prepare", "worker"),
     "Data": ("query", "import"),
     "This machine": ("doctor", "bench"),

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
 from drivebay.cli.output import number, print_json, show, table
 from drivebay.common.errors import UserError
+
+if TYPE_CHECKING:
+    from drivebay import results
 
 app = options.Verb()
 
@@ -25,7 +29,8 @@ def compare(
 ) -> None:
     """Compare the headline figures of two or more results.
 
-    Percentages are differences from the first result; one that cannot be read is left out.
+    Percentages are differences from the first result; one that cannot be read is left out. Results
+    without a test in common are compared load by load, each with the nearest.
     The report shows all figures and charts: drivebay report DIR DIR --out both.html
     """
     from drivebay import analysis
@@ -60,7 +65,8 @@ def compare(
         if len(values) > 1
     ]
     if not rows:
-        raise UserError("these results have no test in common", "review them with the same suite")
+        _compare_loads(found, names, as_json=as_json)
+        return
     if as_json:
         print_json({"results": list(map(str, folders)), "names": names, "figures": rows})
         return
@@ -78,6 +84,40 @@ def compare(
     if different:
         words = "run differently (another suite, or a shortened run), so without a difference:"
         show("", words, ", ".join(different))
+
+
+def _compare_loads(found: Sequence[results.Result], names: Sequence[str], *, as_json: bool) -> None:
+    """The loads of the first result, each beside the nearest one of every other."""
+    from drivebay.analysis import nearest, review
+
+    first, *others = [nearest.loads(review(result)) for result in found]
+    near = [(load, [nearest.nearest(other, load) for other in others]) for load in first]
+    near = [(load, alike) for load, alike in near if any(alike)]
+    if not near:
+        raise UserError(
+            "these results have no test in common, and no loads near each other",
+            "review them with the same suite",
+        )
+    if as_json:
+        folders = [str(result.folder) for result in found]
+        rows = [{"load": load, "nearest": alike} for load, alike in near]
+        print_json({"results": folders, "names": names, "figures": [], "loads": rows})
+        return
+    cells = []
+    for load, alike in near:
+        unit = nearest.unit(load)
+        base = nearest.rate(load, unit)
+        values = [
+            "–" if o is None else f"{_against(base, nearest.rate(o, unit))}, {_named(o)}"
+            for o in alike
+        ]
+        cells.append((_named(load), unit, number(base), *values))
+    show("no test in common: each load beside the nearest one of the others", "")
+    table(("load", "unit", *names), cells, right=(2,))
+
+
+def _named(load: dict[str, Any]) -> str:
+    return f"{load['title']}, QD {load['depth']}"
 
 
 def _against(base: float | None, value: float | None) -> str:

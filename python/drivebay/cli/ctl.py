@@ -23,7 +23,7 @@ Examples:
   drivebay serve sm951-ahci-512 --nbd unix:/tmp/drive --control unix:/tmp/ctl
   drivebay ctl /tmp/ctl status                 its figures so far
   drivebay ctl /tmp/ctl status --metrics       the same for Prometheus
-  drivebay ctl /tmp/ctl now                    the drive's clock, the host's
+  drivebay ctl /tmp/ctl now                    its clock beside this host's
   drivebay ctl /tmp/ctl events --follow        power cuts, faults, heat, hosts
   drivebay ctl /tmp/ctl power-cut
   drivebay ctl /tmp/ctl --drive db power-cut   where several drives are served

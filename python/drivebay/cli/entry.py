@@ -25,11 +25,11 @@ LINE_MAX = 2000
 BAD_PATH = (errno.ENAMETOOLONG, errno.ELOOP)
 """What no command looks for, as only the path itself can be the cause."""
 START = """\
-try         drivebay review sm951-ahci-512 --suite quick       in some seconds
-your disk   drivebay review disk.img --size 4G --suite quick  in 2 minutes
-compare     drivebay report --bench                        the catalog's drives
+try         drivebay review sm951-ahci-512 --suite quick         in some seconds
+your disk   drivebay review disk.img --size 4G --suite quick     in two minutes
+compare     drivebay report --bench                              all drives
 throttling  drivebay review sm951-ahci-512 --only thermal-write  when, how far
-serve       drivebay serve sm951-ahci-512 --nbd unix:nbd.sock  all: drivebay -h"""
+serve       drivebay serve sm951-ahci-512 --nbd unix:nbd.sock  more: drivebay -h"""
 """What a command line without arguments prints: what people come for, and what to type for it."""
 COMPLETING = "_DRIVEBAY_COMPLETE"
 """Set where a shell asks what could be typed next; the line so far is in the environment, too."""

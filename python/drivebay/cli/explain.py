@@ -1,4 +1,4 @@
-"""`drivebay explain`: where the time of a test went, as text, JSON or a page."""
+"""`drivebay explain`: where the time of a test went, as text or JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
-from drivebay.cli.output import print_json, show, table
+from drivebay.cli.output import print_json, table
 from drivebay.common.documents import printable
 from drivebay.common.errors import UserError
 
@@ -24,7 +24,8 @@ app = options.Verb()
     epilog="""\b
 Examples:
   drivebay explain drivebay-results/NAME random-read
-  drivebay explain DIR random-read --against OTHER_DIR --out page.html
+  drivebay explain DIR random-read --against OTHER_DIR
+  drivebay report DIR OTHER_DIR --out both.html     the same as charts
   drivebay explain DIR thermal-write --json""",
 )
 def explain(
@@ -37,25 +38,13 @@ def explain(
         Path | None,
         option("DIR", "Another result to compare with."),
     ] = None,
-    out: Annotated[
-        Path | None,
-        option("FILE", "Write it as a page with charts."),
-    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Explain the latency of a virtual drive's test, stage by stage.
 
-    The stages of a real drive cannot be seen. The report has the same charts under each test.
+    The stages of a real drive cannot be seen. The report has the same as charts under each test,
+    and that of two drives has the gap between them.
     """
-    if out is not None:
-        from drivebay import report  # Plotly takes a while to load
-
-        if as_json:
-            raise UserError("--out and --json were both given", "leave one of them out")
-        _explained(folder, test)
-        folders = [folder] if against is None else [folder, against]
-        show(str(report.write_explained(folders, test, out)))
-        return
     from drivebay.analysis import explain as explaining
 
     first = _explained(folder, test)

@@ -84,7 +84,7 @@ def light(parameters: list[Any]) -> list[Any]:
     return parameters
 
 
-def _only_quiet(
+def _only_common(
     quiet: Annotated[
         bool,
         flag(
@@ -94,16 +94,20 @@ def _only_quiet(
             expose_value=False,
         ),
     ] = False,
+    yes: Annotated[
+        bool,
+        flag("--yes", "Nothing is asked here.", hidden=True, expose_value=False),
+    ] = False,
 ) -> None:
-    """Never run: it declares the option that every command has."""
+    """Never run: it declares the options that every command has."""
 
 
 @cache
-def _quiet() -> Any:
-    """That option, as typer makes it."""
+def _common() -> list[Any]:
+    """Those options, as typer makes them."""
     app = typer.Typer(add_completion=False)
-    app.command()(_only_quiet)
-    return typer.main.get_command(app).params[0]
+    app.command()(_only_common)
+    return list(typer.main.get_command(app).params)
 
 
 def typed(ctx: Any, name: str) -> bool:
@@ -155,7 +159,8 @@ class Command(TyperCommand):
 
     def get_params(self, ctx: Any) -> list[Any]:
         *own, last = super().get_params(ctx)  # the last is --help
-        return light([*own, _quiet(), last])
+        names = {one.name for one in own}
+        return light([*own, *(one for one in _common() if one.name not in names), last])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = [p for p in self.get_params(ctx) if p.param_type_name == "argument"]

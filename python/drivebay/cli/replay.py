@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -45,8 +46,8 @@ app = options.Verb()
 class Options:
     """The command line's values."""
 
-    trace: Annotated[str, argument("TRACE", "What to replay.")]
     drive: options.Drive
+    trace: Annotated[str, argument("TRACE", "What to replay.")]
     mode: Annotated[
         Literal["recorded", "dependencies"],
         option(
@@ -163,11 +164,11 @@ class Options:
 @app.command(
     epilog="""\b
 Examples:
-  drivebay replay light sm951-ahci-512                a virtual drive
-  drivebay replay heavy sm951-ahci-512 --empty --json
-  drivebay replay trace.csv.gz ./disk.img             overwrites the file
-  drivebay replay trace.csv.gz /dev/sdX --only-reads  changes nothing
-  drivebay replay light /dev/sdX --destroy-data SERIAL
+  drivebay replay sm951-ahci-512 light                a virtual drive
+  drivebay replay sm951-ahci-512 heavy --empty --json
+  drivebay replay ./disk.img trace.csv.gz             overwrites the file
+  drivebay replay /dev/sdX trace.csv.gz --only-reads  changes nothing
+  drivebay replay /dev/sdX light --destroy-data SERIAL
 
 \b
 TRACE is destroyer, heavy, light, or a file in any format of:
@@ -182,11 +183,27 @@ def replay(ctx: typer.Context, given: Options) -> None:
     On a real drive each request is sent at its time, through io_uring. The trace is read once
     before anything is sent, so that a damaged one changes nothing.
     """
+    _check_order(given.drive, given.trace)
     check_options(ctx, given.drive)
     if is_virtual(given.drive):
         _replay_virtual(given)
     else:
         _replay_real(given)
+
+
+def _check_order(drive: str, trace: str) -> None:
+    """Refuses a trace before the drive: nothing may be written to what was meant as a trace."""
+    from drivebay import traces
+
+    is_trace = drive in traces.names() and not is_virtual(drive)
+    is_drive = is_virtual(trace)
+    with contextlib.suppress(OSError):  # a name that is too long is told of as a trace
+        is_drive = is_drive or Path(trace).is_block_device()
+    if is_trace or is_drive:
+        raise UserError(
+            f"'{drive}' is no drive, or '{trace}' is no trace: the drive comes first",
+            f"drivebay replay {trace} {drive}",
+        )
 
 
 # --- virtual drives -------------------------------------------------------------------------------

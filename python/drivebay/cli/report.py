@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,7 +64,7 @@ def report(
     if png is not None:
         import drivebay.report
 
-        known = _known(not no_competitors)
+        known = _known(folders, not no_competitors)
         for path in drivebay.report.write_pictures(folders, png, **known):
             show(str(path))
     if png is None or out is not None:
@@ -94,7 +95,7 @@ def write(
     page = out or alone
     try:
         return drivebay.report.write(
-            list(folders), page, intervals=intervals, **_known(competitors)
+            list(folders), page, intervals=intervals, **_known(folders, competitors)
         )
     except OSError as problem:
         raise EnvironmentProblem(
@@ -103,11 +104,17 @@ def write(
         ) from None
 
 
-def _known(competitors: bool) -> dict[str, list[dict[str, Any]]]:
-    """The catalog's drives to rank others among."""
+def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[str, Any]]]:
+    """The catalog's drives to rank these among: their peers, and all in shortened runs."""
+    from drivebay import results
     from drivebay.report import competitors as shipped
 
-    return {"shipped": shipped.load(), "quick": shipped.load_quick()} if competitors else {}
+    if not competitors:
+        return {}
+    made = [results.read_manifest(folder) for folder in folders]
+    short = all(one.quick for one in made)
+    peers = [] if short else shipped.load(beside=[one.target for one in made])
+    return {"shipped": peers, "quick": shipped.load_quick()}
 
 
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:

@@ -427,7 +427,7 @@ def _summarize(folder: Path, given: Options) -> None:
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
         show(f"compare {short(comparison)}")
-    if words := _agreement(figures):
+    if words := analysis.agreement(figures):
         print(words)
 
 
@@ -477,24 +477,11 @@ def _telling(figures: Sequence[Headline], most: int) -> list[Headline]:
     return [figure for figure in figures if figure in chosen]
 
 
-def _agreement(figures: Sequence[Headline]) -> str:
-    """How many published figures are met, and which lies furthest off; empty if there are none."""
-    compared = [one for one in figures if one.verdict in ("within", "off")]
-    off = [one for one in compared if one.verdict == "off"]
-    if not compared:
-        return ""
-    words = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
-    if off:
-        worst = max(off, key=lambda one: abs(one.error_percent or 0.0))
-        words += f"; furthest off: {worst.test_id}, {worst.label} ({_error(worst)})"
-    return words
-
-
 def _print_headline(figures: Sequence[Headline]) -> None:
     """The headline figures, with published ones beside them where there are any.
 
-    After a virtual drive's figure stands its 90 % interval, as far as the drive's parameters leave
-    it open. Others have the spread, the standard deviation of the samples.
+    After a virtual drive's figure stands its 90 % interval. Others have the spread, the standard
+    deviation of the samples.
     """
     from rich.console import Console
 
@@ -508,7 +495,7 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
         if figure.interval is not None:
-            words, spread = interval_words(figure.value, figure.interval, number), ""
+            words, spread = interval_words(figure.interval, number), ""
             value = ", ".join(filter(None, (value, words)))
         if figure.value is None and figure.note:
             notes[f"{figure.test_id}: {figure.note}"] = None
@@ -544,11 +531,13 @@ def _error(figure: Headline) -> str:
 
 
 def _print_conditions(found: Conditions, *, tests: int) -> None:
-    """Reasons to distrust a real drive's figures, and tests that were interrupted."""
-    for warning in found.warnings:
-        everywhere = len(warning.test_ids) == tests
-        where = "" if everywhere else f" ({', '.join(warning.test_ids)})"
-        show(f"warning {warning.sentence}{where}")
+    """Reasons to distrust a real drive's figures, the worst of each kind, and tests that were
+    interrupted; the report has every warning."""
+    for warning, others in found.worst_of_each_kind():
+        where = "" if len(warning.test_ids) == tests else ", ".join(warning.test_ids)
+        less = f"less in {others} more test{'s' if others > 1 else ''}" if others else ""
+        where = "; ".join(filter(None, (where, less)))
+        show(f"warning {warning.sentence}" + (f" ({where})" if where else ""))
     for test_id, count in found.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
         show(f"note    {test_id} was interrupted {times} and run again from the start")

@@ -73,9 +73,9 @@ NVMe subsystems, each with a thread and a clock of its own.
 \b
 The control socket takes a line, drives, status, now, events, power-cut,
 power-on, ambient CELSIUS, fault JSON, no-faults, resize [NSID] BYTES,
-snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER, with
-"drive NAME" before it where there are several, and answers with a line of
-JSON; follow, with one for each event:
+snapshot NAME, restore NAME, forget NAME or clone NAME FOLDER, with "drive
+NAME" before it where there are several, and answers with a line of JSON;
+follow, with one for each event:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
 docs/concepts/nvme-over-tcp.md.""",

@@ -125,6 +125,8 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
     study = summary.study_of(made, store)
     page = sweep_page.render(summary.about(made, study, failed), study)
     store.write(REPORT, page.encode())
+    for sentence in summary.no_effect(study):
+        say(f"note: {sentence}")
     if as_json:
         effects = {test: [asdict(one) for one in study.figures(test)] for test in study.tests}
         points = {test: [asdict(one) for one in study.points.figures(test)] for test in study.tests}
@@ -136,6 +138,7 @@ def _report(made: Plan, store: Store, failed: dict[int, str], *, as_json: bool) 
                 "runs": made.runs,
                 "failed": {str(index): error for index, error in failed.items()},
                 "effects": effects,
+                "without_effect": list(study.without_effect),
                 "points": points,
             }
         )

@@ -147,7 +147,7 @@ Examples:
   drivebay trace synth light --out light.csv
   drivebay trace synth destroyer --scale 0.01 --out destroyer.parquet
   drivebay trace synth heavy --seed 2 --json      its statistics only
-  drivebay replay heavy sm951-ahci-512            replayed without a file
+  drivebay replay sm951-ahci-512 heavy            replayed without a file
 
 \b
 The AnandTech Storage Bench's traces were never published, their statistics

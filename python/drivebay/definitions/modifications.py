@@ -32,10 +32,14 @@ EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 Raw = dict[str, Any]
 Applied = tuple[str, str]
 """How a change is named if the core refuses the drive, and the hint then."""
+VALUES, SHARES = 2, 3
+"""The last ranks of words."""
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with all of these changes, applied in the order given.
+    """The profile with all of these changes, at once: the core checks what they come to. A value
+    by its own name goes before what a host, a variant or a short name sets, and shares of the
+    capacity are of the flash that all of them make, whatever the order.
 
     Raises
     ------
@@ -48,6 +52,7 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
     ('AHCI, PCIe 2.0 x4', 30)
     """
     raw = profile.resolved()
+    words = sorted(words, key=_rank)
     applied = [_apply(profile, raw, word) for word in words]
     try:
         return from_resolved(raw) if words else profile
@@ -56,12 +61,28 @@ def changed(profile: Profile, words: Sequence[str]) -> Profile:
             for word in words:
                 profile = changed(profile, [word])
         name, hint = applied[-1]
+        meant = re.match(r"did you mean [^?]*\? ", problem.hint)
         message = problem.message.removeprefix("profile: ")
-        raise UserError(f"--set {name}: {message}", hint) from None
+        raise UserError(f"--set {name}: {message}", (meant[0] if meant else "") + hint) from None
+
+
+def _parts(word: str) -> tuple[str, str, str]:
+    name, equals, value = (part.strip() for part in word.partition("="))
+    return name, equals, value
+
+
+def _rank(word: str) -> int:
+    """When a word is applied: hosts, variants and short names, values, shares of the capacity."""
+    name, equals, _ = _parts(word)
+    if name in ("unused", "over_provisioning"):
+        return SHARES
+    if equals and name == "host":
+        return 0
+    return VALUES if equals and name not in SHORT else 1
 
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
-    name, equals, value = (part.strip() for part in word.partition("="))
+    name, equals, value = _parts(word)
     if equals and name == "host":
         return _host(raw, value)
     if equals and name == "ailment" and value.partition(":")[0] != "aged":
@@ -127,6 +148,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "host": "host=linux-io-uring",
         "ailment": "ailment=slow-die",
         "aged": "aged=80%",
+        "fdp": "fdp=8",
     }
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
@@ -225,6 +247,26 @@ def _policy(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"policy = {value}", {"gc.plugin": policies.find(value).reference}
 
 
+def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Placement handles and their isolation, or "none". What does not keep data apart goes: an SLC
+    cache, frontiers by lifespan."""
+    if value == "none":
+        raw.pop("fdp", None)
+        return "fdp = none", {}
+    handles, _, isolation = value.partition(":")
+    isolation = isolation or "initial"
+    if not (handles.isdecimal() and isolation in ("initial", "persistent")):
+        raise UserError(
+            f"--set fdp={value}: must be a number of handles, with :initial or :persistent after it"
+            ", or none",
+            "--set fdp=8, or --set fdp=8:persistent",
+        )
+    raw.get("gc", {}).pop("host_frontiers", None)
+    gone = ", without its SLC cache" if raw.pop("slc_cache", None) else ""
+    words = f"fdp = {handles} handles, {isolation}ly isolated{gone}"
+    return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
+
+
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
@@ -232,6 +274,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "ignore_flush": _ignore_flush,
     "aged": _aged,
     "policy": _policy,
+    "fdp": _fdp,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

@@ -217,6 +217,10 @@ def from_functions(name: str, *, version: str, **functions: Any) -> Policy:
         return _enter(name, digest, core)
 
 
+OWN = ("greedy", "fifo", "d-choices", "cost-benefit")
+"""The drive's own victim policies, which a profile names by gc.victim_policy."""
+
+
 def find(name: str) -> Policy:
     """The plug-in "name" or "name@digest": one that is loaded, or that DRIVEBAY_POLICIES has.
 
@@ -241,7 +245,8 @@ def find(name: str) -> Policy:
     if digest and others:
         raise UserError(f"policy {name}: another build of it is loaded: {others}", load_it)
     known = {one.name for one in _loaded.values()} | {_name_of(path) for path in _offered()}
-    raise UserError(f"policy {name} is not loaded", did_you_mean(plain, known) + load_it)
+    own = did_you_mean(plain, OWN, "victim_policy=")
+    raise UserError(f"policy {name} is not loaded", (did_you_mean(plain, known) or own) + load_it)
 
 
 def offer(path: str | Path) -> Policy:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Counters, Health, VirtualDrive
+from drivebay._core import Counters, HandleUse, Health, VirtualDrive
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
@@ -34,6 +34,8 @@ from drivebay.targets.virtual.inside import EVENTS_MAX
 FILL = Workload(pattern="sequential", block_bytes=128 * 1024, queue_depth=32)
 """How a drive is filled: once over all addresses."""
 SEED_MASK = 2**64 - 1
+REST_S = 1800.0
+"""How long a drive rests after its fill before a load, as in the suites."""
 STATE_BEGINS, ABOUT_BEGINS = b"dbstate\n", b'{"profile": {'
 """How the files of a saved state begin."""
 
@@ -305,9 +307,23 @@ class Device:
             If the drive cannot be asked this.
         KeyboardInterrupt
             On Ctrl-C, after at most a second of the drive's time more.
+
+        Warns if heat slowed the drive from the beginning, and if its flash wore out on the way.
         """
         result = self._run(load, seed, sample_every, events)
         self._warn_of_policy()
+        if result.began_throttled:
+            degrees = result.core.before.temperature_c
+            warnings.warn(
+                f"the run began with the drive throttled, at {degrees:.0f} degrees: "
+                f"device.rest({REST_S:.0f}) before it",
+                stacklevel=2,
+            )
+        if result.worn_out:
+            warnings.warn(
+                f"the drive wore out after {result.duration_s:.0f} s: what was measured until then",
+                stacklevel=2,
+            )
         return result
 
     def _run(
@@ -335,8 +351,8 @@ class Device:
             with self._named():
                 core = self._core.run(workload, chosen, sample_every=sample_every, events=most)
         self.runs += 1
-        spreads = fidelity.spreads_of(self.drive.name, self.drive.raw)
-        return Result(self.drive.title, load, seed, core, spreads)
+        known = fidelity.known_of(self.drive.name, self.drive.raw)
+        return Result(self.drive.title, load, seed, core, known)
 
     def run_jobs(
         self, jobs: Mapping[str, Workload], *, seed: int | None = None, events: bool | int = False
@@ -405,8 +421,20 @@ class Device:
         filled = FILL.model_copy(update={"bytes": whole})
         return self._run(filled, self.seed, 0, False)
 
+    def prepare(self, *, rest_s: float = REST_S) -> None:
+        """Fills it, and lets it rest: as `run` and `replicates` begin."""
+        self.fill()
+        self.rest(rest_s)
+
     def rest(self, seconds: float) -> None:
-        """Nothing is asked of it for so long; it cools, and garbage collection may run."""
+        """Nothing is asked of it for so long; it cools, and garbage collection may run. Years take
+        less than a second.
+
+        Raises
+        ------
+        UserError
+            If the drive's clock would pass 10^9 seconds.
+        """
         self._core.rest(seconds)
 
     def trim(self, start_bytes: int, length_bytes: int) -> None:
@@ -432,6 +460,11 @@ class Device:
         """Cuts the power now, and turns it on again: what was in the write buffer is lost."""
         pages, seconds = self._core.power_cut()
         return PowerCut(pages * 4096, seconds)
+
+    def placement(self) -> list[HandleUse]:
+        """What went through each placement handle so far and, with initial isolation, last through
+        the frontier of copies; empty on a drive without placement."""
+        return self._core.placement()
 
     def health(self) -> Health:
         """The health log at this moment."""
@@ -539,10 +572,11 @@ def run(
     *,
     seed: int = 1,
     fill: bool = True,
+    rest_s: float = REST_S,
     sample_every: int = 0,
     events: bool | int = False,
 ) -> Result:
-    """Runs a load on a new device.
+    """Runs a load on a new device that was filled and has cooled, as a suite's tests begin.
 
     Parameters
     ----------
@@ -554,6 +588,9 @@ def run(
         The same seed gives the same result bit for bit.
     fill
         All addresses are written once before, in order, as before a test.
+    rest_s
+        Seconds of rest after the fill, in which the drive cools and may collect garbage. With 0 the
+        load meets a drive that is hot from its fill, and may be throttled: `began_throttled`.
     sample_every
         Keep every so many-th I/O in `Result.samples`; 0 for none.
     events
@@ -572,7 +609,7 @@ def run(
     """
     device = Device(drive, seed=seed)
     if fill:
-        device.fill()
+        device.prepare(rest_s=rest_s)
     chosen = seed if load.seed is None else load.seed
     return device.run(load, seed=chosen, sample_every=sample_every, events=events)
 

@@ -68,8 +68,11 @@ class Workload(_Load, loads.Requests):
     thinktime_us, thinktime_blocks
         After every `thinktime_blocks` requests (1) the host waits until all are completed, and then
         so many microseconds.
+    handle
+        The placement handle of the writes, of a drive with several: `with_("fdp=4:persistent")`.
     queue_depth
-        Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe).
+        Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
+        10 bits for their places, and no drive of the catalog carries more commands.
     span_bytes, span_start_bytes
         The range of the drive that is used; by default all of it.
     offsets
@@ -133,6 +136,8 @@ class Workload(_Load, loads.Requests):
             what += f" with {self.trim_percent} % trims"
         if self.fsync:
             what += f", a flush after {loads.writes_of(self.fsync)}"
+        if self.handle:
+            what += f" on handle {self.handle}"
         ends = []
         if self.ios is not None:
             ends.append(f"{self.ios:,} I/Os")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from drivebay.analysis import replicates as statistics
@@ -99,6 +99,13 @@ class Replicates:
     def __len__(self) -> int:
         return len(self.results)
 
+    def __iter__(self) -> Iterator[Result]:
+        """The results, in the order of the seeds."""
+        return iter(self.results)
+
+    def __getitem__(self, index: int) -> Result:
+        return self.results[index]
+
 
 def replicates(
     drive: Drive,
@@ -123,7 +130,8 @@ def replicates(
     figure
         What `until` is about; as of `Replicates.values`.
     prepare
-        What is done with each new device before the load; by default it is filled.
+        What is done with each new device before the load; by default it is filled and rests
+        1,800 s.
 
     Raises
     ------
@@ -153,7 +161,7 @@ def replicates(
     look = FEWEST
     for seed in chosen:
         device = drive.device(seed=seed)
-        (prepare or Device.fill)(device)
+        (prepare or Device.prepare)(device)
         results.append(device.run(load, seed=seed))
         if precision is not None:
             values.append(_value(results[-1], figure))

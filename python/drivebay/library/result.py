@@ -121,10 +121,10 @@ class Result:
         load: Workload | Trace,
         seed: int,
         core: RunResult,
-        spreads: fidelity.Spreads | None = None,
+        known: fidelity.Known | None = None,
     ) -> None:
         self.drive = drive
-        self._spreads = spreads or {}
+        self._known = known
         self.load = load
         self.seed = seed
         self.core = core
@@ -189,16 +189,28 @@ class Result:
         return self.energy_j / self.duration_s
 
     @property
+    def began_throttled(self) -> bool:
+        """Whether heat slowed the drive when the run began."""
+        return self.core.before.throttle_stage > 0
+
+    @property
+    def worn_out(self) -> bool:
+        """Whether it ended because the flash is worn out; it is shorter than asked for, then."""
+        return self.core.worn_out
+
+    @property
     def throttled_s(self) -> float:
         """Seconds in which heat slowed the drive."""
         return self._counted("throttled_s")
 
     def interval(self, figure: Interval = "iops") -> tuple[float, float] | None:
-        """Both ends of the figure's 90 % interval, as far as the drive's parameters are known.
+        """Both ends of the figure's 90 % interval: by what the drive's parameters leave open, and
+        by the model's own error for figures of its kind.
 
-        It is as wide as those of the same unit in the test of the reviews that is most like the
-        load, else in all of them; docs/fidelity.md says how they are computed. None for a drive
-        that neither `make fidelity` nor `calibrate` has seen, and for a figure of 0.
+        The parameters' part is that of the same unit in the test of the reviews that is most like
+        the load, else in all of them; today's drives have the error of the kind alone.
+        docs/fidelity.md says how they are computed. None for a drive that no published row is about
+        and that `calibrate` has not seen, and for a figure of 0.
 
         Parameters
         ----------
@@ -211,10 +223,10 @@ class Result:
             "latency_us": (self.latency.mean_us, "µs"),
             "power_w": (self.power_w, "W"),
         }[figure]
-        if not value > 0:
+        if self._known is None or not value > 0:
             return None
-        relative = fidelity.relative_sd(self._spreads, self._like(), figure, unit)
-        return None if relative is None else fidelity.interval(value, relative)
+        sd = fidelity.total_sd(self._known, self._like(), figure, unit)
+        return None if sd is None else fidelity.interval(value, sd)
 
     def _like(self) -> str:
         """The test of anandtech-2015 that a load is most like."""

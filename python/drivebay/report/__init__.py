@@ -13,13 +13,13 @@ from pathlib import Path
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
-from drivebay.report import bench, competitors, explain_page
+from drivebay.report import bench, competitors
 from drivebay.report.digest import Json
 from drivebay.report.page import all_panels, render
 from drivebay.report.runs import entries, who_of
 from drivebay.results import files
 
-__all__ = ["competitors", "write", "write_bench", "write_explained", "write_pictures"]
+__all__ = ["competitors", "write", "write_bench", "write_pictures"]
 
 NAME = "report.html"
 GENERATOR = b'name="generator" content="drivebay"'
@@ -63,24 +63,6 @@ def write(
     page = render(entries(reviews), shipped=shipped, quick=quick)
     command = f"drivebay report {shlex.join(map(str, dirs))}"
     return _written(_place(dirs, out), page, command, out)
-
-
-def write_explained(dirs: Sequence[Path], test_id: str, out: Path) -> Path:
-    """Writes the page of where the time of a test went, of one review or of two, and returns its
-    path; both have figures of the test, with stages.
-
-    Raises
-    ------
-    UserError
-        If a folder holds no result or a damaged one.
-    EnvironmentProblem
-        If the file cannot be written.
-    """
-    reviews = [review(results.load(folder)) for folder in dirs]
-    place = out if out.suffix.lower() in (".html", ".htm") else out / f"explain-{test_id}.html"
-    page = explain_page.render(entries(reviews), test_id)
-    words = [str(dirs[0]), test_id, *(word for one in dirs[1:] for word in ("--against", str(one)))]
-    return _written(place, page, f"drivebay explain {shlex.join(words)}", out)
 
 
 def _written(place: Path, page: str, command: str, out: Path | None) -> Path:

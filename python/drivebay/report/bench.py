@@ -21,8 +21,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivebay.analysis import explain
+from drivebay.analysis import explain, trust
 from drivebay.report import page
+from drivebay.report.competitors import SUITE
 from drivebay.report.digest import STEADINESS, Json, digest
 from drivebay.report.markup import Html, el, script_json, squeezed
 from drivebay.report.render_page import broken
@@ -39,6 +40,8 @@ MARK = ".drivebay-bench"
 FIGURES = 5
 FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
 """Of these pages so many tests' first figures are in the first table."""
+ONE_DEPTH = "rate_qd"
+"""Key of a figure of a lone queue depth, which stays behind those of all."""
 NAME_WIDTH = 22
 """Where a drive's name is broken into lines beside a chart, in signs."""
 PAIRS_MAX = 24
@@ -123,9 +126,10 @@ def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]
     known: list[list[str]] = []
     others: list[list[str]] = []
     for test in tests:
-        page = pages[test["key"]]
-        (known if left.get(page, 0) > 0 else others).append([test["key"], test["bars"][0]["key"]])
-        left[page] = left.get(page, 0) - 1
+        page, figure = pages[test["key"]], test["bars"][0]["key"]
+        wanted = left.get(page, 0) > 0 and not figure.startswith(ONE_DEPTH)
+        (known if wanted else others).append([test["key"], figure])
+        left[page] = left.get(page, 0) - wanted
     return [*known, *others][:FIGURES]
 
 
@@ -172,16 +176,27 @@ def _group(about: Json) -> str:
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
-    """The figures of a test as bars, in the order of the first review that has them."""
+    """The figures of a test as bars, in the order of the first review that has them; `doubt` says
+    why nobody is ranked in one."""
     rows: dict[str, Json] = {}
     for one in reviews:
         if one.variants.get(variant.test_id) != variant.key:
             continue
         for bar in one.digest["tests"][variant.test_id]["bars"]:
             row = rows.setdefault(bar["key"], {**bar, "row": None})
-            if bar["key"] in STEADINESS and one.digest["kind"] == "virtual":
+            if one.digest["kind"] != "virtual":
+                continue
+            if bar["key"] in STEADINESS:
                 row["better"] = ""
+            row["doubt"] = row.get("doubt") or _doubt(one, variant.test_id, bar["key"])
     return [{name: part for name, part in row.items() if name != "row"} for row in rows.values()]
+
+
+def _doubt(one: Shown, test_id: str, key: str) -> str:
+    """Why a simulated figure is not to be trusted, in words; "" where nothing speaks against it."""
+    suite = one.entry.review.result.suite.name if one.entry else SUITE
+    found = trust.doubt(one.digest["profile"], suite, test_id, key)
+    return f"not trustworthy here: {found.words}" if found else ""
 
 
 def _title(variant: Variant, *, several: bool) -> str:

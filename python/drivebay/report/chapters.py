@@ -7,26 +7,29 @@ closed "Details" (`sections`). A suite without these tests shows the first chart
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from drivebay.analysis import nearest
 from drivebay.report import competitors, kinds, verdict
 from drivebay.report.charts import time
 from drivebay.report.charts.bars import bar_panel
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import figure_bars, load_bars, published_of, ranked
+from drivebay.report.figures import beneath, figure_bars, own_bars, published_of, ranked
 from drivebay.report.kinds import client
 from drivebay.report.kinds.generic import BarOf, charts_of
+from drivebay.report.kinds.replay import BUSY
 from drivebay.report.markup import CUT, Bar, Child, Html, bars, el, table
 from drivebay.report.render_page import Page, pairs
-from drivebay.report.runs import Entry, Run, capacity, runs
-from drivebay.report.sections import doubt_of, rank
+from drivebay.report.runs import Entry, Run, capacity, runs, short_title
+from drivebay.report.sections import doubt_of
 from drivebay.report.text import DASH, GAP, inside, quantity
 
 TITLES = {
     "summary": "Verdict",
-    "among": "Among drives of its time",
+    "among": "Among its rivals",
     "consistency": "Consistency",
     "scaling": "Scaling",
     "heat": "Heat",
@@ -34,7 +37,7 @@ TITLES = {
     "tests": "Tests",
     "final-words": "Final Words",
 }
-PLAIN_MAX = 6
+PLAIN_MAX = 8
 """Charts of a suite without the tests of these chapters."""
 NEAREST_MAX = 8
 """Loads of another tool that are set beside the catalog's."""
@@ -100,7 +103,8 @@ def _specification(entry: Entry) -> Html:
 
     rows = [
         ("Capacity", capacity(entry.review)),
-        ("Interface", str(target.get("interface") or "")),
+        ("Interface", competitors.interface(target)),
+        ("File system", str(target.get("filesystem") or "")),
         ("Form factor", fact("form_factor")),
         ("Controller", fact("controller")),
         ("Flash", fact("flash")),
@@ -109,8 +113,6 @@ def _specification(entry: Entry) -> Html:
         ("Firmware", fact("firmware_rev") or fact("firmware")),
         ("Tested in", str(target.get("host") or "")),
     ]
-    if why := target.get("stand_in"):
-        rows.append(("A stand-in", f"too little is known of it: {why}"))
     shown: list[list[Child]] = [[name, words] for name, words in rows if words]
     return table(["", ""], shown, caption="Specification", kind="data spec")
 
@@ -123,7 +125,7 @@ def _picture(page: Page) -> Html | None:
     rows = [
         Bar(one.measured.test.title, one.times, "@c1", words=f"{one.times:.2f}") for one in found
     ]
-    title = "Times the median of drives of its time"
+    title = f"Times the median of {verdict.others_of(page.entries[0])}"
     panel = bar_panel("bars-summary", title, "times", rows, better="higher")
     page.pictures.append(panel)
     return bars(title, "1 is the median", rows, picture=panel.chart.id)
@@ -139,7 +141,7 @@ def _among(page: Page) -> list[Child]:
     for measured, bar in verdict.key_figures(page.entries):
         of = (measured.test.title, measured.test.id)
         found = runs(page.entries, [measured.test.id])
-        ranked_one = rank(page, bar, found, of=of, brief=True)
+        ranked_one = _ranked(page, bar, found, of)
         if ranked_one is None:
             alone.append(measured.test.title)
         shown.append(ranked_one or _plain_bars(bar, found, of))
@@ -161,6 +163,37 @@ def _among(page: Page) -> list[Child]:
     return body
 
 
+def _ranked(page: Page, one: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html | None:
+    """A figure of one test among those of the page's peers, best first, ties with one rank; None
+    where they have none. Where it is not to be trusted nobody is ranked."""
+    measured = found[0].measured
+    real = any(entry.kind == "real" for entry in page.entries)
+    others = competitors.bars(page.peers, measured, one.key, real=real)
+    if not others:
+        return None
+    doubt = doubt_of(found, one.key, ranked=True)
+    own = own_bars(found, one.key)
+    rows = ranked([*own, *others], better="" if doubt else one.better)
+    picture = f"bars-{measured.test.id}"
+    title = f"{measured.test.title}: {inside(one.title)}"
+    page.pictures.append(bar_panel(picture, title, one.unit, rows, better=one.better, doubt=doubt))
+    more: list[Child] = [beneath(row, several=len(own) > 1) for row in own]
+    why = Counter(row.detail for row in others if row.value is None)
+    more += [f"{count} others: {words}." for words, count in why.items()]
+    shown = [row for row in rows if row.value is not None or not row.other]
+    below = el("p", [[one, " "] for one in more if one], class_="beneath") if any(more) else None
+    return bars(
+        one.title,
+        one.unit,
+        shown,
+        better=one.better,
+        of=of,
+        more=below,
+        doubt=doubt,
+        picture=picture,
+    )
+
+
 NEAREST = (
     "No test was run as those of the catalog. Each load stands beside the nearest one that the "
     "catalog's drives (simulated, shortened runs) had: the same pattern, about the same share of "
@@ -169,24 +202,27 @@ NEAREST = (
 
 
 def _nearest(page: Page) -> list[Html]:
-    """Loads of a review beside the nearest of the catalog's shortened runs."""
+    """Loads of a review beside the nearest of the catalog's shortened runs, the first of a test
+    that are near the same one."""
     entry = page.entries[0]
     peers = {one["profile"] for one in competitors.peers(page.quick, page.entries)}
     quick = [one for one in page.quick if one["profile"] in peers]
     shown: list[Html] = []
-    for load in competitors.loads(entry):
-        near = competitors.nearest(quick, load)
-        if not near or len(shown) >= NEAREST_MAX:
+    told: set[tuple[str, str]] = set()
+    for load in nearest.loads(entry.review):
+        known = [(one["drive"], nearest.nearest(one["loads"], load)) for one in quick]
+        near = [(drive, other) for drive, other in known if other is not None]
+        title = f"beside {near[0][1]['title']}, QD {near[0][1]['depth']}" if near else ""
+        if not near or (load["test"], title) in told or len(told) >= NEAREST_MAX:
             continue
-        unit = "IOPS" if load["block"] <= 8192 else "MB/s"
-        key = "iops" if unit == "IOPS" else "rate"
-        rows = [Bar(entry.name, load[key], "@c1")]
+        told.add((load["test"], title))
+        unit = nearest.unit(load)
+        rows = [Bar(entry.name, nearest.rate(load, unit), "@c1")]
         rows += [
-            Bar(f"{one['drive']} (simulated)", other[key], "@other", other=True)
-            for one, other in near
+            Bar(f"{drive} (simulated)", nearest.rate(other, unit), "@other", other=True)
+            for drive, other in near
         ]
         rows = ranked(rows, better="")
-        title = f"beside {near[0][1]['title']}, QD {near[0][1]['depth']}"
         panel_id = f"bars-near-{len(shown)}"
         page.pictures.append(bar_panel(panel_id, load["title"], unit, rows, better="higher"))
         of = (load["title"], load["test"])
@@ -202,24 +238,31 @@ def _plain_bars(bar: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html:
     loads = next(alike for alike in charts_of(shown) if bar in alike)
     beside = tuple(f"_{phase.label}" for phase in measured.test.phases if phase.together)
     loads = [one for one in loads if one.key.endswith(beside)] if beside else loads
-    if not bar.chart:
-        return figure_bars(bar.title, bar.unit, found, bar.key, better=bar.better, of=of)
-    rows = [(one.key, one.row) for one in loads]
-    return load_bars(bar.chart, bar.unit, found, rows, better=bar.better, of=of, brief=True)
+    rows = [(one.key, one.row if bar.chart else "") for one in loads]
+    title = bar.chart or bar.title
+    return figure_bars(
+        title, bar.unit, found, rows, better=bar.better, of=of, brief=bool(bar.chart)
+    )
 
 
 def _notes(page: Page) -> list[Html]:
     """Who the others are, what the marks mean, which of their results are old."""
     quick = all(entry.review.result.quick for entry in page.entries)
     versions = ", ".join(sorted({one["version"] for one in page.peers}))
+    dated = competitors.dated(page.entries[0])
+    chosen = (
+        f"those of its market nearest in {'bus, cells and year' if dated else 'bus, the newest'}"
+    )
     lines = [
         f"The others are virtual drives of the catalog, simulated{' in shortened runs' * quick} "
-        f"with drivebay {versions}: those of its market nearest in bus, cells and year. Figures "
+        f"with drivebay {versions}: {chosen}. Figures "
         f"less than 1{GAP}% apart share a rank. A diamond is a published figure; a whisker holds "
         f"the figure with 90{GAP}%; a bar with a gap is over {CUT} times as long as any without."
     ]
     if any(one["old"] for one in page.peers):
-        lines.append("Since they were computed the model has changed.")
+        lines.append(
+            f"The code of the model has changed since: {competitors.AGAIN} runs them again."
+        )
     why = [f"{one['drive']} ({one['stand_in']})" for one in page.peers if one.get("stand_in")]
     if why:
         lines.append(f"A stand-in is a drive of which too little is known: {'; '.join(why)}.")
@@ -255,7 +298,7 @@ def _consistency(page: Page) -> list[Child]:
         for one in entry.review.tests.values():
             if one.consistency is not None and one.test.id != found[0].measured.test.id:
                 steady = quantity(one.consistency.window.mean, "IOPS")
-                lines.append(f"{who}{one.test.title}: {steady} in the end.")
+                lines.append(f"{who}{short_title(one.test)}: {steady} in the end.")
     title = el("p", found[0].measured.test.title, ". ", " ".join(lines), class_="lede")
     return [title, page.show([replace(one, wide=False) for one in panels])]
 
@@ -333,8 +376,7 @@ def _storage_bench(page: Page) -> list[Child]:
                 quantity(power.value, power.unit) if power else DASH,
             ]
         )
-    words = "Data rates are over busy time; idle time is left out of them."
-    return [table(heads, rows, caption=words, kind="data bench-table")]
+    return [el("p", BUSY, class_="small"), table(heads, rows, kind="data bench-table")]
 
 
 def _cell(run: Run, key: str) -> Child:

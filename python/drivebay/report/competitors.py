@@ -7,6 +7,7 @@ code. A result of another profile or model is shown and marked as old.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -18,9 +19,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drivebay.analysis import Measured
+from drivebay.analysis import Measured, nearest
 from drivebay.analysis.comparable import how
 from drivebay.analysis.fidelity import model_fingerprint, same_model
+from drivebay.analysis.published import drive_of_model
 from drivebay.common import data
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles, suites
@@ -48,12 +50,22 @@ SUITE = "anandtech-2015"
 """The suite that the shipped results are of."""
 
 
-def load(folder: Path | None = None) -> list[Json]:
+def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Json]:
     """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
     words what has changed since one was computed, empty if nothing has; the keys of `_peerage` are
-    what `peers` chooses by. Those in the format of another version are left out."""
+    what `peers` chooses by. Those in the format of another version are left out.
+
+    Parameters
+    ----------
+    beside : targets of reviews; of these only the peers are read, as all take a second.
+    """
     paths = sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}"))
-    found = [_unpacked(path) for path in paths if path.name != f"{QUICK}{ENDING}"]
+    names = {name: path for path in paths if (name := path.name.removesuffix(ENDING)) != QUICK}
+    if beside:
+        known = [{"profile": name, **_peerage(name)} for name in names]
+        near = _nearest(known, beside[0])[: NEAR + len(beside)]
+        names = {name: names[name] for name in sorted(one["profile"] for one in near)}
+    found = [_unpacked(path) for path in names.values()]
     return [_known(one) for one in found if one["format"] == FORMAT]
 
 
@@ -96,7 +108,7 @@ def write_quick(reviews: Sequence[tuple[Entry, Mapping[str, str]]], folder: Path
             name: {key: test[key] for key in ("how", "title", "bars")}
             for name, test in one["tests"].items()
         }
-        drives.append({**one, "tests": tests, "loads": loads(entry)})
+        drives.append({**one, "tests": tests, "loads": nearest.loads(entry.review)})
     return _packed({"format": FORMAT, "drives": drives}, folder / f"{QUICK}{ENDING}")
 
 
@@ -109,29 +121,6 @@ def _packed(document: Json, path: Path) -> Path:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     files.replace(path, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
     return path
-
-
-def loads(entry: Entry) -> list[Json]:
-    """Every load of a review that another tool could have run: what it was, and what came of it."""
-    found = []
-    for test_id, measured in entry.review.tests.items():
-        for phase in measured.phases:
-            load, step = phase.workload, phase.step
-            if phase.bench is not None or not step.total_ios:
-                continue
-            found.append(
-                {
-                    "test": test_id,
-                    "title": measured.test.title,
-                    "pattern": load.pattern,
-                    "reads": load.read_percent,
-                    "block": load.block_bytes,
-                    "depth": load.queue_depth * load.queues,
-                    "iops": float(f"{step.iops:.5g}"),
-                    "rate": float(f"{step.rate_mb_s:.5g}"),
-                }
-            )
-    return found
 
 
 def _rounded(test: Json) -> Json:
@@ -181,15 +170,18 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
     """The drives that a buyer of the first one under review would have looked at, nearest first.
 
     A class is bus, medium and year: of the same market and of flash or not, within `YEARS`, then
-    by bus, cells and time; of one model the capacity that is nearest. Beside a drive that is not of
-    the catalog, such as a real one, those of its bus, the newest first.
+    by bus, cells and time; of one model the capacity that is nearest. Beside a drive whose year is
+    not known, such as a file on some disk, those of its bus, the newest first.
     """
     if not entries:
         return ()
-    target = entries[0].review.result.target
-    own = _peerage(str(target.get("name")))
+    return tuple(_nearest(others(shipped, entries), entries[0].review.result.target)[:NEAR])
+
+
+def _nearest(known: Sequence[Json], target: Json) -> list[Json]:
+    own = _own_peerage(target)
     size = float(target["capacity_bytes"])
-    bus = own.get("bus") or ("SATA" if "SATA" in str(target.get("interface", "")) else "PCIe")
+    bus = own.get("bus") or ("SATA" if "SATA" in interface(target) else "PCIe")
 
     def by_size(one: Json) -> float:
         return abs(math.log(one["bytes"] / size)) if size else 0.0  # fio need not say the size
@@ -201,7 +193,7 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
 
     near = [
         one
-        for one in others(shipped, entries)
+        for one in known
         if "released" in one
         and (not own or abs(one["released"] - own["released"]) <= YEARS)
         and one["market"] == own.get("market", "client")
@@ -211,16 +203,42 @@ def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]
     models: dict[str, Json] = {}
     for one in sorted(near, key=by_size):
         models.setdefault(one["model"], one)
-    return tuple(sorted(models.values(), key=apart)[:NEAR])
+    return sorted(models.values(), key=apart)
+
+
+def interface(target: Json) -> str:
+    """How a drive is attached; of a file, what it lies on."""
+    return str(target.get("interface") or (target.get("storage") or {}).get("interface") or "")
+
+
+def dated(entry: Entry) -> bool:
+    """Whether it is known what year, market and flash a drive is of."""
+    return bool(_own_peerage(entry.review.result.target))
+
+
+def _own_peerage(target: Json) -> Json:
+    """That of a virtual drive by its profile, of a real one by the catalog's drive of its model."""
+    profile = target.get("profile")
+    known = _peerage(
+        str(target["name"]) if profile else drive_of_model(str(target.get("model"))) or ""
+    )
+    with contextlib.suppress(UserError):  # of a model that is older or newer than this one
+        known = known or (_peerage_of(profiles.from_resolved(profile)) if profile else {})
+    return known
 
 
 def _peerage(drive: str) -> Json:
     """What a catalog drive is a peer by; empty of another drive."""
     try:
-        profile = profiles.load(drive)
+        return _peerage_of(profiles.load(drive))
     except UserError:
         return {}
+
+
+def _peerage_of(profile: profiles.Profile) -> Json:
     facts = profile.raw["drive"]
+    if "released" not in facts:
+        return {}
     year, month = (*map(int, facts["released"]["value"].split("-")), MIDDLE)[:2]
     return {
         "market": "data center" if profile.drive_class == "data center" else "client",
@@ -228,6 +246,7 @@ def _peerage(drive: str) -> Json:
         "flash": profile.media != IN_PLACE,
         "cells": profile.media.partition(",")[0],
         "released": year + month / 12,
+        "bytes": profile.capacity_bytes,
         "model": re.sub(r" ?\d[\d.]* [GT]B", "", str(profile.title)),
         "stand_in": profile.stand_in or "",
     }
@@ -279,35 +298,3 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
 @functools.cache
 def _suite_tests() -> tuple[Test, ...]:
     return suites.load(SUITE).tests
-
-
-NEAR_SIZE = NEAR_DEPTH = 2.0
-"""A load of half or twice the size or the depth is still near."""
-NEAR_READS = 10.0
-"""In percent of all I/Os."""
-
-
-def nearest(quick: Sequence[Json], load: Json) -> list[tuple[Json, Json]]:
-    """The drives that ran a load like one of another tool's, each with its nearest load.
-
-    Near is: of the same pattern, with `NEAR_READS` percent of reads more or less, and at most
-    `NEAR_SIZE` and `NEAR_DEPTH` times larger, deeper or less.
-    """
-
-    def apart(other: Json) -> float:
-        size = abs(math.log2(other["block"] / load["block"]))
-        return 2 * size + abs(math.log2(other["depth"] / load["depth"]))
-
-    found = []
-    for one in quick:
-        near = [
-            other
-            for other in one["loads"]
-            if other["pattern"] == load["pattern"]
-            and abs(other["reads"] - load["reads"]) <= NEAR_READS
-            and max(other["block"] / load["block"], load["block"] / other["block"]) <= NEAR_SIZE
-            and max(other["depth"] / load["depth"], load["depth"] / other["depth"]) <= NEAR_DEPTH
-        ]
-        if near:
-            found.append((one, min(near, key=apart)))
-    return found

@@ -33,7 +33,6 @@ def digest(entry: Entry) -> Json:
     labels += ["shortened run"] if result.quick else []
     if result.missing:
         labels.append(f"{len(result.done)} of {len(result.steps)} tests")
-    met, compared = review.agreement
     return {
         "name": entry.name,
         "drive": drive_title(review),
@@ -43,7 +42,6 @@ def digest(entry: Entry) -> Json:
         "capacity": capacity(review),
         "bytes": int(result.target["capacity_bytes"]),
         "labels": labels,
-        "met": f"{met} of {compared} published figures met" if compared else "",
         "tests": {
             measured.test.id: _test(entry, measured)
             for measured in review.tests.values()

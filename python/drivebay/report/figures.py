@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -27,8 +26,6 @@ from drivebay.report.text import latency as latency_words
 
 TIE_PERCENT = 1.0
 """guess: figures closer than this share a rank."""
-TOLD_TOGETHER = 3
-"""So many drives that have no figure for the same reason share a sentence."""
 
 
 def published_of(run: Run, key: str) -> Published | None:
@@ -50,41 +47,30 @@ def figure_bars(
     title: str,
     unit: str,
     found: Sequence[Run],
-    key: str,
-    *,
-    better: str = "higher",
-    of: tuple[str, str] | None = None,
-    doubt: str = "",
-) -> Html:
-    """One figure of every run as bars, each published figure right under its own; `of` are
-    words before the title and the anchor that they lead to."""
-    rows = [row for run in found for row in _with_published(run, key, _bar_name(run))]
-    return bars(title, unit, rows, better=better, of=of, doubt=doubt)
-
-
-def load_bars(
-    title: str,
-    unit: str,
-    found: Sequence[Run],
     loads: Sequence[tuple[str, str]],
     *,
     better: str = "higher",
     of: tuple[str, str] | None = None,
+    doubt: str = "",
     brief: bool = False,
 ) -> Html:
-    """One figure of every load (its key, the load's name) and run on one scale; `brief` leaves out
-    spread and samples, and makes a published figure a mark."""
+    """A figure of every load (its key, the load's name or "") and run on one scale, each published
+    one right under its own.
+
+    Parameters
+    ----------
+    of : words before the title and the anchor that they lead to.
+    brief : leaves out spread and samples, and makes a published figure a mark.
+    """
     rows: list[Bar] = []
     for key, load in loads:
         for run in found:
-            name = f"{load} · {run.name}" if run.name else load
+            name = " · ".join(filter(None, (load, run.name))) or _bar_name(run)
             if brief:
-                own = _own_bar(run, key, name)
-                detail = own.detail if own.value is None else ""
-                rows.append(replace(own, detail=detail, published=published_of(run, key)))
+                rows.append(replace(_briefly(run, key), label=name))
             else:
                 rows += _with_published(run, key, name)
-    return bars(title, unit, rows, better=better, of=of)
+    return bars(title, unit, rows, better=better, of=of, doubt=doubt)
 
 
 def _with_published(run: Run, key: str, name: str) -> list[Bar]:
@@ -108,49 +94,15 @@ def _own_bar(run: Run, key: str, name: str) -> Bar:
     return Bar(name, one.value, run.colour, one.spread, detail(one), ends=one.interval)
 
 
-def ranked_bars(
-    title: str,
-    unit: str,
-    found: Sequence[Run],
-    key: str,
-    others: Sequence[Bar],
-    *,
-    better: str = "higher",
-    of: tuple[str, str] | None = None,
-    doubt: str = "",
-    brief: bool = False,
-    picture: str = "",
-) -> Html:
-    """One figure of every run among those of other drives, best first, ties with one rank.
-
-    Parameters
-    ----------
-    doubt : why the figure is not to be trusted; then nobody is ranked.
-    brief : without what else is to be said of the runs.
-    """
-    rows = ranked([*own_bars(found, key), *others], better="" if doubt else better)
-    own = [row for row in rows if not row.other]
-    more: list[Child] = [
-        _beneath(replace(row, detail="") if brief else row, several=len(own) > 1) for row in own
-    ]
-    shown = [row if row.other else replace(row, detail="") for row in rows]
-    why = Counter(row.detail for row in others if row.value is None)
-    for words, count in why.items():
-        alike = [row for row in shown if row.other and row.value is None and row.detail == words]
-        if brief or count >= TOLD_TOGETHER:
-            names = "" if brief else f"{', '.join(row.label for row in alike)}: "
-            more.append(f"{names or f'{count} others: '}{words}.")
-            shown = [row for row in shown if row not in alike]
-    below = el("p", [[one, " "] for one in more if one], class_="beneath") if any(more) else None
-    return bars(title, unit, shown, better=better, of=of, more=below, doubt=doubt, picture=picture)
-
-
 def own_bars(found: Sequence[Run], key: str) -> list[Bar]:
-    """The figure of each run, with what is published of it."""
-    return [
-        replace(_own_bar(run, key, run.entry.name), published=published_of(run, key))
-        for run in found
-    ]
+    """The figure of each run, with what is published of it as a mark."""
+    return [_briefly(run, key) for run in found]
+
+
+def _briefly(run: Run, key: str) -> Bar:
+    one = _own_bar(run, key, run.entry.name)
+    detail = one.detail if one.value is None else ""
+    return replace(one, detail=detail, published=published_of(run, key))
 
 
 def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
@@ -179,17 +131,12 @@ def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
     return found
 
 
-def _beneath(row: Bar, *, several: bool) -> list[Child] | None:
-    """What else is to be said of the drive under review, below the ranked bars."""
-    if row.value is None or not (row.detail or row.published):
+def beneath(row: Bar, *, several: bool) -> list[Child] | None:
+    """What is published of the drive under review, below the ranked bars."""
+    if row.published is None or row.value is None:
         return None
-    words: list[Child] = [f"{row.label}: "] if several else []
-    words += [f"{number(row.value)}: "] if row.detail and not several else []
-    words += [row.detail, ". "] if row.detail else []
-    if row.published is not None:
-        words += [el("span", "Published: ", row.published.words, class_="said")]
-        words += [", ", row.published.of, "."]
-    return words
+    said = el("span", "Published: ", row.published.words, class_="said")
+    return [f"{row.label}: " if several else None, said, ", ", row.published.of, "."]
 
 
 def detail(one: Figure) -> str:
@@ -206,7 +153,7 @@ def detail(one: Figure) -> str:
 
 def between(one: Figure) -> str:
     """The interval in words: "7,300 to 8,600"; empty without one."""
-    return interval_words(one.value, one.interval, number)
+    return interval_words(one.interval, number)
 
 
 def _bar_name(run: Run) -> str:

@@ -220,7 +220,8 @@ def bars(
     body = el("tbody", [_bar(row, top) for row in rows])
     kind = "bars ranked" if any(row.other for row in rows) else "bars"
     table = el("table", caption, body, class_=kind, data_title=name, data_unit=unit)
-    return el("div", table, el("p", save, class_="save"), more, class_="bars-box")
+    below = el("div", el("div", more), el("p", save, class_="save"), class_="below")
+    return el("div", table, below, class_="bars-box")
 
 
 def top_of(rows: Sequence[Bar]) -> float:

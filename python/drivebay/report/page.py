@@ -12,7 +12,7 @@ from importlib import resources
 
 from drivebay.common import units
 from drivebay.report import chapters, competitors, reference, summary, theme
-from drivebay.report.charts.model import Panel, View
+from drivebay.report.charts.model import Panel
 from drivebay.report.digest import Json
 from drivebay.report.markup import Child, Html, el, packed, script_json, table
 from drivebay.report.render_page import Page
@@ -135,7 +135,7 @@ def document(
 def _pictures(page: Page) -> dict[str, str]:
     """The bars as SVG to be saved, by id."""
     who = "; ".join(who_of(entry) for entry in page.entries)
-    return {one.chart.id: picture(one, View(), who) for one in page.pictures}
+    return {one.chart.id: picture(one, who) for one in page.pictures}
 
 
 def head(title: str, policy: str, style: str = "") -> Html:

@@ -10,14 +10,13 @@ import csv
 import functools
 import importlib.util
 import io
-import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from drivebay.common.errors import UserError
-from drivebay.report.charts.model import Chart, Panel, View, rounded
+from drivebay.report.charts.model import Chart, Panel, rounded
 from drivebay.report.render_svg import picture
 
 ZOOM = 2
@@ -27,8 +26,9 @@ MARK = ".drivebay-pictures"
 
 
 def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
-    """Writes every panel as PNG, SVG and CSV into a folder and returns the pictures' paths; `who`
-    names the drives. All files are made before the first one is put in place."""
+    """Writes every panel, its switches as at first, as PNG, SVG and CSV into a folder and returns
+    the pictures' paths; `who` names the drives. All files are made before the first one is put in
+    place."""
     others = any(out.iterdir()) if out.is_dir() else out.exists()
     if others and not (out / MARK).is_file():
         raise UserError(
@@ -40,11 +40,10 @@ def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
         names = []
         for panel in panels:
             (made / f"{panel.chart.id}.csv").write_text(csv_of(panel.chart), encoding="utf-8")
-            for name, view in views(panel):
-                drawn = picture(panel, view, who)
-                (made / f"{name}.png").write_bytes(png(drawn))
-                (made / f"{name}.svg").write_text(drawn, encoding="utf-8")
-                names += [f"{name}.png", f"{name}.svg"]
+            name, drawn = panel.chart.id, picture(panel, who)
+            (made / f"{name}.png").write_bytes(png(drawn))
+            (made / f"{name}.svg").write_text(drawn, encoding="utf-8")
+            names += [f"{name}.png", f"{name}.svg"]
         out.mkdir(exist_ok=True)
         (out / MARK).touch()
         for path in sorted(made.iterdir()):
@@ -88,18 +87,3 @@ def csv_of(chart: Chart) -> str:
         for place, value, sd in zip(x, rounded(one.y), spread, strict=True):
             rows.writerow([one.title, one.unit, place, value, sd])
     return out.getvalue()
-
-
-def views(panel: Panel) -> Iterator[tuple[str, View]]:
-    """Name and view of each picture: one for each position of a switch shared by several charts,
-    with the chart's own switches at their first position."""
-    chart = panel.chart
-    if not chart.views:
-        yield chart.id, View()
-        return
-    first = next(iter(chart.views)).split("|")
-    for key, view in chart.views.items():
-        parts = key.split("|")
-        if parts[panel.first_position :] == first[panel.first_position :]:
-            shared = [re.sub(r"[^\w.-]+", "-", part) for part in parts[: panel.first_position]]
-            yield "-".join([chart.id, *shared]), view

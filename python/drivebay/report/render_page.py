@@ -35,6 +35,8 @@ NARROW_DECADES = 0.5
 """Logarithmic axes shorter than this have ticks at even steps."""
 LABEL_EDGE = 0.1
 """Share of an axis at its ends that a label at a point would leave, on a phone."""
+DIGITS = {"°C": 3, "W": 3, "%": 3}
+"""That a pointer shows of values in these units; of others five."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
@@ -45,12 +47,7 @@ def figure(panel: Panel) -> Html:
     """A chart's place on a page: title, switches, a still picture that the page's script replaces,
     its key, and the caption below."""
     chart_id = panel.chart.id
-    controls = [
-        switch(
-            f"{chart_id}-{one.name}", one, charts=[chart_id], position=panel.first_position + place
-        )
-        for place, one in enumerate(panel.switches)
-    ]
+    controls = [switch(chart_id, place, one) for place, one in enumerate(panel.switches)]
     box = el(
         "div",
         still(panel),
@@ -129,22 +126,23 @@ def pairs(row: Sequence[Child]) -> list[Html]:
     return [el("div", row[at : at + 2], class_="pair") for at in range(0, len(row), 2)]
 
 
-def switch(name: str, one: Switch, *, charts: Sequence[str], position: int) -> Html | None:
-    """A row of choices that sets this position of the charts' views; nothing for one choice."""
+def switch(chart_id: str, place: int, one: Switch) -> Html | None:
+    """A row of choices that sets this part of the key of a chart's view; nothing for one choice."""
     if len(one.options) < 2:
         return None
+    name = f"{chart_id}-{one.name}"
     buttons = [
-        el("input", type="radio", name=name, id=f"{name}-{value}", value=value, checked=not place)
+        el("input", type="radio", name=name, id=f"{name}-{value}", value=value, checked=not at)
         + el("label", words, for_=f"{name}-{value}")
-        for place, (value, words) in enumerate(one.options)
+        for at, (value, words) in enumerate(one.options)
     ]
     return el(
         "fieldset",
         el("legend", one.label),
         [Html(button) for button in buttons],
         class_="switch",
-        data_charts=" ".join(charts),
-        data_position=str(position),
+        data_chart_of=chart_id,
+        data_position=str(place),
     )
 
 
@@ -385,7 +383,7 @@ def _hover(chart: Chart, one: Series) -> str:
     sign = "+" if chart.y[0].tick_form == "signed" else ""
     fields = {
         "x": f"%{{{x}{form}}}",
-        "y": f"%{{{y}:{sign},.5~r}}",
+        "y": f"%{{{y}:{sign},.{DIGITS.get(one.unit, 5)}~r}}",
         "note": "%{customdata}",
         "name": chart_text(one.name),
         "group": chart_text(one.group),

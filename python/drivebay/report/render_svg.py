@@ -73,9 +73,9 @@ SIGN_WIDE = 0.62
 KEYS_MAX = 12
 
 
-def picture(panel: Panel, view: View, who: str) -> str:
-    """A file's picture of the chart in this view; `who` names the drives in the title."""
-    inner = _Drawing(panel, view)
+def picture(panel: Panel, who: str) -> str:
+    """A file's picture of the chart in its first view; `who` names the drives in the title."""
+    inner = _Drawing(panel)
     wide, out = inner.out.width, _Svg(inner.out.width, 0)
     title = _lines(f"{panel.title}: {who}", wide, TITLE_PX)
     out.text_px = TITLE_PX
@@ -150,11 +150,11 @@ def _defs(series: Sequence[Series]) -> str:
 
 
 class _Drawing:
-    """One chart in one view, the first without another."""
+    """One chart in its first view."""
 
-    def __init__(self, panel: Panel, view: View | None = None) -> None:
+    def __init__(self, panel: Panel) -> None:
         self.chart = chart = panel.chart
-        view = view or next(iter(chart.views.values()), View())
+        view = next(iter(chart.views.values()), View())
         shown = range(len(chart.series)) if view.shown is None else view.shown
         self.series = [_thinned(chart.series[at]) for at in shown]
         self.x, self.values = view.x or chart.x, (view.y or chart.y[0], *chart.y[1:])

@@ -12,21 +12,18 @@ from collections.abc import Iterable, Sequence
 from drivebay.analysis import Measured, explain
 from drivebay.common.units import binary_bytes
 from drivebay.definitions.suites import Phase, Test
-from drivebay.report import competitors, kinds, verdict
-from drivebay.report.charts.bars import bar_panel
+from drivebay.report import kinds, verdict
+from drivebay.report.charts import stages
+from drivebay.report.charts.model import Panel
 from drivebay.report.figures import (
     facts_of,
     figure_bars,
-    load_bars,
-    own_bars,
-    ranked,
-    ranked_bars,
 )
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
 from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
-from drivebay.report.text import GAP, inside, load, number, preparation, step_words, tenancy
+from drivebay.report.text import GAP, load, number, preparation, step_words, tenancy
 from drivebay.report.text import kind as _kind
 
 PAGES = {
@@ -106,10 +103,11 @@ def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
 
 
 def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
-    """One page of the suite. Tests of some kinds share their charts in a lone review."""
+    """One page of the suite. In a lone review a test with and without some change of the drive has
+    its charts together."""
     title_of = page_title(name)
     body: list[Child] = []
-    together = [test for test in tests if kinds.of(test.kind).together or _is_compared(test, tests)]
+    together = [test for test in tests if _is_compared(test, tests)]
     apart = list(tests)
     if together and len(page.entries) == 1:
         body.append(_together(page, name, together))
@@ -156,87 +154,44 @@ def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
         return []
     kind = kinds.of(found[0].measured.test.kind)
     return [
-        bars_of(page, kind.bars(found[0].measured), found),
+        _bars_of(kind.bars(found[0].measured), found),
         [
             _remark(run, words)
             for run in found
             for words in [*_steady(run.measured), *kind.remarks(run.measured)]
         ],
         facts_of(found),
-        kind.shared(prefix, found),
-        page.show(kind.panels(prefix, found)),
+        page.show([*kind.panels(prefix, found), *_gap(prefix, found)]),
         explained(found),
     ]
 
 
-def bars_of(page: Page, shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
-    """The bars, ranked among other drives where any ran the same test, else those of one chart on
-    one scale; those that are half as wide side by side."""
+def _gap(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """What sets two drives apart, stage by stage."""
+    if len(found) != 2 or found[0].entry is found[1].entry:
+        return []
+    first, second = (explain.explain(run.measured) for run in found)
+    return stages.gap(f"{prefix}-gap", found, explain.gaps(first, second))
+
+
+def _bars_of(shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
+    """The bars, those of one chart on one scale; those that are half as wide side by side."""
     body: list[Child] = []
     halves: list[Html] = []
-    tests = list(dict.fromkeys(run.measured.test.id for run in found))
     for alike in charts_of(shown):
-        one = alike[0]
-        ranks = [rank(page, bar, [run for run in found if run.measured.test.id == test])
-                 for bar in alike for test in tests]  # fmt: skip
-        if any(ranks):
-            wide = len(tests) == 1 and not one.half
-            (body if wide else halves).extend(html for html in ranks if html is not None)
-        elif len(alike) > 1:
-            loads = [(bar.key, bar.row) for bar in alike]
-            body.append(load_bars(one.chart, one.unit, found, loads, better=one.better))
-        else:
-            doubt = doubt_of(found, one.key)
-            html = figure_bars(one.title, one.unit, found, one.key, better=one.better, doubt=doubt)
-            (halves if one.half else body).append(html)
+        one, several = alike[0], len(alike) > 1
+        title = one.chart if several else one.title
+        loads = [(bar.key, bar.row if several else "") for bar in alike]
+        doubt = doubt_of(found, one.key)
+        html = figure_bars(title, one.unit, found, loads, better=one.better, doubt=doubt)
+        (halves if one.half and not several else body).append(html)
     return [*body, *pairs(halves)]
 
 
-def rank(
-    page: Page,
-    one: BarOf,
-    found: Sequence[Run],
-    *,
-    of: tuple[str, str] | None = None,
-    brief: bool = False,
-) -> Html | None:
-    """A figure of one test among those of the page's peers; None where they have none. A `brief`
-    one can be saved as a picture."""
-    measured = found[0].measured
-    real = any(entry.kind == "real" for entry in page.entries)
-    others = competitors.bars(page.peers, measured, one.key, real=real)
-    if not others:
-        return None
-    if of is None and any(run.name and len(page.entries) == 1 for run in found):
-        of = (short_title(measured.test), measured.test.id)
-    doubt = doubt_of(found, one.key)
-    picture = ""
-    if brief:
-        better = "" if doubt else one.better
-        rows = ranked([*own_bars(found, one.key), *others], better=better)
-        picture = f"bars-{measured.test.id}"
-        title = f"{measured.test.title}: {inside(one.title)}"
-        page.pictures.append(
-            bar_panel(picture, title, one.unit, rows, better=one.better, doubt=doubt)
-        )
-    return ranked_bars(
-        one.title,
-        one.unit,
-        found,
-        one.key,
-        others,
-        better=one.better,
-        of=of,
-        doubt=doubt,
-        brief=brief,
-        picture=picture,
-    )
-
-
-def doubt_of(found: Sequence[Run], key: str) -> str:
-    """Why a figure of these runs is not to be trusted, in words."""
-    known = [verdict.doubt(run.entry, run.measured, key) for run in found]
-    return next((verdict.doubted(one) for one in known if one is not None), "")
+def doubt_of(found: Sequence[Run], key: str, *, ranked: bool = False) -> str:
+    """Why a figure of these runs is not to be trusted, in words (`verdict.doubt`)."""
+    known = (verdict.doubt(run.entry, run.measured, key, ranked=ranked) for run in found)
+    return next(filter(None, known), "")
 
 
 def missing(page: Page, test: Test) -> list[Html]:

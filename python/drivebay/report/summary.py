@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivebay.analysis import Headline
+from drivebay.analysis import Headline, agreement
 from drivebay.analysis.compare import gone, moved
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.headline import plain_row
@@ -20,7 +20,6 @@ from drivebay.report.markup import Child, Html, cited, details, el, publication,
 from drivebay.report.runs import Entry, capacity, run_differently
 from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 
-FURTHEST = 2
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
 SPREAD = (
@@ -129,7 +128,8 @@ def overview(entries: Sequence[Entry]) -> list[Child]:
     """The first of the details: how two drives differ, all main figures, what was published."""
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
     about = [el("p", " ".join(one.description.split()), class_="lede") for one in suites.values()]
-    met = [f"{entry.name}: {words}" for entry in entries if (words := agreement(entry))]
+    said = [(entry.name, agreement(entry.review.headline)) for entry in entries]
+    met = [f"{name}: {words}." for name, words in said if words]
     return [
         _differences(entries),
         el("p", " ".join(met)) if met else None,
@@ -151,21 +151,6 @@ def _differences(entries: Sequence[Entry]) -> list[Html]:
     ]
 
 
-def agreement(entry: Entry) -> str:
-    """How many published figures are met, and which lie furthest off; empty if there are none."""
-    met, compared = entry.review.agreement
-    if not compared:
-        return ""
-    verb = "is" if met == 1 else "are"
-    off = sorted(
-        (row for row in entry.review.headline if row.verdict == "off"),
-        key=lambda row: -abs(row.error_percent or 0.0),
-    )
-    named = "; ".join(_miss(row) for row in off[:FURTHEST])
-    furthest = f", {'furthest off' if len(off) > 1 else 'off'}: {named}" if off else ""
-    return f"{met} of {compared} published figures {verb} met within their tolerance{furthest}."
-
-
 def difference(before: Entry, after: Entry) -> list[str]:
     """The main figures that differ most between two reviews, largest first."""
     found = sorted(moved(before.review, after.review).values(), key=lambda one: -abs(one.percent))
@@ -185,10 +170,6 @@ def difference(before: Entry, after: Entry) -> list[str]:
 
 def _or_why(figure: Figure) -> str:
     return quantity(figure.value, figure.unit) if figure.value is not None else figure.note
-
-
-def _miss(row: Headline) -> str:
-    return f"{row.test_title}, {inside(row.label)} ({percent(row.error_percent or 0.0)})"
 
 
 # --- the table ------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ Four significant digits at most, a comma at the thousands, a no-break space befo
 from __future__ import annotations
 
 import math
+import re
 
 from drivebay.common import units
 from drivebay.definitions.suites import Phase, Prepare, Test, Workload, shares_of, writes_of
@@ -36,12 +37,13 @@ def number(value: float | None) -> str:
 
 
 def inside(label: str) -> str:
-    """A label as it stands inside a sentence: IOPS stays IOPS.
+    """A label as it stands inside a sentence: IOPS stays IOPS, and a name a name.
 
-    >>> inside("Data rate"), inside("IOPS at QD 32")
-    ('data rate', 'IOPS at QD 32')
+    >>> inside("Data rate"), inside("IOPS at QD 32"), inside("Storage Bench, Light")
+    ('data rate', 'IOPS at QD 32', 'Storage Bench, Light')
     """
-    return label[:1].lower() + label[1:] if label[1:2].islower() else label
+    named = re.match(r"\w+ [A-Z][a-z]", label) and not label.startswith("The ")
+    return label if named or not label[1:2].islower() else label[:1].lower() + label[1:]
 
 
 def quantity(value: float | None, unit: str) -> str:

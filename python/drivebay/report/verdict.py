@@ -76,16 +76,14 @@ class Place:
         return f"no. {self.rank} of {self.count}, {median}"
 
 
-def doubt(entry: Entry, measured: Measured, key: str) -> trust.Answer | None:
-    """Why a figure is not to be trusted; None where nothing speaks against it."""
+def doubt(entry: Entry, measured: Measured, key: str, *, ranked: bool = False) -> str:
+    """Why a figure is not to be trusted, in words; "" where nothing speaks against it. A real
+    drive's is measured, but if `ranked` it stands among simulated ones."""
     result = entry.review.result
-    drive = str(result.target["name"]) if result.simulated else None
-    return trust.doubt(drive, result.suite.name, measured.test.id, key)
-
-
-def doubted(found: trust.Answer) -> str:
-    """The mark beside such a figure."""
-    return f"not trustworthy here: {found.words}"
+    drive = str(result.target["name"]) if result.simulated else "" if ranked else None
+    found = trust.doubt(drive, result.suite.name, measured.test.id, key)
+    who = "" if result.simulated else "the simulated ones are "
+    return f"{who}not trustworthy here: {found.words}" if found else ""
 
 
 def key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf]]:
@@ -100,7 +98,9 @@ def key_figures(entries: Sequence[Entry]) -> list[tuple[Measured, BarOf]]:
             continue
         bar = kinds.of(test.kind).bars(found[0].measured)[0]
         one_of_many = bool(bar.chart) and (test.page, bar.chart) in charts
-        if one_of_many or any(doubt(run.entry, run.measured, bar.key) for run in found):
+        if one_of_many or any(
+            doubt(run.entry, run.measured, bar.key, ranked=True) for run in found
+        ):
             continue
         charts.add((test.page, bar.chart))
         shown.append((found[0].measured, bar))
@@ -115,7 +115,8 @@ def places(entry: Entry, peers: Sequence[Json]) -> list[Place]:
         one = measured.figures.get(bar.key)
         others = competitors.bars(peers, measured, bar.key, real=False)
         values = [other.value for other in others if other.value]
-        if one is None or not one.value or not values or not bar.better:
+        known = bool(values) and len(values) == len(others)
+        if one is None or not one.value or not known or not bar.better:
             continue
         sign = 1.0 if bar.better == LOWER else -1.0
         rank = ranks([*values, one.value], sign)[-1]
@@ -123,6 +124,11 @@ def places(entry: Entry, peers: Sequence[Json]) -> list[Place]:
         count = len(values) + 1
         found.append(Place(measured, bar, one.value, rank, count, times if sign < 0 else 1 / times))
     return found
+
+
+def others_of(entry: Entry) -> str:
+    """Who its peers are, in words."""
+    return "drives of its time" if competitors.dated(entry) else "the catalog's newest drives"
 
 
 # --- the verdict ----------------------------------------------------------------------------------
@@ -195,7 +201,7 @@ def _long_run(tests: Sequence[Measured]) -> str:
 
 
 def _standing(entry: Entry, peers: Sequence[Json]) -> str:
-    """The best and the worst key figure among drives of its time; without such by data rate."""
+    """The best and the worst key figure among the others; without such by data rate."""
     found = places(entry, peers)
     if len(found) > 1:
         best, worst = max(found, key=_strength), min(found, key=_strength)
@@ -204,7 +210,7 @@ def _standing(entry: Entry, peers: Sequence[Json]) -> str:
                 f"It is behind most others in everything: least in {best.title} ({best.words}), "
                 f"furthest in {worst.title} ({worst.words})."
             )
-        words = f"Among drives of its time it is strongest in {best.title} ({best.words})"
+        words = f"Among {others_of(entry)} it is strongest in {best.title} ({best.words})"
         if (1 / worst.times - 1) * 100 >= WORTH_PERCENT:
             words += f" and weakest in {worst.title} ({worst.words}{_reason(worst.measured)})"
         elif worst.rank > 1:
@@ -215,7 +221,7 @@ def _standing(entry: Entry, peers: Sequence[Json]) -> str:
         bars = kinds.of(measured.test.kind).bars(measured) if measured.phases else ()
         for bar in [one for one in bars[:1] if one.unit == "MB/s"]:
             value = measured.figures[bar.key].value if bar.key in measured.figures else None
-            if value and doubt(entry, measured, bar.key) is None:
+            if value and not doubt(entry, measured, bar.key):
                 rates.append((value, measured.test.title))
     if len(rates) < 2:
         return ""

@@ -30,8 +30,8 @@ def ask(address: str, line: str) -> dict[str, Any]:
     ----------
     address : the socket, `unix:PATH` or a path.
     line : drives, status, events, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults,
-        resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or clone NAME
-        FOLDER; before it `drive NAME` where a server has several.
+        mark TEXT, resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or
+        clone NAME FOLDER; before it `drive NAME` where a server has several.
 
     Raises
     ------

@@ -154,6 +154,9 @@ class Drive:
     state : FILE
         The drive's map, wear and temperature: read at the start if the file exists, written at an
         orderly end.
+    record : FILE
+        Record all commands with their data in this new file, for drivebay crash run. A power cut or
+        a restored snapshot ends it.
     pace :
         How completion times are met: sleep; sleep, then busy-wait for the last 60 us; busy-wait; or
         answer at once, without the drive's timing.
@@ -202,6 +205,7 @@ class Drive:
     host_durability: Literal["flush", "none"] | None = None
     image: Path | None = None
     state: Path | None = None
+    record: Path | None = None
     pace: Literal["sleep", "hybrid", "spin", "none"] = "hybrid"
     precondition: Literal["new", "filled", "steady"] = "new"
     time_scale: str = "1"
@@ -328,7 +332,7 @@ def check(drives: Sequence[Drive], options: Options) -> None:
                     "serve: no address to listen on",
                     f"drivebay serve {one.profile.name} --nbd unix:/tmp/drive.sock",
                 )
-    for key in ("vfio_user", "data", "state", "serial", "nqn", "eui64"):
+    for key in ("vfio_user", "data", "state", "record", "serial", "nqn", "eui64"):
         values = [getattr(one, key) for one in drives if getattr(one, key) is not None]
         if len(values) > len(set(values)):
             raise UserError(
@@ -336,7 +340,12 @@ def check(drives: Sequence[Drive], options: Options) -> None:
                 "give each its own in a file: --config serve.toml",
             )
     written: dict[object, str] = {}
-    for key, name in (("data", "data"), ("state", "state"), ("image", "from")):
+    for key, name in (
+        ("data", "data"),
+        ("state", "state"),
+        ("record", "record"),
+        ("image", "from"),
+    ):
         for path in filter(None, (getattr(one, key) for one in drives)):
             where = _identity_of(path)
             if where in written:

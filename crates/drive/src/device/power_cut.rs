@@ -60,7 +60,7 @@ impl Device {
             Media::Flash(flash) => {
                 let lost_pages = flash.backend.power_cut(at);
                 let pages =
-                    u64::from(self.spec.streams()) * u64::from(self.spec.geometry.pages_per_die());
+                    self.spec.streams.count as u64 * u64::from(self.spec.geometry.pages_per_die());
                 let scan = flash.backend.nand().read_time().times(pages);
                 (lost_pages << self.spec.geometry.unit_shift, at.after(scan))
             }

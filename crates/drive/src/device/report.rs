@@ -10,6 +10,17 @@ use crate::firmware::media::Media;
 use crate::physics::power::Wake;
 use crate::physics::thermal::STEP;
 
+/// What went through a placement handle, or through the frontier of copies, in 4 KiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HandleUse {
+    /// Written by the host; into the frontier of copies: copied from the handles for the first time.
+    pub written_4k: u64,
+    /// Copied out of its reclaim units by garbage collection: write amplification is `written` and this over `written`.
+    pub copied_4k: u64,
+    /// What can still be written to its present reclaim unit (RUAMW).
+    pub unit_left_4k: u64,
+}
+
 impl Device {
     /// A command that the host begins at `at` ends an idle time: what it has to wake.
     #[cold]
@@ -55,6 +66,33 @@ impl Device {
             waf,
             ..log
         }
+    }
+
+    /// What went through each placement handle so far and, where its copies share a frontier (initial isolation), behind
+    /// them through that. Empty on a drive without placement.
+    #[must_use]
+    pub fn placement(&self) -> Vec<HandleUse> {
+        let Some(flash) = self.media.flash() else { return Vec::new() };
+        let (ftl, streams) = (flash.backend.ftl(), self.spec.streams);
+        let in_4k = |pages: u64| pages << self.spec.geometry.unit_shift;
+        let unit = u64::from(self.spec.geometry.superblock_pages);
+        let of_stream = |stream: usize| {
+            let own = ftl.stream_use()[stream];
+            let copies = streams.copies_of(stream);
+            // Persistently isolated, its copies have a frontier of their own.
+            let copied = match streams.are_apart() && copies != stream {
+                true => own.copied + ftl.stream_use()[copies].copied,
+                false => own.copied,
+            };
+            let room = u64::from(ftl.room(stream));
+            HandleUse {
+                written_4k: in_4k(own.written),
+                copied_4k: in_4k(copied),
+                unit_left_4k: in_4k(if room == 0 { unit } else { room }),
+            }
+        };
+        let shown = if streams.are_apart() { streams.handles } else { streams.placed_streams() };
+        (0..shown).map(of_stream).collect()
     }
 
     /// How often the link has been down by `at`.

@@ -26,7 +26,7 @@ use crate::physics::reliability::Errors;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
 use crate::profile::{BufferRelease, Geometry, Spec};
-use crate::superblock::{COLD, HOST, Mode, Purpose, STREAMS, Source};
+use crate::superblock::{Mode, Purpose, Source};
 use crate::timeline::NEVER;
 
 /// Waits of a read of flash: for the die, in the array, for and on the channel.
@@ -61,7 +61,8 @@ pub struct Flash {
     spare_blocks: Option<u32>,
     ftl: Ftl,
     nand: Nand,
-    buffers: [WriteBuffer; STREAMS],
+    /// One per write stream.
+    buffers: Vec<WriteBuffer>,
     deferred: DeferredQueue,
     errors: Option<Box<Errors>>,
     map: MapAccess,
@@ -103,7 +104,7 @@ impl Flash {
         let rows = spec.buffer_pages >> (g.die_shift + g.plane_shift);
         // Where places come free as programs end, a die that erases may hold more of them than its share.
         let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
-        let pending = spec.streams() * rows + 8;
+        let pending = spec.streams.count as u32 * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
         nand.set_scheduler(Plugin::new(spec, rng).filter(|plugin| plugin.decides.die_read));
         Ok(Flash {
@@ -113,8 +114,8 @@ impl Flash {
             reserve_superblocks: spec.reserve_superblocks,
             spare_blocks: spec.reliability.map(|r| r.spare_blocks),
             nand,
-            buffers: fresh_buffers(spec.buffer_pages, spec.buffer_release),
-            deferred: DeferredQueue::default(),
+            buffers: fresh_buffers(spec.streams.count, spec.buffer_pages, spec.buffer_release),
+            deferred: DeferredQueue::new(spec.streams.count),
             errors: spec.reliability.map(|r| {
                 let good = g.superblocks - g.bad_superblocks;
                 Box::new(Errors::new(r, g.superblocks, good, spec.history.cycles, rng))
@@ -319,24 +320,28 @@ impl Flash {
         }
     }
 
+    /// When the buffers have a place for another flash page of copies.
+    #[inline(always)]
+    pub fn copies_free_at(&mut self) -> Nanos {
+        let streams = self.ftl.streams().copies();
+        streams.map(|stream| self.buffer_free_at(stream)).fold(Nanos::ZERO, Nanos::max)
+    }
+
     /// When the buffers have a place each for another flash page of the host's and of garbage collection's.
     pub fn room_at(&mut self) -> Nanos {
-        let copies = self.buffer_free_at(self.ftl.gc_stream()).max(self.buffer_free_at(HOST));
-        if self.ftl.splits_host_writes() {
-            return copies.max(self.buffer_free_at(COLD));
-        }
-        copies
+        let (copies, hosts) = (self.copies_free_at(), self.ftl.streams().hosts());
+        hosts.map(|stream| self.buffer_free_at(stream)).fold(copies, Nanos::max)
     }
 
     /// Flash pages of copies that have taken a place in the buffer so far.
     pub fn copies_taken(&self) -> u64 {
-        self.buffers[self.ftl.gc_stream()].taken()
+        self.buffers[self.ftl.streams().copies().start].taken()
     }
 
     /// When these flash pages of copies are programmed, by their number in their stream; those of a row that has only begun are
     /// left out. Cost: 1 ring entry each.
     pub fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
-        let stream = self.ftl.gc_stream();
+        let stream = self.ftl.streams().copies().start;
         let known = self.buffers[stream].known();
         let mut last = Nanos::ZERO;
         for page in pages.start.max(known.start)..pages.end.min(known.end) {
@@ -353,8 +358,8 @@ impl Flash {
     /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's, whichever is more.
     /// Cost: 1 ring entry for each place.
     pub fn buffer_taken_64(&self, at: Nanos) -> u32 {
-        let taken = |stream: usize| self.buffers[stream].taken_64(at, &self.nand);
-        taken(HOST).max(taken(self.ftl.gc_stream()))
+        let taken = |buffer: &WriteBuffer| buffer.taken_64(at, &self.nand);
+        self.buffers.iter().map(taken).max().unwrap_or(0)
     }
 
     /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host shares the
@@ -362,9 +367,8 @@ impl Flash {
     /// the host could take the room that the rest of one needs.
     #[inline(always)]
     pub fn no_room_to_copy(&self) -> bool {
-        let stream = self.ftl.gc_stream();
-        let kept = if stream == HOST { self.reserve() } else { 0 };
-        self.ftl.room(stream) == 0 && self.ftl.free_superblocks() <= kept
+        let kept = if self.ftl.streams().share() { self.reserve() } else { 0 };
+        self.ftl.room_for_copies() == 0 && self.ftl.free_superblocks() <= kept
     }
 
     /// Pages filled with nothing since the last call.
@@ -374,7 +378,7 @@ impl Flash {
 
     /// Whether a flash page can be copied without touching the reserve.
     pub fn may_copy_beside_reserve(&self) -> bool {
-        self.ftl.room(self.ftl.gc_stream()) >= 1 << self.geometry.page_shift
+        self.ftl.room_for_copies() >= 1 << self.geometry.page_shift
             || self.ftl.free_superblocks() > self.reserve()
     }
 
@@ -389,11 +393,7 @@ impl Flash {
     /// Cost: 1 ring entry per page of the buffer.
     pub fn make_durable(&mut self, stream: usize, at: Nanos, pages: u64) -> Nanos {
         let g = self.geometry;
-        if let Some(padding) = self.ftl.pad(stream, (1 << g.page_shift) - 1) {
-            self.padded_pages += u64::from(padding.1);
-            self.padding += u64::from(padding.1);
-            self.fill(stream, padding.0, padding.1, at);
-        }
+        self.pad(stream, false, at);
         self.program_all();
         let taken = self.buffers[stream].taken();
         // Dies filled in part lie in the newest row, which lies in the open superblock.
@@ -411,15 +411,20 @@ impl Flash {
         safe
     }
 
+    /// Fills a stream's open flash page with nothing, or with `whole` all that is left of its superblock.
+    pub fn pad(&mut self, stream: usize, whole: bool, at: Nanos) {
+        let Some((first, count)) = self.ftl.pad(stream, whole) else { return };
+        self.padded_pages += u64::from(count);
+        self.padding += u64::from(count);
+        self.fill(stream, first, count, at);
+    }
+
     /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were copied
     /// from is not erased before they are safe.
     pub fn flush(&mut self, at: Nanos) -> Nanos {
         let pages = u64::from(self.buffer_pages);
-        let safe = self.make_durable(HOST, at, pages);
-        if self.ftl.splits_host_writes() {
-            return safe.max(self.make_durable(COLD, at, pages));
-        }
-        safe
+        let hosts = self.ftl.streams().hosts();
+        hosts.map(|stream| self.make_durable(stream, at, pages)).fold(at, Nanos::max)
     }
 
     /// Opens the next superblock for a stream at `at`, for as many bits per cell as `mode` says; false if
@@ -467,7 +472,7 @@ impl Flash {
 
     /// What was placed before a superblock was given back survives a power cut from `at` on.
     fn promise(&mut self, index: u32, at: Nanos) {
-        for stream in 0..STREAMS {
+        for stream in 0..self.buffers.len() {
             let pages = self.placed_before(stream, index);
             if !pages.is_empty() {
                 self.buffers[stream].promise(pages, at);
@@ -479,7 +484,7 @@ impl Flash {
     fn make_safe(&mut self, index: u32, at: Nanos) -> Nanos {
         self.program_all();
         let mut safe = at;
-        for stream in 0..STREAMS {
+        for stream in 0..self.buffers.len() {
             let pages = self.placed_before(stream, index);
             let buffer = &self.buffers[stream];
             let end = if pages.clone().any(|page| buffer.waits(page)) {
@@ -567,7 +572,8 @@ impl Flash {
     /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
     #[inline(always)]
     pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
-        let stream = self.ftl.gc_stream();
+        let stream = self.ftl.copies_of(source.superblock);
+        self.ftl.note_copied(&source);
         self.map.note_change(source.extents);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
@@ -587,8 +593,7 @@ impl Flash {
         if self.errors.is_some() && !self.victim_survives_erase(purpose) {
             self.ftl.discard_victim(purpose);
         } else {
-            self.ftl
-                .finish_victim(purpose, std::array::from_fn(|stream| self.buffers[stream].taken()));
+            self.ftl.finish_victim(purpose, |stream| self.buffers[stream].taken());
         }
     }
 
@@ -712,7 +717,7 @@ impl Flash {
         self.nand.forget_all();
         self.map.forget();
         self.replace(0, self.geometry.user_pages);
-        self.buffers = fresh_buffers(self.buffer_pages, self.buffer_release);
+        self.buffers = fresh_buffers(self.buffers.len(), self.buffer_pages, self.buffer_release);
     }
 
     /// Erases all that is not erased, from `from` on; returns when that is done.
@@ -726,6 +731,6 @@ impl Flash {
 }
 
 /// One buffer per write stream.
-fn fresh_buffers(pages: u32, release: Option<BufferRelease>) -> [WriteBuffer; STREAMS] {
-    std::array::from_fn(|_| WriteBuffer::new(pages, release))
+fn fresh_buffers(streams: usize, pages: u32, release: Option<BufferRelease>) -> Vec<WriteBuffer> {
+    (0..streams).map(|_| WriteBuffer::new(pages, release)).collect()
 }

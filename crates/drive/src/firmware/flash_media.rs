@@ -158,6 +158,7 @@ impl FlashMedia {
             Op::Write | Op::WriteFua => self.write(from, io, path)?,
             Op::Trim => self.trim(from, io, path),
             Op::WriteZeroes => self.write_zeroes(from, io, path)?,
+            Op::HandleUpdate => self.update_handle(from, io, path),
         };
         path.controller.flash_core().close_command();
         if self.end_of_life.is_some_and(|end| self.host_4k >= end.writes_4k) {

@@ -67,7 +67,7 @@ impl InPlaceMedia {
         let ready = match io.op {
             Op::Read => self.read(from, io, path),
             Op::Write | Op::WriteFua => self.write(from, io, path),
-            Op::Flush | Op::Trim | Op::WriteZeroes => {
+            Op::Flush | Op::Trim | Op::WriteZeroes | Op::HandleUpdate => {
                 path.run_flash_core(from, |costs| costs.write_command)
             }
         };

@@ -21,7 +21,7 @@ pub const STEP: Nanos = Nanos::millis(100);
 const CONTROLLER: usize = 0;
 
 /// Work done so far, by kind; differences between two moments feed the nodes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// 4 KiB pages programmed.
     pub programmed: u64,

@@ -341,23 +341,27 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 }
 
 /// Garbage collection must always find a victim that gains space: spare space for the frontiers, the
-/// reserve, and at least one superblock of dead pages beyond them.
+/// reserve, and at least one superblock of dead pages beyond them. `reserve`: with one for each frontier beyond two, and for a superblock
+/// of the SLC cache that may be half folded.
 pub(super) fn check_spare(
     geometry: &Geometry,
     reserve: u64,
-    one_more: bool,
+    handles: usize,
 ) -> Result<(), SpecError> {
-    // A superblock of the SLC cache may be half folded; or the host has a second frontier.
-    let reserve = reserve + u64::from(one_more);
     let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
     if spare < needed {
         let superblock_mb = geometry.mb_of(u64::from(geometry.superblock_pages));
         let given = format!("{} MB of spare flash", geometry.mb_of(spare));
         let allowed = format!(
-            "at least {} superblocks of {superblock_mb} MB (two frontiers, the reserve, one to gain)",
+            "at least {} superblocks of {superblock_mb} MB (frontiers, the reserve, one to gain)",
             reserve + 3
         );
+        if handles > 0 {
+            let allowed = format!("so many that the spare flash, {given}, is {allowed}");
+            let hint = "use fewer handles, initial isolation, or offer less capacity";
+            return Err(SpecError::out("fdp.handles", handles, allowed, hint));
+        }
         let hint =
             "raise nand.blocks_per_plane, lower nand.bad_superblocks, or offer less capacity";
         return Err(SpecError::out("drive.capacity_sectors", given, allowed, hint));
@@ -442,14 +446,7 @@ pub(super) fn check_buffer(
     geometry: &Geometry,
 ) -> Result<(u32, Option<BufferRelease>), SpecError> {
     let release = check_release(raw, geometry)?;
-    // Each die may hold a word line but for one program; one of them is filled.
-    let row = u64::from(geometry.dies()) << geometry.plane_shift;
-    let programs = release.map_or(1, |release| u64::from(release.programs));
-    let by_rows = geometry.order.die_pages <= 1 << geometry.plane_shift;
-    let least = match by_rows {
-        true => (1 + programs) * row,
-        false => (2 * row).max((programs - 1) * row + ((programs + 1) << geometry.plane_shift)),
-    };
+    let least = least_buffer(geometry, release);
     let kib = raw.write_buffer().size_kib.value;
     let pages = kib * 1024 / geometry.flash_page_bytes();
     if pages < least {
@@ -459,6 +456,30 @@ pub(super) fn check_buffer(
         return Err(SpecError::out("write_buffer.size_kib", kib, allowed, &hint));
     }
     Ok((pages as u32, release))
+}
+
+/// What a placement handle has of a write buffer of so many flash pages: its share, but what all planes of all dies wait
+/// for. guess: that firmware divides it evenly.
+pub(super) fn share_buffer(
+    geometry: &Geometry,
+    pages: u32,
+    release: Option<BufferRelease>,
+    handles: usize,
+) -> u32 {
+    let share = u64::from(pages) / handles.max(1) as u64;
+    share.max(least_buffer(geometry, release)).min(u64::from(pages)) as u32
+}
+
+/// Flash pages that a stream's buffer must hold.
+fn least_buffer(geometry: &Geometry, release: Option<BufferRelease>) -> u64 {
+    // Each die may hold a word line but for one program; one of them is filled.
+    let row = u64::from(geometry.dies()) << geometry.plane_shift;
+    let programs = release.map_or(1, |release| u64::from(release.programs));
+    let by_rows = geometry.order.die_pages <= 1 << geometry.plane_shift;
+    match by_rows {
+        true => (1 + programs) * row,
+        false => (2 * row).max((programs - 1) * row + ((programs + 1) << geometry.plane_shift)),
+    }
 }
 
 /// As programs end only with protection: what a flush waits for is told by the order of pages.

@@ -27,6 +27,25 @@ pub enum Policy {
     Plugin,
 }
 
+/// The write frontiers of host and garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frontiers {
+    /// One for each.
+    Separate,
+    /// One for both. Foreground collection goes on until more than the reserve is free: several victims in a row, whose
+    /// copies fill most of a superblock by themselves.
+    Shared,
+    /// One for both, as the literature's models have it (Desnoyers, SYSTOR 2012; Van Houdt, SIGMETRICS 2013): one victim at a time,
+    /// and the host goes on behind its copies.
+    Single,
+}
+
+fn frontiers(raw: &RawSpec) -> Result<Frontiers, SpecError> {
+    let words = [Frontiers::Separate, Frontiers::Shared, Frontiers::Single];
+    let words = ["separate", "shared", "single"].into_iter().zip(words).collect::<Vec<_>>();
+    raw.gc().frontiers.one_of("gc.frontiers", &words)
+}
+
 /// The control loop's numbers; space in mapped pages, gains in 1/256.
 #[derive(Clone, Copy, Debug)]
 pub struct PacingSpec {
@@ -43,6 +62,8 @@ pub struct PacingSpec {
     pub every_pages: u64,
     /// What the duty limit grows by per page below the target, likewise.
     duty_below: u64,
+    /// The quantum of foreground collection is a victim, else what brings a superblock beyond the reserve.
+    pub foreground_by_victim: bool,
 }
 
 /// Garbage collection in the background and in rounds.
@@ -75,6 +96,7 @@ impl PacingSpec {
             target_free,
             duty_pages,
             every_pages: 1,
+            foreground_by_victim: false,
             above: slope(1.0 - gain.0, start_free.saturating_sub(target_free)),
             below: slope(gain.1 - 1.0, target_free),
             duty_below: slope(duty_growth - 1.0, target_free),
@@ -136,14 +158,14 @@ pub(super) fn check_host_frontiers(
     let cannot = shared || raw.slc_cache.is_some();
     if by_plugin && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or use a policy without place_write";
-        let allowed = "a policy without place_write beside a shared frontier or an SLC cache, which do not keep data apart";
+        let allowed = "a policy without place_write beside one frontier for both or an SLC cache, which do not keep data apart";
         let given = raw.gc().plugin.as_ref().map_or("", |plugin| &plugin.value);
         return Err(SpecError::out("gc.plugin", format!("\"{given}\""), allowed, hint));
     }
     if split && cannot {
         let hint = "leave out [slc_cache], set gc.frontiers to separate, or leave this out";
         let allowed =
-            "\"one\" beside a shared frontier or an SLC cache, which do not keep data apart";
+            "\"one\" beside one frontier for both or an SLC cache, which do not keep data apart";
         return Err(SpecError::out(field, "\"by-lifespan\"", allowed, hint));
     }
     Ok(split || by_plugin)
@@ -164,8 +186,7 @@ pub(super) fn check_policy(
     let policy = raw.gc().victim_policy.one_of("gc.victim_policy", &choices)?;
     let idle = raw.gc().idle.as_ref().and_then(|idle| idle.policy.as_ref());
     let idle = idle.map(|word| word.one_of("gc.idle.policy", &choices)).transpose()?;
-    let frontiers = [("separate", false), ("shared", true)];
-    let shared = raw.gc().frontiers.one_of("gc.frontiers", &frontiers)?;
+    let shared = frontiers(raw)? != Frontiers::Separate;
     Ok(if by_plugin { (Policy::Plugin, None, shared) } else { (policy, idle, shared) })
 }
 
@@ -226,7 +247,8 @@ pub(super) fn check_pacing(
         c.duty_growth.value,
         c.duty_pages_max.as_ref().map_or(PAGES_MAX, |most| most.value),
     );
-    Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), ..pacing })
+    let foreground_by_victim = frontiers(raw)? == Frontiers::Single;
+    Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), foreground_by_victim, ..pacing })
 }
 
 /// Only where it runs behind word lines, and the write buffer is looked at.

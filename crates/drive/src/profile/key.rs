@@ -280,10 +280,27 @@ impl Word {
             return Ok(meant.clone());
         }
         let names: Vec<&str> = choices.iter().map(|&(name, _)| name).collect();
-        let hint = format!("set {field}.value = \"{}\"", names[0]);
+        let nearest = names.iter().min_by_key(|name| edits(name, &self.value));
+        let near = nearest.filter(|name| edits(name, &self.value) <= 1 + name.len() / 3);
+        let meant = near.map(|name| format!("did you mean {name}? ")).unwrap_or_default();
+        let hint = format!("{meant}set {field}.value = \"{}\"", near.unwrap_or(&names[0]));
         let allowed = format!("one of {}", names.join(", "));
         Err(SpecError::out(field, format!("\"{}\"", self.value), allowed, &hint))
     }
+}
+
+/// How many letters must be changed, added or left out to make one word of the other (Levenshtein).
+fn edits(one: &str, other: &str) -> usize {
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (i, a) in one.bytes().enumerate() {
+        let mut before = std::mem::replace(&mut row[0], i + 1);
+        for (j, b) in other.bytes().enumerate() {
+            let changed = before + usize::from(a != b);
+            before = row[j + 1];
+            row[j + 1] = changed.min(before + 1).min(row[j] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 /// Whether a word is given, and this one.

@@ -18,6 +18,7 @@ mod key;
 mod link;
 mod map_cache;
 mod map_journal;
+mod placement;
 mod power;
 mod read_ahead;
 mod reliability;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::policy_plugin::{PluginSpec, PolicyPlugin};
+use crate::superblock::Streams;
 use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
@@ -89,10 +91,8 @@ pub struct Spec {
     pub policy: Policy,
     /// That of idle time, where it has one of its own.
     pub idle_policy: Option<Policy>,
-    /// One frontier for the host and garbage collection.
-    pub shared_frontier: bool,
-    /// Two frontiers for the host, by the lifespan of what is overwritten, or as the plug-in says.
-    pub by_lifespan: bool,
+    /// The write streams.
+    pub streams: Streams,
     /// Free superblocks kept for garbage collection in the foreground.
     pub reserve_superblocks: u32,
     /// Pacing of garbage collection.
@@ -222,9 +222,14 @@ impl Spec {
         let reserve = raw.gc().reserve_superblocks.value;
         let by_plugin = decides.is_some_and(|decides| decides.frontier);
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
+        let placed = placement::check_placement(&raw, by_lifespan, background.is_some())?;
+        let streams = placed.unwrap_or(Streams::plain(shared_frontier, by_lifespan));
         if in_place.is_none() {
-            flash::check_spare(&geometry, reserve, slc_cache.is_some() || by_lifespan)?;
+            let more = streams.count as u64 - 2 + u64::from(slc_cache.is_some());
+            flash::check_spare(&geometry, reserve + more, streams.handles)?;
         }
+        let buffer_pages =
+            flash::share_buffer(&geometry, buffer_pages, buffer_release, streams.handles);
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
         let host = host::check_host(&raw, protocol)?;
         let link = link::check_link(&raw, protocol)?;
@@ -276,8 +281,7 @@ impl Spec {
             buffer_release,
             policy,
             idle_policy,
-            shared_frontier,
-            by_lifespan,
+            streams,
             in_place,
             raw: given,
         })
@@ -296,18 +300,6 @@ impl Spec {
     #[must_use]
     pub fn flush_waits(&self) -> bool {
         !(self.ignore_flush || self.power_loss_protection)
-    }
-
-    /// Write streams in use: the host's one or two, and garbage collection's.
-    #[must_use]
-    pub fn streams(&self) -> u32 {
-        2 + u32::from(self.by_lifespan)
-    }
-
-    /// The write stream of the pages that garbage collection copies.
-    #[must_use]
-    pub fn gc_stream(&self) -> usize {
-        usize::from(!self.shared_frontier)
     }
 
     /// Entries of the map and its reverse, which are nearly all of a drive's memory: none on media written in place.

@@ -72,6 +72,8 @@ sections! {
         read_ahead: Option<RawReadAhead>,
         /// Superblocks used with one bit per cell; absent: none.
         slc_cache: Option<RawSlcCache>,
+        /// Flexible Data Placement; absent: the host has no say in where its data is put.
+        fdp: Option<RawFdp>,
         /// Named sets of changes: `[variants.heatsink]` with dotted keys.
         #[serde(default)]
         variants: serde_json::Map<String, serde_json::Value>,
@@ -368,7 +370,8 @@ sections! {
         victim_policy: Word,
         /// How many candidates `d-choices` draws.
         choices: Whole = 1..=1024,
-        /// `separate` frontiers for host and garbage collection, or one `shared`.
+        /// `separate` frontiers for host and garbage collection, or one for both: `single`, with one victim at a time as in the
+        /// literature's models, or `shared`, with as many victims in a row as bring a superblock beyond the reserve.
         frontiers: Word,
         /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
         host_frontiers: Option<Word>,
@@ -664,6 +667,16 @@ sections! {
         cycle_weight: Number = 0.0..=1.0,
         /// Energy of programming 4 KiB with one bit per cell.
         program_4k_uj: Number = 0.0..=1e4,
+    }
+
+    /// Flexible Data Placement: a superblock is the reclaim unit, and there is one reclaim group. It takes the place of
+    /// `gc.frontiers` and `gc.host_frontiers`.
+    RawFdp {
+        /// Reclaim unit handles: streams of the host with superblocks of their own, and a share of the write buffer.
+        handles: Whole = 1..=64,
+        /// What garbage collection does with the data of several handles: puts it together (`initial`: initially isolated),
+        /// or apart, with a frontier for each (`persistent`).
+        isolation: Word = &["initial", "persistent"],
     }
 
     /// The drive's own identify data.

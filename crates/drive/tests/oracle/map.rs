@@ -109,7 +109,7 @@ impl Map {
                 .slc_cache
                 .map(|c| (c.superblock_pages, c.dynamic_max as usize, c.keep_free)),
             reserve: spec.reserve_superblocks as usize,
-            copy_stream: usize::from(!spec.shared_frontier),
+            copy_stream: usize::from(!spec.streams.share()),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use drivebay_drive::{Completion, Device, Io, Op, Spec};
+use drivebay_drive::{Completion, Device, Io, Op, Spec, SpecError};
 use drivebay_units::Nanos;
 
 /// The profile that tests start from.
@@ -213,9 +213,19 @@ impl Profile {
             .set("write_buffer.size_kib", 1024)
     }
 
+    /// Placement handles, of an isolation.
+    pub fn placed(self, handles: i64, isolation: &str) -> Profile {
+        self.with("fdp.handles", handles).with("fdp.isolation", isolation)
+    }
+
     /// The checked profile.
     pub fn spec(&self) -> Spec {
-        Spec::from_toml(&self.0.to_string()).unwrap_or_else(|e| panic!("{e}"))
+        self.checked().unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    /// The profile, checked, or why it is refused.
+    pub fn checked(&self) -> Result<Spec, SpecError> {
+        Spec::from_toml(&self.0.to_string())
     }
 
     /// A fresh drive.

@@ -51,11 +51,16 @@ impl Namespaces for Engine {
         self.namespaces.free_sectors()
     }
 
-    fn create_namespace(&mut self, sectors: u64, is_shared: bool) -> Result<u32, ControlError> {
+    fn create_namespace(
+        &mut self,
+        sectors: u64,
+        block_shift: u8,
+        is_shared: bool,
+    ) -> Result<u32, ControlError> {
         if self.is_write_protected {
             return Err(NamespaceError::ReadOnlyDrive.into());
         }
-        let nsid = self.namespaces.create(sectors, is_shared)?;
+        let nsid = self.namespaces.create(sectors, block_shift, is_shared)?;
         let one = self.namespaces.get(nsid).expect("it was made");
         let (bytes, sectors) = (one.bytes(), one.range());
         // What was written there before it was a namespace's.
@@ -63,6 +68,14 @@ impl Namespaces for Engine {
         self.keep_namespaces()?;
         self.note(What::NamespaceCreated { nsid, bytes });
         Ok(nsid)
+    }
+
+    fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive.into());
+        }
+        self.namespaces.format(nsid, block_shift)?;
+        Ok(self.keep_namespaces()?)
     }
 
     fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
@@ -131,6 +144,7 @@ impl Control for Engine {
         let cut = PowerCut { at_ns, ready_after_ns: ready_after.0, lost_bytes };
         self.power_cuts.record(cut, self.clock.elapsed());
         self.reported.is_off = self.is_off();
+        self.end_recording()?;
         self.note(What::PowerCut(cut));
         Ok(cut)
     }
@@ -141,6 +155,10 @@ impl Control for Engine {
 
     fn set_ambient_c(&mut self, ambient_c: f64) {
         self.device.set_ambient_c(ambient_c.clamp(-40.0, 100.0));
+    }
+
+    fn mark(&mut self, text: &str) -> Result<(), ControlError> {
+        self.record_mark(text)
     }
 
     fn add_fault(&mut self, mut fault: Fault) -> Result<(), ControlError> {
@@ -200,7 +218,7 @@ impl Control for Engine {
             engine.clock.go_back(engine.device.now());
             engine.served = engine.device.now();
             engine.link_outages = engine.device.link_outages(engine.device.now());
-            Ok(())
+            Ok(engine.end_recording()?)
         })?;
         self.note(What::Restored { name: name.to_owned(), held_s });
         Ok(held_s)
@@ -287,19 +305,24 @@ impl Engine {
         self.namespace_file.as_ref().map_or(Ok(()), |file| file.save(&self.namespaces))
     }
 
-    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are served first.
-    pub(super) fn discard(&mut self, sectors: Range<u64>) -> Result<(), ControlError> {
+    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are served first. Returns when
+    /// the drive is done.
+    pub(super) fn discard(&mut self, sectors: Range<u64>) -> Result<Nanos, ControlError> {
         let number = self.traffic.requests;
         self.serve_until(NEVER);
+        let now = self.clock.since_start(self.clock.now());
+        self.faults.heal(now, sectors.start, sectors.end - sectors.start);
+        let mut done = self.clock.now();
+        self.record_erased(&sectors);
         let mut lba = sectors.start;
         while lba < sectors.end {
             let count = (sectors.end - lba).min(DISCARD_MAX);
             let io = ModelIo::new(ModelOp::Trim, lba, count as u32);
-            self.device.submit(self.device.now().max(self.clock.now()), io)?;
+            done = self.device.submit(self.device.now().max(self.clock.now()), io)?.done;
             self.store.discard(number, lba, count)?;
             lba += count;
         }
-        Ok(())
+        Ok(done)
     }
 
     /// Does `work` while the drive's clock stands still; returns for how long, seconds of the host's clock.

@@ -1,22 +1,36 @@
 //! The admin command set.
 //!
-//! Source: NVM Express base specification 1.4, section 5. A command that fails is entered into the
+//! Source: NVM Express base specification 2.0, section 5. A command that fails is entered into the
 //! error log by [`Subsystem::admin`]'s caller; queues of PCIe are made in `pci/`.
 
 use std::ops::Range;
+use std::sync::atomic::Ordering;
 
+use drivebay_drive::Sanitize;
+use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, CONTROLLER_LIST_MAX, Cns, Feature, LogPage, NAMESPACE_CREATE, OPCODE_FABRICS,
-    Select, Sqe, Status,
+    AdminOpcode, COMMAND_SET_NVM, CONTROLLER_LIST_MAX, Cns, CriticalWarning, Feature, LogPage,
+    NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status, ocp_trailer,
 };
+use zerocopy::IntoBytes;
 
 use super::controller::Controller;
-use super::events::Event;
-use super::identity::{Kind, NSID_ALL};
+use super::events::{Event, TELEMETRY_NOTICES};
+use super::identity::{Kind, NSID_ALL, SANICAP, SELF_TEST_MINUTES, kelvin};
 use super::io::{Transfer, is_valid};
-use super::logs;
-use super::subsystem::Subsystem;
+use super::records::{
+    ABORTED_BY_COMMAND, ABORTED_BY_FORMAT, ABORTED_BY_RESET, ABORTED_BY_SANITIZE, EXTENDED,
+    Firmware, SHORT, SLOTS, Sanitization, telemetry_page,
+};
+use super::subsystem::{Subsystem, status_of};
+use super::{features, logs, ocp};
 use crate::drive::Drive;
+use crate::namespace::BLOCK_SHIFTS;
+
+/// Time of the short self-test. guess: the specification allows two minutes.
+const SHORT_SELF_TEST: Nanos = Nanos::secs(60);
+/// Bytes of a firmware image, at most. guess: as real ones have.
+const IMAGE_MAX: usize = 4 << 20;
 
 /// The outcome of an admin command.
 #[derive(Debug)]
@@ -48,22 +62,25 @@ pub(super) fn transfer(sqe: &Sqe) -> Transfer {
         // Connect alone has data.
         return if sqe.nsid.get() as u8 == 1 { Transfer::FromHost(1024) } else { Transfer::None };
     }
-    let host_id = if sqe.cdw11.get() & 1 != 0 { 16 } else { 8 };
-    let is_host_id = Feature::of(sqe.cdw10.get() as u8) == Some(Feature::HostIdentifier);
     match AdminOpcode::of(sqe.opcode) {
         Some(AdminOpcode::Identify) => to_host(4096),
         Some(AdminOpcode::GetLogPage) => to_host(sqe.log_bytes()),
-        Some(AdminOpcode::GetFeatures)
-            if is_host_id
-                && Select::of((sqe.cdw10.get() >> 8 & 7) as u8) != Some(Select::Capabilities) =>
-        {
-            to_host(host_id)
-        }
-        Some(AdminOpcode::SetFeatures) if is_host_id => Transfer::FromHost(host_id as u32),
+        Some(AdminOpcode::GetFeatures) => match features::data_bytes(sqe) {
+            0 => Transfer::None,
+            bytes => to_host(bytes.into()),
+        },
+        Some(AdminOpcode::SetFeatures) => match features::data_bytes(sqe) {
+            0 => Transfer::None,
+            bytes => Transfer::FromHost(bytes),
+        },
         Some(AdminOpcode::NamespaceManagement) if sqe.cdw10.get() & 0xf == NAMESPACE_CREATE => {
             Transfer::FromHost(4096)
         }
         Some(AdminOpcode::NamespaceAttachment) => Transfer::FromHost(4096),
+        // Dwords, less one.
+        Some(AdminOpcode::FirmwareDownload) => {
+            Transfer::FromHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
+        }
         _ => Transfer::None,
     }
 }
@@ -87,84 +104,209 @@ impl Subsystem {
             return if fabrics { Ok(Outcome::Transport) } else { invalid_opcode() };
         };
         use AdminOpcode as A;
+        let now = drive.now();
+        if self.is_sanitizing(now) && !goes_on_beside_sanitize(opcode) {
+            return Err(Status::SANITIZE_IN_PROGRESS);
+        }
         match (opcode, kind) {
             (A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq, Kind::Pci) => {
                 Ok(Outcome::Transport)
             }
             (A::GetLogPage, _) => self.log_page(id, kind, drive, sqe),
             (A::Identify, _) => self.identify(id, kind, drive, sqe),
-            (A::GetFeatures, _) => {
-                let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
-                check_scope(kind, sqe)?;
-                let (value, data) = controller.features.get(sqe, &self.identity)?;
-                Ok(Outcome::Success(value, data))
-            }
-            (A::SetFeatures, _) => {
-                check_scope(kind, sqe)?;
-                let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
-                let result = controller.features.set(sqe)?;
-                controller.publish_features();
-                Ok(Outcome::Success(result, Vec::new()))
-            }
+            (A::GetFeatures, _) => self.get_feature(id, kind, now, sqe),
+            (A::SetFeatures, _) => self.set_feature(id, kind, drive, sqe, data),
             (A::AsyncEvent, _) => {
                 let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
                 controller.events.request(sqe.cid.get())?;
                 Ok(Outcome::Held)
             }
             (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
-            (A::Abort, Kind::Tcp | Kind::Pci) => self.abort(id, sqe),
-            (A::NamespaceManagement, Kind::Tcp | Kind::Pci) => {
-                self.manage_namespaces(drive, sqe, data)
+            (_, Kind::Discovery) => invalid_opcode(),
+            (A::Abort, _) => self.abort(id, sqe),
+            (A::NamespaceManagement, _) => {
+                let answer = self.manage_namespaces(drive, sqe, data);
+                if let Ok(Outcome::Success(nsid, _)) = &answer {
+                    let changed = namespace_change(sqe, data, *nsid);
+                    self.note(id, PersistentKind::NamespaceChange, now, &changed);
+                }
+                answer
             }
-            (A::NamespaceAttachment, Kind::Tcp | Kind::Pci) => {
-                self.attach_namespace(drive, sqe, data)
-            }
-            (A::Format, Kind::Tcp | Kind::Pci) => self.format(drive, sqe),
-            (A::Sanitize, Kind::Tcp | Kind::Pci) => self.sanitize(id, drive, sqe),
+            (A::NamespaceAttachment, _) => self.attach_namespace(drive, sqe, data),
+            (A::Format, _) => self.format(id, drive, sqe),
+            (A::Sanitize, _) => self.sanitize(id, drive, sqe),
+            (A::DeviceSelfTest, _) => self.self_test(drive, sqe),
+            (A::FirmwareDownload, _) => self.download(sqe, data),
+            (A::FirmwareCommit, _) => self.commit(id, now, sqe),
             _ => invalid_opcode(),
         }
     }
 
-    /// Raises the events that the drive's health and its namespaces give rise to.
+    /// Raises the events that the drive's health, its namespaces and what it does meanwhile give rise to.
     pub(super) fn poll_events(&mut self, id: u16, drive: &mut dyn Drive) {
+        let (now, is_healthy) = (drive.now(), !drive.is_read_only());
+        self.records.self_tests.settle(now, is_healthy);
+        self.end_sanitize(id, now);
         let Some(controller) = self.get_mut(id) else { return };
         if controller.kind == Kind::Discovery {
             return;
         }
+        controller.complete_slow(now);
         controller.check_namespaces(drive);
         let warning = logs::warning(drive, &controller.features);
-        let enabled = controller.features[Feature::AsyncEvents] as u8;
-        controller.events.warn(warning, enabled);
+        let enabled = controller.features[Feature::AsyncEvents];
+        let changed = controller.events.warn(warning, enabled as u8);
+        let threshold = controller.features.threshold_k();
+        if changed & warning & CriticalWarning::READ_ONLY != 0 {
+            if enabled & TELEMETRY_NOTICES != 0 {
+                controller.events.raise(Event::Telemetry);
+            }
+            let data = telemetry(drive);
+            self.records.telemetry[1].take("The drive refuses to be written", data);
+        }
+        let celsius = drive.health().temperature_c;
+        if changed & CriticalWarning::TEMPERATURE != 0 {
+            // By how much it is over the threshold, and which one that is.
+            let over = kelvin(celsius).saturating_sub(threshold).min(255) as u8;
+            self.note(id, PersistentKind::Thermal, now, &[over, 1]);
+        }
+        let most = &mut self.records.temperature_max_c;
+        *most = most.max(celsius);
+    }
+
+    /// Enters an event into the persistent event log.
+    fn note(&mut self, id: u16, kind: PersistentKind, now: Nanos, data: &[u8]) {
+        let timestamp = self.records.timestamp.value(now);
+        self.records.events.add(kind, id, timestamp, data);
+    }
+
+    /// A controller is enabled.
+    pub(super) fn note_reset(&mut self, id: u16, drive: &mut dyn Drive) {
+        let (now, health) = (drive.now(), drive.health());
+        self.records.self_tests.end(&[SHORT], ABORTED_BY_RESET, now);
+        let Firmware { next, active, .. } = &mut self.records.firmware;
+        if *next != 0 {
+            *active = std::mem::take(next);
+            self.publish_firmware();
+        }
+        let mut data = self.records.firmware.revision().to_vec();
+        let mut one = [0; 36];
+        one[..2].copy_from_slice(&id.to_le_bytes());
+        one[16..20].copy_from_slice(&(health.power_cycles as u32).to_le_bytes());
+        one[20..28].copy_from_slice(&(health.power_on.0 / 1_000_000).to_le_bytes());
+        one[28..].copy_from_slice(&self.records.timestamp.value(now).to_le_bytes());
+        data.extend_from_slice(&one);
+        self.note(id, PersistentKind::Reset, now, &data);
+    }
+
+    fn get_feature(&self, id: u16, kind: Kind, now: Nanos, sqe: &Sqe) -> Answer {
+        let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+        let feature = feature_of(kind, sqe)?;
+        let (value, mut data) = controller.features.get(sqe, &self.identity)?;
+        if feature == Feature::Timestamp && !data.is_empty() {
+            data = self.records.timestamp.value(now).to_le_bytes().to_vec();
+        }
+        Ok(Outcome::Success(value, data))
+    }
+
+    fn set_feature(
+        &mut self,
+        id: u16,
+        kind: Kind,
+        drive: &mut dyn Drive,
+        sqe: &Sqe,
+        data: &[u8],
+    ) -> Answer {
+        let (feature, now) = (feature_of(kind, sqe)?, drive.now());
+        let data = data.get(..features::data_bytes(sqe) as usize);
+        let data = data.ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
+        match feature {
+            Feature::OcpLatencyMonitor => ocp::set_latency_monitor(drive, data)?,
+            Feature::OcpErrorInjection => ocp::inject(drive, data)?,
+            _ => {}
+        }
+        let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
+        let result = controller.features.set(sqe, data)?;
+        controller.publish_features();
+        if let (Feature::Timestamp, Some(ms)) = (feature, data.first_chunk()) {
+            let before = self.records.timestamp.value(now);
+            self.records.timestamp.set(u64::from_le_bytes(*ms), now);
+            let change = [before, now.0 / 1_000_000].map(u64::to_le_bytes).concat();
+            self.note(id, PersistentKind::TimestampChange, now, &change);
+        }
+        // Dwords 10 to 12, and dword 0 of the completion.
+        let dwords = [sqe.cdw10, sqe.cdw11, sqe.cdw12].map(|dword| dword.get());
+        let layout = dwords.len() as u32 | 1 << 3;
+        let event = [&[layout], &dwords[..], &[result]].concat();
+        let event: Vec<u8> = event.into_iter().flat_map(u32::to_le_bytes).collect();
+        self.note(id, PersistentKind::SetFeature, now, &event);
+        Ok(Outcome::Success(result, Vec::new()))
     }
 
     fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
         let from = (sqe.cdw10.get() >> 16) as u16;
+        if sqe.command_set() != COMMAND_SET_NVM {
+            return Err(invalid_field);
+        }
         let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
             Cns::Controller => self.identity.controller(id, kind, drive),
             _ if kind == Kind::Discovery => return Err(invalid_field),
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(),
-            Cns::Namespace | Cns::NamespaceNames | Cns::AllocatedNamespace if !is_valid(nsid) => {
+            Cns::CommandSetController => self.identity.nvm_controller(),
+            // A combination of command sets is a bit for each: the NVM command set alone, and no more combinations.
+            Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM]),
+            // The first entry says nothing.
+            Cns::Uuids => {
+                let mut page = vec![0; 48];
+                page.extend_from_slice(&ocp::UUID.to_be_bytes());
+                page_of(&page)
+            }
+            Cns::Namespace
+            | Cns::NamespaceNames
+            | Cns::AllocatedNamespace
+            | Cns::CommandSetNamespace
+            | Cns::IndependentNamespace
+                if !is_valid(nsid) =>
+            {
                 return Err(Status::INVALID_NAMESPACE.dnr());
             }
-            cns @ (Cns::Namespace | Cns::NamespaceNames | Cns::AllocatedNamespace) => {
+            cns @ (Cns::Namespace
+            | Cns::NamespaceNames
+            | Cns::AllocatedNamespace
+            | Cns::CommandSetNamespace
+            | Cns::IndependentNamespace) => {
                 let is_there = cns == Cns::AllocatedNamespace || self.is_attached(id, nsid);
                 match drive.namespace(nsid).filter(|_| is_there) {
                     Some(_) if cns == Cns::NamespaceNames => self.identity.namespace_names(nsid),
+                    // Metadata and its protection, of which there is none.
+                    Some(_) if cns == Cns::CommandSetNamespace => vec![0; 4096],
+                    Some(namespace) if cns == Cns::IndependentNamespace => {
+                        self.identity.independent(namespace)
+                    }
                     Some(namespace) => self.identity.namespace(drive, nsid, namespace),
                     None if cns == Cns::NamespaceNames => return Err(invalid_field),
                     // One that is not there has no fields.
                     None => vec![0; 4096],
                 }
             }
-            Cns::ActiveNamespaces | Cns::AllocatedNamespaces if nsid >= 0xffff_fffe => {
+            Cns::ActiveNamespaces
+            | Cns::AllocatedNamespaces
+            | Cns::CommandSetNamespaces
+            | Cns::CommandSetAllocatedNamespaces
+                if nsid >= 0xffff_fffe =>
+            {
                 return Err(Status::INVALID_NAMESPACE.dnr());
             }
-            cns @ (Cns::ActiveNamespaces | Cns::AllocatedNamespaces) => {
+            cns @ (Cns::ActiveNamespaces
+            | Cns::AllocatedNamespaces
+            | Cns::CommandSetNamespaces
+            | Cns::CommandSetAllocatedNamespaces) => {
                 let all = drive.namespace_ids().into_iter();
-                let is_listed =
-                    |one: u32| cns == Cns::AllocatedNamespaces || self.is_attached(id, one);
+                let is_any =
+                    matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
+                let is_listed = |one: u32| is_any || self.is_attached(id, one);
                 list(all.filter(|&one| one > nsid && is_listed(one)))
             }
             Cns::Controllers => controller_list(self.controllers_from(from)),
@@ -189,35 +331,109 @@ impl Subsystem {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
-        let on_drive = kind != Kind::Discovery;
-        let invalid_page = Status::INVALID_LOG_PAGE.dnr();
-        let page = match LogPage::of(sqe.cdw10.get() as u8).ok_or(invalid_page)? {
-            LogPage::Smart if on_drive => {
-                let nsid = sqe.nsid.get();
-                if ![0, NSID_ALL].contains(&nsid) && drive.namespace(nsid).is_none() {
-                    return Err(Status::INVALID_NAMESPACE.dnr());
-                }
-                let warning = logs::warning(drive, &controller.features);
-                logs::smart(&drive.health(), warning, self.error_count)
-            }
+        let log = LogPage::of(sqe.cdw10.get() as u8).filter(|&log| logs::is_of(log, kind));
+        let log = log.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
+        let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
+        if !uuids.contains(&sqe.uuid_index()) || sqe.command_set() != COMMAND_SET_NVM {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        let now = drive.now();
+        let page = match log {
+            LogPage::Supported => logs::supported(kind),
             LogPage::Errors => logs::errors(self),
-            LogPage::FirmwareSlots if on_drive => logs::firmware(&self.identity.own.firmware),
-            LogPage::ChangedNamespaces if on_drive => list(controller.changed.iter().copied()),
-            LogPage::Commands if on_drive => logs::commands(kind),
-            LogPage::Sanitize if on_drive => logs::sanitize(self.sanitized),
-            LogPage::Pace if on_drive => logs::pace(&drive.report()),
-            LogPage::Discovery if !on_drive => return Ok(Outcome::Transport),
-            _ => return Err(invalid_page),
+            LogPage::Smart => {
+                let nsid = sqe.nsid.get();
+                let warning = logs::warning(drive, &controller.features);
+                let all = logs::smart(&drive.health(), warning, self.records.error_count);
+                let log = match drive.namespace(nsid) {
+                    _ if [0, NSID_ALL].contains(&nsid) => all,
+                    Some(namespace) => logs::smart_of(namespace, all),
+                    None => return Err(Status::INVALID_NAMESPACE.dnr()),
+                };
+                log.as_bytes().to_vec()
+            }
+            LogPage::FirmwareSlots => logs::firmware(&self.records.firmware),
+            LogPage::ChangedNamespaces => list(controller.changed.iter().copied()),
+            LogPage::Commands => logs::commands(kind),
+            LogPage::SelfTest => {
+                let is_healthy = !drive.is_read_only();
+                self.records.self_tests.settle(now, is_healthy);
+                self.records.self_tests.page(now)
+            }
+            LogPage::TelemetryHost | LogPage::TelemetryController => {
+                // Create: the host wants the state of now.
+                if log == LogPage::TelemetryHost && sqe.log_specific() & 1 != 0 {
+                    self.records.telemetry[0].take("A host asked", telemetry(drive));
+                    let event = telemetry_page(&self.records.telemetry, log, self.identity.own.oui);
+                    self.note(id, PersistentKind::Telemetry, now, &event[..512]);
+                }
+                telemetry_page(&self.records.telemetry, log, self.identity.own.oui)
+            }
+            LogPage::PersistentEvents => match self.persistent_events(id, drive, sqe)? {
+                Some(page) => page,
+                None => return done(),
+            },
+            LogPage::Features => logs::features(kind),
+            // None over this interface.
+            LogPage::ManagementCommands => vec![0; 1024],
+            LogPage::Sanitize => logs::sanitize(self.records.sanitize, now),
+            LogPage::OcpSmart
+            | LogPage::OcpErrorRecovery
+            | LogPage::OcpLatency
+            | LogPage::OcpCapabilities
+            | LogPage::OcpUnsupported => {
+                let most = self.records.temperature_max_c.max(drive.health().temperature_c);
+                ocp::page(log, drive, &self.identity, most)
+            }
+            LogPage::Pace => logs::pace(&drive.report()),
+            LogPage::Discovery => return Ok(Outcome::Transport),
         };
         let retain = sqe.cdw10.get() & 1 << 15 != 0;
-        if !retain && let Some(controller) = self.get_mut(id) {
-            let page = sqe.cdw10.get() as u8;
-            if LogPage::of(page) == Some(LogPage::ChangedNamespaces) {
-                controller.changed.clear();
+        if !retain {
+            if log == LogPage::TelemetryController {
+                self.records.telemetry[1].is_new = false;
             }
-            controller.events.page_read(page);
+            if let Some(controller) = self.get_mut(id) {
+                if log == LogPage::ChangedNamespaces {
+                    controller.changed.clear();
+                }
+                controller.events.page_read(log as u8);
+            }
         }
         part_of_page(page, offset, bytes)
+    }
+
+    /// The page as it was when a host began to read it; nothing where a host ends that.
+    fn persistent_events(
+        &mut self,
+        id: u16,
+        drive: &mut dyn Drive,
+        sqe: &Sqe,
+    ) -> Result<Option<Vec<u8>>, Status> {
+        /// What a host does with its context, in the lowest bits of LSP.
+        const READ: u8 = 0;
+        const BEGIN: u8 = 1;
+        const END: u8 = 2;
+        let is_begun = self.records.events.context.is_some();
+        match sqe.log_specific() & 3 {
+            READ if is_begun => {}
+            BEGIN if !is_begun => {
+                let (now, health) = (drive.now(), drive.health());
+                let smart = logs::smart(&health, 0, self.records.error_count);
+                self.note(id, PersistentKind::Health, now, smart.as_bytes());
+                self.records.events.generation = self.records.events.generation.wrapping_add(1);
+                let timestamp = self.records.timestamp.value(now);
+                let page = logs::persistent(self, &health, timestamp);
+                self.records.events.context = Some(page);
+            }
+            END => {
+                self.records.events.context = None;
+                return Ok(None);
+            }
+            READ | BEGIN => return Err(Status::COMMAND_SEQUENCE.dnr()),
+            _ => return Err(Status::INVALID_FIELD.dnr()),
+        }
+        Ok(self.records.events.context.clone())
     }
 
     /// Of the admin queue only Asynchronous Event Requests can be aborted: others have completed.
@@ -230,55 +446,241 @@ impl Subsystem {
         Ok(Outcome::Success(NOT_ABORTED * u32::from(!aborted), Vec::new()))
     }
 
-    fn format(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
-        let (sectors, is_read_only) = match sqe.nsid.get() {
-            NSID_ALL => (0..drive.sectors(), drive.any_is_read_only()),
+    fn format(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
+        let nsid = sqe.nsid.get();
+        let (doomed, sectors, is_protected) = match nsid {
+            NSID_ALL => (drive.namespace_ids(), 0..drive.sectors(), drive.any_is_read_only()),
             nsid => {
                 let namespace = drive.namespace(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
-                (namespace.range(), namespace.is_read_only())
+                (vec![nsid], namespace.range(), namespace.is_read_only())
             }
         };
         let cdw10 = sqe.cdw10.get();
         let (format, protection, erase) = (cdw10 & 0xf, cdw10 >> 5 & 7, cdw10 >> 9 & 7);
-        if format != 0 {
-            return Err(Status::INVALID_FORMAT.dnr());
-        }
-        // No protection information, no cryptographic erase.
-        if protection != 0 || erase > 1 {
+        let shift = BLOCK_SHIFTS.get(format as usize).ok_or(Status::INVALID_FORMAT.dnr())?;
+        // Without a secure erase the blocks are deallocated, in this model the same as a cryptographic erase.
+        let how = match erase {
+            0 | 2 => Sanitize::Crypto,
+            1 => Sanitize::Block,
+            _ => return Err(Status::INVALID_FIELD.dnr()),
+        };
+        // No protection information, and no metadata.
+        if protection != 0 || cdw10 & 1 << 4 != 0 {
             return Err(Status::INVALID_FIELD.dnr());
         }
-        erase_part(drive, sectors, is_read_only)?;
-        done()
+        let now = drive.now();
+        let until = erase_part(drive, sectors, is_protected, how)?;
+        self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_FORMAT, now);
+        for one in doomed {
+            drive.format_namespace(one, *shift).map_err(|why| status_of(&why))?;
+        }
+        let words = |numbers: [u32; 3]| numbers.map(u32::to_le_bytes).concat();
+        self.note(id, PersistentKind::FormatStart, now, &words([nsid, 1 << 2, cdw10]));
+        self.note(id, PersistentKind::FormatCompletion, until, &words([nsid, 0, 0]));
+        self.answer_at(id, until, drive, sqe)
+    }
+
+    /// A command that is done then, which is now at the earliest.
+    fn answer_at(&mut self, id: u16, until: Nanos, drive: &dyn Drive, sqe: &Sqe) -> Answer {
+        if until <= drive.now() {
+            return done();
+        }
+        let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
+        controller.slow.push((until, sqe.cid.get()));
+        Ok(Outcome::Held)
     }
 
     fn sanitize(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         const EXIT_FAILURE: u32 = 1;
         const BLOCK_ERASE: u32 = 2;
-        match sqe.cdw10.get() & 7 {
-            EXIT_FAILURE => done(),
-            BLOCK_ERASE => {
-                let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
-                erase_part(drive, all, is_protected)?;
-                self.sanitized = Some(sqe.cdw10.get());
-                if let Some(controller) = self.get_mut(id) {
-                    controller.events.raise(Event::Sanitized);
-                }
+        const CRYPTO_ERASE: u32 = 4;
+        /// The blocks stay allocated after.
+        const NO_DEALLOCATE: u32 = 1 << 9;
+        let cdw10 = sqe.cdw10.get();
+        let how = match cdw10 & 7 {
+            EXIT_FAILURE => return done(),
+            BLOCK_ERASE => Sanitize::Block,
+            CRYPTO_ERASE => Sanitize::Crypto,
+            _ => return Err(Status::INVALID_FIELD.dnr()),
+        };
+        if cdw10 & NO_DEALLOCATE != 0 {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        let from = drive.now();
+        let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
+        let until = erase_part(drive, all, is_protected, how)?.max(from);
+        self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_SANITIZE, from);
+        self.records.sanitize = Some(Sanitization { cdw10, from, until, is_told: false });
+        self.sanitizing_until.store(until.0, Ordering::Relaxed);
+        let capabilities = SANICAP.to_le_bytes();
+        let event = [capabilities, cdw10.to_le_bytes(), sqe.cdw11.get().to_le_bytes()].concat();
+        self.note(id, PersistentKind::SanitizeStart, from, &event);
+        self.end_sanitize(id, drive.now());
+        done()
+    }
+
+    fn is_sanitizing(&self, now: Nanos) -> bool {
+        self.records.sanitize.is_some_and(|one| now < one.until)
+    }
+
+    /// Tells that a sanitize operation is done, once it is.
+    fn end_sanitize(&mut self, id: u16, now: Nanos) {
+        let Some(one) = self.records.sanitize.as_mut().filter(|one| !one.is_told) else { return };
+        if now < one.until {
+            return;
+        }
+        one.is_told = true;
+        self.sanitizing_until.store(0, Ordering::Relaxed);
+        // All of it, done, and nothing more to say.
+        self.note(id, PersistentKind::SanitizeCompletion, now, &[0xff, 0xff, 1, 0, 0, 0, 0, 0]);
+        self.controllers_mut().for_each(|one| one.events.raise(Event::Sanitized));
+    }
+
+    fn self_test(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
+        const ABORT: u32 = 0xf;
+        let (nsid, now, is_healthy) = (sqe.nsid.get(), drive.now(), !drive.is_read_only());
+        let is_known = [0, NSID_ALL].contains(&nsid) || drive.namespace(nsid).is_some();
+        if !is_known {
+            return Err(Status::INVALID_NAMESPACE.dnr());
+        }
+        let tests = &mut self.records.self_tests;
+        tests.settle(now, is_healthy);
+        let takes = match sqe.cdw10.get() & 0xf {
+            1 => SHORT_SELF_TEST,
+            2 => Nanos::secs(60 * u64::from(SELF_TEST_MINUTES)),
+            ABORT => {
+                tests.end(&[SHORT, EXTENDED], ABORTED_BY_COMMAND, now);
+                return done();
+            }
+            _ => return Err(Status::INVALID_FIELD.dnr()),
+        };
+        if tests.is_running() {
+            return Err(Status::SELF_TEST_IN_PROGRESS.dnr());
+        }
+        tests.begin(sqe.cdw10.get() as u8 & 0xf, nsid, now, takes);
+        done()
+    }
+
+    /// Firmware Image Download: parts in order.
+    fn download(&mut self, sqe: &Sqe, data: &[u8]) -> Answer {
+        let image = &mut self.records.firmware.image;
+        let offset = sqe.cdw11.get() as usize * 4;
+        if offset == 0 {
+            image.clear();
+        }
+        if offset != image.len() {
+            return Err(Status::OVERLAPPING_RANGE.dnr());
+        }
+        if offset + data.len() > IMAGE_MAX {
+            return Err(Status::INVALID_FIRMWARE_IMAGE.dnr());
+        }
+        image.extend_from_slice(data);
+        done()
+    }
+
+    /// Firmware Commit. An image of this drive is anything that begins with a revision, eight printable characters.
+    fn commit(&mut self, id: u16, now: Nanos, sqe: &Sqe) -> Answer {
+        let cdw10 = sqe.cdw10.get();
+        let (slot, action) = (cdw10 as u8 & 7, cdw10 >> 3 & 7);
+        let firmware = &mut self.records.firmware;
+        let before = firmware.revision();
+        let place = match slot {
+            // The controller chooses: the last that can be written.
+            0 => SLOTS,
+            slot if usize::from(slot) <= SLOTS => slot.into(),
+            _ => return Err(Status::INVALID_FIRMWARE_SLOT.dnr()),
+        };
+        if action <= 1 || (action == 3 && !firmware.image.is_empty()) {
+            let revision = firmware.image.first_chunk().copied();
+            let is_printable = |text: &[u8; 8]| text.iter().all(u8::is_ascii_graphic);
+            let revision = revision.filter(is_printable);
+            let revision = revision.ok_or(Status::INVALID_FIRMWARE_IMAGE.dnr())?;
+            if place == 1 {
+                return Err(Status::INVALID_FIRMWARE_SLOT.dnr());
+            }
+            firmware.slots[place - 1] = Some(revision);
+            firmware.image.clear();
+        }
+        if firmware.slots[place - 1].is_none() {
+            return Err(Status::INVALID_FIRMWARE_SLOT.dnr());
+        }
+        let answer = match action {
+            0 => done(),
+            1 | 2 => {
+                firmware.next = place as u8;
+                Err(Status::FIRMWARE_NEEDS_RESET)
+            }
+            3 => {
+                (firmware.active, firmware.next) = (place as u8, 0);
                 done()
             }
-            _ => Err(Status::INVALID_FIELD.dnr()),
-        }
+            _ => return Err(Status::INVALID_FIELD.dnr()),
+        };
+        let after = firmware.slots[place - 1].unwrap_or_default();
+        let mut event = [before, after].concat();
+        event.extend_from_slice(&[action as u8, place as u8, 0, 0, 0, 0]);
+        self.publish_firmware();
+        self.note(id, PersistentKind::FirmwareCommit, now, &event);
+        answer
     }
+
+    fn publish_firmware(&mut self) {
+        let revision = self.records.firmware.revision();
+        self.identity.own.firmware = String::from_utf8_lossy(&revision).trim_end().to_owned();
+    }
+}
+
+/// Admin commands that are carried out while a sanitize operation goes on.
+fn goes_on_beside_sanitize(opcode: AdminOpcode) -> bool {
+    use AdminOpcode as A;
+    !matches!(
+        opcode,
+        A::Format
+            | A::Sanitize
+            | A::DeviceSelfTest
+            | A::NamespaceManagement
+            | A::NamespaceAttachment
+            | A::FirmwareCommit
+            | A::FirmwareDownload
+    )
+}
+
+/// What Namespace Management did, as the persistent event log has it.
+fn namespace_change(sqe: &Sqe, data: &[u8], nsid: u32) -> [u8; 48] {
+    let mut event = [0; 48];
+    event[..4].copy_from_slice(&sqe.cdw10.get().to_le_bytes());
+    if let Some(wanted) = data.first_chunk::<32>() {
+        event[8..16].copy_from_slice(&wanted[..8]);
+        event[24..32].copy_from_slice(&wanted[8..16]);
+        event[32..35].copy_from_slice(&[wanted[26], wanted[29], wanted[30]]);
+    }
+    let nsid = if nsid == 0 { sqe.nsid.get() } else { nsid };
+    event[44..].copy_from_slice(&nsid.to_le_bytes());
+    event
+}
+
+/// What telemetry holds: the figures that `drivebay ctl SOCKET status` tells, as JSON.
+fn telemetry(drive: &mut dyn Drive) -> Vec<u8> {
+    serde_json::to_vec(&drive.report()).unwrap_or_default()
 }
 
 fn erase_part(
     drive: &mut dyn Drive,
     sectors: Range<u64>,
     is_protected: bool,
-) -> Result<(), Status> {
+    how: Sanitize,
+) -> Result<Nanos, Status> {
     if drive.is_read_only() || is_protected {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    drive.erase(sectors).map_err(|_| Status::INTERNAL_ERROR)
+    drive.erase(sectors, how).map_err(|_| Status::INTERNAL_ERROR)
+}
+
+/// A page of Identify that begins with this.
+fn page_of(begin: &[u8]) -> Vec<u8> {
+    let mut page = begin.to_vec();
+    page.resize(4096, 0);
+    page
 }
 
 /// Namespaces, in order, as Identify and a log list them.
@@ -306,17 +708,10 @@ pub(super) fn part_of_page(page: Vec<u8>, offset: u64, bytes: u64) -> Answer {
     Ok(Outcome::Success(0, part))
 }
 
-fn check_scope(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
-    let feature = Feature::of(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())?;
-    use Feature as F;
-    let fits = match kind {
-        Kind::Discovery => {
-            matches!(feature, F::KeepAliveTimer | F::AsyncEvents | F::HostIdentifier)
-        }
-        Kind::Tcp => !matches!(feature, F::InterruptCoalescing | F::InterruptVector),
-        Kind::Pci => !matches!(feature, F::KeepAliveTimer),
-    };
-    if fits { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
+/// The feature that a command names, if a controller of this kind has it.
+fn feature_of(kind: Kind, sqe: &Sqe) -> Result<Feature, Status> {
+    let feature = Feature::of(sqe.cdw10.get() as u8);
+    feature.filter(|&one| logs::has_feature(kind, one)).ok_or(Status::INVALID_FIELD.dnr())
 }
 
 pub(super) fn done() -> Answer {

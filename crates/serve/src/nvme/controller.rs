@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use drivebay_wire::nvme::Feature;
+use drivebay_units::Nanos;
+use drivebay_wire::nvme::{Feature, Status};
 
 use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
@@ -28,6 +29,8 @@ const CSTS_SHUTDOWN_DONE: u32 = 2 << 2;
 const CSTS_SHUTDOWN_BUSY: u32 = 1 << 2;
 /// CAP: time to become ready, in 500 ms.
 const CAP_TIMEOUT: u64 = 20;
+/// CRTO: the same.
+pub(super) const READY_TIMEOUTS: u32 = CAP_TIMEOUT as u32;
 
 /// What the transport must do after CC was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +62,10 @@ pub(super) struct Flags {
     is_alive: AtomicBool,
     /// Enabled, and not shut down since: I/O commands are carried out.
     serves: AtomicBool,
+    /// The subsystem's.
+    sanitizing_until: Arc<AtomicU64>,
     /// Namespaces that are attached, a bit for each number from 1 on.
-    attached: [AtomicU64; NAMESPACES_MAX / 64],
+    attached: [AtomicU64; NAMESPACES_MAX.div_ceil(64)],
 }
 
 /// Epoch of a controller that was removed.
@@ -81,6 +86,11 @@ impl Flags {
     /// enable the controller again.
     pub fn serves(&self) -> bool {
         self.serves.load(Ordering::Relaxed)
+    }
+
+    /// Until when the drive does nothing but sanitize, on its clock; zero where it does not.
+    pub fn sanitizing_until(&self) -> Nanos {
+        Nanos(self.sanitizing_until.load(Ordering::Relaxed))
     }
 
     /// Whether the namespace of this number, if there is one, is attached.
@@ -122,6 +132,8 @@ pub(super) struct Controller {
     seen: Option<Vec<u64>>,
     /// Abort commands that wait for a connection to look for the command.
     pub aborts: Vec<Abort>,
+    /// Commands of the admin queue that take their time: until when, on the drive's clock, and which.
+    pub slow: Vec<(Nanos, u16)>,
     /// I/O queues that are connected, by identifier less one.
     pub queues: u64,
     pub flags: Arc<Flags>,
@@ -132,10 +144,10 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub fn new(kind: Kind, identity: &Identity) -> Controller {
+    pub fn new(kind: Kind, identity: &Identity, sanitizing_until: &Arc<AtomicU64>) -> Controller {
         let entries = u64::from(identity.queue_entries_max - 1);
-        // Contiguous queues; the NVM command set; pages of 4 KiB.
-        let cap = entries | 1 << 16 | CAP_TIMEOUT << 24 | 1 << 37;
+        // Contiguous queues; the NVM command set, and command sets by their identifiers; pages of 4 KiB; ready with media.
+        let cap = entries | 1 << 16 | CAP_TIMEOUT << 24 | 1 << 37 | 1 << 43 | 1 << 59;
         Controller {
             kind,
             host_nqn: String::new(),
@@ -144,12 +156,14 @@ impl Controller {
             changed: BTreeSet::new(),
             seen: None,
             aborts: Vec::new(),
+            slow: Vec::new(),
             queues: 0,
             flags: Arc::new(Flags {
                 epoch: AtomicU32::new(0),
                 write_cache: AtomicBool::new(true),
                 is_alive: AtomicBool::new(true),
                 serves: AtomicBool::new(false),
+                sanitizing_until: Arc::clone(sanitizing_until),
                 attached: Default::default(),
             }),
             cc: 0,
@@ -181,6 +195,7 @@ impl Controller {
             self.events = Events::new(identity.own.events_max);
             self.changed.clear();
             self.aborts.clear();
+            self.slow.clear();
             return Effect::Reset;
         }
         if !was && is {
@@ -216,6 +231,13 @@ impl Controller {
         }
     }
 
+    /// Completes what has taken its time.
+    pub fn complete_slow(&mut self, now: Nanos) {
+        for (_, cid) in self.slow.extract_if(.., |(until, _)| *until <= now) {
+            self.events.complete(cid, Status::SUCCESS);
+        }
+    }
+
     /// The drive has flushed; it may be switched off.
     pub fn shut_down(&mut self) {
         self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_DONE;
@@ -223,8 +245,7 @@ impl Controller {
 
     /// Makes changed features known to the I/O queues.
     pub fn publish_features(&self) {
-        let is_on = self.features[Feature::VolatileWriteCache] != 0;
-        self.flags.write_cache.store(is_on, Ordering::Relaxed);
+        self.flags.write_cache.store(self.features.write_cache(), Ordering::Relaxed);
     }
 
     /// Whether the host has been silent for too long; to be asked now and then.

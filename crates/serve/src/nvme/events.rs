@@ -10,6 +10,8 @@ use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
 /// Asynchronous Event Configuration, and what a controller can tell: namespace attribute notices.
 pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 
+/// Likewise: telemetry.
+pub(super) const TELEMETRY_NOTICES: u32 = 1 << 10;
 /// Likewise: changes of the discovery log, which this server's does not have as long as it runs.
 pub(super) const DISCOVERY_NOTICES: u32 = 1 << 31;
 
@@ -26,11 +28,19 @@ pub(super) enum Event {
     Sanitized,
     /// A namespace has changed.
     Namespaces,
+    /// There is telemetry that the controller has taken by itself.
+    Telemetry,
 }
 
 impl Event {
-    const ALL: [Event; 5] =
-        [Event::Reliability, Event::Temperature, Event::Spare, Event::Sanitized, Event::Namespaces];
+    const ALL: [Event; 6] = [
+        Event::Reliability,
+        Event::Temperature,
+        Event::Spare,
+        Event::Sanitized,
+        Event::Namespaces,
+        Event::Telemetry,
+    ];
     /// What a bit of the critical warning, once it is set, tells hosts that want to know.
     const OF_WARNINGS: [(u8, Event); 3] = [
         (CriticalWarning::READ_ONLY, Event::Reliability),
@@ -46,6 +56,7 @@ impl Event {
             Event::Spare => (1, 2, 0x02),
             Event::Sanitized => (6, 1, 0x81),
             Event::Namespaces => (2, 0, 0x04),
+            Event::Telemetry => (2, 3, 0x08),
         };
         kind | information << 8 | page << 16
     }
@@ -61,7 +72,7 @@ impl Event {
 pub(super) struct Events {
     requests: VecDeque<u16>,
     requests_max: usize,
-    waiting: [bool; 5],
+    waiting: [bool; Event::ALL.len()],
     /// Log pages that the host must read first; each belongs to one type of event.
     unread: Vec<u8>,
     /// The critical warning, when it was last looked at.
@@ -93,19 +104,27 @@ impl Events {
         true
     }
 
-    /// The critical warning is this now; a bit that was not set, and that the host has enabled, is an event.
-    pub fn warn(&mut self, warning: u8, enabled: u8) {
-        let new = warning & !std::mem::replace(&mut self.warning, warning) & enabled;
+    /// The critical warning is this now; a bit that was not set, and that the host has enabled, is an event. Returns the
+    /// bits that have changed.
+    pub fn warn(&mut self, warning: u8, enabled: u8) -> u8 {
+        let before = std::mem::replace(&mut self.warning, warning);
+        let new = warning & !before & enabled;
         for (bit, event) in Event::OF_WARNINGS {
             if new & bit != 0 {
                 self.raise(event);
             }
         }
+        warning ^ before
     }
 
     pub fn raise(&mut self, event: Event) {
         self.waiting[event as usize] = true;
         self.match_up();
+    }
+
+    /// A command of the admin queue that took its time is done.
+    pub fn complete(&mut self, cid: u16, status: Status) {
+        self.ready.push_back(Cqe::new(cid, status, 0));
     }
 
     /// The host has read a log page.

@@ -1,30 +1,40 @@
 //! Features, with the values that hold for one controller until its reset.
 //!
-//! Source: NVM Express base specification 1.4, section 5.21.1. No value outlasts a reset. Power
-//! Management and Arbitration are kept and given back; the model does not act on them: what the states
-//! PS1 and PS2 do to a drive's speed is not known, and it sleeps by its profile.
+//! Source: NVM Express base specification 2.0, Set Features; which form each has: `wire`'s table of them. No value of a
+//! controller outlasts a reset; those of the subsystem (`records.rs`, `ocp.rs`) do. Power Management, Autonomous Power State
+//! Transition and Arbitration are kept and given back; the model does not act on them: what the states PS1 and PS2 do to
+//! a drive's speed is not known, and it sleeps by its profile. Host behaviors likewise: no command of this
+//! controller is delayed, and no format needs them.
 
+use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
 
-use drivebay_wire::nvme::{Feature, Select, Sqe, Status};
+use drivebay_wire::nvme::{AdminOpcode, Feature, Select, Sqe, Status};
 
 use super::identity::{Identity, KEEP_ALIVE_GRAIN};
+use super::ocp;
 
 /// The threshold that is never passed.
 const NEVER_OVER: u16 = 0xffff;
 /// Get Features, capabilities: it can be changed.
 const CHANGEABLE: u32 = 1 << 2;
+/// Likewise: it can be saved.
+const SAVEABLE: u32 = 1;
 
 /// Present values.
 #[derive(Clone, Debug)]
 pub(super) struct Features {
     /// By identifier, of those that are plain numbers.
-    values: [u32; 16],
+    values: [u32; 256],
+    /// By identifier, of those that a host has set as data.
+    data: BTreeMap<u8, Vec<u8>>,
     /// Over and under, kelvin, of the composite temperature.
     thresholds: [u16; 2],
     pub host_id: [u8; 16],
     queues_max: u32,
-    power_states: u32,
+    has_volatile_cache: bool,
+    /// Whether each power state serves I/O.
+    power_states: Vec<bool>,
 }
 
 impl Index<Feature> for Features {
@@ -44,17 +54,31 @@ impl IndexMut<Feature> for Features {
 impl Features {
     pub fn new(identity: &Identity) -> Features {
         let queues_max = u32::from(identity.io_queues_max) - 1;
-        let over = match identity.warning_k() {
-            0 => NEVER_OVER,
-            kelvin => kelvin,
+        let over = identity.warning_k();
+        let states = identity.own.power_states.iter();
+        let mut features = Features {
+            values: [0; 256],
+            data: BTreeMap::new(),
+            thresholds: [over, 0],
+            host_id: [0; 16],
+            queues_max,
+            has_volatile_cache: identity.has_volatile_cache,
+            power_states: states.map(|state| state.operational).collect(),
         };
-        let power_states = identity.own.power_states.len().max(1) as u32;
-        let (values, thresholds, host_id) = ([0; 16], [over, 0], [0; 16]);
-        let mut features = Features { values, thresholds, host_id, queues_max, power_states };
         features[Feature::Arbitration] = u32::from(identity.own.arbitration_burst_log2);
-        features[Feature::VolatileWriteCache] = 1;
+        features[Feature::VolatileWriteCache] = identity.has_volatile_cache.into();
         features[Feature::NumberOfQueues] = queues_max | queues_max << 16;
         features
+    }
+
+    /// Whether writes may stay in the buffer: a host has not switched the cache off, or it is none that loses data.
+    pub fn write_cache(&self) -> bool {
+        !self.has_volatile_cache || self[Feature::VolatileWriteCache] != 0
+    }
+
+    /// The composite temperature above which it warns.
+    pub fn threshold_k(&self) -> u16 {
+        self.thresholds[0]
     }
 
     /// Whether the composite temperature is beyond a threshold.
@@ -63,15 +87,18 @@ impl Features {
         (kelvin >= over && over != NEVER_OVER) || kelvin <= under
     }
 
-    /// Get Features; the host identifier comes as data.
+    /// Get Features: dword 0 of the completion, and data.
     pub fn get(&self, sqe: &Sqe, identity: &Identity) -> Result<(u32, Vec<u8>), Status> {
         let feature = feature_of(sqe)?;
-        let select =
-            Select::of((sqe.cdw10.get() >> 8 & 7) as u8).ok_or(Status::INVALID_FIELD.dnr())?;
+        let select = select_of(sqe).ok_or(Status::INVALID_FIELD.dnr())?;
         match select {
             Select::Capabilities => {
-                let fixed = feature == Feature::HostIdentifier;
-                Ok((if fixed { 0 } else { CHANGEABLE }, Vec::new()))
+                let is_changeable = feature != Feature::HostIdentifier;
+                let is_saveable = feature.shape().is_saveable;
+                Ok((
+                    (CHANGEABLE * u32::from(is_changeable)) | (SAVEABLE * u32::from(is_saveable)),
+                    Vec::new(),
+                ))
             }
             Select::Current => self.value(feature, sqe),
             Select::Default | Select::Saved => Features::new(identity).value(feature, sqe),
@@ -81,30 +108,35 @@ impl Features {
     fn value(&self, feature: Feature, sqe: &Sqe) -> Result<(u32, Vec<u8>), Status> {
         let cdw11 = sqe.cdw11.get();
         let number = match feature {
+            Feature::VolatileWriteCache if !self.has_volatile_cache => {
+                return Err(Status::INVALID_FIELD.dnr());
+            }
             Feature::TemperatureThreshold => self.thresholds[threshold_of(cdw11)?].into(),
             Feature::InterruptVector => self[feature] | cdw11 & 0xffff,
-            Feature::HostIdentifier => {
-                let is_wide = cdw11 & 1 != 0;
-                return Ok((0, self.host_id[..if is_wide { 16 } else { 8 }].to_vec()));
-            }
             _ => self[feature],
         };
-        Ok((number, Vec::new()))
+        let bytes = data_bytes(sqe) as usize;
+        let mut data = match feature {
+            Feature::HostIdentifier => self.host_id.to_vec(),
+            _ => self.data.get(&(feature as u8)).cloned().unwrap_or_default(),
+        };
+        data.resize(bytes, 0);
+        Ok((number, data))
     }
 
     /// Set Features; returns dword 0 of the completion.
-    pub fn set(&mut self, sqe: &Sqe) -> Result<u32, Status> {
+    pub fn set(&mut self, sqe: &Sqe, data: &[u8]) -> Result<u32, Status> {
         let feature = feature_of(sqe)?;
-        if sqe.cdw10.get() >> 31 != 0 {
+        let shape = feature.shape();
+        if sqe.cdw10.get() >> 31 != 0 && !shape.is_saveable {
             return Err(Status::FEATURE_NOT_SAVEABLE.dnr());
         }
+        let invalid = Err(Status::INVALID_FIELD.dnr());
         let value = sqe.cdw11.get();
-        let mask = match feature {
-            Feature::Arbitration => 0xffff_ff07,
-            Feature::PowerManagement if value & 0x1f >= self.power_states => {
-                return Err(Status::INVALID_FIELD.dnr());
-            }
-            Feature::PowerManagement => 0xff,
+        let states = self.power_states.len().max(1) as u32;
+        match feature {
+            Feature::VolatileWriteCache if !self.has_volatile_cache => return invalid,
+            Feature::PowerManagement if value & 0x1f >= states => return invalid,
             Feature::TemperatureThreshold => {
                 self.thresholds[threshold_of(value)?] = value as u16;
                 return Ok(0);
@@ -112,24 +144,58 @@ impl Features {
             Feature::NumberOfQueues => {
                 let (submission, completion) = (value & 0xffff, value >> 16);
                 if submission == 0xffff || completion == 0xffff {
-                    return Err(Status::INVALID_FIELD.dnr());
+                    return invalid;
                 }
                 let max = self.queues_max;
                 self[feature] = submission.min(max) | completion.min(max) << 16;
                 return Ok(self[feature]);
             }
-            Feature::ErrorRecovery | Feature::InterruptCoalescing => 0xffff,
-            Feature::InterruptVector => 1 << 16,
-            Feature::VolatileWriteCache | Feature::WriteAtomicity => 1,
             Feature::KeepAliveTimer => {
                 self[feature] = in_grains(value);
                 return Ok(self[feature]);
             }
-            Feature::AsyncEvents => u32::MAX,
+            // The NVM command set's is the only combination.
+            Feature::CommandSetProfile if value & 0x1ff != 0 => return invalid,
+            Feature::AutonomousTransitions if !data.chunks_exact(8).all(|t| self.may_go(t)) => {
+                return invalid;
+            }
+            // Each of its bytes is a behavior that is on or off.
+            Feature::HostBehavior if data.iter().take(3).any(|&on| on > 1) => return invalid,
             Feature::HostIdentifier => return Err(Status::COMMAND_SEQUENCE.dnr()),
-        };
-        self[feature] = value & mask;
+            _ => {}
+        }
+        if shape.bytes > 0 {
+            self.data.insert(feature as u8, data.to_vec());
+        }
+        self[feature] = value & shape.mask;
         Ok(0)
+    }
+
+    /// Whether the transition of a power state, if it names one, leads to a state without I/O.
+    fn may_go(&self, transition: &[u8]) -> bool {
+        let (state, ms) = (transition[0] >> 3, &transition[1..4]);
+        ms == [0; 3] || self.power_states.get(usize::from(state)) == Some(&false)
+    }
+}
+
+/// Which value Get Features asks for.
+fn select_of(sqe: &Sqe) -> Option<Select> {
+    Select::of((sqe.cdw10.get() >> 8 & 7) as u8)
+}
+
+/// Bytes of data that a command about a feature moves.
+pub(super) fn data_bytes(sqe: &Sqe) -> u32 {
+    let Some(feature) = Feature::of(sqe.cdw10.get() as u8) else { return 0 };
+    let is_get = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::GetFeatures);
+    let cdw11 = sqe.cdw11.get();
+    match feature {
+        _ if is_get && select_of(sqe) == Some(Select::Capabilities) => 0,
+        Feature::HostIdentifier => 8 << (cdw11 & 1),
+        // It is read as a log page.
+        Feature::OcpLatencyMonitor if is_get => 0,
+        Feature::OcpErrorInjection if is_get => 127 * ocp::INJECTION_BYTES as u32,
+        Feature::OcpErrorInjection => (cdw11 & 0x7f) * ocp::INJECTION_BYTES as u32,
+        _ => feature.shape().bytes.into(),
     }
 }
 

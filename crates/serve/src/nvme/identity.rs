@@ -1,39 +1,56 @@
 //! The identity of a drive and its controllers: Identify pages.
 //!
-//! Source: the profile's `identify` section, which copies a real drive's data. The server adds what it
-//! can do itself and the drive of 2015 could not: version 1.4, Sanitize, log pages with offsets, the
-//! fields of fabrics. It takes away what it does not do: firmware download, security, Write
-//! Uncorrectable, autonomous power state transitions. A profile without that section gets figures of no
-//! maker.
+//! Sources: the profile's `identify` section, which copies a real drive's data; NVM Express base specification and NVM
+//! command set specification 2.0 for what must be there. The server adds what it can do itself and the drive of 2015 could not: version
+//! 2.0, its commands, log pages and LBA formats, the fields of fabrics. It takes away what it does not do: security. A
+//! profile without that section gets figures of no maker.
 
 use drivebay_drive::{Identify, Spec};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
-    IdentifyController, IdentifyNamespace, LbaFormat, NID_EUI64, PowerState, padded, padded_nqn,
+    COMMAND_SET_NVM, IdentifyController, IdentifyIndependentNamespace, IdentifyNamespace,
+    IdentifyNvmController, LbaFormat, NID_COMMAND_SET, NID_EUI64, PowerState, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
-use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES};
+use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES};
+use super::records::{PersistentEvents, SLOTS};
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
-use crate::namespace::{NAMESPACES_MAX, Namespace};
+use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 
-/// Version of the specification that controllers report: 1.4.
-pub(super) const VERSION: u32 = 0x0001_0400;
+/// Version of the specification that controllers report: 2.0.
+pub(super) const VERSION: u32 = 0x0002_0000;
 /// Stands for all namespaces.
 pub(super) const NSID_ALL: u32 = 0xffff_ffff;
-/// Bytes of a block.
-pub(super) const BLOCK_BYTES: u32 = 512;
 /// Bytes of command and data in one capsule: the command and 16 KiB, as Linux's own target has it.
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
 /// Granularity of the keep-alive timeout, in 100 ms.
 pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
-/// Optional commands: Compare, Dataset Management, Write Zeroes; Select of Get Features.
-const ONCS: u16 = 1 | 1 << 2 | 1 << 3 | 1 << 4;
-/// Optional admin commands: Format; Namespace Management and Attachment.
-const OACS: u16 = 1 << 1 | 1 << 3;
-/// Sanitize by block erase; media is not modified after.
-const SANICAP: u32 = 1 << 1 | 1 << 30;
+/// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and Select of features;
+/// Timestamp, Verify, Copy.
+const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
+/// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device Self-test.
+const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
+/// Sanitize by crypto and block erase; media is not modified after, and always deallocated.
+pub(super) const SANICAP: u32 = 1 | 1 << 1 | 1 << 29 | 1 << 30;
+/// Log pages: SMART of each namespace, commands' effects, offsets, telemetry, persistent events, which pages there are.
+const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
+/// Of the persistent event log, in units of 64 KiB.
+const PELS: u32 = PersistentEvents::bytes_max().div_ceil(64 << 10) as u32;
+/// Where the profile has none: from 2.0 on the specification wants both. guess: 70 degrees Celsius, to which client
+/// drives are specified to work, and 15 more.
+const TEMPERATURES_C: [f64; 2] = [70.0, 85.0];
+/// Time to go to sleep in D3 and to wake again, microseconds. guess: a second; the specification wants some.
+const RTD3_US: u32 = 1_000_000;
+/// Write Zeroes, as a power of two of 4 KiB: 65,536 blocks of 512 B.
+const WRITE_ZEROES_MAX_LOG2: u8 = 13;
+/// Source ranges of a Copy command, less one, and bytes of one and of all. guess: as much as eight reads of 128 KiB.
+pub(super) const COPY_RANGES: u8 = 31;
+pub(super) const COPY_RANGE_MAX: u32 = 128 << 10;
+pub(super) const COPY_MAX: u32 = 1 << 20;
+/// Time of the extended self-test, minutes. guess: as common client drives say.
+pub(super) const SELF_TEST_MINUTES: u16 = 30;
 
 /// How a controller is reached, and what for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,21 +76,30 @@ pub struct Identity {
     pub(super) io_queues_max: u16,
     /// Blocks of a mapping unit.
     unit_blocks: u16,
-    warning_c: Option<f64>,
-    critical_c: Option<f64>,
+    warning_c: f64,
+    critical_c: f64,
+    /// Whether capacitors save its write buffer.
+    pub(super) is_protected: bool,
+    pub(super) has_volatile_cache: bool,
+    pub(super) dies: u32,
+    pub(super) superblocks: u32,
 }
 
 impl Identity {
-    /// The identity of a drive.
-    pub fn new(spec: &Spec, drive: DriveIdentity) -> Identity {
+    /// The identity of a drive; whether it has a volatile cache: what was written is safe only after a flush.
+    pub fn new(spec: &Spec, drive: DriveIdentity, has_volatile_cache: bool) -> Identity {
         Identity {
             drive,
             own: spec.identify.clone().unwrap_or_else(|| of_no_maker(spec)),
             queue_entries_max: spec.queue_depth_max.clamp(64, 1024) as u16,
             io_queues_max: spec.host_interface.queues_max.clamp(1, 64) as u16,
             unit_blocks: (spec.geometry.unit_bytes() / SECTOR_BYTES) as u16,
-            warning_c: spec.rated.warning_c,
-            critical_c: spec.rated.critical_c,
+            warning_c: spec.rated.warning_c.unwrap_or(TEMPERATURES_C[0]),
+            critical_c: spec.rated.critical_c.unwrap_or(TEMPERATURES_C[1]),
+            is_protected: spec.power_loss_protection,
+            has_volatile_cache,
+            dies: spec.geometry.dies(),
+            superblocks: spec.geometry.superblocks,
         }
     }
 
@@ -82,9 +108,9 @@ impl Identity {
         4096 << self.own.transfer_max_log2
     }
 
-    /// The warning temperature, kelvin; 0 where the drive has none.
+    /// The warning temperature, kelvin.
     pub(super) fn warning_k(&self) -> u16 {
-        self.warning_c.map_or(0, kelvin)
+        kelvin(self.warning_c)
     }
 
     /// Identify Controller.
@@ -98,8 +124,10 @@ impl Identity {
             mdts: self.own.transfer_max_log2,
             cntlid: cntlid.into(),
             ver: VERSION.into(),
-            // 128-bit host identifiers, keep-alive by any traffic.
-            ctratt: (1 | 1 << 6).into(),
+            rtd3r: RTD3_US.into(),
+            rtd3e: RTD3_US.into(),
+            // 128-bit host identifiers, keep-alive by any traffic, UUIDs of vendors' pages.
+            ctratt: (1 | 1 << 6 | 1 << 9).into(),
             aerl: self.own.events_max,
             elpe: self.own.error_entries,
             lpa: 1 << 2,
@@ -131,21 +159,28 @@ impl Identity {
         id.cntrltype = 1;
         id.rab = own.arbitration_burst_log2;
         id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
-        id.oaes = NAMESPACE_NOTICES.into();
+        id.oaes = (NAMESPACE_NOTICES | TELEMETRY_NOTICES).into();
         id.oacs = OACS.into();
         id.acl = own.aborts_max;
-        // One firmware slot, which cannot be written.
-        id.frmw = 1 << 1 | 1;
-        // SMART of the namespace is that of the drive; effects; offsets.
-        id.lpa = 1 | 1 << 1 | 1 << 2;
+        // Firmware slots, the first of which cannot be written; activation without reset.
+        id.frmw = 1 | (SLOTS as u8) << 1 | 1 << 4;
+        id.lpa = LPA;
+        id.pels = PELS.into();
+        id.edstt = SELF_TEST_MINUTES.into();
+        // One self-test at a time.
+        id.dsto = 1;
+        id.apsta = own.power_states.iter().any(|state| !state.operational).into();
+        // Crypto erase by Format NVM; formats are each namespace's own.
+        id.fna = 1 << 2;
+        // Copy by descriptors of format 0.
+        id.ocfs = 1.into();
         id.wctemp = self.warning_k().into();
-        id.cctemp = self.critical_c.map_or(0, kelvin).into();
+        id.cctemp = kelvin(self.critical_c).into();
         id.sanicap = SANICAP.into();
         (id.sqes, id.cqes) = (0x66, 0x44);
         id.oncs = ONCS.into();
-        // A cache that a flush of all namespaces reaches: with power-loss protection, too, as the data's file on this
-        // machine is safe only once a host has flushed.
-        id.vwc = 7;
+        // A flush of all namespaces is one command.
+        id.vwc = 3 << 1 | u8::from(self.has_volatile_cache);
         [id.awun, id.awupf] = own.atomic_write.map(Into::into);
         id.subnqn = padded_nqn(&self.drive.nqn);
         let states = own.power_states.iter().zip(&mut id.psd);
@@ -168,35 +203,44 @@ impl Identity {
     /// Identify Namespace. How much is in use is known of a drive, not of its parts: one among several says all, as
     /// the specification allows.
     pub(super) fn namespace(&self, drive: &dyn Drive, nsid: u32, namespace: &Namespace) -> Vec<u8> {
-        let blocks = namespace.sectors();
+        let shift = namespace.block_sectors_log2();
+        let blocks = namespace.sectors() >> shift;
         let is_alone = drive.namespace_ids().len() == 1;
-        let used = if is_alone { drive.used_sectors().min(blocks) } else { blocks };
+        let used = if is_alone { (drive.used_sectors() >> shift).min(blocks) } else { blocks };
         let id = IdentifyNamespace {
             nsze: blocks.into(),
             ncap: blocks.into(),
             nuse: used.into(),
+            flbas: format_of(namespace.block_shift()),
             nmic: namespace.is_shared().into(),
             nvmcap: u128::from(namespace.bytes()).into(),
             // Write protected.
             nsattr: namespace.is_read_only().into(),
             eui64: self.drive.eui64_bytes(nsid),
-            ..self.of_all_namespaces()
+            ..self.of_all_namespaces(namespace.block_shift())
         };
         id.as_bytes().to_vec()
     }
 
     /// What holds for every namespace, also those that are yet to be made.
     pub(super) fn any_namespace(&self) -> Vec<u8> {
-        self.of_all_namespaces().as_bytes().to_vec()
+        self.of_all_namespaces(SECTOR_SHIFT).as_bytes().to_vec()
     }
 
-    fn of_all_namespaces(&self) -> IdentifyNamespace {
+    fn of_all_namespaces(&self, block_shift: u8) -> IdentifyNamespace {
         // Deallocated blocks read as zeros; Write Zeroes may deallocate.
         let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
-        id.lbaf[0] = LbaFormat { data_shift: 9, ..LbaFormat::default() };
+        id.nlbaf = (BLOCK_SHIFTS.len() - 1) as u8;
+        for (format, shift) in id.lbaf.iter_mut().zip(BLOCK_SHIFTS) {
+            *format = LbaFormat { data_shift: shift, ..LbaFormat::default() };
+        }
+        let blocks = |bytes: u32| bytes >> block_shift;
+        id.mssrl = (blocks(COPY_RANGE_MAX) as u16).into();
+        id.mcl = blocks(COPY_MAX).into();
+        id.msrc = COPY_RANGES;
         if self.unit_blocks > 8 {
             // Hosts should write and deallocate whole mapping units, aligned to them; zeroes-based.
-            let unit = (self.unit_blocks - 1).into();
+            let unit = ((self.unit_blocks >> (block_shift - SECTOR_SHIFT)) - 1).into();
             id.nsfeat = 1 << 4;
             (id.npwg, id.npwa, id.npdg, id.npda, id.nows) = (unit, unit, unit, unit, unit);
         }
@@ -209,8 +253,36 @@ impl Identity {
         list[0] = NID_EUI64;
         list[1] = 8;
         list[4..12].copy_from_slice(&self.drive.eui64_bytes(nsid));
+        list[12..14].copy_from_slice(&[NID_COMMAND_SET, 1]);
+        list[16] = COMMAND_SET_NVM;
         list
     }
+
+    /// A namespace, as far as it does not depend on its command set.
+    pub(super) fn independent(&self, namespace: &Namespace) -> Vec<u8> {
+        let id = IdentifyIndependentNamespace {
+            nmic: namespace.is_shared().into(),
+            nsattr: namespace.is_read_only().into(),
+            // Ready.
+            nstat: 1,
+            ..IdentifyIndependentNamespace::default()
+        };
+        id.as_bytes().to_vec()
+    }
+
+    /// Limits of commands of the NVM command set.
+    pub(super) fn nvm_controller(&self) -> Vec<u8> {
+        let id = IdentifyNvmController {
+            wzsl: WRITE_ZEROES_MAX_LOG2,
+            ..IdentifyNvmController::default()
+        };
+        id.as_bytes().to_vec()
+    }
+}
+
+/// The LBA format whose blocks have so many bytes.
+pub(super) fn format_of(block_shift: u8) -> u8 {
+    BLOCK_SHIFTS.iter().position(|&shift| shift == block_shift).unwrap_or(0) as u8
 }
 
 /// Whole kelvin, as NVMe has temperatures.
@@ -244,7 +316,10 @@ mod tests {
 
     /// The identity of the SM951 with other values: (Identify Controller's vwc, the present setting of the cache, Identify
     /// Namespace).
-    fn identity(change: impl FnOnce(&mut Spec)) -> (u8, Result<u32, Status>, IdentifyNamespace) {
+    fn identity(
+        has_cache: bool,
+        change: impl FnOnce(&mut Spec),
+    ) -> (u8, Result<u32, Status>, IdentifyNamespace) {
         let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
         let base = include_str!("../../../../drives/sm951-ahci-512.toml");
         let base = whole_profile(host, base).expect("a profile").to_string();
@@ -256,28 +331,29 @@ mod tests {
             nqn: "nqn.2026-11.localhost.drivebay:S".to_owned(),
             eui64: "0123456789abcdef".to_owned(),
         };
-        let identity = Identity::new(&spec, drive);
+        let identity = Identity::new(&spec, drive, has_cache);
         let mut id = IdentifyController::default();
         identity.drive_fields(&mut id, Kind::Tcp);
         let get = Sqe { cdw10: (Feature::VolatileWriteCache as u32).into(), ..Sqe::default() };
         let cache = Features::new(&identity).get(&get, &identity).map(|(value, _)| value);
-        (id.vwc, cache, identity.of_all_namespaces())
+        (id.vwc, cache, identity.of_all_namespaces(SECTOR_SHIFT))
     }
 
-    /// Its data may lie in a file, which only a flush makes safe against the machine that serves it.
     #[test]
-    fn a_protected_drive_asks_for_flushes_like_any_other() {
-        for protected in [false, true] {
-            let (vwc, cache, _) = identity(|spec| spec.power_loss_protection = protected);
-            assert_eq!((vwc, cache), (7, Ok(1)));
+    fn hosts_are_told_of_a_cache_where_there_is_one() {
+        for (has_cache, vwc, setting) in
+            [(true, 7, Ok(1)), (false, 6, Err(Status::INVALID_FIELD.dnr()))]
+        {
+            let (found, cache, _) = identity(has_cache, |_| ());
+            assert_eq!((found, cache), (vwc, setting));
         }
     }
 
     #[test]
     fn hosts_are_told_of_mapping_units_above_4_kib() {
-        let (_, _, usual) = identity(|_| ());
+        let (_, _, usual) = identity(true, |_| ());
         assert_eq!((usual.nsfeat, usual.npwg.get()), (0, 0));
-        let (_, _, wide) = identity(|spec| spec.geometry.unit_shift = 2);
+        let (_, _, wide) = identity(true, |spec| spec.geometry.unit_shift = 2);
         let fields =
             [wide.npwg, wide.npwa, wide.npdg, wide.npda, wide.nows].map(|blocks| blocks.get());
         assert_eq!((wide.nsfeat, fields), (1 << 4, [31; 5]));

@@ -1,19 +1,24 @@
 //! The NVM command set: a command becomes requests to the drive, their completions one of the command.
 //!
-//! Source: NVM Express base specification 1.4, section 6. Compare is a read whose data is compared
-//! when it is done; a Dataset Management command is as many requests as it has ranges.
+//! Source: NVM Express NVM command set specification 2.0. Compare is a read whose data is compared when it is done, Verify
+//! one whose data nobody gets, Copy reads and then a write; a Dataset Management command is as many requests as it has
+//! ranges.
 
 use std::sync::Arc;
 
-use drivebay_wire::nvme::{DsmRange, NvmOpcode, Sqe, Status};
+use drivebay_units::{Nanos, SECTOR_BYTES};
+use drivebay_wire::nvme::{CopyRange, DsmRange, NvmOpcode, Sqe, Status};
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
 use super::controller::Flags;
-use super::identity::{BLOCK_BYTES, NSID_ALL};
-use crate::drive::{Data, Drive, Namespaces};
-use crate::namespace::{NAMESPACES_MAX, Namespace};
+use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
+
+/// Blocks that are deallocated by one request: the sectors of as many blocks of any size have 32 bits.
+const PART_BLOCKS: u32 = 1 << 29;
 
 /// The data that a command transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +31,27 @@ pub(super) enum Transfer {
     ToHost(u32),
 }
 
-/// The data that a command transfers, by its own fields.
-pub(super) fn transfer(sqe: &Sqe) -> Transfer {
-    let data = sqe.blocks() * BLOCK_BYTES;
+/// The data that a command transfers, by its own fields and the block size of its namespace.
+pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
+    let shift = namespaces.namespace(sqe.nsid.get()).map_or(SECTOR_SHIFT, |one| one.block_shift());
+    // At most 65,536 blocks of 4 KiB.
+    let data = sqe.blocks() << shift;
     match NvmOpcode::of(sqe.opcode) {
         Some(NvmOpcode::Read) => Transfer::ToHost(data),
         Some(NvmOpcode::Write | NvmOpcode::Compare) => Transfer::FromHost(data),
         Some(NvmOpcode::DatasetManagement) => {
             Transfer::FromHost(((sqe.cdw10.get() & 0xff) + 1) * size_of::<DsmRange>() as u32)
         }
-        Some(NvmOpcode::Flush | NvmOpcode::WriteZeroes) | None => Transfer::None,
+        Some(NvmOpcode::Copy) => {
+            Transfer::FromHost(((sqe.cdw12.get() & 0xff) + 1) * size_of::<CopyRange>() as u32)
+        }
+        Some(
+            NvmOpcode::Flush
+            | NvmOpcode::WriteZeroes
+            | NvmOpcode::WriteUncorrectable
+            | NvmOpcode::Verify,
+        )
+        | None => Transfer::None,
     }
 }
 
@@ -45,8 +61,9 @@ pub(super) struct Finished {
     /// The transport's own number.
     pub tag: u32,
     pub sqe: Sqe,
-    /// Its first sector on the drive.
+    /// Its first sector on the drive, and how many they are.
     pub lba: u64,
+    pub sectors: u32,
     pub status: Status,
 }
 
@@ -75,13 +92,25 @@ enum Inflight {
 struct InflightCommand {
     tag: u32,
     sqe: Sqe,
-    /// Its first sector on the drive.
+    /// Its first sector on the drive, and how many they are.
     lba: u64,
+    sectors: u32,
     /// Requests that have not completed.
     left: u32,
     status: Status,
-    /// What Compare expects to read.
-    expected: Option<Box<[u8]>>,
+    then: Then,
+}
+
+/// What follows when all requests of a command have completed.
+enum Then {
+    Nothing,
+    /// The data must be this: Compare.
+    Compare(Box<[u8]>),
+    /// Reads of these have completed, which are to be written behind one another: Copy.
+    Write {
+        from: Vec<(u64, u32)>,
+        fua: bool,
+    },
 }
 
 /// Commands in flight. A request's token is the key of its command.
@@ -112,27 +141,27 @@ impl InflightCommands {
         flags: &Flags,
     ) -> Option<Status> {
         let plan = match plan(&sqe, data, drive, flags) {
-            Ok(Plan::Many(ranges)) if ranges.is_empty() => return Some(Status::SUCCESS),
+            Ok(plan) if plan.ranges.is_empty() => return Some(Status::SUCCESS),
             Ok(plan) => plan,
             Err(status) => return Some(status),
         };
-        let data = data.get(..(sqe.blocks() * BLOCK_BYTES) as usize).unwrap_or_default();
-        let expected = (sqe.opcode == NvmOpcode::Compare as u8).then(|| data.into());
-        let left = if let Plan::Many(ranges) = &plan { ranges.len() as u32 } else { 1 };
-        let lba = if let Plan::One(_, lba, _) = plan { lba } else { 0 };
-        let command = InflightCommand { tag, sqe, lba, left, status: Status::SUCCESS, expected };
+        let Plan { op, ranges, lba, sectors, then } = plan;
+        let left = ranges.len() as u32;
+        let command =
+            InflightCommand { tag, sqe, lba, sectors, left, status: Status::SUCCESS, then };
         let token = self.commands.insert(Inflight::Command(command)).data().as_ffi();
-        match plan {
-            Plan::One(op, lba, sectors) => {
-                let data = if matches!(op, Op::Write { .. }) { data } else { &[] };
-                drive.submit(Request { op, lba, sectors, token }, data);
-            }
-            Plan::Many(ranges) => {
-                for (lba, sectors) in ranges {
-                    let op = Op::Trim { fua: false };
-                    drive.submit(Request { op, lba, sectors, token }, &[]);
-                }
-            }
+        // A host may send more than the command needs.
+        let bytes = sectors as usize * SECTOR_BYTES as usize;
+        let data = if matches!(op, Op::Write { .. }) { &data[..bytes] } else { &[] };
+        for (lba, sectors) in ranges {
+            drive.submit(Request { op, lba, sectors, token }, data);
+        }
+        if sqe.opcode == NvmOpcode::WriteUncorrectable as u8
+            && !drive.spoil(lba, sectors.into())
+            && let Some(Inflight::Command(command)) =
+                self.commands.get_mut(KeyData::from_ffi(token).into())
+        {
+            command.status = Status::INTERNAL_ERROR;
         }
         None
     }
@@ -151,88 +180,175 @@ impl InflightCommands {
     }
 
     /// A request has completed.
-    pub fn complete(&mut self, drive: &dyn Data, completion: Completion) -> Progress {
-        let key = DefaultKey::from(KeyData::from_ffi(completion.request.token));
-        match self.commands.get_mut(key) {
+    pub fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) -> Progress {
+        let token = completion.request.token;
+        let key = DefaultKey::from(KeyData::from_ffi(token));
+        let command = match self.commands.get_mut(key) {
             None => return Progress::None,
-            Some(Inflight::ShutdownFlush) => {}
-            Some(Inflight::Command(command)) => {
-                if command.status == Status::SUCCESS {
-                    command.status = status_of(completion.status);
-                }
-                command.left -= 1;
-                if command.left > 0 {
-                    return Progress::None;
-                }
+            Some(Inflight::ShutdownFlush) => {
+                self.commands.remove(key);
+                return Progress::ShutDown;
+            }
+            Some(Inflight::Command(command)) => command,
+        };
+        if command.status == Status::SUCCESS {
+            command.status = status_of(completion.status);
+        }
+        command.left -= 1;
+        if command.left > 0 {
+            return Progress::None;
+        }
+        if command.status == Status::SUCCESS {
+            let InflightCommand { lba, sectors, .. } = *command;
+            match std::mem::replace(&mut command.then, Then::Nothing) {
+                Then::Nothing => {}
+                Then::Compare(expected) => command.status = compare(drive, lba, &expected),
+                Then::Write { from, fua } => match gather(drive, &from) {
+                    Ok(data) => {
+                        command.left = 1;
+                        let op = Op::Write { fua };
+                        drive.submit(Request { op, lba, sectors, token }, &data);
+                        return Progress::None;
+                    }
+                    Err(status) => command.status = status,
+                },
             }
         }
-        let Some(Inflight::Command(command)) = self.commands.remove(key) else {
-            return Progress::ShutDown;
-        };
-        let InflightCommand { tag, sqe, lba, mut status, expected, .. } = command;
-        if let (Some(expected), Status::SUCCESS) = (&expected, status) {
-            let mut found = vec![0; expected.len()];
-            status = match drive.read(lba, &mut found) {
-                Ok(()) if found[..] == expected[..] => Status::SUCCESS,
-                Ok(()) => Status::COMPARE_FAILURE,
-                Err(_) => Status::INTERNAL_ERROR,
-            };
-        }
-        Progress::Finished(Finished { tag, sqe, lba, status })
+        let InflightCommand { tag, sqe, lba, sectors, status, .. } = *command;
+        self.commands.remove(key);
+        Progress::Finished(Finished { tag, sqe, lba, sectors, status })
     }
 }
 
-enum Plan {
-    One(Op, u64, u32),
-    /// To be deallocated.
-    Many(Vec<(u64, u32)>),
+fn compare(drive: &dyn Drive, lba: u64, expected: &[u8]) -> Status {
+    let mut found = vec![0; expected.len()];
+    match drive.read(lba, &mut found) {
+        Ok(()) if found[..] == *expected => Status::SUCCESS,
+        Ok(()) => Status::COMPARE_FAILURE,
+        Err(_) => Status::INTERNAL_ERROR,
+    }
+}
+
+/// The data of these sectors, one behind the other.
+fn gather(drive: &dyn Drive, ranges: &[(u64, u32)]) -> Result<Vec<u8>, Status> {
+    let mut data = Vec::new();
+    for &(lba, sectors) in ranges {
+        drive.append(lba, sectors, &mut data).map_err(|_| Status::INTERNAL_ERROR)?;
+    }
+    Ok(data)
+}
+
+/// A command as requests to the drive.
+struct Plan {
+    op: Op,
+    /// Sectors of each request.
+    ranges: Vec<(u64, u32)>,
+    /// The command's own first sector on the drive, and how many they are.
+    lba: u64,
+    sectors: u32,
+    then: Then,
+}
+
+impl Plan {
+    fn one(op: Op, lba: u64, sectors: u32) -> Plan {
+        Plan { op, ranges: vec![(lba, sectors)], lba, sectors, then: Then::Nothing }
+    }
 }
 
 /// Checks a command and turns it into requests.
-fn plan(
-    sqe: &Sqe,
-    data: &[u8],
-    namespaces: &dyn Namespaces,
-    flags: &Flags,
-) -> Result<Plan, Status> {
+fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan, Status> {
     if !flags.serves() {
         return Err(Status::COMMAND_SEQUENCE.dnr());
+    }
+    let sanitizing_until = flags.sanitizing_until();
+    if sanitizing_until > Nanos::ZERO && drive.now() < sanitizing_until {
+        return Err(Status::SANITIZE_IN_PROGRESS);
     }
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
-        return Ok(Plan::One(Op::Flush, 0, 0));
+        return Ok(Plan::one(Op::Flush, 0, 0));
     }
-    let namespace = active(nsid, namespaces, flags)?;
+    use NvmOpcode as N;
+    let namespace = active(nsid, drive, flags)?;
     match opcode {
-        NvmOpcode::Flush => return Ok(Plan::One(Op::Flush, 0, 0)),
-        NvmOpcode::DatasetManagement => return ranges(sqe, data, namespace).map(Plan::Many),
+        N::Flush => return Ok(Plan::one(Op::Flush, 0, 0)),
+        N::DatasetManagement => return deallocation(sqe, data, namespace),
+        _ if sqe.asks_protection() => return Err(Status::INVALID_FIELD.dnr()),
         _ => {}
     }
-    if sqe.asks_protection() {
-        return Err(Status::INVALID_FIELD.dnr());
-    }
-    let (lba, count) = (sqe.lba(), sqe.blocks());
-    if lba.checked_add(u64::from(count)).is_none_or(|end| end > namespace.sectors()) {
-        return Err(Status::LBA_OUT_OF_RANGE.dnr());
-    }
-    let carried = matches!(opcode, NvmOpcode::Write | NvmOpcode::Compare);
-    if carried && data.len() < (count * BLOCK_BYTES) as usize {
-        return Err(Status::SGL_LENGTH_INVALID.dnr());
-    }
-    if namespace.is_read_only() && matches!(opcode, NvmOpcode::Write | NvmOpcode::WriteZeroes) {
+    let changes = !matches!(opcode, N::Read | N::Compare | N::Verify);
+    if changes && namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
     let fua = sqe.is_fua() || !flags.write_cache();
+    if opcode == N::Copy {
+        return copy(sqe, data, namespace, fua);
+    }
+    let (lba, sectors) = range(namespace, sqe.lba(), sqe.blocks())?;
+    let bytes = sectors as usize * SECTOR_BYTES as usize;
+    let carried = matches!(opcode, N::Write | N::Compare);
+    if carried && data.len() < bytes {
+        return Err(Status::SGL_LENGTH_INVALID.dnr());
+    }
     let op = match opcode {
-        NvmOpcode::Write => Op::Write { fua },
-        NvmOpcode::WriteZeroes => {
+        N::Write => Op::Write { fua },
+        N::WriteZeroes => {
             let deallocates = sqe.cdw12.get() & 1 << 25 != 0;
             Op::WriteZeroes { fua, allocated: !deallocates }
         }
+        // To the model as long as zeros: the map changes, and nothing is transferred.
+        N::WriteUncorrectable => Op::WriteZeroes { fua, allocated: true },
         _ => Op::Read,
     };
-    Ok(Plan::One(op, namespace.first() + lba, count))
+    if matches!(opcode, N::Read | N::Write) {
+        namespace.count(opcode == N::Read, sectors);
+    }
+    let mut plan = Plan::one(op, lba, sectors);
+    if opcode == N::Compare {
+        plan.then = Then::Compare(data[..bytes].into());
+    }
+    Ok(plan)
+}
+
+/// Blocks of a namespace as sectors of the drive.
+fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Status> {
+    let shift = namespace.block_sectors_log2();
+    let end = lba.checked_add(blocks.into());
+    if end.is_none_or(|end| end > namespace.sectors() >> shift) {
+        return Err(Status::LBA_OUT_OF_RANGE.dnr());
+    }
+    Ok((namespace.first() + (lba << shift), blocks << shift))
+}
+
+/// A Copy command: reads of its sources, and a write of all of it at the end.
+fn copy(sqe: &Sqe, data: &[u8], namespace: &Namespace, fua: bool) -> Result<Plan, Status> {
+    let cdw12 = sqe.cdw12.get();
+    let (count, format) = ((cdw12 & 0xff) as usize + 1, cdw12 >> 8 & 0xf);
+    // Of the protection of what is read, too, there is none.
+    if format != 0 || cdw12 >> 12 & 0xf != 0 {
+        return Err(Status::INVALID_FIELD.dnr());
+    }
+    let size = size_of::<CopyRange>();
+    let sources = data.get(..count * size).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
+    let sources = sources.chunks_exact(size).filter_map(|one| CopyRange::read_from_bytes(one).ok());
+    let shift = namespace.block_sectors_log2();
+    let most = |bytes: u32| (bytes / SECTOR_BYTES as u32) >> shift;
+    let (mut ranges, mut all) = (Vec::with_capacity(count), 0);
+    for source in sources {
+        let blocks = u32::from(source.blocks_less_one.get()) + 1;
+        all += blocks;
+        if blocks > most(COPY_RANGE_MAX) {
+            return Err(Status::COMMAND_SIZE_LIMIT.dnr());
+        }
+        ranges.push(range(namespace, source.lba.get(), blocks)?);
+    }
+    if count > usize::from(COPY_RANGES) + 1 || all > most(COPY_MAX) {
+        return Err(Status::COMMAND_SIZE_LIMIT.dnr());
+    }
+    let (lba, sectors) = range(namespace, sqe.lba(), all)?;
+    let then = Then::Write { from: ranges.clone(), fua };
+    Ok(Plan { op: Op::Read, ranges, lba, sectors, then })
 }
 
 /// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
@@ -253,29 +369,35 @@ pub(super) fn is_valid(nsid: u32) -> bool {
     (1..=NAMESPACES_MAX as u32).contains(&nsid)
 }
 
-/// Ranges of a Dataset Management command; only Deallocate does anything.
-fn ranges(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Vec<(u64, u32)>, Status> {
+/// A Dataset Management command; only Deallocate does anything.
+fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, Status> {
     let count = (sqe.cdw10.get() & 0xff) as usize + 1;
     let mut rest = data;
-    let mut found = Vec::new();
+    let mut ranges = Vec::new();
+    let shift = namespace.block_sectors_log2();
     for _ in 0..count {
-        let Ok((range, after)) = DsmRange::read_from_prefix(rest) else {
+        let Ok((one, after)) = DsmRange::read_from_prefix(rest) else {
             return Err(Status::SGL_LENGTH_INVALID.dnr());
         };
         rest = after;
-        let (lba, length) = (range.lba.get(), range.blocks.get());
-        if lba.checked_add(u64::from(length)).is_none_or(|end| end > namespace.sectors()) {
-            return Err(Status::LBA_OUT_OF_RANGE.dnr());
-        }
-        if length > 0 {
-            found.push((namespace.first() + lba, length));
+        let mut blocks = one.blocks.get();
+        let (mut lba, _) = range(namespace, one.lba.get(), blocks)?;
+        while blocks > 0 {
+            let part = blocks.min(PART_BLOCKS);
+            ranges.push((lba, part << shift));
+            lba += u64::from(part) << shift;
+            blocks -= part;
         }
     }
     let deallocates = sqe.cdw11.get() & 1 << 2 != 0;
     if deallocates && namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    Ok(if deallocates { found } else { Vec::new() })
+    if !deallocates {
+        ranges.clear();
+    }
+    let op = Op::Trim { fua: false };
+    Ok(Plan { op, ranges, lba: 0, sectors: 0, then: Then::Nothing })
 }
 
 fn status_of(status: request::Status) -> Status {

@@ -3,16 +3,19 @@
 use drivebay_drive::Health;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES,
-    EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, FirmwareSlots, NvmOpcode, PaceLog, SanitizeStatus,
-    SmartLog, padded,
+    AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
+    EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature, FirmwareSlots, LogPage,
+    NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SanitizeStatus, SmartLog, padded,
+    padded_nqn,
 };
 use zerocopy::IntoBytes;
 
 use super::features::Features;
-use super::identity::{Kind, kelvin};
+use super::identity::{Identity, Kind, kelvin};
+use super::records::{Firmware, Sanitization, hours};
 use super::subsystem::Subsystem;
 use crate::drive::Drive;
+use crate::namespace::Namespace;
 use crate::report::Report;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
@@ -31,7 +34,7 @@ pub(super) fn warning(drive: &mut dyn Drive, features: &Features) -> u8 {
 }
 
 /// SMART / Health Information. Where the profile rates no cycles, none are used.
-pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> Vec<u8> {
+pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> SmartLog {
     let temperature_k = kelvin(health.temperature_c);
     let minutes = |time: Nanos| u32::try_from(time.0 / MINUTE_NS).unwrap_or(u32::MAX);
     let throttling = |stage: usize| health.throttling.get(stage).copied().unwrap_or_default();
@@ -64,25 +67,111 @@ pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> Vec<u8> {
             *place = kelvin(*celsius).into();
         }
     }
-    log.as_bytes().to_vec()
+    log
+}
+
+/// SMART / Health Information of a namespace: what hosts asked of it is its own, all else the drive's.
+pub(super) fn smart_of(namespace: &Namespace, of_drive: SmartLog) -> SmartLog {
+    let [reads, writes, sectors_read, sectors_written] = namespace.traffic();
+    // Units of a thousand sectors, rounded up.
+    let units = |sectors: u64| u128::from(sectors.div_ceil(1000)).into();
+    SmartLog {
+        data_units_read: units(sectors_read),
+        data_units_written: units(sectors_written),
+        host_reads: u128::from(reads).into(),
+        host_writes: u128::from(writes).into(),
+        ..of_drive
+    }
 }
 
 /// Error Information: all entries, empty ones as zeros.
 pub(super) fn errors(subsystem: &Subsystem) -> Vec<u8> {
     let places = usize::from(subsystem.identity.own.error_entries) + 1;
     let mut page: Vec<u8> = Vec::with_capacity(64 * places);
-    for entry in &subsystem.errors {
+    for entry in &subsystem.records.errors {
         page.extend_from_slice(entry.as_bytes());
     }
     page.resize(64 * places, 0);
     page
 }
 
-/// Firmware Slot Information: one slot.
-pub(super) fn firmware(revision: &str) -> Vec<u8> {
-    let mut log = FirmwareSlots { active: 1, ..FirmwareSlots::default() };
-    log.revisions[0] = padded(revision);
+/// Firmware Slot Information.
+pub(super) fn firmware(firmware: &Firmware) -> Vec<u8> {
+    let active = firmware.active | firmware.next << 4;
+    let mut log = FirmwareSlots { active, ..FirmwareSlots::default() };
+    for (revision, slot) in log.revisions.iter_mut().zip(&firmware.slots) {
+        *revision = slot.unwrap_or_default();
+    }
     log.as_bytes().to_vec()
+}
+
+/// Supported Log Pages: those of this kind of controller; any offset may be asked for.
+pub(super) fn supported(kind: Kind) -> Vec<u8> {
+    let mut page = vec![0; 1024];
+    for &log in LogPage::ALL.iter().filter(|&&log| is_of(log, kind)) {
+        page[4 * log as usize] = 1;
+    }
+    page
+}
+
+/// Whether a kind of controller has this page.
+pub(super) fn is_of(page: LogPage, kind: Kind) -> bool {
+    match page {
+        LogPage::Supported | LogPage::Errors => true,
+        LogPage::Discovery => kind == Kind::Discovery,
+        _ => kind != Kind::Discovery,
+    }
+}
+
+/// Feature Identifiers Supported and Effects.
+pub(super) fn features(kind: Kind) -> Vec<u8> {
+    let mut page = vec![0; 1024];
+    for &feature in Feature::ALL.iter().filter(|&&feature| has_feature(kind, feature)) {
+        let at = 4 * feature as usize;
+        let effects = feature.shape().effects | EFFECT_SUPPORTED;
+        page[at..at + 4].copy_from_slice(&effects.to_le_bytes());
+    }
+    page
+}
+
+/// Whether a kind of controller has this feature. Those of interrupts mean nothing over TCP, but tools ask for them as for all
+/// that are mandatory over PCIe.
+pub(super) fn has_feature(kind: Kind, feature: Feature) -> bool {
+    use Feature as F;
+    match kind {
+        Kind::Discovery => {
+            matches!(feature, F::KeepAliveTimer | F::AsyncEvents | F::HostIdentifier)
+        }
+        Kind::Tcp => true,
+        Kind::Pci => feature != F::KeepAliveTimer,
+    }
+}
+
+/// The head of the persistent event log, and its events, newest first.
+pub(super) fn persistent(subsystem: &Subsystem, health: &Health, timestamp: u64) -> Vec<u8> {
+    let Identity { own, drive, .. } = &subsystem.identity;
+    let (events, bytes) = subsystem.records.events.bytes();
+    let mut header = PersistentHeader {
+        page: LogPage::PersistentEvents as u8,
+        events: events.into(),
+        bytes: ((size_of::<PersistentHeader>() + bytes.len()) as u64).into(),
+        revision: 3,
+        header_bytes: (size_of::<PersistentHeader>() as u16 - 20).into(),
+        timestamp: timestamp.into(),
+        power_on_hours: u128::from(hours(health.power_on)).into(),
+        power_cycles: health.power_cycles.into(),
+        vid: own.pci[0].into(),
+        ssvid: own.pci[0].into(),
+        sn: padded(&drive.serial),
+        mn: padded(&own.model),
+        subnqn: padded_nqn(&drive.nqn),
+        generation: subsystem.records.events.generation.into(),
+        ..PersistentHeader::default()
+    };
+    for &kind in PersistentKind::ALL {
+        header.supported[kind as usize / 8] |= 1 << (kind as usize % 8);
+    }
+    [header.as_bytes(), &bytes].concat()
 }
 
 /// Commands Supported and Effects.
@@ -96,7 +185,8 @@ pub(super) fn commands(kind: Kind) -> Vec<u8> {
             continue;
         }
         let effects = match opcode {
-            A::Format | A::Sanitize => EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE,
+            A::Format => EFFECT_CHANGES_DATA | EFFECT_CHANGES_CAPABILITY | EFFECT_EXCLUSIVE,
+            A::Sanitize => EFFECT_CHANGES_DATA | EFFECT_EXCLUSIVE,
             A::NamespaceManagement | A::NamespaceAttachment => EFFECT_CHANGES_NAMESPACES,
             _ => 0,
         };
@@ -104,7 +194,7 @@ pub(super) fn commands(kind: Kind) -> Vec<u8> {
     }
     for &opcode in NvmOpcode::ALL {
         use NvmOpcode as N;
-        let changes = matches!(opcode, N::Write | N::WriteZeroes | N::DatasetManagement);
+        let changes = !matches!(opcode, N::Flush | N::Read | N::Compare | N::Verify);
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
@@ -122,12 +212,18 @@ pub(super) fn pace(report: &Report) -> Vec<u8> {
     log.as_bytes().to_vec()
 }
 
-/// Sanitize Status: never, or done.
-pub(super) fn sanitize(last: Option<u32>) -> Vec<u8> {
+/// Sanitize Status.
+pub(super) fn sanitize(last: Option<Sanitization>, now: Nanos) -> Vec<u8> {
+    let progress = last.map_or(u16::MAX, |one| one.progress(now));
+    let status = match last {
+        None => 0,
+        Some(_) if progress < u16::MAX => 2,
+        Some(_) => 1,
+    };
     let log = SanitizeStatus {
-        progress: 0xffff.into(),
-        status: u16::from(last.is_some()).into(),
-        cdw10: last.unwrap_or(0).into(),
+        progress: progress.into(),
+        status: status.into(),
+        cdw10: last.map_or(0, |one| one.cdw10).into(),
         estimated_seconds: [u32::MAX.into(); 3],
         estimated_seconds_kept: [u32::MAX.into(); 3],
         ..SanitizeStatus::default()

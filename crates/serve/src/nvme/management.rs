@@ -12,9 +12,9 @@ use zerocopy::FromBytes;
 use super::admin::{Answer, Outcome, done};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
-use super::subsystem::Subsystem;
-use crate::drive::{ControlError, Drive, Namespaces};
-use crate::namespace::NamespaceError;
+use super::subsystem::{Subsystem, status_of};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::{BLOCK_SHIFTS, SECTOR_SHIFT};
 
 /// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
@@ -46,9 +46,8 @@ impl Subsystem {
         let wanted = IdentifyNamespace::read_from_bytes(data);
         let wanted = wanted.map_err(|_| Status::SGL_LENGTH_INVALID.dnr())?;
         let (blocks, capacity) = (wanted.nsze.get(), wanted.ncap.get());
-        if wanted.flbas & 0xf != 0 {
-            return Err(Status::INVALID_FORMAT.dnr());
-        }
+        let shift = BLOCK_SHIFTS.get(usize::from(wanted.flbas)).copied();
+        let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
         let is_plain =
             wanted.dps == 0 && wanted.nmic & !1 == 0 && data[GROUPS].iter().all(|&b| b == 0);
         if blocks == 0 || capacity > blocks || !is_plain {
@@ -58,7 +57,10 @@ impl Subsystem {
             return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr());
         }
         let is_shared = wanted.nmic & 1 != 0;
-        let nsid = drive.create_namespace(blocks, is_shared).map_err(|why| status_of(&why))?;
+        // More than a number of sectors can be is more than there is.
+        let sectors = blocks.saturating_mul(1 << (shift - SECTOR_SHIFT));
+        let made = drive.create_namespace(sectors, shift, is_shared);
+        let nsid = made.map_err(|why| status_of(&why))?;
         if !is_shared {
             self.private.insert(nsid);
         }
@@ -144,17 +146,5 @@ fn check_allocated(nsid: u32, namespaces: &dyn Namespaces) -> Result<(), Status>
         Some(_) => Ok(()),
         None if is_valid(nsid) => Err(Status::INVALID_FIELD.dnr()),
         None => Err(Status::INVALID_NAMESPACE.dnr()),
-    }
-}
-
-fn status_of(why: &ControlError) -> Status {
-    let ControlError::Namespace(why) = why else { return Status::INTERNAL_ERROR };
-    match why {
-        NamespaceError::NoPiece { .. } => Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr(),
-        NamespaceError::TooMany(_) => Status::NAMESPACE_ID_UNAVAILABLE.dnr(),
-        NamespaceError::ReadOnly(_) | NamespaceError::ReadOnlyDrive => {
-            Status::NAMESPACE_WRITE_PROTECTED.dnr()
-        }
-        _ => Status::INTERNAL_ERROR,
     }
 }

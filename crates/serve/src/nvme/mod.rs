@@ -5,9 +5,10 @@
 //! commands and data. To follow one write over TCP: `event_loop.rs` -> `tcp/connection.rs` ->
 //! `tcp/queue.rs` -> `nvme/io.rs` -> `engine.rs` -> the model; the PDU is parsed by `wire`'s `pdu.rs`.
 //!
-//! Source: NVM Express base specification 1.4. Left out: metadata and protection information, fused
-//! commands, firmware download, self-test, security, reservations, autonomous
-//! power state transitions (the model sleeps by the profile), the time that Format and Sanitize take.
+//! Sources: NVM Express base specification and NVM command set specification 2.0. Left out: metadata and protection
+//! information, fused commands, security, reservations, endurance groups, what power states and their autonomous transitions
+//! would do (the model sleeps by the profile). A Copy is reads and writes to the model, so it takes the link's time, and its data
+//! counts as the host's.
 
 mod admin;
 mod controller;
@@ -17,7 +18,9 @@ mod identity;
 mod io;
 mod logs;
 mod management;
+mod ocp;
 pub(crate) mod pci;
+mod records;
 mod subsystem;
 pub mod tcp;
 

@@ -3,16 +3,19 @@
 //! Only the event loop of the drive uses it, and that of another one to which a host connects; no I/O command needs
 //! it, so its lock is hardly ever waited for; what I/O queues read is in [`super::controller::Flags`].
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Status};
+use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Status, padded};
 
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
-use crate::drive::Namespaces;
+use super::records::Records;
+use crate::drive::{ControlError, Namespaces};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
+use crate::namespace::NamespaceError;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -74,16 +77,13 @@ impl Subsystems {
 pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
-    /// Newest first.
-    pub(super) errors: VecDeque<ErrorEntry>,
-    /// Errors ever.
-    pub(super) error_count: u64,
+    pub(super) records: Records,
+    /// Until when a sanitize operation goes on, on the drive's clock, nanoseconds; 0 where none does.
+    pub(super) sanitizing_until: Arc<AtomicU64>,
     /// Namespaces that new controllers have.
     attached: BTreeSet<u32>,
     /// Namespaces that one controller at a time may have.
     pub(super) private: BTreeSet<u32>,
-    /// Command dword 10 of the last Sanitize.
-    pub(super) sanitized: Option<u32>,
 }
 
 impl Subsystem {
@@ -92,14 +92,15 @@ impl Subsystem {
         let is_private =
             |nsid: &u32| namespaces.namespace(*nsid).is_some_and(|one| !one.is_shared());
         let all = namespaces.namespace_ids();
+        let mut records = Records::default();
+        records.firmware.slots[0] = Some(padded(&identity.own.firmware));
         Shared(Arc::new(Mutex::new(Subsystem {
             identity,
             controllers: BTreeMap::new(),
-            errors: VecDeque::new(),
-            error_count: 0,
+            records,
+            sanitizing_until: Arc::default(),
             attached: all.iter().copied().collect(),
             private: all.into_iter().filter(is_private).collect(),
-            sanitized: None,
         })))
     }
 
@@ -121,7 +122,7 @@ impl Subsystem {
         // The lowest that is free: a host that connects again after a reset finds its number where it was, which tools
         // that keep one rely on.
         let id = (1..).find(|id| !self.controllers.contains_key(id))?;
-        let controller = Controller::new(kind, &self.identity);
+        let controller = Controller::new(kind, &self.identity, &self.sanitizing_until);
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
             let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));
             controller.flags.attach(nsid, !self.private.contains(&nsid) || is_free());
@@ -161,6 +162,10 @@ impl Subsystem {
         self.controllers.remove(&id);
     }
 
+    pub(super) fn controllers_mut(&mut self) -> impl Iterator<Item = &mut Controller> {
+        self.controllers.values_mut()
+    }
+
     pub(super) fn get(&self, id: u16) -> Option<&Controller> {
         self.controllers.get(&id)
     }
@@ -171,11 +176,12 @@ impl Subsystem {
 
     /// Enters a command that failed into the error log.
     pub(super) fn log_error(&mut self, kind: Kind, queue: u16, sqe: &Sqe, status: Status) {
-        self.error_count += 1;
-        self.errors.truncate(usize::from(self.identity.own.error_entries));
+        let records = &mut self.records;
+        records.error_count += 1;
+        records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
-        self.errors.push_front(ErrorEntry {
-            count: self.error_count.into(),
+        records.errors.push_front(ErrorEntry {
+            count: records.error_count.into(),
             sq_id: queue.into(),
             cid: sqe.cid,
             status_and_phase: (status.0 << 1).into(),
@@ -194,7 +200,12 @@ fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
     const DWORD_10: u16 = 40;
     const DWORD_11: u16 = 44;
     const DWORD_12: u16 = 48;
-    let in_ranges = is_io && NvmOpcode::of(sqe.opcode) == Some(NvmOpcode::DatasetManagement);
+    // Data to which no place in the command leads.
+    let in_ranges = is_io
+        && matches!(
+            NvmOpcode::of(sqe.opcode),
+            Some(NvmOpcode::DatasetManagement | NvmOpcode::Copy)
+        );
     let sets_feature = !is_io && AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::SetFeatures);
     match status.without_dnr() {
         Status::INVALID_OPCODE => 0,
@@ -206,7 +217,7 @@ fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
         | Status::SGL_OFFSET_INVALID
         | Status::INVALID_PRP_OFFSET => DATA_POINTER,
         Status::LBA_OUT_OF_RANGE if in_ranges => NO_LOCATION,
-        Status::INVALID_FIELD if is_io => DWORD_12,
+        Status::INVALID_FIELD | Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
         Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
             DWORD_11
         }
@@ -215,6 +226,10 @@ fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
         | Status::INVALID_LOG_PAGE
         | Status::INVALID_FORMAT
         | Status::FEATURE_NOT_SAVEABLE
+        | Status::INVALID_FIRMWARE_SLOT
+        | Status::INVALID_FIRMWARE_IMAGE
+        | Status::OVERLAPPING_RANGE
+        | Status::SELF_TEST_IN_PROGRESS
         | Status::INVALID_QUEUE_IDENTIFIER => DWORD_10,
         Status::INVALID_QUEUE_SIZE => DWORD_10 + 2,
         _ => NO_LOCATION,
@@ -226,4 +241,17 @@ pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     let pointer = if kind == Kind::Pci { 0 } else { 1 };
     let is_right = sqe.flags & FUSED == 0 && sqe.flags >> 6 == pointer;
     if is_right { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
+}
+
+/// Why namespaces could not be changed, as a host is told.
+pub(super) fn status_of(why: &ControlError) -> Status {
+    let ControlError::Namespace(why) = why else { return Status::INTERNAL_ERROR };
+    match why {
+        NamespaceError::NoPiece { .. } => Status::NAMESPACE_INSUFFICIENT_CAPACITY.dnr(),
+        NamespaceError::TooMany(_) => Status::NAMESPACE_ID_UNAVAILABLE.dnr(),
+        NamespaceError::ReadOnly(_) | NamespaceError::ReadOnlyDrive => {
+            Status::NAMESPACE_WRITE_PROTECTED.dnr()
+        }
+        _ => Status::INTERNAL_ERROR,
+    }
 }

@@ -70,16 +70,15 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Of a drive, on a machine with so many processors; `syncs`: its data lies in a file that a flush brings to the
-    /// host's disk. The kernel sends flushes only to a device with a volatile cache, and to that file it is one.
-    pub fn new(spec: &Spec, processors: usize, syncs: bool) -> Shape {
+    /// Of a drive, on a machine with so many processors. The kernel sends flushes only to a device with a volatile cache.
+    pub fn new(spec: &Spec, processors: usize, has_volatile_cache: bool) -> Shape {
         let transfer_bytes_max = |log2: u8| (PAGE_BYTES << log2).min(TRANSFER_BYTES_MAX);
         let identify = spec.identify.as_ref().map(|identify| identify.transfer_max_log2);
         Shape {
             queues: (processors as u64).clamp(1, spec.host_interface.queues_max.into()) as u16,
             depth: spec.queue_depth_max.clamp(1, DEPTH_MAX) as u16,
             transfer_bytes_max: identify.map_or(TRANSFER_BYTES_MAX, transfer_bytes_max),
-            has_volatile_cache: !spec.power_loss_protection || syncs,
+            has_volatile_cache,
             unit_bytes: spec.geometry.unit_bytes() as u32,
         }
     }
@@ -255,7 +254,7 @@ mod tests {
         let base = whole_profile(host, base).expect("a profile").to_string();
         let text = include_str!("../../../../drives/sm951-nvme-256.toml");
         let spec = Spec::from_family(&base, text).expect("a profile");
-        let shape = Shape::new(&spec, 4, false);
+        let shape = Shape::new(&spec, 4, true);
         let info = shape.info();
         assert_eq!((info.nr_hw_queues, info.queue_depth), (4, 128), "a queue for each processor");
         assert_eq!(info.max_io_buf_bytes, 128 << 10);
@@ -265,17 +264,11 @@ mod tests {
         assert_eq!(params.attrs, ATTR_VOLATILE_CACHE | ATTR_FUA | ATTR_READ_ONLY);
         assert_eq!((params.len, params.dev_sectors, params.max_sectors), (60, 2048, 256));
         assert_eq!((params.logical_bs_shift, params.physical_bs_shift), (9, 12));
-        let spec = Spec { power_loss_protection: true, ..spec };
-        let [in_memory, in_file] = [false, true].map(|syncs| Shape::new(&spec, 1, syncs));
         let whole = NamespaceTable::whole(2048, false);
         let attrs = |shape: &Shape| shape.params(whole.namespace(1).expect("the first")).attrs;
-        assert_eq!(attrs(&in_memory), 0);
-        assert_eq!(
-            attrs(&in_file),
-            ATTR_VOLATILE_CACHE | ATTR_FUA,
-            "a crash of the host loses data"
-        );
-        assert_eq!(in_memory.queues, 1);
+        let [safe, usual] = [false, true].map(|has_cache| Shape::new(&spec, 1, has_cache));
+        assert_eq!((attrs(&safe), attrs(&usual)), (0, ATTR_VOLATILE_CACHE | ATTR_FUA));
+        assert_eq!(safe.queues, 1);
     }
 
     #[test]

@@ -8,10 +8,13 @@ use std::sync::OnceLock;
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::nvme::tcp::Protocol;
 use drivebay_serve::nvme::{Identity, Shared, Subsystem, Subsystems};
-use drivebay_serve::{DriveIdentity, Engine, MemoryLimit, NamespaceTable, Pace, SessionId, Store};
+use drivebay_serve::{
+    Control as _, DriveIdentity, Engine, MemoryLimit, NamespaceTable, Op, Pace, Request, SessionId,
+    Store,
+};
 use drivebay_wire::nvme::{
-    Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType, InitPdu, Pdu,
-    Sgl, SglKind, Sqe, Status, encode, padded_nqn,
+    AdminOpcode, Cns, ConnectData, Cqe, Data, DataPdu, Decoder, Digests, FLAG_LAST, FabricsType,
+    Feature, InitPdu, LogPage, NvmOpcode, Pdu, Sgl, SglKind, Sqe, Status, encode, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
@@ -99,6 +102,26 @@ fn small_drive(ailment: &str) -> Spec {
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
 }
 
+/// Likely a command that exists, about a log page or a feature that does: `chance` says which.
+pub fn known(mut sqe: Sqe, is_admin: bool, chance: u8) -> Sqe {
+    let pick = |all: &[u8]| all[usize::from(chance) % all.len()];
+    let codes = |all: &mut dyn Iterator<Item = u8>| all.collect::<Vec<u8>>();
+    let admin = codes(&mut AdminOpcode::ALL.iter().map(|&one| one as u8));
+    let io = codes(&mut NvmOpcode::ALL.iter().map(|&one| one as u8));
+    sqe.opcode = pick(if is_admin { &admin } else { &io });
+    let about = match AdminOpcode::of(sqe.opcode).filter(|_| is_admin) {
+        Some(AdminOpcode::GetLogPage) => codes(&mut LogPage::ALL.iter().map(|&one| one as u8)),
+        Some(AdminOpcode::GetFeatures | AdminOpcode::SetFeatures) => {
+            codes(&mut Feature::ALL.iter().map(|&one| one as u8))
+        }
+        Some(AdminOpcode::Identify) => codes(&mut Cns::ALL.iter().map(|&one| one as u8)),
+        _ => return sqe,
+    };
+    let code = about[sqe.cdw10.get() as usize % about.len()];
+    sqe.cdw10 = (sqe.cdw10.get() & !0xff | u32::from(code)).into();
+    sqe
+}
+
 /// A command of an I/O queue.
 pub fn io(opcode: u8, lba: u64, blocks: u32) -> Sqe {
     Sqe {
@@ -125,8 +148,10 @@ impl Rig {
     fn of(spec: Spec) -> Rig {
         let sectors = spec.capacity_bytes() / 512;
         let drive = DriveIdentity::of_serial("TEST0001", "sm951-nvme-256", 0x00_2538);
-        let subsystem =
-            Subsystem::shared(Identity::new(&spec, drive), &NamespaceTable::whole(sectors, false));
+        let subsystem = Subsystem::shared(
+            Identity::new(&spec, drive, true),
+            &NamespaceTable::whole(sectors, false),
+        );
         let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
@@ -325,6 +350,18 @@ impl Rig {
     pub fn poll(&mut self, host: &mut Host) {
         host.protocol.poll(self.engine.drive_of(host.me));
         self.hear(host);
+    }
+
+    /// Lets so many seconds of the drive's time pass.
+    pub fn pass(&mut self, seconds: u64) {
+        let slow = format!(r#"{{"kind": "latency", "extra_us": {}}}"#, seconds * 1_000_000);
+        self.engine.add_fault(serde_json::from_str(&slow).expect("a fault")).expect("a fault");
+        let read = Request { op: Op::Read, lba: 0, sectors: 1, token: 0 };
+        self.engine.begin_iteration();
+        self.engine.drive_of(SessionId::numbered(0)).submit(read, &[]);
+        assert!(self.engine.next_completion().is_some());
+        self.engine.clear_faults();
+        self.engine.begin_iteration();
     }
 
     pub fn tick(&mut self, host: &mut Host) {

@@ -70,6 +70,20 @@ layout! { 16:
     }
 }
 
+layout! { 32:
+    /// One source range of a Copy command, descriptor format 0.
+    pub struct CopyRange {
+        #[doc(hidden)]
+        pub reserved_0: [u8; 8],
+        /// First block.
+        pub lba: U64,
+        /// Blocks, less one.
+        pub blocks_less_one: U16,
+        #[doc(hidden)]
+        pub reserved_18: [u8; 14],
+    }
+}
+
 /// A scatter-gather descriptor, as it stands in a command's data pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sgl {
@@ -108,6 +122,9 @@ codes! {
         GetFeatures = 0x0a,
         AsyncEvent = 0x0c,
         NamespaceManagement = 0x0d,
+        FirmwareCommit = 0x10,
+        FirmwareDownload = 0x11,
+        DeviceSelfTest = 0x14,
         NamespaceAttachment = 0x15,
         KeepAlive = 0x18,
         Format = 0x80,
@@ -124,9 +141,12 @@ codes! {
         Flush = 0x00,
         Write = 0x01,
         Read = 0x02,
+        WriteUncorrectable = 0x04,
         Compare = 0x05,
         WriteZeroes = 0x08,
         DatasetManagement = 0x09,
+        Verify = 0x0c,
+        Copy = 0x19,
     }
 }
 
@@ -149,6 +169,23 @@ impl Sqe {
     /// Protection information is asked for (it is not supported).
     pub fn asks_protection(&self) -> bool {
         self.cdw12.get() & 0xf << 26 != 0
+    }
+
+    /// Get Log Page: what the page's own specification says of this request (LSP).
+    pub fn log_specific(&self) -> u8 {
+        (self.cdw10.get() >> 8 & 0x7f) as u8
+    }
+
+    /// Identify and Get Log Page: the command set that is asked about (CSI): bits 31:24 of dword 11 of Identify, of dword
+    /// 14 of Get Log Page.
+    pub fn command_set(&self) -> u8 {
+        let is_log = AdminOpcode::of(self.opcode) == Some(AdminOpcode::GetLogPage);
+        ((if is_log { self.cdw14 } else { self.cdw11 }).get() >> 24) as u8
+    }
+
+    /// Which entry of the UUID list says whose vendor-specific meaning is asked for; 0 for none.
+    pub fn uuid_index(&self) -> u8 {
+        (self.cdw14.get() & 0x7f) as u8
     }
 
     /// Get Log Page: how many bytes, 4 to 16 GiB.

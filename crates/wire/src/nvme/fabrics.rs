@@ -115,6 +115,7 @@ codes! {
         Configuration = 0x14,
         Status = 0x1c,
         SubsystemReset = 0x20,
+        ReadyTimeouts = 0x68,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Features: what Get Features and Set Features name.
 //!
-//! Source: NVM Express base specification 1.4, section 5.21.1; keep-alive: section 7.12.
+//! Sources: NVM Express base specification 2.0, Set Features and Feature Identifiers Supported and Effects; OCP Datacenter
+//! NVMe SSD specification 2.0 (C0h, C5h).
 
 use crate::codes::codes;
 
@@ -17,8 +18,58 @@ codes! {
         InterruptVector = 0x09,
         WriteAtomicity = 0x0a,
         AsyncEvents = 0x0b,
+        AutonomousTransitions = 0x0c,
+        Timestamp = 0x0e,
         KeepAliveTimer = 0x0f,
+        HostBehavior = 0x16,
+        CommandSetProfile = 0x19,
         HostIdentifier = 0x81,
+        OcpErrorInjection = 0xc0,
+        OcpLatencyMonitor = 0xc5,
+    }
+}
+
+/// Of the feature's effects: it belongs to the controller, to a namespace, or to the subsystem.
+const OF_CONTROLLER: u32 = 1 << 21;
+const OF_SUBSYSTEM: u32 = 1 << 25;
+
+/// The form of a feature's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Bits of dword 11 that are kept; 0 where the value comes as data.
+    pub mask: u32,
+    /// Bytes of data, if the value is data.
+    pub bytes: u16,
+    /// Whether the host may ask to have it saved: it outlasts resets anyway.
+    pub is_saveable: bool,
+    /// Its entry in the log of the features' effects, without the bit for "supported".
+    pub effects: u32,
+}
+
+impl Feature {
+    /// The form of its value.
+    pub fn shape(self) -> Shape {
+        use Feature as F;
+        let number = |mask| Shape { mask, bytes: 0, is_saveable: false, effects: OF_CONTROLLER };
+        let data = |bytes| Shape { mask: 0, bytes, is_saveable: false, effects: OF_CONTROLLER };
+        let shared = |bytes| Shape { mask: 0, bytes, is_saveable: true, effects: OF_SUBSYSTEM };
+        match self {
+            F::Arbitration => number(0xffff_ff07),
+            F::PowerManagement => number(0xff),
+            F::ErrorRecovery | F::InterruptCoalescing => number(0xffff),
+            F::VolatileWriteCache | F::WriteAtomicity => number(1),
+            F::InterruptVector => number(1 << 16),
+            F::TemperatureThreshold | F::NumberOfQueues | F::AsyncEvents | F::KeepAliveTimer => {
+                number(u32::MAX)
+            }
+            F::CommandSetProfile => number(0),
+            F::AutonomousTransitions => Shape { mask: 1, ..data(256) },
+            F::HostBehavior => data(512),
+            F::HostIdentifier => Shape { mask: 1, ..data(16) },
+            F::Timestamp => shared(8),
+            F::OcpErrorInjection => Shape { mask: 0xff, ..shared(4096) },
+            F::OcpLatencyMonitor => shared(4096),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Identify data: what a controller and a namespace are.
 //!
-//! Source: NVM Express base specification 1.4, section 5.15; fabrics fields: NVMe over Fabrics 1.1.
+//! Sources: NVM Express base specification and NVM command set specification 2.0, Identify; fabrics fields: NVMe over
+//! Fabrics 1.1.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
@@ -14,10 +15,17 @@ codes! {
         Controller = 1,
         ActiveNamespaces = 2,
         NamespaceNames = 3,
+        CommandSetNamespace = 5,
+        CommandSetController = 6,
+        CommandSetNamespaces = 7,
+        IndependentNamespace = 8,
         AllocatedNamespaces = 0x10,
         AllocatedNamespace = 0x11,
         AttachedControllers = 0x12,
         Controllers = 0x13,
+        Uuids = 0x17,
+        CommandSetAllocatedNamespaces = 0x1a,
+        CommandSets = 0x1c,
     }
 }
 
@@ -26,6 +34,10 @@ pub const CONTROLLER_LIST_MAX: usize = 2047;
 
 /// Type of a namespace identifier: IEEE EUI-64, 8 bytes.
 pub const NID_EUI64: u8 = 1;
+/// Likewise: command set identifier, 1 byte.
+pub const NID_COMMAND_SET: u8 = 4;
+/// The command set identifier of the NVM command set.
+pub const COMMAND_SET_NVM: u8 = 0;
 
 layout! { 4096:
     /// Identify Controller, 4,096 bytes. Fields bear the specification's names.
@@ -77,7 +89,16 @@ layout! { 4096:
         pub mntmt: U16,
         pub mxtmt: U16,
         pub sanicap: U32,
-        pub reserved_332: [u8; 180],
+        pub hmminds: U32,
+        pub hmmaxd: U16,
+        pub nsetidmax: U16,
+        pub endgidmax: U16,
+        pub anatt: u8,
+        pub anacap: u8,
+        pub anagrpmax: U32,
+        pub nanagrpid: U32,
+        pub pels: U32,
+        pub reserved_356: [u8; 156],
         pub sqes: u8,
         pub cqes: u8,
         pub maxcmd: U16,
@@ -91,7 +112,7 @@ layout! { 4096:
         pub nvscc: u8,
         pub nwpc: u8,
         pub acwu: U16,
-        pub reserved_534: U16,
+        pub ocfs: U16,
         pub sgls: U32,
         pub mnan: U32,
         pub reserved_544: [u8; 224],
@@ -156,13 +177,52 @@ layout! { 4096:
         pub npdg: U16,
         pub npda: U16,
         pub nows: U16,
-        pub reserved_74: [u8; 25],
+        pub mssrl: U16,
+        pub mcl: U32,
+        pub msrc: u8,
+        pub reserved_81: [u8; 11],
+        pub anagrpid: U32,
+        pub reserved_96: [u8; 3],
         pub nsattr: u8,
-        pub reserved_100: [u8; 4],
+        pub nvmsetid: U16,
+        pub endgid: U16,
         pub nguid: [u8; 16],
         pub eui64: [u8; 8],
         pub lbaf: [LbaFormat; 16],
         pub reserved_192: [u8; 3904],
+    }
+}
+
+layout! { 4096:
+    /// Identify Controller of the NVM command set, 4,096 bytes: limits of its commands, as powers of two of 4 KiB.
+    #[expect(missing_docs, reason = "the specification's names")]
+    pub struct IdentifyNvmController {
+        pub vsl: u8,
+        pub wzsl: u8,
+        pub wusl: u8,
+        pub dmrl: u8,
+        pub dmrsl: U32,
+        pub dmsl: U64,
+        pub reserved_16: [u8; 4080],
+    }
+}
+
+layout! { 4096:
+    /// Identify Namespace for all command sets, 4,096 bytes.
+    #[expect(missing_docs, reason = "the specification's names")]
+    pub struct IdentifyIndependentNamespace {
+        pub nsfeat: u8,
+        pub nmic: u8,
+        pub rescap: u8,
+        pub fpi: u8,
+        pub anagrpid: U32,
+        pub nsattr: u8,
+        pub reserved_9: u8,
+        pub nvmsetid: U16,
+        pub endgid: U16,
+        /// Bit 0: ready.
+        pub nstat: u8,
+        pub reserved_15: [u8; 4081],
     }
 }
 
@@ -179,7 +239,9 @@ layout! { 4:
 }
 
 const _: () = assert!(std::mem::offset_of!(IdentifyController, oacs) == 256);
+const _: () = assert!(std::mem::offset_of!(IdentifyController, pels) == 352);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, sqes) == 512);
+const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, nsattr) == 99);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, subnqn) == 768);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, ioccsz) == 1792);
 const _: () = assert!(std::mem::offset_of!(IdentifyController, psd) == 2048);

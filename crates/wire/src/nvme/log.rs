@@ -1,6 +1,7 @@
 //! Log pages.
 //!
-//! Source: NVM Express base specification 1.4, section 5.14.1; discovery: `fabrics.rs`.
+//! Sources: NVM Express base specification 2.0, Get Log Page; OCP Datacenter NVMe SSD specification 2.0 (C0h to C5h);
+//! discovery: `fabrics.rs`.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
@@ -10,13 +11,25 @@ use crate::codes::codes;
 codes! {
     /// Log pages that drivebay's controllers know (bits 7:0 of command dword 10).
     LogPage {
+        Supported = 0x00,
         Errors = 0x01,
         Smart = 0x02,
         FirmwareSlots = 0x03,
         ChangedNamespaces = 0x04,
         Commands = 0x05,
+        SelfTest = 0x06,
+        TelemetryHost = 0x07,
+        TelemetryController = 0x08,
+        PersistentEvents = 0x0d,
+        Features = 0x12,
+        ManagementCommands = 0x13,
         Discovery = 0x70,
         Sanitize = 0x81,
+        OcpSmart = 0xc0,
+        OcpErrorRecovery = 0xc1,
+        OcpLatency = 0xc3,
+        OcpCapabilities = 0xc4,
+        OcpUnsupported = 0xc5,
         Pace = 0xf0,
     }
 }
@@ -135,6 +148,8 @@ layout! { 4096:
 pub const EFFECT_SUPPORTED: u32 = 1;
 /// Effects: it may change data.
 pub const EFFECT_CHANGES_DATA: u32 = 1 << 1;
+/// Effects: what a namespace can do may change.
+pub const EFFECT_CHANGES_CAPABILITY: u32 = 1 << 2;
 /// Effects: which namespaces there are, or which are attached, may change.
 pub const EFFECT_CHANGES_NAMESPACES: u32 = 1 << 3;
 /// Effects: nothing else may be outstanding for the controller.
@@ -158,6 +173,235 @@ layout! { 512:
     }
 }
 
+layout! { 28:
+    /// One result of a device self-test, 28 bytes.
+    pub struct SelfTestResult {
+        /// Bits 3:0: 0 without error, 2 aborted by a reset, 4 by a Format NVM, 9 by a Sanitize, 7 a segment failed, 15 no
+        /// entry; bits 7:4 which self-test.
+        pub status: u8,
+        /// The segment that failed.
+        pub segment: u8,
+        /// Which fields below hold.
+        pub valid: u8,
+        #[doc(hidden)]
+        pub reserved_3: u8,
+        /// When it ended: hours switched on.
+        pub power_on_hours: U64,
+        /// Of which namespace.
+        pub nsid: U32,
+        #[doc(hidden)]
+        pub reserved_16: [u8; 12],
+    }
+}
+
+/// Of a self-test's result: there is none.
+pub const SELF_TEST_NONE: u8 = 0xf;
+/// Results in the log of self-tests.
+pub const SELF_TESTS: usize = 20;
+
+layout! { 564:
+    /// Device Self-test, 564 bytes.
+    pub struct SelfTestLog {
+        /// Which goes on: 0 none, 1 short, 2 extended.
+        pub current: u8,
+        /// How far, per cent.
+        pub percent: u8,
+        #[doc(hidden)]
+        pub reserved_2: U16,
+        /// Newest first.
+        pub results: [SelfTestResult; SELF_TESTS],
+    }
+}
+
+/// Bytes of a block of telemetry data.
+pub const TELEMETRY_BLOCK: usize = 512;
+
+layout! { 512:
+    /// Head of a telemetry log, 512 bytes; blocks of data follow.
+    pub struct TelemetryHeader {
+        /// The log page.
+        pub page: u8,
+        #[doc(hidden)]
+        pub reserved_1: [u8; 4],
+        /// IEEE OUI.
+        pub oui: [u8; 3],
+        /// The last block of data areas 1, 2 and 3.
+        pub last_blocks: [U16; 3],
+        #[doc(hidden)]
+        pub reserved_14: [u8; 366],
+        /// Of host-initiated data: its scope, and its generation.
+        pub host: [u8; 2],
+        /// Of controller-initiated data: whether there is some, and its generation.
+        pub controller: [u8; 2],
+        /// Why it was taken.
+        pub reason: [u8; 128],
+    }
+}
+
+layout! { 512:
+    /// Head of the persistent event log, 512 bytes.
+    #[expect(missing_docs, reason = "the specification's fields")]
+    pub struct PersistentHeader {
+        pub page: u8,
+        #[doc(hidden)]
+        pub reserved_1: [u8; 3],
+        pub events: U32,
+        /// Bytes of the whole log.
+        pub bytes: U64,
+        pub revision: u8,
+        #[doc(hidden)]
+        pub reserved_17: u8,
+        /// Bytes of the header from the next field on.
+        pub header_bytes: U16,
+        pub timestamp: U64,
+        pub power_on_hours: U128,
+        pub power_cycles: U64,
+        pub vid: U16,
+        pub ssvid: U16,
+        pub sn: [u8; 20],
+        pub mn: [u8; 40],
+        pub subnqn: [u8; 256],
+        pub generation: U16,
+        pub context: U32,
+        #[doc(hidden)]
+        pub reserved_378: [u8; 102],
+        /// By type, a bit each.
+        pub supported: [u8; 32],
+    }
+}
+
+layout! { 24:
+    /// Head of an event of that log, 24 bytes; its data follows.
+    pub struct PersistentEvent {
+        /// See [`PersistentKind`].
+        pub kind: u8,
+        /// Of the event's data.
+        pub revision: u8,
+        /// Bytes of this header behind this field.
+        pub header_bytes: u8,
+        #[doc(hidden)]
+        pub reserved_3: u8,
+        /// The controller.
+        pub cntlid: U16,
+        /// As [`Feature::Timestamp`](super::Feature::Timestamp) has it.
+        pub timestamp: U64,
+        #[doc(hidden)]
+        pub reserved_14: [u8; 6],
+        /// Bytes that are the vendor's.
+        pub vendor_bytes: U16,
+        /// Bytes of data.
+        pub bytes: U16,
+    }
+}
+
+codes! {
+    /// Types of events of that log that drivebay's controller makes.
+    PersistentKind {
+        Health = 0x01,
+        FirmwareCommit = 0x02,
+        TimestampChange = 0x03,
+        Reset = 0x04,
+        NamespaceChange = 0x06,
+        FormatStart = 0x07,
+        FormatCompletion = 0x08,
+        SanitizeStart = 0x09,
+        SanitizeCompletion = 0x0a,
+        SetFeature = 0x0b,
+        Telemetry = 0x0c,
+        Thermal = 0x0d,
+    }
+}
+
+layout! { 512:
+    /// OCP's SMART / Health Information Extended (C0h), 512 bytes.
+    #[expect(missing_docs, reason = "the specification's names")]
+    pub struct OcpSmart {
+        pub physical_bytes_written: U128,
+        pub physical_bytes_read: U128,
+        pub bad_user_blocks: U64,
+        pub bad_system_blocks: U64,
+        pub xor_recoveries: U64,
+        pub uncorrectable_reads: U64,
+        pub soft_ecc_errors: U64,
+        pub end_to_end_detected: U32,
+        pub end_to_end_corrected: U32,
+        pub system_data_percent: u8,
+        pub refreshes: [u8; 7],
+        pub erases_max: U32,
+        pub erases_min: U32,
+        pub throttle_events: u8,
+        pub throttle_status: u8,
+        /// Errata, point, minor, major.
+        pub version: [u8; 6],
+        pub pcie_correctable: U64,
+        pub incomplete_shutdowns: U32,
+        pub reserved_116: [u8; 4],
+        pub free_percent: u8,
+        pub reserved_121: [u8; 7],
+        pub capacitor_percent: U16,
+        pub nvme_errata: [u8; 4],
+        pub reserved_134: [u8; 2],
+        pub unaligned_io: U64,
+        pub security_version: U64,
+        pub total_nuse: U64,
+        pub plp_starts: U128,
+        pub endurance_bytes: U128,
+        pub link_retrainings: U64,
+        pub power_state_changes: U64,
+        pub lowest_firmware: U64,
+        pub dies: U16,
+        pub die_failure_tolerance: U16,
+        pub dies_offline: U16,
+        pub temperature_max_c: u8,
+        pub reserved_223: u8,
+        pub erases_mean: U64,
+        pub command_timeouts: U32,
+        pub reserved_236: [u8; 258],
+        pub log_version: U16,
+        pub guid: [u8; 16],
+    }
+}
+
+layout! { 512:
+    /// OCP's Latency Monitor (C3h), 512 bytes. Counters are by bucket, then read, write, deallocate.
+    #[expect(missing_docs, reason = "the specification's names")]
+    pub struct OcpLatency {
+        pub status: u8,
+        pub reserved_1: u8,
+        pub bucket_timer: U16,
+        pub bucket_timer_threshold: U16,
+        pub thresholds: [u8; 4],
+        pub config: U16,
+        pub minimum_window: u8,
+        pub reserved_13: [u8; 19],
+        pub active_counters: [[U32; 4]; 4],
+        pub active_stamps: [[U64; 3]; 4],
+        pub active_latencies: [[U16; 3]; 4],
+        pub active_units: U16,
+        pub reserved_218: [u8; 22],
+        pub static_counters: [[U32; 4]; 4],
+        pub static_stamps: [[U64; 3]; 4],
+        pub static_latencies: [[U16; 3]; 4],
+        pub static_units: U16,
+        pub reserved_426: [u8; 68],
+        pub log_version: U16,
+        pub guid: [u8; 16],
+    }
+}
+
+/// What ends each of OCP's log pages: the version of its layout, and its GUID, as its bytes lie in memory.
+pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
+    let (version, guid) = match page {
+        LogPage::OcpSmart => (3, 0xafd5_14c9_7c6f_4f9c_a4f2_bfea_2810_afc5),
+        LogPage::OcpErrorRecovery => (3, 0x5a19_83ba_3dfd_4dab_ae34_30fe_2131_d944),
+        LogPage::OcpLatency => (4, 0x85d4_5e58_d4e6_4370_9c6c_84d0_8cc0_7a92),
+        LogPage::OcpCapabilities => (1, 0xb705_3c91_4b58_495d_98c9_e1d1_0d05_4297),
+        LogPage::OcpUnsupported => (1, 0xc7bb_98b7_d032_4863_bb2c_2399_0e9c_722f),
+        _ => return None,
+    };
+    Some((version, u128::to_le_bytes(guid)))
+}
+
 layout! { 64:
     /// The pace of a served drive, vendor specific (drivebay's own), 64 bytes.
     pub struct PaceLog {
@@ -173,3 +417,9 @@ layout! { 64:
 }
 
 const _: () = assert!(std::mem::offset_of!(SmartLog, warning_minutes) == 192);
+const _: () = assert!(std::mem::offset_of!(TelemetryHeader, reason) == 384);
+const _: () = assert!(std::mem::offset_of!(OcpSmart, version) == 98);
+const _: () = assert!(std::mem::offset_of!(OcpSmart, temperature_max_c) == 222);
+const _: () = assert!(std::mem::offset_of!(OcpSmart, guid) == 496);
+const _: () = assert!(std::mem::offset_of!(OcpLatency, static_counters) == 240);
+const _: () = assert!(std::mem::offset_of!(OcpLatency, guid) == 496);

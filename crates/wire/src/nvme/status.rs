@@ -39,6 +39,8 @@ statuses! {
     INVALID_NAMESPACE = 0x0b;
     /// Out of order: before Connect, or before the controller is enabled.
     COMMAND_SEQUENCE = 0x0c;
+    /// A sanitize operation goes on.
+    SANITIZE_IN_PROGRESS = 0x1d;
     /// Data is longer or shorter than the command needs.
     SGL_LENGTH_INVALID = 0x0f;
     /// A kind of SGL descriptor that cannot be used here.
@@ -74,6 +76,18 @@ statuses! {
     INVALID_FORMAT = COMMAND_SPECIFIC | 0x0a;
     /// A completion queue still has submission queues.
     INVALID_QUEUE_DELETION = COMMAND_SPECIFIC | 0x0c;
+    /// No such slot, or one that cannot be written.
+    INVALID_FIRMWARE_SLOT = COMMAND_SPECIFIC | 0x06;
+    /// Not an image, or none was downloaded.
+    INVALID_FIRMWARE_IMAGE = COMMAND_SPECIFIC | 0x07;
+    /// The image is activated by a reset.
+    FIRMWARE_NEEDS_RESET = COMMAND_SPECIFIC | 0x0b;
+    /// Parts of the image overlap, or one is missing.
+    OVERLAPPING_RANGE = COMMAND_SPECIFIC | 0x14;
+    /// One goes on.
+    SELF_TEST_IN_PROGRESS = COMMAND_SPECIFIC | 0x1d;
+    /// More than the command may do at a time.
+    COMMAND_SIZE_LIMIT = COMMAND_SPECIFIC | 0x83;
     /// So much is not free.
     NAMESPACE_INSUFFICIENT_CAPACITY = COMMAND_SPECIFIC | 0x15;
     /// There are as many namespaces as may be.

@@ -96,7 +96,8 @@ struct drivebay_policy_table {
     /* A drive as new, or after a purge: the state is all zeros, aligned to 8 bytes. NULL: zeros will do. */
     void (*start)(void *state, const struct drivebay_drive *drive, uint64_t seed);
     /* Once per victim: the index of a candidate, of which there is at least one: sealed, with fewer valid pages than it has
-     * pages. Every copied superblock asks once. */
+     * pages. A sealed one that is full may be named as well, as a circular log does, but not as many in a row as there are
+     * superblocks. Every copied superblock asks once. */
     uint32_t (*choose_victim)(void *state, const struct drivebay_drive *drive,
                               const struct drivebay_superblock *superblocks);
     /* Once per write command: 0 for the host's first frontier, 1 for its second. Not beside an SLC cache or a frontier

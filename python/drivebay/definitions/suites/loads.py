@@ -119,7 +119,8 @@ class Requests(Data):
     `trim_percent` of the requests are trims, which take a queue slot and the drive's time and count
     in no figure of reads and writes; what is neither read nor trim is a write. With `fsync` a flush
     follows so many writes, as fio's; it takes a queue slot, waits for no other request, and counts
-    as trims do.
+    as trims do. Writes go to the placement `handle` of a drive that has several (Flexible Data
+    Placement, `fdp.handles`).
     """
 
     model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
@@ -139,6 +140,7 @@ class Requests(Data):
     rate_process: Literal["linear", "poisson"] = "linear"
     thinktime_us: int | None = None
     thinktime_blocks: int = 1
+    handle: int = 0
     content: Content = Content()
 
     @model_validator(mode="after")

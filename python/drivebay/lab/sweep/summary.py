@@ -51,6 +51,7 @@ def about(plan: Plan, study: Study, failed: dict[int, str]) -> About:
         ("Fingerprint", plan.fingerprint),
     ]
     facts += [(one.name, _words(one)) for one in spec.parameters]
+    facts += [("No effect", sentence) for sentence in no_effect(study)]
     return About(
         title=spec.title or spec.name,
         simulated=spec.fleet is None,
@@ -59,6 +60,15 @@ def about(plan: Plan, study: Study, failed: dict[int, str]) -> About:
         failed={index: failed[index] for index in sorted(failed)},
         facts=tuple(facts),
     )
+
+
+def no_effect(study: Study) -> list[str]:
+    """Of each parameter that had no chance to matter, a sentence."""
+    return [
+        f"{name}: every figure is the same for all its values, to the last digit; "
+        "these tests never ask for it"
+        for name in study.without_effect
+    ]
 
 
 def _some(seeds: tuple[int, ...]) -> str:

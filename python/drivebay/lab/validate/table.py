@@ -109,6 +109,8 @@ def _row(scored: Scored) -> dict[str, Any]:
         "within": scored.within,
         "scored": scored.row.scored,
         "calibrated_on": scored.row.calibrated_on or scored.row.catalog,
+        "kind": fidelity.kind_of(scored.row.value, published.printed_unit),
+        "kept_aside": scored.predicted and not scored.row.conflict,
     }
 
 

@@ -46,12 +46,16 @@ const DrivebayBench = (() => {
 
   // --- the choice, in the address -----------------------------------------------------------------
 
+  const inOrder = (a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
+
   // Without a choice in the address a Bench with shipped drives shows those that were reviewed
-  // here, or else the first few; one without them waits for a choice.
+  // here, or else the first models of the list that are well known; one without them waits for a choice.
   const first = () => {
     if (!reviews.some((review) => review.shipped)) return [];
     const own = reviews.filter((review) => !review.shipped);
-    return (own.length ? own : reviews).slice(0, FIRST).map((review) => review.key);
+    const known = reviews.filter((review) => !review.stand_in).sort(inOrder);
+    const models = known.filter(({ model }, at) => known.findIndex((one) => one.model === model) === at);
+    return (own.length ? own : models).slice(0, FIRST).map((review) => review.key);
   };
 
   const read = () => {
@@ -144,7 +148,7 @@ const DrivebayBench = (() => {
       const known = ranked(list, by.test, by.bar.key, by.bar.better);
       list = [...known, ...list.filter((review) => !known.includes(review))];
     } else {
-      list.sort((a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true }));
+      list.sort(inOrder);
     }
     const linked = reviews.some(({ shipped }) => !shipped);
     const focused = document.activeElement && document.activeElement.id;
@@ -247,8 +251,9 @@ const DrivebayBench = (() => {
     const better = bar.better ? `${bar.better} is better` : "";
     const box = el("div", { class: "rank" });
     const table = el("table", { class: "bars", "data-title": bar.title },
-      el("caption", {}, el("strong", {}, bar.title), el("span", { class: "unit" }, [bar.unit, better].filter(Boolean).join(", "))),
-      el("tbody", {}, shown.map((review) => barRow(review, test, bar, top, list.length > 1 && bar.better ? places.get(review.key) : 0))));
+      el("caption", {}, el("strong", {}, bar.title), el("span", { class: "unit" }, [bar.unit, better].filter(Boolean).join(", ")),
+        bar.doubt ? el("span", { class: "chip warn doubt" }, bar.doubt) : null),
+      el("tbody", {}, shown.map((review) => barRow(review, test, bar, top, list.length > 1 && bar.better && !bar.doubt ? places.get(review.key) : 0))));
     box.append(table);
     if (shown.length < list.length && !onlyChosen()) {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));

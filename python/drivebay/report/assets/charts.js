@@ -67,6 +67,7 @@ const DrivebayCharts = ((themes) => {
     const timed = Boolean(layout.xaxis && layout.xaxis.title && layout.xaxis.title.text === "seconds");
     layout.hovermode = timed ? "x unified" : "closest";
     if (timed) Object.assign(layout, { hoversubplots: "axis", hoverdistance: -1 });
+    const cross = timed ? { showspikes: true, spikemode: "across", spikesnap: "hovered data", spikethickness: 1, spikedash: "dot", spikecolor: theme.muted } : {};
     layout.dragmode = touch ? false : "zoom";
     layout.hoverlabel = { bgcolor: theme.surface, bordercolor: theme.rule, font: { color: theme.ink } };
     layout.showlegend = false;
@@ -75,10 +76,11 @@ const DrivebayCharts = ((themes) => {
       layout[key] = {
         gridcolor: theme.grid, zerolinecolor: theme.rule, linecolor: theme.rule,
         tickfont: { color: theme.muted, size: 12 }, zeroline: true, fixedrange: touch || key[0] === "y",
-        showline: key.startsWith("x"), ...layout[key],
+        showline: key.startsWith("x"), ...cross, ...layout[key],
       };
       const title = layout[key].title;
       if (title) title.font = { size: 12, color: theme.muted };
+      if (timed && key[0] === "x") layout[key].unifiedhovertitle = { text: "%{x:,} s" };
     }
     return { traces, layout };
   };

@@ -43,11 +43,10 @@
 
   // The switches of each chart, in the order of their positions, and what they stand at.
   const switches = new Map();
-  for (const field of document.querySelectorAll("fieldset[data-charts]")) {
-    for (const id of field.dataset.charts.split(" ")) {
-      if (!switches.has(id)) switches.set(id, []);
-      switches.get(id)[Number(field.dataset.position)] = field;
-    }
+  for (const field of document.querySelectorAll("fieldset[data-chart-of]")) {
+    const id = field.dataset.chartOf;
+    if (!switches.has(id)) switches.set(id, []);
+    switches.get(id)[Number(field.dataset.position)] = field;
   }
   const positions = (id) => (switches.get(id) || []).map((field) => field.querySelector("input:checked").value);
 
@@ -77,14 +76,10 @@
     }
   };
 
-  for (const field of document.querySelectorAll("fieldset[data-charts]")) {
-    field.addEventListener("change", () => {
-      for (const id of field.dataset.charts.split(" ")) {
-        captions(id);
-        if (drawn.has(id)) show(id);
-      }
-    });
-  }
+  switches.forEach((fields, id) => fields.forEach((field) => field.addEventListener("change", () => {
+    captions(id);
+    if (drawn.has(id)) show(id);
+  })));
 
   // Bars as a picture: the page has it as SVG.
   const barsPicture = async (id, form) => {

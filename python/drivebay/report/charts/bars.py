@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from drivebay.report.charts.model import Axis, Chart, Panel, Series
 from drivebay.report.markup import CUT_WORDS, Bar, top_of
@@ -19,7 +20,7 @@ def bar_panel(
     """The bars of `markup.bars`, in their order; values stand at their ends, cut bars say so."""
     known = [row for row in rows if row.value is not None]
     names = [f"{row.place}. {row.label}" if row.place else row.label for row in known]
-    top = top_of(known)
+    top = top_of([replace(row, ends=None, spread=None, published=None) for row in known])
     series = []
     for other, colour in ((False, "@c1"), (True, "@other")):
         some = [(name, row) for name, row in zip(names, known, strict=True) if row.other == other]
@@ -34,7 +35,7 @@ def bar_panel(
                 "",
                 unit=unit,
                 colour=colour,
-                labels=[number(value) + (" (cut)" if value > top else "") for value in values],
+                labels=[_words(row) + " (cut)" * ((row.value or 0.0) > top) for _, row in some],
             )
         )
     axis = Axis(", ".join(filter(None, (unit, f"{better} is better"))), limits=(0, top))
@@ -48,11 +49,15 @@ def bar_panel(
         stacked=True,
     )
     cut = f"Cut: {CUT_WORDS}." if any((row.value or 0.0) > top for row in known) else ""
-    first = f"{names[0]}, {number(known[0].value)} {unit}".strip() if known else ""
+    first = f"{names[0]}, {_words(known[0])} {unit}".strip() if known else ""
     own = "; ".join(
-        f"{name}, {number(row.value)} {unit}".strip()
+        f"{name}, {_words(row)} {unit}".strip()
         for name, row in zip(names, known, strict=True)
         if not row.other and name != names[0]
     )
     lead = " ".join(filter(None, (f"{doubt}." if doubt else "", cut)))
     return Panel(title, chart, "", lead=lead, said="; ".join(filter(None, (first, own))))
+
+
+def _words(row: Bar) -> str:
+    return row.words or number(row.value)

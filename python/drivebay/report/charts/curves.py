@@ -22,8 +22,8 @@ Interval = tuple[float, float]
 COLOURS = (*SERIES, "@muted", "@heat")
 BOTH = (model.LINEAR, model.LOG)
 LOG_FIRST = (model.LOG, model.LINEAR)
-BAND = "Band: 90 % interval, as far as the drive's parameters are known."
-WHISKERS = "Whiskers: 90 % interval, as far as the drive's parameters are known."
+BAND = "Band: 90 % interval, by what parameters leave open and the model was wrong by."
+WHISKERS = "Whiskers: 90 % interval, by what parameters leave open and the model was wrong by."
 DEVIATION = "Whiskers: standard deviation of the samples."
 
 

@@ -14,10 +14,7 @@ from drivebay.report.charts.model import Axis, Panel
 from drivebay.report.charts.stages import stages
 from drivebay.report.runs import Run, phase_name
 
-LABEL_ROOM = 0.17
-"""What a percentile's name needs in the narrowest chart, as a share of the axis."""
 TAIL_FLOOR_PERCENT = 1e-4
-WRAP = 16
 TITLE = "latency in ms, logarithmic"
 
 

@@ -20,6 +20,8 @@ import numpy as np
 from drivebay.report.runs import Run
 
 HEADROOM = 1.06
+LOG_ROOM = 0.06
+"""Of a logarithmic axis, the share of its height above and below the values."""
 CROWDED = 10
 """From so many names on, those of an x axis stand upright."""
 LINEAR = ("linear", "Linear")
@@ -202,7 +204,6 @@ class Panel:
     Parameters
     ----------
     samples : how many samples there are of each run, and how far they spread.
-    first_position : how many parts of the view are set by switches elsewhere on the page.
     apart : on the Bench it stands beside those of other drives instead of under them.
     said : the result in a sentence, for whoever does not see the chart.
     """
@@ -215,7 +216,6 @@ class Panel:
     switches: tuple[Switch, ...] = ()
     key: tuple[Key, ...] = ()
     wide: bool = True
-    first_position: int = 0
     apart: bool = False
     said: str = ""
 
@@ -285,9 +285,11 @@ def from_zero(*highest: float) -> Limits:
 
 
 def log_limits(lowest: float, highest: float) -> Limits:
-    """Limits of a logarithmic axis, with room on both sides."""
+    """Limits of a logarithmic axis, with a little room on both sides."""
     low = max(lowest, 1e-9)
-    return low / 10**0.08, max(highest, low) * 10**0.08
+    high = max(highest, low)
+    room = min(max((high / low) ** LOG_ROOM, 10**0.02), 10**0.08)
+    return low / room, high * room
 
 
 def scaled(scale: str, values: Sequence[float], base: Axis, *, room: float = 0.15) -> Axis:

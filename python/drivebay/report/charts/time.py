@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from drivebay.report.charts import model, stages
 from drivebay.report.charts.model import Axis, Chart, Mark, Panel, Series, View
 from drivebay.report.runs import SELF, Run, by_drive, phase_name
 
-ALL = "all"
 TEMPERATURE_FROM_C = 20.0
 TEMPERATURE_STEP_C = 10
 MARKS_MAX = 200
@@ -115,7 +115,7 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
     """IOPS of every second as points: the whole run with the sensors and the published level, or
     the last seconds that the test's figure is taken from.
 
-    Views: "TEST|linear", "TEST|log", and for a window "TEST|close"; TEST is a test's id or "all".
+    Views: "linear", "log", and for a window "close".
     """
     panes = [
         Pane("ios", "IOPS, each second", "IOPS"),
@@ -129,31 +129,25 @@ def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool =
             values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
             one = _series(run, values, part.start, place, pane, run.colour)
             series.append(replace(one, dash=dash, symbol=model.shape_of(at)))
-    levels = [_level(run, parts[id(run)]) if whole else None for run in found]
-    words = [stages.in_words(run, series[at].y) if whole else None for at, run in enumerate(found)]
-    more = [(at % len(found), one) for at, one in enumerate((*levels, *words)) if one is not None]
-    first = len(series)
-    series += [one for _, one in more]
-    views = {}
-    for test in [*dict.fromkeys(run.measured.test.id for run in found), ALL]:
-        shown = [place for place, run in enumerate(found) if test in (ALL, run.measured.test.id)]
-        numbers = [p * len(found) + place for p in range(len(panes)) for place in shown]
-        numbers += [first + at for at, (place, _) in enumerate(more) if place in shown]
-        some = [found[place] for place in shown]
-        samples = [run.measured.phases[0].timeline.ios[parts[id(run)]] for run in some]
-        samples += [np.asarray(one.y) for one in levels if one is not None and whole]
-        marks = _tints(some[0].measured.phases[0].timeline) if whole and len(some) == 1 else ()
-        ends = [parts[id(run)] for run in some]
-        span = (min(part.start for part in ends), max(part.stop for part in ends))
-        for scale in SCALES[:2] if whole else END_SCALES:
-            y = _ios_axis(scale, samples)
-            y = replace(y, tick_form="si" if whole else "plain")
-            views[f"{test}|{scale}"] = View(tuple(numbers), Axis("seconds", limits=span), y, marks)
+    known = [_level(run, parts[id(run)]) for run in found if whole]
+    levels = [level for level in known if level is not None]
+    said = [stages.in_words(run, series[at].y) for at, run in enumerate(found) if whole]
+    series += [*levels, *filter(None, said)]
+    timelines = [run.measured.phases[0].timeline for run in found]
+    ends = list(parts.values())
+    samples = [one.ios[part] for one, part in zip(timelines, ends, strict=True)]
+    samples += [np.asarray(one.y) for one in levels]
+    marks = _tints(timelines[0]) if whole and len(found) == 1 else ()
+    x = Axis("seconds", limits=(min(one.start for one in ends), max(one.stop for one in ends)))
+    form: Literal["si", "plain"] = "si" if whole else "plain"
+    views = {
+        scale: View(x=x, y=replace(_ios_axis(scale, samples), tick_form=form), marks=marks)
+        for scale in (SCALES[:2] if whole else END_SCALES)
+    }
     height = 320 + 130 * (len(panes) - 1)
-    wholes = [run.measured.phases[0].timeline for run in found]
-    axes = tuple(pane.axis([getattr(one, pane.attribute) for one in wholes]) for pane in panes)
-    axes = (replace(axes[0], tick_form="si" if whole else "plain"), *axes[1:])
-    return Chart(chart_id, height, tuple(series), Axis("seconds"), axes, views=views)
+    axes = [pane.axis([getattr(one, pane.attribute) for one in timelines]) for pane in panes]
+    axes[0] = replace(axes[0], tick_form=form)
+    return Chart(chart_id, height, tuple(series), Axis("seconds"), tuple(axes), views=views)
 
 
 def _level(run: Run, part: slice) -> Series | None:
@@ -245,7 +239,7 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
         chart,
         model.spoken(found, [f"n = {run.measured.whole.n:,} s" for run in found]),
         model.notes(f"The rate {starts} at zero.", *sensor_notes(found)),
-        "One point per second, joined.",
+        f"One point {'per second' if every == 1 else f'for each {every} s'}, joined.",
         key=model.run_key(found),
     )
 
@@ -266,7 +260,7 @@ def _series(
         pane=place,
         width=1.6,
         marker=size if points else 5 if n <= FEW else 0,
-        hover="{y} {unit} at {x} s",
+        hover="{y} {unit}",
     )
 
 

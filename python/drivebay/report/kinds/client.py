@@ -9,27 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from drivebay.analysis import Measured, latency
+from drivebay.analysis import Measured
 from drivebay.analysis.groups import NAMES
 from drivebay.analysis.timeline import Spread
 from drivebay.common.units import binary_bytes
 from drivebay.report.charts import latency as latencies
 from drivebay.report.charts import model, time
-from drivebay.report.charts.curves import DEVIATION, LOG_FIRST, Group, curves
+from drivebay.report.charts.curves import DEVIATION, Group, curves
 from drivebay.report.charts.model import Axis, Chart, Note, Panel, Switch
-from drivebay.report.kinds import generic
+from drivebay.report.kinds import generic, service
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
-from drivebay.report.markup import Child
-from drivebay.report.render_page import switch
-from drivebay.report.runs import SELF, Run, short_title
+from drivebay.report.runs import SELF, Run
 from drivebay.report.text import number, quantity
 
 STEADIER = "Simulated: the seconds of a real drive scatter more."
-SHADES = {50.0: "@p1", 99.0: "@p2", 99.9: "@p3", 99.99: "@p4"}
-BIN_ERROR = (
-    f"Percentiles are nearest-rank from exact counts in bins, at most "
-    f"{latency.BIN_ERROR_PERCENT} % too high."
-)
 
 # --- consistency ----------------------------------------------------------------------------------
 
@@ -91,20 +84,14 @@ def scatter_panel(
 ) -> Panel:
     """The scatter of the run, or of its last seconds, by itself; all runs at once."""
     chart = time.scatter(chart_id, found, whole=whole, sensors=False)
-    views = {
-        key.removeprefix(f"{time.ALL}|"): view
-        for key, view in chart.views.items()
-        if key.startswith(f"{time.ALL}|")
-    }
     ends = [run.measured.consistency for run in found]
     spreads = [one.window if one else None for one in ends]
     spreads = [run.measured.steps[0].ios for run in found] if whole else spreads
     scales = (model.LOG, model.LINEAR) if whole else (model.LINEAR, model.LOG, model.CLOSE)
-    chart = replace(chart, views=views, height=height)
+    chart = replace(chart, height=height)
     tint = time.sensor_notes(found)[-1:] if whole else ()
     samples = [_spread(one) for one in spreads]
-    panel = _scatter(title, chart, found, samples, "One point per second.", scales, sensors=tint)
-    return replace(panel, first_position=0)
+    return _scatter(title, chart, found, samples, "One point per second.", scales, sensors=tint)
 
 
 def _scatter(
@@ -131,7 +118,6 @@ def _scatter(
         lead,
         (part, axis) if part else (axis,),
         model.run_key(found, points=True),
-        first_position=0 if part else 1,
     )
 
 
@@ -143,21 +129,7 @@ def _spread(found: Spread | None) -> str:
     return f"{quantity(found.mean, 'IOPS')}{sd}, n = {found.n:,}"
 
 
-def _consistency_switch(prefix: str, found: Sequence[Run]) -> Child:
-    """The switch between the tests of the page, for both scatters at once."""
-    names = {run.measured.test.id: short_title(run.measured.test) for run in found}
-    choices = list(names.items())
-    choices += [(time.ALL, "All")] if len(choices) > 1 else []
-    one = Switch("which", "Test", tuple(choices))
-    return switch(f"{prefix}-which", one, charts=[f"{prefix}-whole", f"{prefix}-end"], position=0)
-
-
-CONSISTENCY = Kind(
-    bars=_consistency_bars,
-    panels=_consistency_panels,
-    shared=_consistency_switch,
-    together=True,
-)
+CONSISTENCY = Kind(bars=_consistency_bars, panels=_consistency_panels)
 
 # --- queue depths ---------------------------------------------------------------------------------
 
@@ -188,8 +160,17 @@ def _ladder_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     """Rate and latency by queue depth, the course of the run, latency and stages."""
     shown = [time.over_time(prefix, found), *latencies.inside(prefix, found)]
     if max(len(run.measured.steps) for run in found) > 1:
-        shown = [rate_panel(prefix, found), _latency(prefix, found), *shown]
-        shown += [one] if (one := power_panel(prefix, found)) else []
+        latency = service.over(
+            f"{prefix}-latency",
+            found,
+            "Latency by queue depth",
+            _depths(found),
+            lambda one: one.workload.queue_depth,
+            percentiles=(50.0, 99.0, 99.9, 99.99),
+        )
+        shown = [rate_panel(prefix, found), latency, *shown]
+        if time.reports(found, "power_w"):
+            shown.append(generic.by_phase(prefix, found, "power", "Power by queue depth"))
     return shown
 
 
@@ -232,61 +213,6 @@ def rate_panel(prefix: str, found: Sequence[Run]) -> Panel:
         notes=["Both axes start at zero."],
         lead="" if banded else DEVIATION,
         hover="QD {x}: {y} {unit}, {note} IOPS",
-    )
-
-
-def _latency(prefix: str, found: Sequence[Run]) -> Panel:
-    """Mean and percentiles over the queue depth."""
-
-    def of(run: Run) -> list[Group]:
-        steps = run.measured.steps
-        depths = [step.queue_depth for step in steps]
-        mean, _ = generic.step_values(steps, "latency")
-        groups = [Group("mean", depths, mean, dash="dot", colour="@ink")]
-        for q, shade in SHADES.items():
-            values = [step.percentiles_us[q] for step in steps]
-            y = [float("nan") if us is None else us / 1e3 for us in values]
-            groups.append(Group(f"p{q:g}", depths, y, colour=shade))
-        return groups
-
-    return curves(
-        f"{prefix}-latency",
-        found,
-        of,
-        title="Latency by queue depth",
-        unit="ms",
-        x=_depths(found),
-        samples=model.counted(found),
-        notes=[BIN_ERROR],
-        scales=LOG_FIRST,
-        choice="Latency",
-        hover="QD {x}, {group}: {y} {unit}",
-    )
-
-
-def power_panel(prefix: str, found: Sequence[Run]) -> Panel | None:
-    """Mean power by queue depth; None where no run's target reports power."""
-    steps = [step for run in found for step in run.measured.steps if step.power]
-    if not steps:
-        return None
-
-    def of(run: Run) -> list[Group]:
-        known = [step for step in run.measured.steps if step.power]
-        values, deviations = generic.step_values(known, "power")
-        return [Group("", [step.queue_depth for step in known], values, deviations)]
-
-    counts = [sum(s.power.n for s in run.measured.steps if s.power) for run in found]
-    return curves(
-        f"{prefix}-power",
-        found,
-        of,
-        title="Power by queue depth",
-        unit="W",
-        x=_depths(found),
-        samples=model.spoken(found, [f"n = {count:,} samples of 1 s" for count in counts]),
-        lead=DEVIATION,
-        hover="QD {x}: {y} {unit}",
-        height=300,
     )
 
 

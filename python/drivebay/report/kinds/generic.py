@@ -17,7 +17,7 @@ from drivebay.report import figures
 from drivebay.report.charts import latency, model, time
 from drivebay.report.charts.curves import DEVIATION, Group, curves
 from drivebay.report.charts.model import Axis, Panel
-from drivebay.report.markup import Child, Html
+from drivebay.report.markup import Html
 from drivebay.report.runs import Run, phase_name
 
 HIGHER = "higher"
@@ -88,7 +88,7 @@ def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     shown: list[Panel] = []
     if any(len(run.measured.phases) > 1 for run in found):
         shown = [
-            by_phase(prefix, found, what, f"{name} by phase", bars=True)
+            by_phase(prefix, found, what, f"{name} by load", bars=True)
             for what, name in (("rate", "Data rate"), ("latency", "Mean latency"))
         ]
     return [*shown, time.over_time(prefix, found, latency=True), *latency.inside(prefix, found)]
@@ -154,10 +154,6 @@ def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[flo
     return [some.mean if some else float("nan") for some in spreads], deviations
 
 
-def _nothing(_prefix: str, _found: Sequence[Run]) -> Child:
-    return None
-
-
 def _no_remarks(_measured: Measured) -> list[str]:
     return []
 
@@ -173,13 +169,9 @@ class Kind:
         one by one, and are laid over each other by the page (`runs.by_drive`).
     table : all figures.
     remarks : sentences that stand between the bars and the charts.
-    shared : what stands above the charts and sets the first part of their views.
-    together : the tests of one page share their charts in the report of a lone review.
     """
 
     bars: Callable[[Measured], Sequence[BarOf]] = bars
     panels: Callable[[str, Sequence[Run]], list[Panel]] = panels
     table: Callable[[Sequence[Run]], Html] = figures.figures_table
     remarks: Callable[[Measured], list[str]] = _no_remarks
-    shared: Callable[[str, Sequence[Run]], Child] = _nothing
-    together: bool = False

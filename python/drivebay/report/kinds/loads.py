@@ -18,34 +18,6 @@ MANY = 12
 """With more loads than that their latencies have no row each: the tables have them."""
 
 
-def _panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and mean latency of each load as bars, the course of the run, latency and stages."""
-
-    def bars(what: str, title: str) -> Panel:
-        def of(run: Run) -> list[Group]:
-            steps = run.measured.steps
-            return [Group("", [step.label for step in steps], step_values(steps, what)[0])]
-
-        return curves(
-            f"{prefix}-{what}",
-            found,
-            of,
-            title=title,
-            unit=UNITS[what],
-            x=Axis(scale="category"),
-            samples=model.counted(found),
-            scales=BOTH,
-            bars=True,
-        )
-
-    return [
-        bars("rate", "Data rate by load"),
-        bars("latency", "Mean latency by load"),
-        time.over_time(prefix, found),
-        *latency.inside(prefix, found),
-    ]
-
-
 def _remarks(measured: Measured) -> list[str]:
     """Where each score's formula is from."""
     weights = {
@@ -105,6 +77,6 @@ def _ladders_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     return shown + (latency.inside(prefix, found) if few else [])
 
 
-LOADS = Kind(panels=_panels, remarks=_remarks)
+LOADS = Kind(remarks=_remarks)
 COMPRESSION = replace(LOADS, panels=_compression_panels)
 LADDERS = replace(LOADS, panels=_ladders_panels)

@@ -6,6 +6,7 @@ The reviews gave the data rate, the mean latency, and the shares of I/Os over 10
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from drivebay.analysis import Measured
 from drivebay.report.charts import model
@@ -15,6 +16,8 @@ from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.runs import Run
 from drivebay.report.text import number
+
+BUSY = "Data rates of replays are over busy time; idle time is left out of them."
 
 
 def _bars(measured: Measured) -> list[BarOf]:
@@ -40,6 +43,14 @@ def _remarks(measured: Measured) -> list[str]:
         f"busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
         f"outstanding; {number(bench.outstanding_mean)} were counted. They {verdict}. Idle time "
         f"makes the whole run {number(bench.wall_s)} s."
+    ]
+
+
+def _panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Those of any test; the course of the run, with idle time, says that figures are without."""
+    return [
+        replace(one, lead=f"{one.lead} {BUSY}") if one.chart.id == f"{prefix}-time" else one
+        for one in generic.panels(prefix, found)
     ]
 
 
@@ -72,5 +83,5 @@ def _each(chart_id: str, found: Sequence[Run], title: str, unit: str) -> Panel:
     )
 
 
-TRACE = Kind(bars=_bars, remarks=_remarks)
+TRACE = Kind(bars=_bars, panels=_panels, remarks=_remarks)
 AGEING = Kind(panels=_ageing_panels)

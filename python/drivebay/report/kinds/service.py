@@ -7,7 +7,9 @@ of the addresses. Left out: tests of kind `qos` without shares of a rate, which 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from drivebay.analysis import latency as figures
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.service import SERVED
 from drivebay.definitions.suites import spoken
@@ -18,27 +20,37 @@ from drivebay.report.kinds import generic
 from drivebay.report.kinds.generic import Kind
 from drivebay.report.runs import Run
 
-SHOWN = (99.0, SERVED)
-"""The percentiles beside the mean."""
+BIN_ERROR = (
+    f"Percentiles are nearest-rank from exact counts in bins, at most "
+    f"{figures.BIN_ERROR_PERCENT} % too high."
+)
 
 
-def _over(
+def over(
     chart_id: str,
     found: Sequence[Run],
     title: str,
     x: Axis,
-    of: Callable[[PhaseFigures], float | str],
+    of: Callable[[PhaseFigures], Any],
+    *,
+    percentiles: Sequence[float] = (99.0, SERVED),
+    wide: bool = False,
 ) -> Panel:
-    """Mean and percentiles of each phase over what `of` gives."""
+    """Mean and percentiles of each phase over what `of` gives, a number or a category."""
 
     def groups(run: Run) -> list[Group]:
-        phases = sorted(run.measured.phases, key=lambda one: one.step.iops)
-        phases = list(run.measured.phases) if x.scale == "category" else phases
+        phases = list(run.measured.phases)
+        phases = phases if x.scale == "category" else sorted(phases, key=of)
         places, steps = [of(phase) for phase in phases], [phase.step for phase in phases]
         lines = [("mean", [step.latency_mean_us for step in steps])]
-        lines += [(f"p{q:g}", [step.percentiles_us.get(q) for step in steps]) for q in SHOWN]
+        lines += [(f"p{q:g}", [step.percentiles_us.get(q) for step in steps]) for q in percentiles]
         return [
-            Group(name, places, [float("nan") if us is None else us / 1e3 for us in values])
+            Group(
+                name,
+                places,
+                [float("nan") if us is None else us / 1e3 for us in values],
+                dash="dot" if name == "mean" else "solid",
+            )
             for name, values in lines
         ]
 
@@ -50,8 +62,10 @@ def _over(
         unit="ms",
         x=x,
         samples=model.counted(found, "ios"),
+        notes=[BIN_ERROR],
         scales=LOG_FIRST,
-        wide=True,
+        choice="Latency",
+        wide=wide,
     )
 
 
@@ -62,7 +76,9 @@ def _qos_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
         return generic.panels(prefix, found)
     axis = Axis("IOPS reached", tick_form="si", include=0)
     return [
-        _over(f"{prefix}-load", found, "Latency over IOPS", axis, lambda one: one.step.iops),
+        over(
+            f"{prefix}-load", found, "Latency over IOPS", axis, lambda one: one.step.iops, wide=True
+        ),
         time.over_time(prefix, found, latency=True),
         *latency.inside(prefix, found),
     ]
@@ -73,15 +89,33 @@ def _span_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     axis = Axis("working set", "category", wrap=generic.PHASE_WRAP)
     title = "Latency by working set"
     return [
-        _over(f"{prefix}-span", found, title, axis, lambda one: spoken(one.label)),
+        over(f"{prefix}-span", found, title, axis, lambda one: spoken(one.label), wide=True),
         time.over_time(prefix, found, latency=True),
     ]
 
 
 def _per_watt(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """What any test has, and the power of each load."""
+    """The rate per watt of each load, what any test has, and the power."""
     power = generic.by_phase(prefix, found, "power", "Power by load", bars=True)
-    return [*generic.panels(prefix, found), power]
+
+    def of(run: Run) -> list[Group]:
+        phases = run.measured.phases
+        values = [run.measured.figures[f"per_watt_{phase.label}"].value for phase in phases]
+        known = [float("nan") if value is None else value for value in values]
+        return [Group("", [spoken(phase.label) for phase in phases], known)]
+
+    per_watt = curves(
+        f"{prefix}-per-watt",
+        found,
+        of,
+        title="Data rate per watt by load",
+        unit="MB/s per W",
+        x=power.chart.x,
+        samples=model.counted(found, "seconds"),
+        bars=True,
+        height=320,
+    )
+    return [per_watt, *generic.panels(prefix, found), power]
 
 
 QOS = Kind(panels=_qos_panels)

@@ -221,6 +221,9 @@ class FioTarget(Target):
                 hint = "a trace with trims can be replayed: drivebay replay --trim"
                 why = ": fio cannot mix trims with other requests"
                 refuse("trim_percent", load.trim_percent, why, hint)
+            if load.handle:
+                hint = "fio places data through NVMe passthrough, which is not used here"
+                refuse("handle", load.handle, ": it is for virtual drives", hint)
             if load.only_virtual:
                 refuse("offsets", offsets, ": it is for virtual drives")
             if load.stands_for_ranks:

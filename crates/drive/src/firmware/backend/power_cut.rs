@@ -6,7 +6,6 @@ use super::{Flash, StreamPage};
 use crate::firmware::write_buffer::WriteBuffer;
 use crate::flash::nand::DeferredQueue;
 use crate::persist::{StateError, ensure};
-use crate::superblock::STREAMS;
 
 impl Flash {
     /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map entry.
@@ -25,20 +24,20 @@ impl Flash {
     /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest data.
     pub fn power_cut(&mut self, at: Nanos) -> u64 {
         self.dies_until(at);
-        let lost: [Vec<u64>; STREAMS] = std::array::from_fn(|stream| {
-            let buffer = &self.buffers[stream];
+        let lost_of = |buffer: &WriteBuffer| -> Vec<u64> {
             let lost = |&page: &u64| !self.protected && !buffer.survives(page, at, &self.nand);
             buffer.known().filter(lost).collect()
-        });
+        };
+        let lost: Vec<_> = self.buffers.iter().map(lost_of).collect();
         let free = self.ftl.free_pages();
         let lost_pages = self.ftl.lose(&lost);
         // The rest of a begun row stays unused: garbage collection makes up for it as for padding.
         self.padding += free.saturating_sub(self.ftl.free_pages());
-        for stream in 0..STREAMS {
-            self.buffers[stream].restart(self.ftl.next_page(stream));
+        for (stream, buffer) in self.buffers.iter_mut().enumerate() {
+            buffer.restart(self.ftl.next_page(stream));
         }
         self.nand.power_cut();
-        self.deferred = DeferredQueue::default();
+        self.deferred = DeferredQueue::new(self.buffers.len());
         (self.dies_floor, self.merged) = (Nanos::ZERO, Nanos::ZERO);
         lost_pages
     }
@@ -54,7 +53,8 @@ impl Flash {
         self.nand.check()?;
         ensure(self.dies_floor <= core_until, "the time up to which dies are planned")?;
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
-        self.ftl.check(Some(std::array::from_fn(|stream| self.buffers[stream].taken())))?;
+        let taken: Vec<u64> = self.buffers.iter().map(WriteBuffer::taken).collect();
+        self.ftl.check(Some(&taken))?;
         self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
         self.map.check()?;
         let reads = self.nand.page_reads;
@@ -67,8 +67,7 @@ impl Flash {
     fn check_deferred(&self) -> Result<(), StateError> {
         let g = &self.geometry;
         let pages = (g.superblocks * g.superblock_pages) >> g.page_shift;
-        for stream in 0..STREAMS {
-            let buffer = &self.buffers[stream];
+        for (stream, buffer) in self.buffers.iter().enumerate() {
             let taken = buffer.taken();
             let covered =
                 self.deferred.check_programs(stream, g, pages, &buffer.known(), self.dies_floor)?;

@@ -36,7 +36,7 @@ impl FlashMedia {
             self.merge_edges(clock, io, path);
         }
         self.host_4k += frames_touched(io);
-        let stream = self.backend.ftl_mut().stream_of(first, count)?;
+        let stream = self.backend.ftl_mut().stream_of(first, count, io.handle)?;
         clock = self.store(stream, clock, first, count, path)?;
         if io.op == Op::WriteFua && self.flush_waits {
             let safe = self.backend.make_durable(stream, clock, u64::from(count));
@@ -65,6 +65,7 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         self.backend.replace(first.0, count);
         self.host_pages += u64::from(count);
+        self.backend.ftl_mut().note_written(stream, count);
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
         while left > 0 {
             if self.backend.ftl().room(stream) == 0 {
@@ -146,6 +147,15 @@ impl FlashMedia {
         path.book(Stage::Buffer, begin, safe)
     }
 
+    /// Reclaim Unit Handle Update: the handle's next write begins a new superblock. What is left of the present one is
+    /// filled with nothing, as open blocks are closed.
+    pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
+        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let stream = self.backend.ftl().streams().of_handle(io.handle);
+        self.backend.pad(stream, true, begin);
+        begin
+    }
+
     /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
     /// NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
@@ -189,7 +199,7 @@ impl FlashMedia {
         if count > 0 {
             self.merge_edges(clock, io, path);
             for lpn in edges.into_iter().flatten() {
-                let stream = self.backend.ftl_mut().stream_of(lpn, 1)?;
+                let stream = self.backend.ftl_mut().stream_of(lpn, 1, io.handle)?;
                 clock = self.store(stream, clock, lpn, 1, path)?;
             }
             self.host_4k += count;

@@ -4,7 +4,7 @@
 use super::Ftl;
 use super::placement::Frontier;
 use crate::persist::{StateError, ensure};
-use crate::superblock::{STREAMS, State, Superblock};
+use crate::superblock::{State, Superblock};
 
 impl Ftl {
     /// Checks everything that must hold, at the cost of reading both tables.
@@ -13,7 +13,7 @@ impl Ftl {
     ///
     /// # Errors
     /// [`StateError::Wrong`] for the first that does not.
-    pub fn check(&self, taken: Option<[u64; STREAMS]>) -> Result<(), StateError> {
+    pub fn check(&self, taken: Option<&[u64]>) -> Result<(), StateError> {
         self.mapping.check()?;
         let known = self.placement.remembered().all(|entry| self.mapping.knows(entry));
         ensure(known, "addresses that were replaced")?;
@@ -37,8 +37,9 @@ impl Ftl {
             s.first_page <= taken[usize::from(s.stream)] && s.sealed <= blocks.sealed
         };
         ensure(blocks.all().iter().all(numbered), "the order of superblocks")?;
-        let given = |pages: &[u64; STREAMS]| pages.iter().zip(taken).all(|(&p, taken)| p <= taken);
-        ensure(self.placement.given_back().iter().all(given), "superblocks given back")
+        let given =
+            |index: u32| self.given_back(index).iter().zip(taken).all(|(p, taken)| p <= taken);
+        ensure((0..self.geometry.superblocks).all(given), "superblocks given back")
     }
 
     /// [`Ftl::check`] for tests.
@@ -64,7 +65,7 @@ impl Ftl {
             ensure(home, "a free superblock in the other list")?;
             ensure((s.state == State::Free) == listed, "free list and states disagree")?;
             ensure(index < good || s.state == State::Bad, "a bad superblock in use")?;
-            ensure(usize::from(s.stream) < STREAMS, "a superblock's stream")?;
+            ensure(usize::from(s.stream) < self.streams.count, "a superblock's stream")?;
             let holds = self.mapping.valid()[index as usize];
             let empty = matches!(s.state, State::Free | State::Bad);
             ensure(!empty || holds == 0, "a free superblock that is not empty")?;

@@ -25,24 +25,24 @@ pub struct Lifespans {
     short: u64,
     sum: u64,
     count: u64,
-    gc_stream: usize,
+    copies: usize,
 }
 
-persist!(Lifespans: clock, short, sum, count; given: gc_stream);
+persist!(Lifespans: clock, short, sum, count; given: copies);
 
 impl Lifespans {
     /// None, unless the profile splits the host's writes.
     pub fn new(spec: &Spec) -> Option<Box<Lifespans>> {
-        let gc_stream = spec.gc_stream();
-        let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, gc_stream };
-        spec.by_lifespan.then(|| Box::new(none))
+        let copies = spec.streams.copies().start;
+        let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, copies };
+        spec.streams.splits().then(|| Box::new(none))
     }
 
     /// The stream of a command of so many pages, the first of which replaces one in superblock `old`.
     pub fn stream_of(&mut self, pages: u32, old: Option<Superblock>) -> usize {
         self.clock += u64::from(pages);
         let short = old.is_some_and(|s| {
-            usize::from(s.stream) != self.gc_stream && self.clock - s.opened < self.short
+            usize::from(s.stream) != self.copies && self.clock - s.opened < self.short
         });
         if short { HOST } else { COLD }
     }

@@ -25,7 +25,7 @@ use crate::plugin::Plugin;
 use crate::policy_plugin::{Pace, RetriedRead};
 use crate::profile::{Geometry, Spec};
 use crate::superblock::{
-    EMPTY, HOST, Mode, PURPOSES, Purpose, STREAMS, Source, State, Superblock, Victim,
+    EMPTY, HOST, Mode, PURPOSES, Purpose, Source, State, Streams, Superblock, Victim,
 };
 use lifespans::Lifespans;
 use mapping::Mapping;
@@ -37,7 +37,7 @@ use victims::VictimSelection;
 /// The map and the state of all superblocks.
 pub struct Ftl {
     geometry: Geometry,
-    gc_stream: usize,
+    streams: Streams,
     mapping: Mapping,
     placement: Placement,
     superblocks: Superblocks,
@@ -46,10 +46,23 @@ pub struct Ftl {
     victims: [Option<Victim>; PURPOSES],
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
+    /// What went through each stream, where writes have placement handles.
+    stream_use: Vec<StreamUse>,
     plugin: Option<Box<Plugin>>,
 }
 
-persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, plugin; given: geometry, gc_stream);
+/// What went through a write stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamUse {
+    /// Pages that the host wrote to it, or that were copied into it from another.
+    pub written: u64,
+    /// Pages copied out of its superblocks.
+    pub copied: u64,
+}
+
+persist!(StreamUse: written, copied);
+
+persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin; given: geometry, streams);
 
 impl Ftl {
     /// An erased drive.
@@ -77,7 +90,7 @@ impl Ftl {
     fn with_map(mapping: Mapping, spec: &Spec, rng: &Rng) -> Ftl {
         let mut ftl = Ftl {
             geometry: spec.geometry,
-            gc_stream: spec.gc_stream(),
+            streams: spec.streams,
             mapping,
             placement: Placement::new(spec),
             superblocks: Superblocks::new(spec),
@@ -85,6 +98,7 @@ impl Ftl {
             victims: [None; PURPOSES],
             slc: SlcBlocks::new(spec),
             lifespans: Lifespans::new(spec),
+            stream_use: vec![StreamUse::default(); spec.streams.placed_streams()],
             plugin: Plugin::new(spec, rng),
         };
         ftl.forget_blocks();
@@ -127,18 +141,23 @@ impl Ftl {
         all.filter(|(_, s)| !s.erased && s.state != State::Bad).map(|(index, _)| index)
     }
 
-    /// Whether the host's writes go to two streams.
-    pub fn splits_host_writes(&self) -> bool {
-        self.lifespans.is_some()
+    /// The write streams.
+    #[inline(always)]
+    pub fn streams(&self) -> Streams {
+        self.streams
     }
 
-    /// The stream to which the host's `pages` pages from `lpn` on belong. Cost: 1 map entry.
-    #[inline(always)]
+    /// The stream to which the host's `pages` pages from `lpn` on belong, with this placement handle. Cost: 1 map entry,
+    /// where lifespans are followed.
     ///
     /// # Errors
     /// [`DeviceError::Policy`].
-    pub fn stream_of(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
-        if self.lifespans.is_some() { self.stream_by_lifespan(lpn, pages) } else { Ok(HOST) }
+    #[inline(always)]
+    pub fn stream_of(&mut self, lpn: Lpn, pages: u32, handle: u8) -> Result<usize, DeviceError> {
+        match self.lifespans.is_some() {
+            true => self.stream_by_lifespan(lpn, pages),
+            false => Ok(self.streams.of_handle(handle)),
+        }
     }
 
     #[inline(never)]
@@ -229,10 +248,45 @@ impl Ftl {
         self.placement.free.len()
     }
 
-    /// The stream of the pages that garbage collection copies.
+    /// What went through each stream; empty without placement handles.
+    pub fn stream_use(&self) -> &[StreamUse] {
+        &self.stream_use
+    }
+
+    /// The host wrote so many pages to a stream.
     #[inline(always)]
-    pub fn gc_stream(&self) -> usize {
-        self.gc_stream
+    pub fn note_written(&mut self, stream: usize, pages: u32) {
+        if let Some(of_it) = self.stream_use.get_mut(stream) {
+            of_it.written += u64::from(pages);
+        }
+    }
+
+    /// Pages are copied out of a superblock.
+    #[inline(always)]
+    pub fn note_copied(&mut self, source: &Source) {
+        if !self.stream_use.is_empty() {
+            let from = usize::from(self.superblock(source.superblock).stream);
+            let (to, pages) = (self.streams.copies_of(from), u64::from(source.pages));
+            self.stream_use[from].copied += pages;
+            self.stream_use[to].written += if to == from { 0 } else { pages };
+        }
+    }
+
+    /// The stream of what is copied out of a superblock.
+    #[inline(always)]
+    pub fn copies_of(&self, superblock: u32) -> usize {
+        // The record is read only where it matters.
+        let from = match self.streams.are_apart() {
+            true => usize::from(self.superblock(superblock).stream),
+            false => HOST,
+        };
+        self.streams.copies_of(from)
+    }
+
+    /// Room left at the frontier of copies, whichever has least.
+    #[inline(always)]
+    pub fn room_for_copies(&self) -> u32 {
+        self.streams.copies().map(|stream| self.room(stream)).min().unwrap_or(0)
     }
 
     /// A superblock's record.
@@ -316,8 +370,8 @@ impl Ftl {
 
     /// How many flash pages each stream had taken when a free superblock was given back: all of those
     /// must be safe before it may be erased.
-    pub fn given_back(&self, index: u32) -> &[u64; STREAMS] {
-        &self.placement.given_back()[index as usize]
+    pub fn given_back(&self, index: u32) -> &[u64] {
+        self.placement.given_back(index)
     }
 
     /// Notes that a free superblock is erased.
@@ -347,7 +401,7 @@ impl Ftl {
     /// Cost: no miss, the scan has just read the entries.
     #[inline(always)]
     pub fn relocate(&mut self, source: &mut Source) -> (Ppa, u32) {
-        let stream = self.gc_stream;
+        let stream = self.copies_of(source.superblock);
         let count = source.pages.min(self.room(stream));
         source.pages -= count;
         let (first, to) = self.placement.take(stream, count);
@@ -356,12 +410,12 @@ impl Ftl {
         (Ppa(first), count)
     }
 
-    /// Fills a stream's open flash page with nothing; returns the first address of that and how many.
-    ///
-    /// `mask`: pages of a flash page, minus one. None if the stream stands at a flash page's beginning.
-    pub fn pad(&mut self, stream: usize, mask: u32) -> Option<(Ppa, u32)> {
+    /// Fills a stream's open flash page with nothing, or with `whole` all that is left of its superblock; returns the
+    /// first address of that and how many. None if there is nothing to fill.
+    pub fn pad(&mut self, stream: usize, whole: bool) -> Option<(Ppa, u32)> {
         let next = self.placement.frontiers()[stream].next;
-        let count = next.next_multiple_of(mask + 1) - next;
+        let to_page = next.next_multiple_of(1 << self.geometry.page_shift) - next;
+        let count = if whole { self.room(stream) } else { to_page };
         if count == 0 {
             return None;
         }
@@ -434,7 +488,7 @@ impl Ftl {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
         let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
-        (valid <= self.room(self.gc_stream)).then_some(emptiest)
+        (valid <= self.room(self.copies_of(emptiest))).then_some(emptiest)
     }
 
     /// Begins to empty a superblock.
@@ -481,7 +535,7 @@ impl Ftl {
     /// Gives the victim back, which must hold no valid page any more; it waits to be erased.
     ///
     /// `taken`: how many flash pages each stream has taken so far.
-    pub fn finish_victim(&mut self, purpose: Purpose, taken: [u64; STREAMS]) {
+    pub fn finish_victim(&mut self, purpose: Purpose, taken: impl Fn(usize) -> u64) {
         let index = self.take_victim(purpose, taken);
         self.superblocks.get_mut(index).state = State::Free;
         let counts = self.superblocks.counts_free(index);
@@ -492,12 +546,12 @@ impl Ftl {
 
     /// Gives up the victim, which must hold no valid page any more: it is never used again.
     pub fn discard_victim(&mut self, purpose: Purpose) {
-        let index = self.take_victim(purpose, [0; STREAMS]);
+        let index = self.take_victim(purpose, |_| 0);
         self.superblocks.get_mut(index).state = State::Bad;
     }
 
     /// The victim is one no longer, and its pages no longer count as free.
-    fn take_victim(&mut self, purpose: Purpose, taken: [u64; STREAMS]) -> u32 {
+    fn take_victim(&mut self, purpose: Purpose, taken: impl Fn(usize) -> u64) -> u32 {
         let slot = self.slot(purpose);
         let victim = self.victims[slot].take().expect("there was a victim");
         let index = victim.superblock;
@@ -563,7 +617,7 @@ impl Ftl {
         let superblock = u64::from(self.geometry.superblock_pages);
         let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
         let room =
-            u64::from(self.room(self.gc_stream)) + self.placement.free.len() as u64 * superblock;
+            u64::from(self.room_for_copies()) + self.placement.free.len() as u64 * superblock;
         room >= self.victim(Purpose::Collection).map_or(superblock, valid)
             + (1 << self.geometry.page_shift)
     }

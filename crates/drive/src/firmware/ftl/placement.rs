@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use crate::firmware::write_buffer::WriteBuffer;
 use crate::persist::persist;
 use crate::profile::Spec;
-use crate::superblock::STREAMS;
 
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -54,12 +53,12 @@ impl Ring<'_> {
 
 /// Frontiers and free superblocks.
 pub struct Placement {
-    frontiers: [Frontier; STREAMS],
-    replaced: [Vec<u32>; STREAMS],
+    frontiers: Vec<Frontier>,
+    replaced: Vec<Vec<u32>>,
     /// Ordinary free superblocks, in the order in which they came free.
     pub free: VecDeque<u32>,
     /// Per superblock: how many flash pages each stream had taken when it was last given back.
-    given_back: Vec<[u64; STREAMS]>,
+    given_back: Vec<u64>,
     /// Pages that are erased, or will be when the part of the victim already read is erased.
     pub free_pages: u64,
 }
@@ -68,25 +67,26 @@ persist!(Placement: frontiers, replaced, free, given_back, free_pages);
 
 impl Placement {
     pub fn new(spec: &Spec) -> Placement {
+        let streams = spec.streams.count;
         let ring = WriteBuffer::places(spec.buffer_pages) << spec.geometry.page_shift;
         Placement {
-            frontiers: [Frontier::default(); STREAMS],
-            replaced: std::array::from_fn(|_| vec![0; ring]),
+            frontiers: vec![Frontier::default(); streams],
+            replaced: vec![vec![0; ring]; streams],
             free: VecDeque::new(),
-            given_back: vec![[0; STREAMS]; spec.geometry.superblocks as usize],
+            given_back: vec![0; streams * spec.geometry.superblocks as usize],
             free_pages: 0,
         }
     }
 
     /// These superblocks are free, and nothing else.
     pub fn clear(&mut self, free: impl Iterator<Item = u32>) {
-        self.frontiers = [Frontier::default(); STREAMS];
+        self.frontiers.fill(Frontier::default());
         self.free = free.collect();
-        self.given_back.fill([0; STREAMS]);
+        self.given_back.fill(0);
     }
 
     #[inline(always)]
-    pub fn frontiers(&self) -> &[Frontier; STREAMS] {
+    pub fn frontiers(&self) -> &[Frontier] {
         &self.frontiers
     }
 
@@ -138,12 +138,14 @@ impl Placement {
     }
 
     /// See [`Ftl::given_back`](super::Ftl::given_back).
-    pub fn given_back(&self) -> &[[u64; STREAMS]] {
-        &self.given_back
+    pub fn given_back(&self, index: u32) -> &[u64] {
+        &self.given_back[index as usize * self.frontiers.len()..][..self.frontiers.len()]
     }
 
-    pub fn note_given_back(&mut self, index: u32, taken: [u64; STREAMS]) {
-        self.given_back[index as usize] = taken;
+    pub fn note_given_back(&mut self, index: u32, taken: impl Fn(usize) -> u64) {
+        let streams = self.frontiers.len();
+        let of_it = &mut self.given_back[index as usize * streams..][..streams];
+        of_it.iter_mut().enumerate().for_each(|(stream, pages)| *pages = taken(stream));
     }
 
     /// After a power cut: frontiers go on at the next row of so many pages, and superblocks that hold something
@@ -161,6 +163,6 @@ impl Placement {
 
     /// Room left at all frontiers.
     pub fn all_room(&self) -> u64 {
-        (0..STREAMS).map(|stream| u64::from(self.room(stream))).sum()
+        self.frontiers.iter().map(|f| u64::from(f.end - f.next)).sum()
     }
 }

@@ -12,7 +12,7 @@
 use drivebay_units::Ppa;
 
 use super::Ftl;
-use crate::superblock::{STREAMS, State};
+use crate::superblock::State;
 
 impl Ftl {
     /// Takes back what was placed in lost flash pages, given per stream by their numbers in it; those
@@ -21,9 +21,9 @@ impl Ftl {
     /// Afterwards no victim is chosen, frontiers go on at the next row over all dies and planes, and
     /// superblocks that were given back but not erased are in use again where old data lies in them.
     /// Returns how many pages lost their newest data. Cost: every pass reads what was lost.
-    pub fn lose(&mut self, lost: &[Vec<u64>; STREAMS]) -> u64 {
+    pub fn lose(&mut self, lost: &[Vec<u64>]) -> u64 {
         let gone: Vec<(usize, u64, Ppa)> =
-            (0..STREAMS).flat_map(|stream| self.lost_addresses(stream, &lost[stream])).collect();
+            (0..).zip(lost).flat_map(|(stream, lost)| self.lost_addresses(stream, lost)).collect();
         let mut fallen = 0;
         // A page may have been written several times since: it falls back step by step.
         loop {

@@ -15,7 +15,7 @@ use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
 use crate::persist::{StateError, persist};
 use crate::profile::{Idle, Spec};
-use crate::superblock::{Purpose, Source};
+use crate::superblock::{HOST, Purpose, Source};
 use pacing::Ledger;
 
 /// How the flash core works on copies.
@@ -209,7 +209,8 @@ impl Gc {
             };
             if let Some(source) = flash.ftl_mut().next_source(purpose) {
                 let given = u64::from(source.pages) * flash.ftl().given_per_copy(purpose);
-                let copies_from = begin.max(flash.buffer_free_at(flash.ftl().gc_stream()));
+                let stream = flash.ftl().copies_of(source.superblock);
+                let copies_from = begin.max(flash.buffer_free_at(stream));
                 let cost = self.copy(source, copies_from, trigger, flash, controller);
                 let took = copies_from.after(cost).since(begin);
                 match core {
@@ -273,7 +274,8 @@ impl Gc {
         if found { Ok(controller.flash_core().free_at()) } else { Err(DeviceError::NoSpace) }
     }
 
-    /// Runs in the foreground until more than the reserve is free; returns when the host may go on.
+    /// Runs in the foreground until more than the reserve is free, or a victim at a time until the host has room behind its
+    /// copies; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
@@ -282,7 +284,11 @@ impl Gc {
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
-        self.make_room(flash, controller, |flash| flash.ftl().free_superblocks() <= flash.reserve())
+        let by_victim = self.ledger.foreground_by_victim();
+        self.make_room(flash, controller, |flash| {
+            let has_room = by_victim && flash.ftl().room(HOST) > 0;
+            !has_room && flash.ftl().free_superblocks() <= flash.reserve()
+        })
     }
 
     /// Folds while `next` says so, by what the step before came to; commands wait behind it.
@@ -375,7 +381,7 @@ impl Gc {
             if at >= until || !may_copy(flash) {
                 return None;
             }
-            let begin = at.max(flash.buffer_free_at(flash.ftl().gc_stream()));
+            let begin = at.max(flash.copies_free_at());
             (begin < until).then_some(begin)
         });
     }

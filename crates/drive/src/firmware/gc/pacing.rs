@@ -72,6 +72,11 @@ impl Ledger {
         self.written.draw_quantum(self.spec.every_pages)
     }
 
+    /// Whether the quantum of foreground collection is a victim.
+    pub fn foreground_by_victim(&self) -> bool {
+        self.spec.foreground_by_victim
+    }
+
     /// Whether work may be deferred.
     #[inline(always)]
     pub fn may_defer(&self) -> bool {

@@ -12,7 +12,6 @@ use drivebay_units::Nanos;
 
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::Geometry;
-use crate::superblock::STREAMS;
 use crate::timeline::NEVER;
 
 /// A program of a die's planes that waits for its time.
@@ -27,34 +26,33 @@ pub struct Program {
 
 persist!(Program: at, page, number);
 
-/// Where the erases stand among the queues' heads, behind the streams.
-const ERASES: usize = STREAMS;
-
 /// Programs and erases that are due later.
 pub struct DeferredQueue {
-    streams: [VecDeque<Program>; STREAMS],
+    streams: Vec<VecDeque<Program>>,
     /// When, and which superblock.
     erases: VecDeque<(Nanos, u32)>,
-    /// When the first of each queue is due: the streams, the erases.
-    heads: [Nanos; STREAMS + 1],
+    /// When the first program of each stream is due.
+    heads: Vec<Nanos>,
+    /// When the first erase is.
+    erase_at: Nanos,
     /// The earliest of them.
     next_at: Nanos,
 }
 
-persist!(DeferredQueue: streams, erases; given: heads, next_at);
+persist!(DeferredQueue: streams, erases; given: heads, erase_at, next_at);
 
-impl Default for DeferredQueue {
-    fn default() -> DeferredQueue {
+impl DeferredQueue {
+    /// Of a drive with so many write streams.
+    pub fn new(streams: usize) -> DeferredQueue {
         DeferredQueue {
-            streams: Default::default(),
+            streams: vec![VecDeque::new(); streams],
             erases: VecDeque::new(),
-            heads: [NEVER; STREAMS + 1],
+            heads: vec![NEVER; streams],
+            erase_at: NEVER,
             next_at: NEVER,
         }
     }
-}
 
-impl DeferredQueue {
     /// When the first program or erase is due.
     #[inline(always)]
     pub fn next_at(&self) -> Nanos {
@@ -64,7 +62,7 @@ impl DeferredQueue {
     /// Whether an erase is due before every program.
     #[inline(always)]
     pub fn erase_is_next(&self) -> bool {
-        self.heads[ERASES] == self.next_at
+        self.erase_at == self.next_at
     }
 
     pub fn has_programs(&self) -> bool {
@@ -96,16 +94,17 @@ impl DeferredQueue {
     pub fn push_erase(&mut self, superblock: u32, at: Nanos) {
         let at = self.erases.back().map_or(at, |&(before, _)| at.max(before));
         self.erases.push_back((at, superblock));
-        self.set_head(ERASES, self.erases[0].0);
+        self.find_erase();
     }
 
     /// Takes the program that is due first, of which stream it is as well; of two the lower stream's.
     #[inline(always)]
     pub fn pop(&mut self) -> (usize, Program) {
-        const { assert!(STREAMS == 3) };
-        let mut stream = usize::from(self.heads[1] < self.heads[0]);
-        if self.heads[2] < self.heads[stream] {
-            stream = 2;
+        let mut stream = 0;
+        for (other, &at) in self.heads.iter().enumerate().skip(1) {
+            if at < self.heads[stream] {
+                stream = other;
+            }
         }
         let queue = &mut self.streams[stream];
         let program =
@@ -118,23 +117,33 @@ impl DeferredQueue {
     /// Takes the superblock that has waited longest for its erase, and when that is due.
     pub fn pop_erase(&mut self) -> (Nanos, u32) {
         let erase = self.erases.pop_front().expect("a superblock waits to be erased");
-        self.set_head(ERASES, self.erases.front().map_or(NEVER, |&(at, _)| at));
+        self.find_erase();
         erase
     }
 
-    /// A queue has another head.
+    /// A stream's queue has another head.
     #[inline(always)]
-    fn set_head(&mut self, queue: usize, at: Nanos) {
-        self.heads[queue] = at;
-        self.next_at = self.heads.into_iter().fold(NEVER, Nanos::min);
+    fn set_head(&mut self, stream: usize, at: Nanos) {
+        self.heads[stream] = at;
+        self.find_next();
+    }
+
+    fn find_erase(&mut self) {
+        self.erase_at = self.erases.front().map_or(NEVER, |&(at, _)| at);
+        self.find_next();
+    }
+
+    #[inline(always)]
+    fn find_next(&mut self) {
+        self.next_at = self.heads.iter().fold(self.erase_at, |next, &at| next.min(at));
     }
 
     /// Works out the heads of queues that were read back.
     pub fn derive(&mut self) {
-        for stream in 0..STREAMS {
+        for stream in 0..self.streams.len() {
             self.set_head(stream, self.streams[stream].front().map_or(NEVER, |due| due.at));
         }
-        self.set_head(ERASES, self.erases.front().map_or(NEVER, |&(at, _)| at));
+        self.find_erase();
     }
 
     /// Checks a stream's programs; returns the numbers of the flash pages that they program.

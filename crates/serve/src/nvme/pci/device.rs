@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 
+use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{AdminOpcode, Cqe, Sqe, Status};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -18,7 +19,7 @@ use crate::drive::Drive;
 use crate::lock::lock;
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
-use crate::nvme::identity::{BLOCK_BYTES, Kind};
+use crate::nvme::identity::Kind;
 use crate::nvme::io::{self as nvm, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
 use crate::request::Completion;
@@ -108,6 +109,9 @@ impl PciDevice {
         let was_ready = controller.is_ready();
         let effect = controller.configure(registers.configuration, &identity);
         let (is_ready, status) = (controller.is_ready(), controller.csts);
+        if is_ready && !was_ready {
+            subsystem.note_reset(self.controller, drive);
+        }
         drop(subsystem);
         if effect == Effect::Reset {
             self.drop_queues();
@@ -173,7 +177,7 @@ impl PciDevice {
     }
 
     fn execute(&mut self, drive: &mut dyn Drive, id: u16, sqe: Sqe) {
-        let transfer = if id == 0 { admin::transfer(&sqe) } else { nvm::transfer(&sqe) };
+        let transfer = if id == 0 { admin::transfer(&sqe) } else { nvm::transfer(&sqe, drive) };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let fetched = check_flags(Kind::Pci, &sqe);
@@ -355,11 +359,12 @@ impl PciDevice {
         }
     }
 
-    fn deliver_read(&mut self, drive: &dyn Drive, sqe: &Sqe, lba: u64) -> Status {
+    fn deliver_read(&mut self, drive: &dyn Drive, finished: &Finished) -> Status {
+        let Finished { sqe, lba, sectors, .. } = finished;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        buffer.resize((sqe.blocks() * BLOCK_BYTES) as usize, 0);
-        let status = match drive.read(lba, &mut buffer) {
+        buffer.resize(*sectors as usize * SECTOR_BYTES as usize, 0);
+        let status = match drive.read(*lba, &mut buffer) {
             Ok(()) => self.deliver(sqe, &buffer).err().unwrap_or(Status::SUCCESS),
             Err(_) => Status::INTERNAL_ERROR,
         };
@@ -393,9 +398,9 @@ impl Session for PciDevice {
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         match self.commands.complete(drive, completion) {
             Progress::Finished(finished) => {
-                let Finished { tag, sqe, lba, mut status } = finished;
+                let Finished { tag, sqe, mut status, .. } = finished;
                 if finished.reads() {
-                    status = self.deliver_read(drive, &sqe, lba);
+                    status = self.deliver_read(drive, &finished);
                 }
                 self.finish(tag as u16, &sqe, status, 0);
             }

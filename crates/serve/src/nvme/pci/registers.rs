@@ -11,6 +11,7 @@ use super::shared::{Message, Registers, Shared};
 use crate::channel::{self, Handle};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
+use crate::nvme::controller::READY_TIMEOUTS;
 use crate::nvme::identity::VERSION;
 use crate::nvme::subsystem::Shared as Subsystem;
 use crate::pci::config::{Interrupts, Layout};
@@ -74,7 +75,7 @@ impl RegisterAccess {
 impl vfio::Device for RegisterAccess {
     fn registers(&self) -> impl AsRef<[u8]> {
         let Registers { configuration, admin_entries, admin_sq, admin_cq } = self.registers;
-        let mut image = [0_u8; 64];
+        let mut image = [0_u8; 0x70];
         let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
         put(0x00, &self.capabilities.to_le_bytes());
         put(0x08, &VERSION.to_le_bytes());
@@ -83,6 +84,7 @@ impl vfio::Device for RegisterAccess {
         put(0x24, &admin_entries.to_le_bytes());
         put(0x28, &admin_sq.to_le_bytes());
         put(0x30, &admin_cq.to_le_bytes());
+        put(0x68, &READY_TIMEOUTS.to_le_bytes());
         image
     }
 

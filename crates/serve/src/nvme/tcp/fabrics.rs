@@ -11,8 +11,9 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+use crate::drive::Drive;
 use crate::nvme::admin::{Outcome, part_of_page};
-use crate::nvme::controller::{Effect, Flags};
+use crate::nvme::controller::{Effect, Flags, READY_TIMEOUTS};
 use crate::nvme::features::in_grains;
 use crate::nvme::identity::{Kind, VERSION};
 use crate::nvme::subsystem::{Subsystem, Subsystems};
@@ -58,6 +59,7 @@ type Refusal = (Status, u64);
 /// Carries out a command on a connection.
 pub(super) fn execute(
     subsystem: &mut Subsystem,
+    drive: &mut dyn Drive,
     connected: &mut Option<Connected>,
     sqe: &Sqe,
     data: &[u8],
@@ -95,15 +97,20 @@ pub(super) fn execute(
                 Property::Configuration => u64::from(controller.cc),
                 Property::Status => controller.csts.into(),
                 Property::SubsystemReset => 0,
+                Property::ReadyTimeouts => READY_TIMEOUTS.into(),
             })
         }
         FabricsType::PropertySet { offset, is_wide: false, value }
             if property_at(offset) == Some(Property::Configuration) =>
         {
+            let was_ready = controller.is_ready();
             let effect = controller.configure(value as u32, &identity);
             let flush = effect == Effect::Shutdown && controller.kind != Kind::Discovery;
             if effect == Effect::Shutdown && !flush {
                 controller.shut_down();
+            }
+            if controller.is_ready() && !was_ready && controller.kind != Kind::Discovery {
+                subsystem.note_reset(queue.controller, drive);
             }
             Ok(Reply { result: 0, flush })
         }

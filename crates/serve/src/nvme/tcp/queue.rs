@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
     Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, Pdu, SglKind, Sqe, Status,
     encode_data_with,
@@ -10,11 +11,11 @@ use drivebay_wire::nvme::{
 
 use super::fabrics::{self, Connected};
 use super::output::Output;
-use crate::drive::Drive;
+use crate::drive::{Drive, Namespaces};
 use crate::memory_limit::{Share, Use};
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
-use crate::nvme::identity::{BLOCK_BYTES, Kind};
+use crate::nvme::identity::Kind;
 use crate::nvme::io::{self, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::subsystem::{Shared, Subsystems, check_flags};
 use crate::request::Completion;
@@ -134,7 +135,7 @@ impl Queue {
             queue.flags.note_traffic();
         }
         let incoming = check_flags(Kind::Tcp, &sqe);
-        match incoming.and_then(|()| self.incoming_of(&sqe, data)) {
+        match incoming.and_then(|()| self.incoming_of(drive, &sqe, data)) {
             Ok(Some(bytes)) => self.execute(drive, out, sqe, bytes),
             Ok(None) => {
                 self.unasked.push_back(sqe);
@@ -146,8 +147,14 @@ impl Queue {
     }
 
     /// The data that came with a command; `None` if it must be asked for.
-    fn incoming_of<'a>(&self, sqe: &Sqe, data: Data<'a>) -> Result<Option<&'a [u8]>, Status> {
-        let transfer = if self.is_io() { io::transfer(sqe) } else { admin::transfer(sqe) };
+    fn incoming_of<'a>(
+        &self,
+        namespaces: &dyn Namespaces,
+        sqe: &Sqe,
+        data: Data<'a>,
+    ) -> Result<Option<&'a [u8]>, Status> {
+        let transfer =
+            if self.is_io() { io::transfer(sqe, namespaces) } else { admin::transfer(sqe) };
         let sgl = sqe.sgl();
         let max = self.transfer_max;
         let wanted = match transfer {
@@ -329,7 +336,7 @@ impl Queue {
         }
         let subsystem = self.subsystem.clone();
         let mut subsystem = subsystem.lock();
-        match fabrics::execute(&mut subsystem, &mut self.connected, &sqe, data) {
+        match fabrics::execute(&mut subsystem, drive, &mut self.connected, &sqe, data) {
             Ok(fabrics::Reply { result, flush }) => {
                 if flush {
                     self.inflight.flush_for_shutdown(drive);
@@ -379,11 +386,11 @@ impl Queue {
 
     /// Sends the data of a read, and the completion.
     fn send(&mut self, drive: &dyn Drive, out: &mut Output, finished: Finished) {
-        let Finished { sqe, lba, mut status, .. } = finished;
+        let Finished { sqe, lba, sectors, mut status, .. } = finished;
         if finished.reads() {
-            let bytes = sqe.blocks() * BLOCK_BYTES;
+            let bytes = sectors * SECTOR_BYTES as u32;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
-            let read = |out: &mut Vec<u8>| drive.append(lba, sqe.blocks(), out);
+            let read = |out: &mut Vec<u8>| drive.append(lba, sectors, out);
             // Without flow control a completion would say nothing that the data does not.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };

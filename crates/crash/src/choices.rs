@@ -1,0 +1,198 @@
+//! What a cut may leave: independent choices of how far each of several chains of units came, by the drive's order.
+//!
+//! With order `any` a chain is a page, whose versions follow one another: which of them is on it decides. A unit that
+//! covers part of a page, or several, is a chain of its own, as what is above and below it shows. With `stripes` a chain is a die, of whose programs the
+//! first so many are done; with `fifo` all is one chain. Left out: that of two units which are chains of their own
+//! the upper may hide the lower: such choices are counted as two, and merged when they are enumerated.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use drivebay_units::Rng;
+
+use crate::model::{Cut, Model, weight};
+use crate::rules::Order;
+
+/// Units that are done together, one group behind the other.
+type Chain = Vec<Vec<u32>>;
+
+/// Which volatile units of a cut are lost.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Lost {
+    first: u32,
+    is_lost: Vec<bool>,
+}
+
+impl Lost {
+    pub fn contains(&self, unit: u32) -> bool {
+        unit.checked_sub(self.first).is_some_and(|at| self.is_lost.get(at as usize) == Some(&true))
+    }
+
+    pub fn units(&self) -> impl Iterator<Item = u32> {
+        (self.first..).zip(&self.is_lost).filter(|&(_, &is_lost)| is_lost).map(|(unit, _)| unit)
+    }
+}
+
+/// A page that volatile units may change.
+struct Page {
+    page: u64,
+    /// As a summand of the hash, if all of them are lost.
+    without: u128,
+    /// The only one that changes it, if there is one, and the summand if that is there.
+    only: Option<(u32, u128)>,
+}
+
+/// The choices that a cut has.
+pub(crate) struct Choices<'m> {
+    model: &'m Model,
+    cut: Cut,
+    /// Volatile units in the order of submission, by command.
+    pub commands: Vec<Vec<u32>>,
+    /// By unit, from the cut's first on, its place in `commands`.
+    places: Vec<u32>,
+    chains: Vec<Chain>,
+    pages: Vec<Page>,
+}
+
+impl<'m> Choices<'m> {
+    pub fn new(model: &'m Model, cut: Cut) -> io::Result<Choices<'m>> {
+        let mut commands: Vec<Vec<u32>> = Vec::new();
+        let mut places = vec![0; (cut.units.1 - cut.units.0) as usize];
+        let mut touched = Vec::new();
+        for unit in model.volatile(&cut) {
+            let command = |unit: u32| model.units[unit as usize].command;
+            match commands.last_mut() {
+                Some(last) if command(last[0]) == command(unit) => last.push(unit),
+                _ => commands.push(vec![unit]),
+            }
+            places[(unit - cut.units.0) as usize] = commands.len() as u32 - 1;
+            touched.extend(model.effects_of(unit).iter().map(|effect| (effect.page, unit)));
+        }
+        touched.sort_unstable();
+        let pages = touched.chunk_by(|one, other| one.0 == other.0).map(|of| {
+            let page = of[0].0;
+            let summand =
+                |lost| io::Result::Ok(weight(page, model.content(page, cut.event, |_| lost)?));
+            let only = if of.len() == 1 { Some((of[0].1, summand(false)?)) } else { None };
+            Ok(Page { page, without: summand(true)?, only })
+        });
+        let pages = pages.collect::<io::Result<_>>()?;
+        let all: Vec<u32> = commands.iter().flatten().copied().collect();
+        let chains = chains(model, &all);
+        Ok(Choices { model, cut, commands, places, chains, pages })
+    }
+
+    /// The place of a volatile unit's command in `commands`.
+    pub fn place(&self, unit: u32) -> u32 {
+        self.places[(unit - self.cut.units.0) as usize]
+    }
+
+    /// How many there are, if that can be counted.
+    pub fn count(&self) -> Option<u64> {
+        let ways = self.chains.iter().map(|chain| chain.len() as u64 + 1);
+        ways.into_iter().try_fold(1u64, u64::checked_mul)
+    }
+
+    /// The loss that leaves `done` groups of each chain.
+    fn lost(&self, done: impl Fn(usize, &Chain) -> usize) -> Lost {
+        let (first, end) = self.cut.units;
+        let mut lost = Lost { first, is_lost: vec![false; (end - first) as usize] };
+        for (number, chain) in self.chains.iter().enumerate() {
+            for &unit in chain[done(number, chain)..].iter().flatten() {
+                lost.is_lost[(unit - first) as usize] = true;
+            }
+        }
+        lost
+    }
+
+    /// The loss of all but `present`, and of what the drive's order takes with it.
+    pub fn all_but(&self, present: impl Fn(u32) -> bool) -> Lost {
+        let is_there = |group: &Vec<u32>| group.iter().all(|&unit| present(unit));
+        self.lost(|_, chain| match self.model.rules.order {
+            Order::Any => chain.iter().rposition(is_there).map_or(0, |last| last + 1),
+            _ => chain.iter().take_while(|group| is_there(group)).count(),
+        })
+    }
+
+    /// Choice `number` of [`Choices::count`].
+    pub fn numbered(&self, mut number: u64) -> Lost {
+        let digits: Vec<usize> = (self.chains.iter())
+            .map(|chain| {
+                let ways = chain.len() as u64 + 1;
+                let digit = number % ways;
+                number /= ways;
+                digit as usize
+            })
+            .collect();
+        self.lost(|chain, _| digits[chain])
+    }
+
+    /// A choice at random: of an eighth, half or seven eighths of the chains some is lost.
+    pub fn random(&self, seed: u64) -> Lost {
+        let mut rng = Rng::new(seed);
+        let touched = [1, 4, 7][rng.below(3) as usize];
+        let digits: Vec<usize> = (self.chains.iter())
+            .map(|chain| match rng.below(8) < touched {
+                true => rng.below(chain.len() as u64) as usize,
+                false => chain.len(),
+            })
+            .collect();
+        self.lost(|chain, _| digits[chain])
+    }
+
+    /// What a loss adds to the hash of the state in which all is lost.
+    pub fn hash(&self, lost: &Lost) -> io::Result<u128> {
+        let mut sum = 0u128;
+        for &Page { page, without, only } in &self.pages {
+            let with = match only {
+                Some((unit, _)) if lost.contains(unit) => continue,
+                Some((_, with)) => with,
+                None => {
+                    let is_lost = |unit| lost.contains(unit);
+                    weight(page, self.model.content(page, self.cut.event, is_lost)?)
+                }
+            };
+            sum = sum.wrapping_add(with).wrapping_sub(without);
+        }
+        Ok(sum)
+    }
+}
+
+fn chains(model: &Model, units: &[u32]) -> Vec<Chain> {
+    match model.rules.order {
+        Order::Fifo => vec![units.iter().map(|&unit| vec![unit]).collect()],
+        Order::Stripes => {
+            let mut dies = vec![Chain::new(); model.rules.dies.max(1) as usize];
+            let count = dies.len();
+            for (turn, program) in units.chunks(model.rules.program_units()).enumerate() {
+                dies[turn % count].push(program.to_vec());
+            }
+            dies.retain(|chain| !chain.is_empty());
+            dies
+        }
+        Order::Any => {
+            let is_single = |unit: u32| {
+                let effects = model.effects_of(unit);
+                effects.len() == 1 && effects[0].is_whole()
+            };
+            let mixed: HashSet<u64> = (units.iter())
+                .filter(|&&unit| !is_single(unit))
+                .flat_map(|&unit| model.effects_of(unit).iter().map(|effect| effect.page))
+                .collect();
+            let mut chains: Vec<Chain> = Vec::new();
+            let mut of_page: HashMap<u64, usize> = HashMap::new();
+            for &unit in units {
+                let page = model.effects_of(unit)[0].page;
+                if !is_single(unit) || mixed.contains(&page) {
+                    chains.push(vec![vec![unit]]);
+                } else if let Some(&chain) = of_page.get(&page) {
+                    chains[chain].push(vec![unit]);
+                } else {
+                    of_page.insert(page, chains.len());
+                    chains.push(vec![vec![unit]]);
+                }
+            }
+            chains
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The persistence model: from when to when each part of a write is volatile, by the drive's rules.
+//!
+//! A unit is there or not as a whole. It is volatile from its submission on and becomes durable by one of these events:
+//!
+//! - a flush completes that was submitted after the unit's command had completed;
+//! - its command completes, with FUA or on a drive with power-loss protection;
+//! - commands have completed since whose data exceeds the write buffer: it has been destaged.
+//!
+//! A drive that ignores flushes has the last of these alone. What lies on a page is its durable and present units in the order of
+//! submission, which is that in which the server applied them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+
+use drivebay_units::SECTOR_BYTES;
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::recording::{Event, NEVER, Op, PAGE_BYTES, PAGE_SECTORS, Recording, ZEROS};
+use crate::rules::Rules;
+
+/// What of a command is there or not as a whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unit {
+    pub command: u32,
+    /// By event.
+    pub submitted: u32,
+    /// By event; [`NEVER`] if it stays volatile.
+    pub durable: u32,
+    /// Its first in [`Model::effects`], and how many.
+    pub first: u32,
+    pub effects: u32,
+}
+
+/// What a unit makes of a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Effect {
+    pub unit: u32,
+    pub page: u64,
+    /// Sectors within the page.
+    from: u8,
+    until: u8,
+    block: u32,
+}
+
+impl Effect {
+    /// Whether nothing below it shows.
+    pub fn is_whole(&self) -> bool {
+        self.from == 0 && u64::from(self.until) == PAGE_SECTORS
+    }
+}
+
+/// A moment to cut the power at: behind an event. Before the next event something becomes durable, or a mark is made, or there is none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cut {
+    pub event: u32,
+    /// The last mark before it, as a number from 1 of the first with this text; 0 if there is none.
+    pub mark: u32,
+    /// The first unit that may be volatile, and the first that was not submitted.
+    pub units: (u32, u32),
+}
+
+/// A recording with its units and cuts.
+pub(crate) struct Model {
+    pub recording: Recording,
+    pub rules: Rules,
+    pub units: Vec<Unit>,
+    pub effects: Vec<Effect>,
+    pub cuts: Vec<Cut>,
+    /// Effects of each page, in the order of submission.
+    pub pages: HashMap<u64, Vec<u32>>,
+}
+
+impl Model {
+    /// By `after`, cuts begin at the first mark of this text.
+    pub fn new(recording: Recording, rules: Rules, after: Option<&str>) -> Model {
+        let (units, cuts) = (Vec::new(), Vec::new());
+        let mut model =
+            Model { recording, rules, units, effects: Vec::new(), cuts, pages: HashMap::new() };
+        let first_units = model.split();
+        let grows = model.find_durable(&first_units);
+        model.find_cuts(&grows, after);
+        model
+    }
+
+    /// Splits commands into units; the first of each command, and one more.
+    fn split(&mut self) -> Vec<u32> {
+        // Pages that may hold something: what zeros make of others is nothing.
+        let mut known: BTreeMap<u64, ()> =
+            self.recording.base.keys().map(|&page| (page, ())).collect();
+        let mut firsts = Vec::with_capacity(self.recording.commands.len() + 1);
+        for number in 0..self.recording.commands.len() {
+            firsts.push(self.units.len() as u32);
+            let command = self.recording.commands[number].clone();
+            let (lba, end) = (command.lba, command.lba + command.sectors);
+            if command.op == Op::Write {
+                let atomic = self.rules.atomic_sectors();
+                let mut at = lba;
+                while at < end {
+                    let until = ((at / atomic + 1) * atomic).min(end);
+                    let data = |page: u64| command.blocks + (page - lba / PAGE_SECTORS) as usize;
+                    self.add_unit(number);
+                    for page in at / PAGE_SECTORS..until.div_ceil(PAGE_SECTORS) {
+                        known.insert(page, ());
+                        let block = self.recording.data[data(page)];
+                        self.add_effect(page, (at, until), block);
+                    }
+                    at = until;
+                }
+            } else if command.op != Op::Flush {
+                // Zeros change the map alone, which may be half done.
+                let middle = ((lba + end) / 2 / PAGE_SECTORS * PAGE_SECTORS).clamp(lba, end);
+                for (at, until) in [(lba, middle), (middle, end)] {
+                    let pages = at / PAGE_SECTORS..until.div_ceil(PAGE_SECTORS);
+                    let pages: Vec<u64> = known.range(pages).map(|(&page, ())| page).collect();
+                    if at < until && !pages.is_empty() {
+                        self.add_unit(number);
+                        for page in pages {
+                            self.add_effect(page, (at, until), ZEROS);
+                        }
+                    }
+                }
+            }
+        }
+        firsts.push(self.units.len() as u32);
+        firsts
+    }
+
+    fn add_unit(&mut self, command: usize) {
+        self.units.push(Unit {
+            command: command as u32,
+            submitted: self.recording.commands[command].submitted,
+            durable: NEVER,
+            first: self.effects.len() as u32,
+            effects: 0,
+        });
+    }
+
+    /// What the newest unit makes of a page.
+    fn add_effect(&mut self, page: u64, (at, until): (u64, u64), block: u32) {
+        let first = page * PAGE_SECTORS;
+        let within = |lba: u64| lba.clamp(first, first + PAGE_SECTORS) - first;
+        let (from, until) = (within(at) as u8, within(until) as u8);
+        let unit = self.units.len() as u32 - 1;
+        self.units.last_mut().expect("just added").effects += 1;
+        self.pages.entry(page).or_default().push(self.effects.len() as u32);
+        self.effects.push(Effect { unit, page, from, until, block });
+    }
+
+    /// Finds by which event each unit becomes durable; by event, whether any does.
+    fn find_durable(&mut self, firsts: &[u32]) -> Vec<bool> {
+        let Model { recording, rules, units, .. } = self;
+        let mut grows = vec![false; recording.events.len()];
+        // Commands that have completed and are volatile, with the bytes completed until then.
+        let mut waiting: VecDeque<(u32, u64)> = VecDeque::new();
+        let mut completed_bytes = 0;
+        for event in 0..recording.events.len() as u32 {
+            let Event::Completed(number) = recording.events[event as usize] else { continue };
+            let command = &recording.commands[number as usize];
+            let mut becomes_durable = |number: u32| {
+                let range = firsts[number as usize] as usize..firsts[number as usize + 1] as usize;
+                grows[event as usize] |= !range.is_empty();
+                units[range].iter_mut().for_each(|unit| unit.durable = event);
+            };
+            if command.op == Op::Flush {
+                let covers = |&(number, _): &(u32, u64)| {
+                    recording.commands[number as usize].completed < command.submitted
+                };
+                while !rules.ignores_flush && waiting.front().is_some_and(covers) {
+                    becomes_durable(waiting.pop_front().expect("looked at").0);
+                }
+            } else if rules.protected || command.fua && !rules.ignores_flush {
+                becomes_durable(number);
+            } else {
+                if command.op == Op::Write {
+                    completed_bytes += command.sectors * SECTOR_BYTES;
+                }
+                waiting.push_back((number, completed_bytes));
+                let is_destaged =
+                    |&(_, until): &(u32, u64)| until + rules.buffer_bytes <= completed_bytes;
+                while waiting.front().is_some_and(is_destaged) {
+                    becomes_durable(waiting.pop_front().expect("looked at").0);
+                }
+            }
+        }
+        grows
+    }
+
+    fn find_cuts(&mut self, grows: &[bool], after: Option<&str>) {
+        let events = &self.recording.events;
+        let (mut mark, mut oldest, mut submitted) = (0, 0, 0);
+        let mut begun = after.is_none();
+        let mut texts: HashMap<&str, u32> = HashMap::new();
+        for (event, &what) in events.iter().enumerate() {
+            match what {
+                Event::Mark(number) => {
+                    let text = self.recording.marks[number as usize].1.as_str();
+                    mark = *texts.entry(text).or_insert(number + 1);
+                    begun |= Some(text) == after;
+                }
+                Event::Submitted(number) => {
+                    let of = |unit: &&Unit| unit.command == number;
+                    submitted += self.units[submitted..].iter().take_while(of).count();
+                }
+                Event::Completed(_) => {}
+            }
+            let next = events.get(event + 1);
+            let is_cut = match next {
+                None | Some(Event::Mark(_)) => true,
+                Some(_) => grows[event + 1],
+            };
+            while oldest < submitted && self.units[oldest].durable <= event as u32 {
+                oldest += 1;
+            }
+            if begun && is_cut {
+                let units = (oldest as u32, submitted as u32);
+                self.cuts.push(Cut { event: event as u32, mark, units });
+            }
+        }
+    }
+
+    /// Units that are volatile at a cut, in the order of submission.
+    pub fn volatile(&self, cut: &Cut) -> impl Iterator<Item = u32> {
+        let event = cut.event;
+        (cut.units.0..cut.units.1).filter(move |&unit| self.units[unit as usize].durable > event)
+    }
+
+    pub fn effects_of(&self, unit: u32) -> &[Effect] {
+        let Unit { first, effects, .. } = self.units[unit as usize];
+        &self.effects[first as usize..(first + effects) as usize]
+    }
+
+    /// Effects that show on a page at an event, where of the volatile units some are lost: those that cover parts, newest first, and the
+    /// block below them.
+    fn layers(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> (Vec<u32>, u32) {
+        let mut parts = Vec::new();
+        let all = self.pages.get(&page).map_or(&[][..], Vec::as_slice);
+        let of = |&effect: &u32| &self.units[self.effects[effect as usize].unit as usize];
+        let known = all.partition_point(|effect| of(effect).submitted <= event);
+        for effect in all[..known].iter().rev() {
+            let what = &self.effects[*effect as usize];
+            if of(effect).durable > event && lost(what.unit) {
+                continue;
+            }
+            if what.is_whole() {
+                return (parts, what.block);
+            }
+            parts.push(*effect);
+        }
+        (parts, self.recording.base.get(&page).copied().unwrap_or(ZEROS))
+    }
+
+    /// The bytes of a page at an event, where of the volatile units some are lost.
+    pub fn read(
+        &self,
+        page: u64,
+        event: u32,
+        lost: impl Fn(u32) -> bool,
+        into: &mut [u8; PAGE_BYTES],
+    ) -> io::Result<()> {
+        let (parts, below) = self.layers(page, event, lost);
+        self.recording.read_block(below, into)?;
+        self.overlay(&parts, into)
+    }
+
+    fn overlay(&self, parts: &[u32], into: &mut [u8; PAGE_BYTES]) -> io::Result<()> {
+        let mut part = [0; PAGE_BYTES];
+        for &effect in parts.iter().rev() {
+            let Effect { from, until, block, .. } = self.effects[effect as usize];
+            let [from, until] =
+                [from, until].map(|sector| usize::from(sector) * SECTOR_BYTES as usize);
+            self.recording.read_block(block, &mut part)?;
+            into[from..until].copy_from_slice(&part[from..until]);
+        }
+        Ok(())
+    }
+
+    /// A hash of the bytes of a page, as [`Model::read`]; 0 for zeros.
+    pub fn content(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> io::Result<u128> {
+        let (parts, below) = self.layers(page, event, lost);
+        if parts.is_empty() {
+            return Ok(self.recording.hash(below));
+        }
+        let mut bytes = [0; PAGE_BYTES];
+        self.recording.read_block(below, &mut bytes)?;
+        self.overlay(&parts, &mut bytes)?;
+        Ok(if bytes == [0; PAGE_BYTES] { 0 } else { xxh3_128(&bytes) })
+    }
+}
+
+/// A page with its content, as a summand of a state's hash.
+pub(crate) fn weight(page: u64, content: u128) -> u128 {
+    if content == 0 {
+        return 0;
+    }
+    let mut bytes = [0; 24];
+    bytes[..16].copy_from_slice(&content.to_le_bytes());
+    bytes[16..].copy_from_slice(&page.to_le_bytes());
+    xxh3_128(&bytes)
+}

@@ -1,0 +1,39 @@
+//! A recording of either kind, by how its file begins.
+
+use std::fs::File;
+use std::io::{self, BufReader};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::dm_log_writes;
+use crate::recording::{CrashError, MAGIC, Recording};
+
+impl Recording {
+    /// Reads a recording, or a log of dm-log-writes; what is cut short counts as far as it is whole.
+    ///
+    /// # Errors
+    /// It cannot be read, or is neither.
+    pub fn open(path: &Path) -> Result<Recording, CrashError> {
+        let failed = |why| CrashError::file(path, why);
+        let foreign = || CrashError::Foreign(path.display().to_string());
+        let file = File::open(path).map_err(failed)?;
+        let mut magic = [0; 16];
+        let got = file.read_at(&mut magic, 0).map_err(failed)?;
+        let is_own = got == magic.len() && magic == *MAGIC;
+        if !is_own && !dm_log_writes::is_log(&magic) {
+            return Err(foreign());
+        }
+        let mut found = Recording::empty(file.try_clone().map_err(failed)?);
+        let mut from = BufReader::with_capacity(1 << 18, file);
+        let read = match is_own {
+            true => found.read(&mut from),
+            false => dm_log_writes::read_log(&mut found, &mut from),
+        };
+        match read {
+            Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => found.is_truncated = true,
+            Err(why) if why.kind() == io::ErrorKind::InvalidData => return Err(foreign()),
+            other => other.map_err(failed)?,
+        }
+        Ok(found)
+    }
+}

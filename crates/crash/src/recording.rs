@@ -1,0 +1,460 @@
+//! A recording: the commands of a drive in the order of events, and their data, each distinct block of 4 KiB once.
+//!
+//! The file: [`MAGIC`], the length of the header (u32) and the header as JSON, then records, all numbers little-endian:
+//!
+//! | tag | record |
+//! |---|---|
+//! | `B` | a block: its hash (u128), 4096 bytes; blocks are numbered from 0 as they come |
+//! | `P` | the drive held a block at the start: page (u64), block (u32) |
+//! | `S` | a submission: time (u64, ns), LBA (u64), sectors (u64), operation (u8), FUA (u8); of a write a block (u32) for each page that it touches, zeros outside of its sectors |
+//! | `C` | a completion: time (u64), the command's number (u64, from 0), success (u8) |
+//! | `M` | a mark: time (u64), length (u32), text |
+//! | `E` | an orderly end |
+//!
+//! [`ZEROS`] is a block of zeros. A hash is XXH3 of 128 bits: two blocks of one hash are held to be equal. A file that ends in the middle of a
+//! record, or without `E`, was cut short: what is whole counts.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use drivebay_units::SECTOR_BYTES;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::rules::Rules;
+
+pub(crate) const MAGIC: &[u8; 16] = b"drivebay-crash-1";
+/// Bytes of a page, and of a block.
+pub(crate) const PAGE_BYTES: usize = 4096;
+pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
+/// The block of zeros.
+pub(crate) const ZEROS: u32 = u32::MAX;
+/// An event that does not come.
+pub(crate) const NEVER: u32 = u32::MAX;
+/// Longest mark and header, bytes.
+const TEXT_MAX: u32 = 1 << 16;
+
+/// Why a recording cannot be made or read.
+#[derive(Debug, thiserror::Error)]
+pub enum CrashError {
+    /// The file cannot be used.
+    #[error("{path}: {error}\nhint: ls -l {path}; df")]
+    File {
+        /// Its path.
+        path: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file is no recording.
+    #[error(
+        "{0} is no recording\nhint: drivebay crash record DRIVE --out FILE -- COMMAND, or the log device of dm-log-writes"
+    )]
+    Foreign(String),
+    /// No state has this name.
+    #[error("there is no state {0}\nhint: drivebay crash show FOLDER lists those that failed")]
+    NoState(String),
+    /// Something else.
+    #[error("{0}\nhint: {1}")]
+    Refused(String, String),
+}
+
+impl CrashError {
+    pub(crate) fn file(path: &Path, error: io::Error) -> CrashError {
+        CrashError::File { path: path.display().to_string(), error }
+    }
+}
+
+/// What was recorded, and by which rules the drive keeps it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Header {
+    /// The drive's profile; empty for a recording from elsewhere.
+    pub drive: String,
+    /// Its size, sectors of 512 B.
+    pub sectors: u64,
+    /// Its rules.
+    pub rules: Option<Rules>,
+}
+
+/// What a command does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Op {
+    /// Data comes with it.
+    Write,
+    /// Zeros without a transfer.
+    WriteZeroes,
+    /// Deallocate, which reads as zeros.
+    Discard,
+    /// What has completed is to become durable.
+    Flush,
+}
+
+/// Writes a recording while a drive is served.
+pub struct Recorder {
+    out: BufWriter<File>,
+    blocks: HashMap<u128, u32>,
+    /// By the server's number of a command that has not completed, its number here.
+    inflight: HashMap<u64, u64>,
+    commands: u64,
+    failed: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Begins a new file.
+    ///
+    /// # Errors
+    /// It exists, or cannot be written.
+    pub fn create(path: &Path, header: &Header) -> Result<Recorder, CrashError> {
+        let file = File::create_new(path).map_err(|why| CrashError::file(path, why))?;
+        let mut recorder = Recorder {
+            out: BufWriter::with_capacity(1 << 18, file),
+            blocks: HashMap::new(),
+            inflight: HashMap::new(),
+            commands: 0,
+            failed: None,
+        };
+        let text = serde_json::to_vec(header).expect("numbers and texts");
+        recorder.put(MAGIC);
+        recorder.put(&(text.len() as u32).to_le_bytes());
+        recorder.put(&text);
+        match recorder.failed.take() {
+            Some(why) => Err(CrashError::file(path, why)),
+            None => Ok(recorder),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.failed = self.out.write_all(bytes).err();
+        }
+    }
+
+    /// The number of a block, which is written if it is new.
+    fn block(&mut self, bytes: &[u8; PAGE_BYTES]) -> u32 {
+        if bytes.iter().all(|&byte| byte == 0) {
+            return ZEROS;
+        }
+        let hash = xxh3_128(bytes);
+        let next = self.blocks.len() as u32;
+        let block = *self.blocks.entry(hash).or_insert(next);
+        if block == next {
+            self.put(b"B");
+            self.put(&hash.to_le_bytes());
+            self.put(bytes);
+        }
+        block
+    }
+
+    /// The drive holds these sectors when the recording begins; they begin at a page.
+    pub fn begins_with(&mut self, lba: u64, data: &[u8]) {
+        for (i, piece) in data.chunks(PAGE_BYTES).enumerate() {
+            let block = self.block(&padded(piece, 0));
+            if block != ZEROS {
+                self.put(b"P");
+                self.put(&(lba / PAGE_SECTORS + i as u64).to_le_bytes());
+                self.put(&block.to_le_bytes());
+            }
+        }
+    }
+
+    /// A command was accepted `at` nanoseconds; `number` is the server's for it.
+    pub fn submitted(
+        &mut self,
+        at: u64,
+        number: u64,
+        (op, fua): (Op, bool),
+        (lba, sectors): (u64, u64),
+        data: &[u8],
+    ) {
+        let mut blocks = Vec::new();
+        let (mut sector, mut rest) = (lba, data);
+        while !rest.is_empty() {
+            let within = (sector % PAGE_SECTORS * SECTOR_BYTES) as usize;
+            let (piece, after) = rest.split_at(rest.len().min(PAGE_BYTES - within));
+            blocks.push(self.block(&padded(piece, within)));
+            (sector, rest) = (sector + piece.len() as u64 / SECTOR_BYTES, after);
+        }
+        self.inflight.insert(number, self.commands);
+        self.commands += 1;
+        self.put(b"S");
+        for field in [at, lba, sectors] {
+            self.put(&field.to_le_bytes());
+        }
+        self.put(&[op as u8, fua.into()]);
+        for block in blocks {
+            self.put(&block.to_le_bytes());
+        }
+    }
+
+    /// A command has completed; one that was not recorded is ignored.
+    pub fn completed(&mut self, at: u64, number: u64, ok: bool) {
+        if let Some(command) = self.inflight.remove(&number) {
+            self.put(b"C");
+            self.put(&at.to_le_bytes());
+            self.put(&command.to_le_bytes());
+            self.put(&[ok.into()]);
+        }
+    }
+
+    /// What the workload was promised, in its own words, of which the first 64 KiB count.
+    pub fn mark(&mut self, at: u64, text: &str) {
+        let text = &text.as_bytes()[..text.len().min(TEXT_MAX as usize)];
+        self.put(b"M");
+        self.put(&at.to_le_bytes());
+        self.put(&(text.len() as u32).to_le_bytes());
+        self.put(text);
+    }
+
+    /// Ends the recording.
+    ///
+    /// # Errors
+    /// It could not be written: what is there ends where that failed.
+    pub fn end(mut self) -> io::Result<()> {
+        self.put(b"E");
+        match self.failed {
+            Some(why) => Err(why),
+            None => self.out.flush(),
+        }
+    }
+}
+
+fn padded(piece: &[u8], from: usize) -> [u8; PAGE_BYTES] {
+    let mut block = [0; PAGE_BYTES];
+    block[from..from + piece.len()].copy_from_slice(piece);
+    block
+}
+
+/// A command of a recording.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub op: Op,
+    pub fua: bool,
+    pub lba: u64,
+    pub sectors: u64,
+    /// By event, and in nanoseconds.
+    pub submitted: u32,
+    pub submitted_ns: u64,
+    /// [`NEVER`] if it did not, or failed.
+    pub completed: u32,
+    pub completed_ns: u64,
+    /// Of a write, a block for each page, in [`Recording::data`].
+    pub blocks: usize,
+}
+
+/// What happened, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    Submitted(u32),
+    Completed(u32),
+    Mark(u32),
+}
+
+/// A page of data: where it lies in the file, and its hash. Outside of `within` and `bytes` it is zeros.
+pub(crate) struct Block {
+    pub at: u64,
+    pub within: u16,
+    pub bytes: u16,
+    pub hash: u128,
+}
+
+/// A recording, of which the data stays in its file.
+pub struct Recording {
+    /// What was recorded.
+    pub header: Header,
+    /// Whether the file was cut short.
+    pub is_truncated: bool,
+    pub(crate) commands: Vec<Command>,
+    pub(crate) events: Vec<Event>,
+    /// Marks: time in nanoseconds, and text.
+    pub(crate) marks: Vec<(u64, String)>,
+    /// Blocks of writes.
+    pub(crate) data: Vec<u32>,
+    /// By page what the drive held at the start.
+    pub(crate) base: BTreeMap<u64, u32>,
+    pub(crate) blocks: Vec<Block>,
+    file: File,
+}
+
+impl Recording {
+    /// What is read into, of a file.
+    pub(crate) fn empty(file: File) -> Recording {
+        Recording {
+            header: Header { drive: String::new(), sectors: 0, rules: None },
+            is_truncated: false,
+            commands: Vec::new(),
+            events: Vec::new(),
+            marks: Vec::new(),
+            data: Vec::new(),
+            base: BTreeMap::new(),
+            blocks: Vec::new(),
+            file,
+        }
+    }
+
+    pub(crate) fn read(&mut self, from: &mut BufReader<File>) -> io::Result<()> {
+        from.seek(SeekFrom::Start(MAGIC.len() as u64))?;
+        let length = u32::from_le_bytes(read(from)?);
+        if length > TEXT_MAX {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let mut text = vec![0; length as usize];
+        from.read_exact(&mut text)?;
+        self.header = serde_json::from_slice(&text).map_err(|_| io::ErrorKind::InvalidData)?;
+        while self.record(from)? {}
+        Ok(())
+    }
+
+    /// Reads a record; false for the end.
+    fn record(&mut self, from: &mut BufReader<File>) -> io::Result<bool> {
+        let damaged = || io::Error::from(io::ErrorKind::InvalidData);
+        let known = |block: u32, blocks: &[_]| block == ZEROS || (block as usize) < blocks.len();
+        match u8::from_le_bytes(read(from)?) {
+            b'B' => {
+                let hash = u128::from_le_bytes(read(from)?);
+                let at = from.stream_position()?;
+                let _: [u8; PAGE_BYTES] = read(from)?;
+                self.blocks.push(Block { at, within: 0, bytes: PAGE_BYTES as u16, hash });
+            }
+            b'P' => {
+                let (page, block) =
+                    (u64::from_le_bytes(read(from)?), u32::from_le_bytes(read(from)?));
+                if !known(block, &self.blocks) || page >= self.header.sectors.div_ceil(PAGE_SECTORS)
+                {
+                    return Err(damaged());
+                }
+                self.base.insert(page, block);
+            }
+            b'S' => {
+                let [submitted_ns, lba, sectors] =
+                    [read(from)?, read(from)?, read(from)?].map(u64::from_le_bytes);
+                let [op, fua]: [u8; 2] = read(from)?;
+                let op = [Op::Write, Op::WriteZeroes, Op::Discard, Op::Flush].get(usize::from(op));
+                let &op = op.ok_or_else(damaged)?;
+                if lba.checked_add(sectors).is_none_or(|end| end > self.header.sectors) {
+                    return Err(damaged());
+                }
+                let first = self.data.len();
+                if op == Op::Write {
+                    let pages = (lba + sectors).div_ceil(PAGE_SECTORS) - lba / PAGE_SECTORS;
+                    for _ in 0..pages {
+                        let block = read(from).map(u32::from_le_bytes);
+                        let block = block.inspect_err(|_| self.data.truncate(first))?;
+                        if !known(block, &self.blocks) {
+                            return Err(damaged());
+                        }
+                        self.data.push(block);
+                    }
+                }
+                self.submit(submitted_ns, (op, fua != 0), (lba, sectors), first);
+            }
+            b'C' => {
+                let [at, number] = [read(from)?, read(from)?].map(u64::from_le_bytes);
+                let [ok]: [u8; 1] = read(from)?;
+                if number >= self.commands.len() as u64 {
+                    return Err(damaged());
+                }
+                if ok != 0 {
+                    self.complete(at, number as u32);
+                }
+            }
+            b'M' => {
+                let (at, length) =
+                    (u64::from_le_bytes(read(from)?), u32::from_le_bytes(read(from)?));
+                if length > TEXT_MAX {
+                    return Err(damaged());
+                }
+                let mut text = vec![0; length as usize];
+                from.read_exact(&mut text)?;
+                self.mark(at, String::from_utf8_lossy(&text).into_owned());
+            }
+            b'E' => return Ok(false),
+            _ => return Err(damaged()),
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn submit(
+        &mut self,
+        submitted_ns: u64,
+        (op, fua): (Op, bool),
+        (lba, sectors): (u64, u64),
+        blocks: usize,
+    ) -> u32 {
+        let number = self.commands.len() as u32;
+        let submitted = self.events.len() as u32;
+        let (completed, completed_ns) = (NEVER, 0);
+        self.commands.push(Command {
+            op,
+            fua,
+            lba,
+            sectors,
+            submitted,
+            submitted_ns,
+            completed,
+            completed_ns,
+            blocks,
+        });
+        self.events.push(Event::Submitted(number));
+        number
+    }
+
+    pub(crate) fn complete(&mut self, at: u64, number: u32) {
+        let command = &mut self.commands[number as usize];
+        (command.completed, command.completed_ns) = (self.events.len() as u32, at);
+        self.events.push(Event::Completed(number));
+    }
+
+    pub(crate) fn mark(&mut self, at: u64, text: String) {
+        self.events.push(Event::Mark(self.marks.len() as u32));
+        self.marks.push((at, text));
+    }
+
+    /// The bytes of a block.
+    pub(crate) fn read_block(&self, block: u32, into: &mut [u8; PAGE_BYTES]) -> io::Result<()> {
+        into.fill(0);
+        if block != ZEROS {
+            let &Block { at, within, bytes, .. } = &self.blocks[block as usize];
+            let within = usize::from(within);
+            self.file.read_exact_at(&mut into[within..within + usize::from(bytes)], at)?;
+        }
+        Ok(())
+    }
+
+    /// The hash of a block; 0 for zeros.
+    pub(crate) fn hash(&self, block: u32) -> u128 {
+        if block == ZEROS { 0 } else { self.blocks[block as usize].hash }
+    }
+
+    /// Writes, and commands that make something durable: flushes and FUA.
+    #[must_use]
+    pub fn counts(&self) -> (usize, usize) {
+        let writes = self.commands.iter().filter(|one| one.op != Op::Flush).count();
+        let durable = self.commands.iter().filter(|one| one.op == Op::Flush || one.fua).count();
+        (writes, durable)
+    }
+
+    /// Marks, in order.
+    #[must_use]
+    pub fn marks(&self) -> Vec<&str> {
+        self.marks.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// Bytes that the writes have carried, and bytes of distinct blocks.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        let written = self.commands.iter().filter(|one| one.op == Op::Write);
+        let written = written.map(|one| one.sectors * SECTOR_BYTES).sum();
+        (written, self.blocks.len() as u64 * PAGE_BYTES as u64)
+    }
+}
+
+/// The next bytes of a file.
+pub(crate) fn read<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

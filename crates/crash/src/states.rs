@@ -1,0 +1,433 @@
+//! The states that power cuts could leave: enumerated, equal ones merged, each with a name by which it can be made again.
+//!
+//! A name is the number of the cut and how its loss was chosen: `12:prefix:3`, of the commands that are volatile at cut 12 the
+//! first three are there; `12:missing:4`, all but number 4; `12:only:4`; `12:torn:4:2`, those before number 4 and two units of it;
+//! `12:choice:7`, by number; `12:random:99`, by seed; `12:lost:40,41`, all but these units of the recording.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::{self, Display};
+use std::io;
+use std::path::Path;
+use std::str::FromStr;
+
+use drivebay_units::Rng;
+use serde::Serialize;
+
+use crate::choices::{Choices, Lost};
+use crate::model::{Cut, Model, weight};
+use crate::recording::{CrashError, NEVER, Recording};
+use crate::rules::{Order, Rules};
+
+/// How often random choices are drawn anew for what a cut has left, times the states that are asked for.
+const TRIES: usize = 2;
+/// Passes over the cuts, each for what the ones before have left.
+const PASSES: usize = 3;
+
+/// How a loss was chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Recipe {
+    Prefix(u32),
+    Missing(u32),
+    Only(u32),
+    Torn(u32, u32),
+    Choice(u64),
+    Random(u64),
+    Lost(Vec<u32>),
+}
+
+/// A state by its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    cut: u32,
+    recipe: Recipe,
+}
+
+impl Display for State {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(to, "{}:", self.cut)?;
+        match &self.recipe {
+            Recipe::Prefix(count) => write!(to, "prefix:{count}"),
+            Recipe::Missing(command) => write!(to, "missing:{command}"),
+            Recipe::Only(command) => write!(to, "only:{command}"),
+            Recipe::Torn(command, units) => write!(to, "torn:{command}:{units}"),
+            Recipe::Choice(number) => write!(to, "choice:{number}"),
+            Recipe::Random(seed) => write!(to, "random:{seed}"),
+            Recipe::Lost(units) => {
+                let units: Vec<String> = units.iter().map(u32::to_string).collect();
+                write!(to, "lost:{}", units.join(","))
+            }
+        }
+    }
+}
+
+impl FromStr for State {
+    type Err = CrashError;
+
+    fn from_str(text: &str) -> Result<State, CrashError> {
+        let read = || {
+            let (cut, rest) = text.split_once(':')?;
+            let (kind, value) = rest.split_once(':')?;
+            let recipe = match kind {
+                "prefix" => Recipe::Prefix(value.parse().ok()?),
+                "missing" => Recipe::Missing(value.parse().ok()?),
+                "only" => Recipe::Only(value.parse().ok()?),
+                "torn" => {
+                    let (command, units) = value.split_once(':')?;
+                    Recipe::Torn(command.parse().ok()?, units.parse().ok()?)
+                }
+                "choice" => Recipe::Choice(value.parse().ok()?),
+                "random" => Recipe::Random(value.parse().ok()?),
+                "lost" => {
+                    let units = value.split(',').filter(|unit| !unit.is_empty());
+                    Recipe::Lost(units.map(|unit| unit.parse().ok()).collect::<Option<_>>()?)
+                }
+                _ => return None,
+            };
+            Some(State { cut: cut.parse().ok()?, recipe })
+        };
+        read().ok_or_else(|| CrashError::NoState(text.to_owned()))
+    }
+}
+
+/// How many states there are, and how many of them were enumerated.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Coverage {
+    /// Moments at which the set of possible states is largest: see `model.rs`.
+    pub cuts: usize,
+    /// Cuts of which states were enumerated.
+    pub cuts_visited: usize,
+    /// Cuts of which all were.
+    pub cuts_exhausted: usize,
+    /// Choices of all cuts together, as a power of two: states, of which equal ones count more than once.
+    pub choices_log2: f64,
+    /// Distinct states that were enumerated.
+    pub states: usize,
+    /// Most units that were volatile at a cut.
+    pub volatile_max: usize,
+}
+
+/// A recording's states.
+pub struct States {
+    pub(crate) model: Model,
+}
+
+impl States {
+    /// The model of a recording; by `after`, cuts begin at the first mark of this text.
+    ///
+    /// # Errors
+    /// The recording has no rules of its own and none were given, or there is no such mark.
+    pub fn new(
+        recording: Recording,
+        rules: Option<Rules>,
+        after: Option<&str>,
+    ) -> Result<States, CrashError> {
+        let refused = |what: String, hint: &str| Err(CrashError::Refused(what, hint.to_owned()));
+        let Some(rules) = rules.or(recording.header.rules) else {
+            return refused(
+                "no drive's rules are known for this recording".into(),
+                "--drive DRIVE",
+            );
+        };
+        if let Some(text) = after.filter(|text| !recording.marks().contains(text)) {
+            return refused(
+                format!("there is no mark {text}"),
+                "drivebay crash show FILE lists them",
+            );
+        }
+        Ok(States { model: Model::new(recording, rules, after) })
+    }
+
+    /// The recording.
+    #[must_use]
+    pub fn recording(&self) -> &Recording {
+        &self.model.recording
+    }
+
+    /// The rules that hold.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.model.rules
+    }
+
+    /// Distinct states, at most `most`, in the order of their cuts, and how many there are.
+    ///
+    /// # Errors
+    /// The recording cannot be read.
+    pub fn enumerate(&self, most: usize, seed: u64) -> Result<(Vec<State>, Coverage), CrashError> {
+        self.enumerated(most, seed).map_err(|why| CrashError::file(Path::new("the recording"), why))
+    }
+
+    fn enumerated(&self, most: usize, seed: u64) -> io::Result<(Vec<State>, Coverage)> {
+        let cuts = &self.model.cuts;
+        let mut coverage = Coverage { cuts: cuts.len(), ..Coverage::default() };
+        let mut found = Found { states: Vec::new(), known: HashSet::new(), most };
+        let rng = Rng::new(seed);
+        // Where there are more cuts than states, they are spread evenly.
+        let mut open: Vec<u32> = match cuts.len() > most {
+            true => (0..most).map(|n| (n * cuts.len() / most) as u32).collect(),
+            false => (0..cuts.len() as u32).collect(),
+        };
+        coverage.cuts_visited = open.len();
+        let mut durable = Durable::new(&self.model)?;
+        for &cut in cuts {
+            durable.move_to(&cut)?;
+            coverage.choices_log2 = log2_sum(coverage.choices_log2, durable.choices_log2());
+            coverage.volatile_max = coverage.volatile_max.max(durable.units);
+        }
+        for pass in 0..PASSES {
+            let mut durable = Durable::new(&self.model)?;
+            let mut still_open = Vec::new();
+            for (done, &number) in open.iter().enumerate() {
+                let quota = found.left().div_ceil(open.len() - done);
+                let cut = cuts[number as usize];
+                durable.move_to(&cut)?;
+                let choices = Choices::new(&self.model, cut)?;
+                let mut rng = rng.fork(&format!("{pass} {number}"));
+                let mut add = |recipe: Recipe| {
+                    let hash = choices.hash(&self.lost_by(&choices, &recipe))?;
+                    found.add(number, recipe, durable.hash.wrapping_add(hash), cut.mark);
+                    io::Result::Ok(found.states.len())
+                };
+                let all = choices.count().filter(|&count| pass == 0 && count <= quota as u64);
+                if let Some(count) = all {
+                    for choice in 0..count {
+                        add(Recipe::Choice(choice))?;
+                    }
+                    coverage.cuts_exhausted += 1;
+                    continue;
+                }
+                still_open.push(number);
+                if pass == 0 {
+                    for recipe in preferred(&choices, quota, &mut rng) {
+                        add(recipe)?;
+                    }
+                    continue;
+                }
+                let mut tries = TRIES * quota;
+                let until = add(Recipe::Prefix(0))? + quota;
+                while tries > 0 && add(Recipe::Random(rng.next_u64()))? < until {
+                    tries -= 1;
+                }
+            }
+            open = still_open;
+            if found.left() == 0 || open.is_empty() {
+                break;
+            }
+        }
+        let mut states = found.states;
+        states.sort_by_key(|state| state.cut);
+        coverage.states = states.len();
+        Ok((states, coverage))
+    }
+
+    fn lost_by(&self, choices: &Choices<'_>, recipe: &Recipe) -> Lost {
+        let position = |unit: u32| choices.place(unit);
+        match recipe {
+            &Recipe::Prefix(count) => choices.all_but(|unit| position(unit) < count),
+            &Recipe::Missing(command) => choices.all_but(|unit| position(unit) != command),
+            &Recipe::Only(command) => choices.all_but(|unit| position(unit) == command),
+            &Recipe::Torn(command, units) => choices.all_but(|unit| match position(unit) {
+                at if at == command => {
+                    let all = &choices.commands[command as usize];
+                    all.iter().position(|&one| one == unit) < Some(units as usize)
+                }
+                at => at < command,
+            }),
+            &Recipe::Choice(number) => choices.numbered(number),
+            &Recipe::Random(seed) => choices.random(seed),
+            Recipe::Lost(units) => choices.all_but(|unit| units.binary_search(&unit).is_err()),
+        }
+    }
+
+    /// The cut of a state, and what is lost.
+    pub(crate) fn resolve(&self, state: &State) -> Result<(Cut, Lost), CrashError> {
+        let none = || CrashError::NoState(state.to_string());
+        let &cut = self.model.cuts.get(state.cut as usize).ok_or_else(none)?;
+        let choices = Choices::new(&self.model, cut)
+            .map_err(|why| CrashError::file(Path::new("the recording"), why))?;
+        let within = |command: u32| (command as usize) < choices.commands.len();
+        let is_there = match &state.recipe {
+            Recipe::Missing(command) | Recipe::Only(command) | Recipe::Torn(command, _) => {
+                within(*command)
+            }
+            Recipe::Choice(number) => choices.count().is_none_or(|count| *number < count),
+            Recipe::Lost(units) => units.is_sorted(),
+            Recipe::Prefix(_) | Recipe::Random(_) => true,
+        };
+        is_there.then(|| (cut, self.lost_by(&choices, &state.recipe))).ok_or_else(none)
+    }
+
+    /// The state of the last cut in which nothing is lost; none without a command.
+    #[must_use]
+    pub fn last(&self) -> Option<State> {
+        let cut = self.model.cuts.len().checked_sub(1)? as u32;
+        Some(State { cut, recipe: Recipe::Lost(Vec::new()) })
+    }
+
+    /// The last mark before a state's cut.
+    #[must_use]
+    pub fn mark_of(&self, state: &State) -> Option<&str> {
+        let mark = self.model.cuts.get(state.cut as usize)?.mark.checked_sub(1)?;
+        Some(self.model.recording.marks[mark as usize].1.as_str())
+    }
+
+    /// Units that a state has lost, each with its command.
+    ///
+    /// # Errors
+    /// There is no such state.
+    pub fn lost_units(&self, state: &State) -> Result<Vec<(u32, u32)>, CrashError> {
+        let (_, lost) = self.resolve(state)?;
+        Ok(lost.units().map(|unit| (unit, self.model.units[unit as usize].command)).collect())
+    }
+
+    /// The state of the same cut in which these units are lost, and what the drive's order takes with them.
+    ///
+    /// # Errors
+    /// There is no such state.
+    pub fn with_lost(&self, state: &State, mut units: Vec<u32>) -> Result<State, CrashError> {
+        units.sort_unstable();
+        let (_, lost) = self.resolve(&State { cut: state.cut, recipe: Recipe::Lost(units) })?;
+        Ok(State { cut: state.cut, recipe: Recipe::Lost(lost.units().collect()) })
+    }
+}
+
+/// States by the rules that find most: all that came before a command, all but one, one torn, one alone; at most so many.
+fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
+    let count = choices.commands.len() as u32;
+    let mut recipes = vec![Recipe::Prefix(0)];
+    recipes.extend((1..=count).map(Recipe::Prefix));
+    recipes.extend((0..count).map(Recipe::Missing));
+    for (command, units) in choices.commands.iter().enumerate() {
+        recipes.extend((1..units.len()).map(|n| Recipe::Torn(command as u32, n as u32)));
+    }
+    recipes.extend((0..count).map(Recipe::Only));
+    if recipes.len() > most {
+        // What is drawn is spread over all; that all is lost is kept, where it is not the only one.
+        let first = usize::from(most > 1);
+        for at in first..most {
+            let other = at + rng.below((recipes.len() - at) as u64) as usize;
+            recipes.swap(at, other);
+        }
+        recipes.truncate(most);
+    }
+    recipes
+}
+
+/// States that were found, each once.
+struct Found {
+    states: Vec<State>,
+    known: HashSet<(u128, u32)>,
+    most: usize,
+}
+
+impl Found {
+    fn left(&self) -> usize {
+        self.most - self.states.len()
+    }
+
+    fn add(&mut self, cut: u32, recipe: Recipe, hash: u128, mark: u32) {
+        if self.left() > 0 && self.known.insert((hash, mark)) {
+            self.states.push(State { cut, recipe });
+        }
+    }
+}
+
+/// What is durable at a cut that moves on: its hash, and how many volatile units there are above it.
+struct Durable<'m> {
+    model: &'m Model,
+    hash: u128,
+    content: HashMap<u64, u128>,
+    /// Units by the event that makes them durable; how many of them are, and how many have been submitted.
+    order: Vec<u32>,
+    durable: usize,
+    submitted: u32,
+    units: usize,
+    /// Volatile units by page, and the sum of the logarithms of the choices that they give.
+    versions: HashMap<u64, u32>,
+    log2: f64,
+}
+
+impl<'m> Durable<'m> {
+    fn new(model: &'m Model) -> io::Result<Durable<'m>> {
+        let mut order: Vec<u32> = (0..model.units.len() as u32).collect();
+        order.retain(|&unit| model.units[unit as usize].durable != NEVER);
+        order.sort_by_key(|&unit| model.units[unit as usize].durable);
+        let mut hash = 0u128;
+        let mut content = HashMap::new();
+        for (&page, &block) in &model.recording.base {
+            let found = model.recording.hash(block);
+            hash = hash.wrapping_add(weight(page, found));
+            content.insert(page, found);
+        }
+        let (versions, log2) = (HashMap::new(), 0.0);
+        Ok(Durable {
+            model,
+            hash,
+            content,
+            order,
+            durable: 0,
+            submitted: 0,
+            units: 0,
+            versions,
+            log2,
+        })
+    }
+
+    fn move_to(&mut self, cut: &Cut) -> io::Result<()> {
+        let model = self.model;
+        for unit in self.submitted..cut.units.1 {
+            self.units += 1;
+            self.count(unit, 1);
+        }
+        self.submitted = cut.units.1;
+        while let Some(&unit) = self.order.get(self.durable)
+            && model.units[unit as usize].durable <= cut.event
+        {
+            self.durable += 1;
+            self.units -= 1;
+            self.count(unit, -1);
+            for effect in model.effects_of(unit) {
+                let page = effect.page;
+                let new = model.content(page, cut.event, |_| true)?;
+                let old = self.content.insert(page, new).unwrap_or(0);
+                self.hash =
+                    self.hash.wrapping_sub(weight(page, old)).wrapping_add(weight(page, new));
+            }
+        }
+        Ok(())
+    }
+
+    /// A unit comes or goes: it counts on its first page.
+    fn count(&mut self, unit: u32, by: i32) {
+        let page = self.model.effects_of(unit)[0].page;
+        let versions = self.versions.entry(page).or_insert(0);
+        self.log2 -= f64::from(*versions + 1).log2();
+        *versions = versions.saturating_add_signed(by);
+        self.log2 += f64::from(*versions + 1).log2();
+    }
+
+    /// Choices at the cut, as a power of two.
+    fn choices_log2(&self) -> f64 {
+        let rules = &self.model.rules;
+        match rules.order {
+            Order::Any => self.log2.max(0.0),
+            Order::Fifo => (self.units as f64 + 1.0).log2(),
+            Order::Stripes => {
+                let programs = self.units.div_ceil(rules.program_units());
+                let dies = rules.dies.max(1) as usize;
+                let (each, more) = (programs / dies, programs % dies);
+                let ways = |groups: usize| (groups as f64 + 1.0).log2();
+                more as f64 * ways(each + 1) + (dies - more) as f64 * ways(each)
+            }
+        }
+    }
+}
+
+/// The logarithm of a sum of two numbers that are given by their logarithms; 0 stands for nothing at the left.
+fn log2_sum(sum: f64, more: f64) -> f64 {
+    if sum == 0.0 {
+        return more;
+    }
+    let (low, high) = if sum < more { (sum, more) } else { (more, sum) };
+    high + (1.0 + (low - high).exp2()).log2()
+}

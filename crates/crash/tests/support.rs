@@ -1,0 +1,104 @@
+//! Recordings that tests make, and the bytes of states.
+
+use std::path::{Path, PathBuf};
+
+use drivebay_crash::{Header, Op, Order, Recorder, Recording, Rules, State, States, View};
+use tempfile::TempDir;
+
+pub const PAGE: usize = 4096;
+
+/// Rules of a drive with a buffer that nothing here exceeds.
+pub fn rules() -> Rules {
+    Rules {
+        buffer_bytes: 1 << 30,
+        atomic_bytes: 4096,
+        protected: false,
+        ignores_flush: false,
+        order: Order::Any,
+        dies: 2,
+        program_bytes: 4096,
+    }
+}
+
+/// Something that is recorded.
+#[derive(Clone, Debug)]
+pub enum Step {
+    /// Sectors filled with a byte.
+    Write {
+        lba: u64,
+        sectors: u64,
+        fill: u8,
+        fua: bool,
+    },
+    Discard {
+        lba: u64,
+        sectors: u64,
+    },
+    Flush,
+    /// Completes the command of this number, counted from the oldest that has not.
+    Complete(usize),
+    Mark(String),
+}
+
+/// Writes steps into a new recording of a drive of so many sectors.
+pub fn record(folder: &TempDir, sectors: u64, steps: &[Step]) -> PathBuf {
+    let made = std::fs::read_dir(folder.path()).expect("a folder").count();
+    let path = folder.path().join(format!("recording-{made}"));
+    let header = Header { drive: "test".into(), sectors, rules: Some(rules()) };
+    let mut recorder = Recorder::create(&path, &header).expect("a new file");
+    let mut waiting = Vec::new();
+    for (number, step) in steps.iter().enumerate() {
+        let (at, number) = (number as u64 * 1000, number as u64);
+        let mut submit = |op, fua, lba, sectors, data: &[u8]| {
+            recorder.submitted(at, number, (op, fua), (lba, sectors), data);
+            waiting.push(number);
+        };
+        match step {
+            &Step::Write { lba, sectors, fill, fua } => {
+                submit(Op::Write, fua, lba, sectors, &vec![fill; 512 * sectors as usize]);
+            }
+            &Step::Discard { lba, sectors } => submit(Op::Discard, false, lba, sectors, &[]),
+            Step::Flush => submit(Op::Flush, false, 0, 0, &[]),
+            &Step::Complete(which) if which < waiting.len() => {
+                let number = waiting.remove(which);
+                recorder.completed(at, number, true);
+            }
+            Step::Complete(_) => {}
+            Step::Mark(text) => recorder.mark(at, text),
+        }
+    }
+    recorder.end().expect("written");
+    path
+}
+
+/// A write that completes before the next step.
+pub fn write(page: u64, fill: u8) -> [Step; 2] {
+    [Step::Write { lba: page * 8, sectors: 8, fill, fua: false }, Step::Complete(0)]
+}
+
+/// A flush that completes.
+pub fn flush() -> [Step; 2] {
+    [Step::Flush, Step::Complete(0)]
+}
+
+pub fn states(path: &Path, rules: Rules) -> States {
+    States::new(Recording::open(path).expect("a recording"), Some(rules), None).expect("rules")
+}
+
+/// All states with their marks and bytes, by way of one view.
+pub fn bytes_of(
+    folder: &TempDir,
+    states: &States,
+    found: &[State],
+) -> Vec<(Option<String>, Vec<u8>)> {
+    let path = folder.path().join("view");
+    let mut view = View::create(&path).expect("a new file");
+    let show = |state: &State| {
+        view.show(states, state).expect("a state");
+        let mark = states.mark_of(state).map(str::to_owned);
+        (mark, std::fs::read(&path).expect("a file"))
+    };
+    let shown = found.iter().map(show).collect();
+    std::fs::remove_file(path).expect("it is there");
+    shown
+}

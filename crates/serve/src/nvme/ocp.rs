@@ -1,0 +1,204 @@
+//! OCP's log pages and features: SMART extended, latency monitor, error recovery, capabilities; error injection.
+//!
+//! Source: OCP Datacenter NVMe SSD specification 2.0. Physical bytes are those of the pages that the model has programmed;
+//! a throttled drive tells its stage's number. Left out, as zeros: what no model has (soft errors, system area, capacitors,
+//! firmware's own counters), telemetry's strings, TCG.
+
+use drivebay_drive::{Counters, Health};
+use drivebay_units::Nanos;
+use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, ocp_trailer};
+use zerocopy::IntoBytes;
+
+use super::identity::Identity;
+use crate::drive::Drive;
+use crate::faults::{Fault, Kind};
+use crate::latency_monitor::{LatencyCounts, LatencySettings};
+
+/// The UUID under which its meaning of vendor-specific pages is listed.
+pub(super) const UUID: u128 = 0xc194_d55b_e094_4794_a21d_2999_8f56_be6f;
+/// Bytes of one error to be injected.
+pub(super) const INJECTION_BYTES: usize = 32;
+/// How long an injected hang lasts, seconds. guess: shorter than Linux's timeout of 30 s.
+const HANG_S: f64 = 10.0;
+/// What an injected latency spike adds. guess: above the last of the latency monitor's thresholds, 235 ms.
+const SPIKE_US: u64 = 500_000;
+
+/// One of its pages, with the GUID that ends it.
+pub(super) fn page(
+    page: LogPage,
+    drive: &mut dyn Drive,
+    identity: &Identity,
+    temperature_max_c: f64,
+) -> Vec<u8> {
+    let mut bytes = match page {
+        LogPage::OcpSmart => {
+            let (health, counters) = (drive.health(), drive.counters());
+            smart(&health, &counters, identity, drive.used_sectors(), temperature_max_c)
+        }
+        LogPage::OcpLatency => latency(drive),
+        // No panics to recover from.
+        LogPage::OcpErrorRecovery => vec![0; 512],
+        LogPage::OcpCapabilities => capabilities(),
+        _ => vec![0; 4096],
+    };
+    if let Some((version, guid)) = ocp_trailer(page) {
+        let end = bytes.len();
+        bytes[end - 18..end - 16].copy_from_slice(&version.to_le_bytes());
+        bytes[end - 16..].copy_from_slice(&guid);
+    }
+    bytes
+}
+
+fn smart(
+    health: &Health,
+    counters: &Counters,
+    identity: &Identity,
+    used_sectors: u64,
+    temperature_max_c: f64,
+) -> Vec<u8> {
+    let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).into();
+    let reliability = &counters.reliability;
+    let throttled: u64 = health.throttling.iter().map(|stage| stage.0).sum();
+    let mean = counters.erases / u64::from(identity.superblocks.max(1));
+    let mut refreshes = [0; 7];
+    refreshes.copy_from_slice(&reliability.refreshes.to_le_bytes()[..7]);
+    let log = OcpSmart {
+        physical_bytes_written: u128::from(counters.placed_pages * 4096).into(),
+        physical_bytes_read: u128::from(counters.read_bytes).into(),
+        // Raw in the lower six bytes, normalized to 100 above.
+        bad_user_blocks: (reliability.failed_blocks & 0xffff_ffff_ffff
+            | u64::from(health.available_spare_percent) << 48)
+            .into(),
+        bad_system_blocks: (100 << 48).into(),
+        uncorrectable_reads: health.media_errors.into(),
+        soft_ecc_errors: reliability.retried_reads.into(),
+        system_data_percent: health.percentage_used.unwrap_or(0),
+        refreshes,
+        erases_max: narrow(mean),
+        erases_min: narrow(mean),
+        throttle_events: throttled.min(255) as u8,
+        throttle_status: counters.throttle_stage.min(3) as u8,
+        // Of the specification: 2.0, no errata.
+        version: [0, 0, 0, 0, 0, 2],
+        incomplete_shutdowns: narrow(health.unsafe_shutdowns),
+        free_percent: health.available_spare_percent,
+        capacitor_percent: if identity.is_protected { 100 } else { 0xffff }.into(),
+        total_nuse: used_sectors.into(),
+        plp_starts: u128::from(health.unsafe_shutdowns).into(),
+        dies: (identity.dies as u16).into(),
+        temperature_max_c: temperature_max_c.clamp(0.0, 255.0) as u8,
+        erases_mean: mean.into(),
+        ..OcpSmart::default()
+    };
+    log.as_bytes().to_vec()
+}
+
+fn latency(drive: &mut dyn Drive) -> Vec<u8> {
+    let now = drive.now();
+    let monitor = drive.latency_monitor();
+    let settings = monitor.settings();
+    let (timer, active, frozen) = monitor.counts(now);
+    // Where the log has the kinds (reads, writes, deallocations) of a bucket.
+    let counters = |counts: &LatencyCounts| {
+        counts
+            .commands
+            .map(|[reads, writes, trims]| [0.into(), trims.into(), writes.into(), reads.into()])
+    };
+    let by_place = |counts: &LatencyCounts| {
+        let [a, b, c, d] = counts.longest;
+        [d, c, b, a].map(|[read, write, trim]| [trim, write, read])
+    };
+    let stamp = |one: Option<(Nanos, Nanos)>| one.map_or(u64::MAX, |(_, at)| at.0 / 1_000_000);
+    let length = |one: Option<(Nanos, Nanos)>| {
+        one.map_or(0, |(latency, _)| (latency.0 / 1_000_000).min(0xffff) as u16)
+    };
+    let log = OcpLatency {
+        status: u8::from(settings.is_on) << 1 | u8::from(settings.is_on),
+        bucket_timer: timer.into(),
+        bucket_timer_threshold: settings.timer_threshold.into(),
+        thresholds: settings.thresholds,
+        config: settings.config.into(),
+        minimum_window: settings.minimum_window,
+        active_counters: counters(active),
+        active_stamps: by_place(active).map(|kinds| kinds.map(|one| stamp(one).into())),
+        active_latencies: by_place(active).map(|kinds| kinds.map(|one| length(one).into())),
+        static_counters: counters(frozen),
+        static_stamps: by_place(frozen).map(|kinds| kinds.map(|one| stamp(one).into())),
+        static_latencies: by_place(frozen).map(|kinds| kinds.map(|one| length(one).into())),
+        ..OcpLatency::default()
+    };
+    log.as_bytes().to_vec()
+}
+
+/// What the controller does of the commands that OCP asks about: supported, in the lowest bit of each.
+fn capabilities() -> Vec<u8> {
+    let mut page = vec![0; 4096];
+    let supported = 1_u16.to_le_bytes();
+    // Write Zeroes, Sanitize, Dataset Management, Write Uncorrectable.
+    for at in [4, 6, 8, 10] {
+        page[at..at + 2].copy_from_slice(&supported);
+    }
+    page
+}
+
+/// Set Features, latency monitor.
+pub(super) fn set_latency_monitor(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
+    let Some(&[low, high, a, b, c, d, config, more, window, _, _, _, on]) = data.first_chunk()
+    else {
+        return Err(Status::SGL_LENGTH_INVALID.dnr());
+    };
+    let thresholds = [a, b, c, d];
+    if !thresholds.is_sorted() {
+        return Err(Status::INVALID_FIELD.dnr());
+    }
+    let settings = LatencySettings {
+        is_on: on != 0,
+        timer_threshold: u16::from_le_bytes([low, high]),
+        thresholds,
+        config: u16::from_le_bytes([config, more]),
+        minimum_window: window,
+    };
+    let now = drive.now();
+    drive.latency_monitor().set(settings, now);
+    Ok(())
+}
+
+/// Set Features, error injection: all of these errors, or none. One that is not enabled ends all that there are.
+pub(super) fn inject(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
+    let invalid = Status::INVALID_FIELD.dnr();
+    let plain = |kind| Fault {
+        kind,
+        after_s: 0.0,
+        after_ios: 0,
+        for_s: None,
+        lba: None,
+        sectors: None,
+        extra_us: None,
+        one_in: None,
+        celsius: None,
+    };
+    let mut faults = Vec::new();
+    for entry in data.chunks_exact(INJECTION_BYTES) {
+        let (is_enabled, kind) = (entry[0] & 1 != 0, u16::from_le_bytes([entry[2], entry[3]]));
+        faults.push(match kind {
+            _ if !is_enabled => None,
+            // A controller or flash that hangs, a command that runs past its time.
+            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..plain(Kind::Hang) }),
+            // No spare blocks left.
+            10 => Some(plain(Kind::ReadOnly)),
+            14 => Some(Fault {
+                extra_us: Some(SPIKE_US),
+                for_s: Some(HANG_S),
+                ..plain(Kind::Latency)
+            }),
+            _ => return Err(invalid),
+        });
+    }
+    for fault in faults {
+        match fault {
+            Some(fault) => drive.add_fault(fault).map_err(|_| invalid)?,
+            None => drive.clear_faults(),
+        }
+    }
+    Ok(())
+}

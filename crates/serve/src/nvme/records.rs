@@ -1,0 +1,251 @@
+//! What a subsystem remembers for its logs: failed commands, self-tests, telemetry, events, sanitize, time and firmware.
+//!
+//! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its pages tell of. Time is the
+//! drive's. Nothing outlasts the server.
+
+use std::collections::VecDeque;
+
+use drivebay_units::Nanos;
+use drivebay_wire::nvme::{
+    ErrorEntry, LogPage, PersistentEvent, PersistentKind, SELF_TEST_NONE, SELF_TESTS, SelfTestLog,
+    SelfTestResult, TELEMETRY_BLOCK, TelemetryHeader,
+};
+use zerocopy::IntoBytes;
+
+/// Events that are kept, at most. guess: a few hundred kilobytes at the most.
+const EVENTS_MAX: usize = 1000;
+/// Firmware slots; the first cannot be written.
+pub(super) const SLOTS: usize = 3;
+const HOUR: u64 = 3_600_000_000_000;
+
+/// All of it.
+#[derive(Default)]
+pub(super) struct Records {
+    /// Newest first.
+    pub errors: VecDeque<ErrorEntry>,
+    /// Errors ever.
+    pub error_count: u64,
+    pub timestamp: Timestamp,
+    pub events: PersistentEvents,
+    /// Initiated by the host, and by the controller.
+    pub telemetry: [Telemetry; 2],
+    pub self_tests: SelfTests,
+    pub sanitize: Option<Sanitization>,
+    pub firmware: Firmware,
+    /// The highest temperature so far that was looked at, degrees Celsius.
+    pub temperature_max_c: f64,
+}
+
+/// Whole hours.
+pub(super) fn hours(time: Nanos) -> u64 {
+    time.0 / HOUR
+}
+
+/// The time of day as a host has set it, or the time since the drive began.
+#[derive(Default)]
+pub(super) struct Timestamp {
+    ms: u64,
+    at: Nanos,
+    is_set: bool,
+}
+
+impl Timestamp {
+    /// As the feature has it: milliseconds, and from bit 49 on where they come from.
+    pub fn value(&self, now: Nanos) -> u64 {
+        let ms = self.ms + now.since_or_zero(self.at).0 / 1_000_000;
+        ms & ((1 << 48) - 1) | u64::from(self.is_set) << 49
+    }
+
+    pub fn set(&mut self, ms: u64, now: Nanos) {
+        *self = Timestamp { ms: ms & ((1 << 48) - 1), at: now, is_set: true };
+    }
+}
+
+/// A sanitize operation.
+#[derive(Clone, Copy)]
+pub(super) struct Sanitization {
+    /// Command dword 10.
+    pub cdw10: u32,
+    pub from: Nanos,
+    pub until: Nanos,
+    /// Its end has been told.
+    pub is_told: bool,
+}
+
+impl Sanitization {
+    /// How far it is: parts of 65,536; all of them when it is done.
+    pub fn progress(&self, now: Nanos) -> u16 {
+        let (done, whole) = (now.since_or_zero(self.from).0, self.until.since(self.from).0);
+        if done >= whole { u16::MAX } else { ((u128::from(done) << 16) / u128::from(whole)) as u16 }
+    }
+}
+
+/// Images of firmware, by slot.
+pub(super) struct Firmware {
+    pub slots: [Option<[u8; 8]>; SLOTS],
+    /// Counted from 1.
+    pub active: u8,
+    /// The one that the next reset activates; 0 for none.
+    pub next: u8,
+    /// What has been downloaded of the next image.
+    pub image: Vec<u8>,
+}
+
+impl Firmware {
+    /// Of the image that runs.
+    pub fn revision(&self) -> [u8; 8] {
+        self.slots[usize::from(self.active) - 1].unwrap_or_default()
+    }
+}
+
+impl Default for Firmware {
+    fn default() -> Self {
+        Firmware { slots: [None; SLOTS], active: 1, next: 0, image: Vec::new() }
+    }
+}
+
+/// One kind of telemetry.
+#[derive(Default)]
+pub(super) struct Telemetry {
+    generation: u8,
+    /// Whether there is some that no host has read.
+    pub is_new: bool,
+    reason: &'static str,
+    data: Vec<u8>,
+}
+
+impl Telemetry {
+    /// Takes this as the drive's state now.
+    pub fn take(&mut self, reason: &'static str, mut data: Vec<u8>) {
+        data.resize(data.len().next_multiple_of(TELEMETRY_BLOCK), 0);
+        self.generation = self.generation.wrapping_add(1);
+        (self.is_new, self.reason, self.data) = (true, reason, data);
+    }
+}
+
+/// The page of either kind: data area 1 holds all of it.
+pub(super) fn telemetry_page(telemetry: &[Telemetry; 2], page: LogPage, oui: u32) -> Vec<u8> {
+    let one = &telemetry[usize::from(page == LogPage::TelemetryController)];
+    let last = (one.data.len() / TELEMETRY_BLOCK) as u16;
+    let [host, controller] = telemetry;
+    let mut header = TelemetryHeader {
+        page: page as u8,
+        last_blocks: [last.into(); 3],
+        host: [0, host.generation],
+        controller: [controller.is_new.into(), controller.generation],
+        ..TelemetryHeader::default()
+    };
+    header.oui.copy_from_slice(&oui.to_le_bytes()[..3]);
+    header.reason[..one.reason.len()].copy_from_slice(one.reason.as_bytes());
+    [header.as_bytes(), &one.data].concat()
+}
+
+/// Events, oldest first, and what of them a host reads.
+#[derive(Default)]
+pub(super) struct PersistentEvents {
+    all: VecDeque<Vec<u8>>,
+    /// The page as it was when a host began to read.
+    pub context: Option<Vec<u8>>,
+    pub generation: u16,
+}
+
+impl PersistentEvents {
+    pub fn add(&mut self, kind: PersistentKind, cntlid: u16, timestamp: u64, data: &[u8]) {
+        let header = PersistentEvent {
+            kind: kind as u8,
+            revision: 1,
+            header_bytes: (size_of::<PersistentEvent>() - 3) as u8,
+            cntlid: cntlid.into(),
+            timestamp: timestamp.into(),
+            bytes: (data.len() as u16).into(),
+            ..PersistentEvent::default()
+        };
+        self.all.truncate(EVENTS_MAX - 1);
+        self.all.push_front([header.as_bytes(), data].concat());
+    }
+
+    /// How many, and all of them, newest first.
+    pub fn bytes(&self) -> (u32, Vec<u8>) {
+        (self.all.len() as u32, self.all.iter().flatten().copied().collect())
+    }
+
+    /// Most bytes that the page can have.
+    pub const fn bytes_max() -> usize {
+        512 + EVENTS_MAX * (size_of::<PersistentEvent>() + 512)
+    }
+}
+
+/// A self-test that goes on.
+struct Running {
+    kind: u8,
+    nsid: u32,
+    from: Nanos,
+    until: Nanos,
+}
+
+/// The self-test that goes on, and the results of the last.
+#[derive(Default)]
+pub(super) struct SelfTests {
+    running: Option<Running>,
+    results: VecDeque<SelfTestResult>,
+}
+
+/// Codes of results of self-tests.
+pub(super) const PASSED: u8 = 0;
+pub(super) const ABORTED_BY_COMMAND: u8 = 1;
+pub(super) const ABORTED_BY_RESET: u8 = 2;
+pub(super) const ABORTED_BY_FORMAT: u8 = 4;
+pub(super) const SEGMENT_FAILED: u8 = 7;
+pub(super) const ABORTED_BY_SANITIZE: u8 = 9;
+/// The short self-test, which a reset aborts.
+pub(super) const SHORT: u8 = 1;
+pub(super) const EXTENDED: u8 = 2;
+
+impl SelfTests {
+    pub fn is_running(&self) -> bool {
+        self.running.is_some()
+    }
+
+    pub fn begin(&mut self, kind: u8, nsid: u32, from: Nanos, takes: Nanos) {
+        self.running = Some(Running { kind, nsid, from, until: from.after(takes) });
+    }
+
+    /// Ends the one that goes on, if it is one of these kinds.
+    pub fn end(&mut self, kinds: &[u8], result: u8, now: Nanos) {
+        let Some(Running { kind, nsid, .. }) =
+            self.running.take_if(|running| kinds.contains(&running.kind))
+        else {
+            return;
+        };
+        self.results.truncate(SELF_TESTS - 1);
+        self.results.push_front(SelfTestResult {
+            status: kind << 4 | result,
+            // The namespace.
+            valid: 1,
+            power_on_hours: hours(now).into(),
+            nsid: nsid.into(),
+            ..SelfTestResult::default()
+        });
+    }
+
+    /// Ends the one that is done by now; a drive that refuses to be written fails it.
+    pub fn settle(&mut self, now: Nanos, is_healthy: bool) {
+        if self.running.as_ref().is_some_and(|running| running.until <= now) {
+            let result = if is_healthy { PASSED } else { SEGMENT_FAILED };
+            self.end(&[SHORT, EXTENDED], result, now);
+        }
+    }
+
+    pub fn page(&self, now: Nanos) -> Vec<u8> {
+        let none = SelfTestResult { status: SELF_TEST_NONE, ..SelfTestResult::default() };
+        let mut log = SelfTestLog { results: [none; SELF_TESTS], ..SelfTestLog::default() };
+        for (to, from) in log.results.iter_mut().zip(&self.results) {
+            *to = *from;
+        }
+        if let Some(Running { kind, from, until, .. }) = self.running {
+            log.current = kind;
+            log.percent = (now.since_or_zero(from).0 * 100 / until.since(from).0.max(1)) as u8;
+        }
+        log.as_bytes().to_vec()
+    }
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""A database that commits numbered rows, and the check that every commit which was acknowledged is
+there: a workload to be recorded by `drivebay crash record`, and the check of `drivebay crash run`.
+
+usage: database.py work|check KIND [COUNT]
+
+KIND is sqlite-wal, sqlite-rollback, lmdb (needs its Python package), or files: new files that take
+the place of old ones by rename. files-no-fsync and files-no-folder-fsync are that with a bug. The
+database lies in the folder in which it is run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+Commit = Callable[[int], None]
+
+
+def mark(text: str) -> None:
+    """Tells the recording what was promised."""
+    with socket.socket(socket.AF_UNIX) as talk:
+        talk.connect(os.environ["DRIVEBAY_CONTROL"])
+        talk.sendall(f"mark {text}\n".encode())
+        talk.recv(4096)
+
+
+@contextlib.contextmanager
+def sqlite(kind: str) -> Iterator[Commit]:
+    """Rows of a table, a transaction each."""
+    with closing(sqlite3.connect("db", isolation_level=None)) as db:
+        db.execute(f"PRAGMA journal_mode={'WAL' if kind == 'sqlite-wal' else 'DELETE'}")
+        # With FULL the unlinking of the journal is not synced: the last commit may be undone.
+        db.execute("PRAGMA synchronous=EXTRA")
+        db.execute("PRAGMA wal_autocheckpoint=20")
+        db.execute("CREATE TABLE IF NOT EXISTS rows (number INTEGER PRIMARY KEY, filling BLOB)")
+        yield lambda number: db.execute(  # type: ignore[misc,return-value]
+            "INSERT INTO rows VALUES (?, ?)", (number, bytes([number % 251]) * 3000)
+        )
+
+
+def count_sqlite(_kind: str) -> int:
+    """Rows that are there, all up to the last."""
+    if not os.path.exists("db"):
+        return 0
+    with closing(sqlite3.connect("db")) as db:
+        said = db.execute("PRAGMA integrity_check").fetchone()[0]
+        if said != "ok":
+            sys.exit(f"the database is damaged: {said}")
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'rows'").fetchone():
+            return 0
+        rows = db.execute("SELECT number, filling FROM rows ORDER BY number").fetchall()
+    if rows != [(n, bytes([n % 251]) * 3000) for n in range(1, len(rows) + 1)]:
+        sys.exit("rows are missing or damaged")
+    return len(rows)
+
+
+@contextlib.contextmanager
+def lmdb(_kind: str) -> Iterator[Commit]:
+    """Keys, a transaction each."""
+    import lmdb as library
+
+    os.makedirs("lmdb", exist_ok=True)
+    with library.open("lmdb", map_size=16 << 20) as db:
+
+        def commit(number: int) -> None:
+            with db.begin(write=True) as transaction:
+                transaction.put(number.to_bytes(4, "big"), bytes([number % 251]) * 1000)
+
+        yield commit
+
+
+def count_lmdb(_kind: str) -> int:
+    """Keys that are there, all up to the last."""
+    import lmdb as library
+
+    if not os.path.exists("lmdb/data.mdb"):
+        return 0
+    with library.open("lmdb", map_size=16 << 20) as db, db.begin() as transaction:
+        rows = [(int.from_bytes(key, "big"), value) for key, value in transaction.cursor()]
+    if rows != [(n, bytes([n % 251]) * 1000) for n in range(1, len(rows) + 1)]:
+        sys.exit("keys are missing or damaged")
+    return len(rows)
+
+
+@contextlib.contextmanager
+def files(kind: str) -> Iterator[Commit]:
+    """A file whose new version takes the place of the old one."""
+
+    def commit(number: int) -> None:
+        with open("new", "wb") as file:
+            file.write(b"%d\n" % number * 2000)
+            file.flush()
+            if kind != "files-no-fsync":
+                os.fsync(file.fileno())
+        os.rename("new", "current")
+        if kind != "files-no-folder-fsync":
+            folder = os.open(".", os.O_RDONLY)
+            os.fsync(folder)
+            os.close(folder)
+
+    yield commit
+
+
+def count_files(_kind: str) -> int:
+    """The number that the file is full of."""
+    if not os.path.exists("current"):
+        return 0
+    with open("current", "rb") as file:
+        lines = file.read().splitlines()
+    if len(lines) != 2000 or len(set(lines)) != 1:
+        sys.exit(f"the file is damaged: {len(lines)} lines")
+    return int(lines[0])
+
+
+def main() -> int:
+    what, kind, *count = sys.argv[1:]
+    name = kind.partition("-")[0]
+    if what == "work":
+        with {"sqlite": sqlite, "lmdb": lmdb, "files": files}[name](kind) as commit:
+            for number in range(1, int(count[0]) + 1 if count else 21):
+                commit(number)
+                mark(str(number))
+        return 0
+    found = {"sqlite": count_sqlite, "lmdb": count_lmdb, "files": count_files}[name](kind)
+    promised = int(os.environ.get("DRIVEBAY_MARK") or 0)
+    print(f"{promised} were promised, {found} are there")
+    return int(found < promised)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""The user's check on one state: a command, its verdict by exit code, with a limit of time."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from drivebay import _core
+from drivebay.common.errors import EnvironmentProblem
+
+DISK = "{}"
+SAID_MAX = 2000
+"""Bytes of a check's output that are kept, the last ones."""
+IN_CLOSE_WRITE = 0x8
+"""inotify(7): somebody who could write has closed the file."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check said of a state: `exit_code` is None if it hung and was killed."""
+
+    kind: Literal["pass", "fail", "hang"]
+    exit_code: int | None
+    said: str
+
+    @property
+    def failed(self) -> bool:
+        """Whether it did not pass; a check that hangs has failed."""
+        return self.kind != "pass"
+
+
+class Checker:
+    """Runs a check on one state after the other, in a file of its own.
+
+    Parameters
+    ----------
+    states : the recording.
+    words : the check, in which {} is the file with the state.
+    timeout_s : a check that takes longer hangs.
+    folder : where the file is made.
+    """
+
+    def __init__(
+        self, states: _core.CrashStates, words: Sequence[str], timeout_s: float, folder: Path
+    ) -> None:
+        handle, name = tempfile.mkstemp(prefix="state-", dir=folder)
+        os.close(handle)
+        self.path = Path(name)
+        self.path.unlink()
+        self._view = _core.CrashView(self.path)
+        self._states, self._words, self._timeout_s = states, words, timeout_s
+        self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as this
+        self._writers = _Writers(self.path)
+
+    def close(self) -> None:
+        """Removes its file."""
+        self._writers.close()
+        self._said.close()
+        self.path.unlink(missing_ok=True)
+
+    def __call__(self, state: str) -> Verdict:
+        """The verdict on a state."""
+        self._view.show(self._states, state)
+        return self._judge(state, self._states.mark_of(state))
+
+    def empty(self, mark: str | None) -> Verdict:
+        """The verdict on a drive of zeros, of which so much was promised."""
+        self._view.clear(self._states)
+        return self._judge("empty", mark)
+
+    def _judge(self, state: str, mark: str | None) -> Verdict:
+        self._writers.forget()
+        environment = {
+            **os.environ,
+            "DRIVEBAY_DISK": str(self.path),
+            "DRIVEBAY_STATE": state,
+            "DRIVEBAY_MARK": mark or "",
+        }
+        words = [word.replace(DISK, str(self.path)) for word in self._words]
+        self._said.seek(0)
+        self._said.truncate()
+        try:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as problem:
+            raise EnvironmentProblem(
+                f"{words[0]} cannot be started: {problem.strerror}",
+                "the check stands behind --, its program first",
+            ) from None
+        try:
+            code: int | None = process.wait(self._timeout_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            # The session is the check's own; what it has left running goes, too.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        if self._writers.seen() or self.path.stat().st_mtime_ns != 0:
+            self._view.clear(self._states)
+        end = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, end - SAID_MAX))
+        said = self._said.read().decode(errors="replace").strip()
+        return Verdict("hang" if code is None else "fail" if code else "pass", code, said)
+
+
+class _Writers:
+    """Whether somebody who could write had a file open: mapped memory changes no time of it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        libc = ctypes.CDLL(None, use_errno=True)
+        self._fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        if self._fd < 0 or libc.inotify_add_watch(self._fd, os.fsencode(path), IN_CLOSE_WRITE) < 0:
+            raise EnvironmentProblem(
+                f"{path} cannot be watched: {os.strerror(ctypes.get_errno())}",
+                "sysctl fs.inotify.max_user_instances",
+            )
+
+    def forget(self) -> None:
+        """What was until now does not count."""
+        self.seen()
+        os.utime(self._path, ns=(0, 0))
+
+    def seen(self) -> bool:
+        """Whether there was one since this was asked last."""
+        with contextlib.suppress(BlockingIOError):
+            return bool(os.read(self._fd, 1 << 16))
+        return False
+
+    def close(self) -> None:
+        os.close(self._fd)

@@ -1,0 +1,54 @@
+"""A state made again: as a file, or as a drive that is served over NBD."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from drivebay import _core, serving
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles
+from drivebay.definitions.scaling import with_capacity
+
+ANY_DRIVE = "sm951-nvme-256"
+"""What serves a state of a recording from elsewhere: it answers without the drive's timing."""
+
+
+def write(states: _core.CrashStates, state: str, file: Path) -> None:
+    """Writes a state into a new file, sparse.
+
+    Raises
+    ------
+    UserError
+        If there is no such state.
+    EnvironmentProblem
+        If the file exists or cannot be written.
+    """
+    _core.CrashView(file).show(states, state)
+
+
+@contextmanager
+def served(states: _core.CrashStates, state: str, address: str) -> Iterator[serving.Server]:
+    """A server of a state, to be run: what its hosts write lies in memory, over the state. Raises
+    as `write` and `serving.Server`."""
+    info = states.info()
+    size = info["capacity_bytes"]
+    with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as folder:
+        image = Path(folder) / "state"
+        write(states, state, image)
+        drive = serving.Drive(
+            profile=with_capacity(_profile(info["drive"]), size),
+            image=image,
+            pace="none",
+            namespaces=(serving.Namespace(size_bytes=size, start_bytes=0),),
+        )
+        yield serving.Server([drive], serving.Options(nbd=(address,)))
+
+
+def _profile(name: str) -> profiles.Profile:
+    try:
+        return profiles.load(name or ANY_DRIVE)
+    except UserError:  # the user's own, which was in a file
+        return profiles.load(ANY_DRIVE)

@@ -1,0 +1,310 @@
+"""A check on every state that a power cut could leave: in parallel, and resumed if interrupted.
+
+The folder of a run has `run.json`, what was asked and how many states there are, and
+`verdicts.jsonl`, a line for each state as it was checked. The same recording, rules and seed have
+the same states.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import queue
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+from drivebay import _core
+from drivebay.common import documents
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.crash.check import Checker, Verdict
+from drivebay.crash.minimise import minimise
+from drivebay.definitions.profiles import Profile
+
+ASKED, VERDICTS = "run.json", "verdicts.jsonl"
+CHUNK = 16
+"""States of neighbouring cuts that one worker takes: they differ by few pages."""
+FAILURES_SHOWN = 1
+"""Failing states that a run minimises."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is checked, and how.
+
+    Parameters
+    ----------
+    recording : its file.
+    check : words of a command, in which {} is the file with a state.
+    drive : whose rules hold; None is the drive that was recorded.
+    changes : fields of the rules that are different.
+    after : cuts begin at the first mark of this text.
+    states : most states that are checked.
+    seed : of what is drawn at random.
+    timeout_s : a check that takes longer hangs.
+    """
+
+    recording: Path
+    check: tuple[str, ...]
+    drive: Profile | None = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    after: str | None = None
+    states: int = 10_000
+    seed: int = 1
+    timeout_s: float = 60.0
+
+    def open(self) -> _core.CrashStates:
+        """The recording's states."""
+        core = None if self.drive is None else self.drive.core
+        return _core.CrashStates(self.recording, core, dict(self.changes), self.after)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run found: `verdicts` by state, `smallest` by a failing state the smallest that fails,
+    with its verdict; `coverage` and `info` as the core gives them; `notes` for the user."""
+
+    verdicts: Mapping[str, Verdict]
+    smallest: Mapping[str, tuple[str, Verdict]]
+    coverage: Mapping[str, Any]
+    info: Mapping[str, Any]
+    notes: Sequence[str]
+
+    @property
+    def failed(self) -> list[str]:
+        """States of which the check did not pass, in the order of their cuts."""
+        return [name for name, verdict in self.verdicts.items() if verdict.failed]
+
+
+def run(
+    asked: Asked,
+    folder: Path,
+    jobs: int | None,
+    tell: Callable[[int, int, int], None],
+    scratch: Path | None = None,
+) -> Outcome:
+    """Checks the states of a recording that the folder has no verdict on yet.
+
+    Parameters
+    ----------
+    asked : what is checked.
+    folder : of the run; made, or of the same run before.
+    jobs : checks at a time; None is one for each processor.
+    tell : called with states checked, all, and failures.
+    scratch : where the files of states are; None is TMPDIR's.
+
+    Raises
+    ------
+    UserError
+        If the recording is none, the folder is of another run, or the check fails although nothing
+        is lost.
+    EnvironmentProblem
+        If a file cannot be written, or the check cannot be started.
+    """
+    states = asked.open()
+    info: dict[str, Any] = states.info()
+    last = states.last()
+    if last is None:
+        raise UserError(f"{asked.recording} has no command", "record a workload that writes")
+    names, coverage = states.enumerate(asked.states, asked.seed)
+    found: dict[str, Verdict] = {}
+    with (
+        _journal(asked, folder, info, coverage, found) as journal,
+        _scratch(scratch) as place,
+        closing(Checker(states, asked.check, asked.timeout_s, place)) as one,
+    ):
+        empty, whole = one.empty(states.mark_of(last)), one(last)
+        if whole.failed:
+            raise UserError(
+                f"the check fails although nothing is lost: {_line(whole)}",
+                f"mend the check first: drivebay crash replay {asked.recording} {last}",
+            )
+        _check_all(states, asked, names, found, journal, jobs, place, tell)
+        ordered = {name: found[name] for name in names if name in found}
+        failed = [name for name, verdict in ordered.items() if verdict.failed]
+        smallest = {}
+        notes = list(_notes(info, empty))
+        for name in failed[:FAILURES_SHOWN]:
+            if not one(name).failed:
+                notes.append(f"warning: the check failed on {name}, and passes now: it is no judge")
+                continue
+            fewest = minimise(states, name, lambda state: one(state).failed)
+            smallest[name] = (fewest, one(fewest))
+    return Outcome(
+        verdicts=ordered,
+        smallest=smallest,
+        coverage=coverage,
+        info=info,
+        notes=notes,
+    )
+
+
+def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
+    """What makes the outcome say less than it seems to."""
+    if not empty.failed:
+        yield "warning: the check passes on an empty drive: it may not look at what was written"
+    if not info["flushes"]:
+        yield "warning: the workload has no flush and no FUA: the drive has promised it nothing"
+    elif info["rules"]["ignores_flush"]:
+        yield "the drive ignores flushes: a program that is right will fail"
+    if info["rules"]["protected"]:
+        yield "the drive has power-loss protection: only what had not completed can be lost"
+    if not info["marks"]:
+        yield "no marks: the check cannot know what was promised when the power was cut"
+    if info["is_truncated"]:
+        yield "warning: the recording is cut short: what is whole was checked"
+
+
+def _line(verdict: Verdict) -> str:
+    """A verdict in a line."""
+    last = verdict.said.splitlines()[-1] if verdict.said else "no output"
+    how = "hangs" if verdict.exit_code is None else f"exit code {verdict.exit_code}"
+    return f"{how}, {last:.200}"
+
+
+def _check_all(
+    states: _core.CrashStates,
+    asked: Asked,
+    names: Sequence[str],
+    found: dict[str, Verdict],
+    journal: TextIO,
+    jobs: int | None,
+    place: Path,
+    tell: Callable[[int, int, int], None],
+) -> None:
+    """Verdicts on what has none yet, into `found` and the journal."""
+    left = [name for name in names if name not in found]
+    chunks: queue.SimpleQueue[Sequence[str]] = queue.SimpleQueue()
+    for at in range(0, len(left), CHUNK):
+        chunks.put(left[at : at + CHUNK])
+    lock, stopped = threading.Lock(), threading.Event()
+    problems: list[BaseException] = []
+    failures = sum(verdict.failed for verdict in found.values())
+
+    def work() -> None:
+        nonlocal failures
+        try:
+            with closing(Checker(states, asked.check, asked.timeout_s, place)) as check:
+                while not stopped.is_set():
+                    for name in chunks.get_nowait():
+                        verdict = check(name)
+                        with lock:
+                            found[name] = verdict
+                            failures += verdict.failed
+                            journal.write(json.dumps({"state": name, **vars(verdict)}) + "\n")
+                            tell(len(found), len(names), failures)
+                        if stopped.is_set():
+                            return
+        except queue.Empty:
+            return
+        except BaseException as problem:
+            problems.append(problem)
+            stopped.set()
+
+    threads = [threading.Thread(target=work) for _ in range(jobs or os.cpu_count() or 1)]
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+    if problems:
+        raise problems[0]
+
+
+@contextmanager
+def _scratch(folder: Path | None) -> Iterator[Path]:
+    """A folder for the files of states, gone at the end."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="drivebay-crash-", dir=folder) as name:
+            yield Path(name)
+    except FileNotFoundError as problem:
+        raise EnvironmentProblem(f"{folder}: {problem.strerror}", "--scratch FOLDER") from None
+
+
+@contextmanager
+def _journal(
+    asked: Asked,
+    folder: Path,
+    info: Mapping[str, Any],
+    coverage: Mapping[str, Any],
+    found: dict[str, Verdict],
+) -> Iterator[TextIO]:
+    """The file of verdicts, open at its end; those that are there are put into `found`."""
+    with asked.recording.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    document = {
+        "recording": str(asked.recording.absolute()),
+        "digest": digest,
+        "check": list(asked.check),
+        "rules": info["rules"],
+        "changes": dict(asked.changes),
+        "drive": None if asked.drive is None else asked.drive.name,
+        "after": asked.after,
+        "states": asked.states,
+        "seed": asked.seed,
+        "timeout_s": asked.timeout_s,
+    }
+    own, verdicts = folder / ASKED, folder / VERDICTS
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if own.exists():
+            before = read(folder)
+            different = [key for key, value in document.items() if before.get(key) != value]
+            if set(different) - {"recording"}:
+                raise UserError(
+                    f"{folder} is of another run: {', '.join(different)}", "--out ANOTHER-FOLDER"
+                )
+        elif any(folder.iterdir()):
+            raise UserError(f"{folder} is not empty", "--out ANOTHER-FOLDER")
+        else:
+            text = json.dumps({**document, "coverage": coverage}, indent=1)
+            own.write_text(text + "\n", encoding="utf-8")
+        for name, verdict in verdicts_of(folder).items():
+            found[name] = verdict
+        with verdicts.open("a", encoding="utf-8", buffering=1) as journal:
+            if journal.tell() and not verdicts.read_bytes().endswith(b"\n"):
+                journal.write("\n")
+            yield journal
+    except OSError as problem:
+        raise EnvironmentProblem(f"{folder}: {problem.strerror}", f"ls -ld {folder}; df") from None
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """What was asked of the run in a folder.
+
+    Raises
+    ------
+    UserError
+        If there is none.
+    """
+    try:
+        document = documents.from_json(documents.read(folder / ASKED))
+        assert isinstance(document, dict)
+    except (OSError, ValueError, AssertionError):
+        raise UserError(
+            f"{folder} is no run", "drivebay crash run RECORDING -- CHECK makes one"
+        ) from None
+    return document
+
+
+def verdicts_of(folder: Path) -> dict[str, Verdict]:
+    """The verdicts of the run in a folder, by state; a line that was being written is left out."""
+    found = {}
+    place = folder / VERDICTS
+    for line in documents.read(place).splitlines() if place.exists() else ():
+        try:
+            own = documents.from_json(line)
+            name = str(own.pop("state"))
+            found[name] = Verdict(**own)
+        except (ValueError, TypeError, KeyError, AttributeError):
+            continue
+    return found

@@ -1,0 +1,77 @@
+"""Placement handles from Python: what-ifs, loads with a handle, what went through each."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+import drivebay
+from drivebay import Workload
+from drivebay.common.errors import UserError
+
+STUDY = Path(__file__).parent.parent / "examples" / "placement" / "study.py"
+
+
+def test_what_goes_through_each_handle_is_counted() -> None:
+    drive = drivebay.drive("sm951-ahci-512").scaled(1 / 128).with_("fdp=2")
+    device = drive.device()
+    assert [one.waf for one in device.placement()] == [None] * 3
+    half = device.capacity_bytes // 2 // 4096 * 4096
+    loads = {
+        "cold": Workload(
+            pattern="sequential", queue_depth=4, block_bytes=4096, span_bytes=half, bytes=half
+        ),
+        "hot": Workload(
+            queue_depth=4, span_start_bytes=half, span_bytes=half, bytes=3 * half, handle=1
+        ),
+    }
+    device.run_jobs(loads)
+    cold, hot, copies = device.placement()
+    assert (cold.written_4k, hot.written_4k) == (half // 4096, 3 * half // 4096)
+    assert cold.written_4k + hot.written_4k == device.counters().host_pages
+    assert cold.copied_4k + hot.copied_4k + copies.copied_4k == device.counters().copied_pages
+    assert "handle 1" in loads["hot"].words()
+    # Without handles the same drive counts none.
+    assert drive.with_("fdp=none").device().placement() == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("fdp=many", "must be a number of handles", "fdp=8"),
+        ("fdp", "a value is missing", "fdp=8"),
+        ("fdp=65", "1 to 64", "possible are"),
+        ("fdp=8:halfway", "initial or :persistent", "fdp=8:persistent"),
+    ],
+)
+def test_handles_that_cannot_be_are_refused(words: str, said: str, hint: str) -> None:
+    with pytest.raises(UserError) as refused:
+        drivebay.drive("sm951-ahci-512").with_(words)
+    assert said in refused.value.message and hint in refused.value.hint
+
+
+def test_a_handle_that_the_drive_has_not_is_refused() -> None:
+    drive = drivebay.drive("sm951-ahci-512").scaled(1 / 128)
+    for device, most in ((drive.device(), 1), (drive.with_("fdp=4").device(), 4)):
+        with pytest.raises(UserError, match=f"handle: 4 is not allowed; must be below {most}"):
+            device.run(Workload(handle=4))
+
+
+def test_a_drive_with_an_slc_cache_places_data_without_it() -> None:
+    drive = drivebay.drive("980-pro-1tb").with_("fdp=4:persistent")
+    assert "slc_cache" not in drive.raw and len(drive.device().placement()) == 4
+
+
+def test_placement_gains_where_lifetimes_differ() -> None:
+    """The example's study, short: skewed overwrites, apart from what they overwrite and with it."""
+    study = runpy.run_path(str(STUDY))
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    got = {
+        way: study["amplification"](drive.with_(words) if words else drive, handles, "zipf:1.2", 30)
+        for way, (words, handles) in study["WAYS"].items()
+    }
+    whole = {way: figures[0] for way, figures in got.items()}
+    apart = max(whole["initially isolated"], whole["persistently isolated"])
+    assert apart < 0.8 * whole["first and third share"] < whole["no placement"]
