@@ -14,8 +14,11 @@ import pytest
 import drivebay
 from drivebay import Workload
 from drivebay.common.errors import UserError
-from drivebay.definitions import ailments, profiles
+from drivebay.definitions import ailments, profiles, suites
 from drivebay.definitions.modifications import changed
+from drivebay.lab.sweep import plan, spec
+from drivebay.targets.base import Progress
+from drivebay.targets.virtual.target import VirtualTarget
 
 TOP = Path(__file__).resolve().parent.parent
 DRIVES = ("sm951-ahci-512", "980-pro-1tb", "pm9a3-960", "samsung-850-pro-512", "p41-plus-1tb")
@@ -128,10 +131,24 @@ def test_a_drive_soon_read_only_counts_down_and_refuses_to_be_written() -> None:
     more = Workload(duration_s=10, **load)
     device.run(Workload(bytes=10**9, **load))
     assert device.health().available_spare_percent == 2
+    with pytest.warns(UserWarning, match="wore out"):
+        assert device.run(more).worn_out
     with pytest.raises(UserError, match=r"read-only|worn out"):
         device.run(more)
     assert device.health().available_spare_percent == 0
     assert device.run(Workload(read_percent=100, duration_s=1)).ios > 0
+
+
+def test_a_review_keeps_what_was_measured_until_the_drive_wore_out() -> None:
+    test = suites.load("quick").tests[0]
+    load: dict[str, Any] = {"pattern": "sequential", "block_bytes": 131072, "read_percent": 0}
+    workload = test.phases[0].workload.model_copy(update={**load, "duration_s": 30.0})
+    phase = test.phases[0].model_copy(update={"workload": workload, "before": ()})
+    test = test.model_copy(update={"prepare": (), "phases": (phase,)})
+    (result,) = VirtualTarget(sick("read-only-soon")).run_test(test, seed=1, progress=Progress())
+    assert 1 < result.duration_s < 30 and result.writes > 1000
+    (said,) = result.conditions["warnings"]
+    assert said.startswith("the drive wore out") and phase.label in said
 
 
 @pytest.mark.parametrize("share", ["0%", "35%", "80%", "140%"])
@@ -148,6 +165,23 @@ def test_the_same_seed_makes_the_same_sick_drive() -> None:
     first, second = (read(sick(*names))[0] for _ in range(2))
     assert first.series.latency_us.tolist() == second.series.latency_us.tolist()
     assert first.latency.percentile_us(99.9) == second.latency.percentile_us(99.9)
+
+
+def test_a_sweep_takes_ailments_as_values() -> None:
+    table = {
+        "name": "sick",
+        "drives": ["sm951-nvme-512"],
+        "suite": "quick",
+        "tests": ["random-read"],
+        "parameters": [
+            {"name": "ails", "change": "ailment={}", "values": ["hot", "slow-die", "aged:50%"]}
+        ],
+    }
+    made = plan.make(spec.parse(table, where="a.toml"), where="a.toml")
+    raw = [made.profile(made.point(i)).raw for i in range(made.runs)]
+    assert raw[0]["thermal"]["ambient_c"]["value"] == 60
+    assert raw[1]["nand"]["slow_dies"]["dies"]["value"] == 1
+    assert raw[2]["health"]["worn_percent"]["value"] == 50
 
 
 def test_what_cannot_be_is_refused_in_two_lines(tmp_path: Path) -> None:

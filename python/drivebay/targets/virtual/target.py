@@ -232,7 +232,7 @@ class VirtualTarget(Target):
         for name, value in figures.items():
             results[0].metrics.setdefault(name, value)
         if idle := self._policy_warnings():
-            self._conditions["warnings"] = idle
+            self._conditions.setdefault("warnings", []).extend(idle)
         if test.kind == "idle":
             self._conditions["sleep"] = {"why_not": self._no_sleep()}
         said = {"smart": smart.compared(health, self._health()), **self._conditions}
@@ -313,6 +313,12 @@ class VirtualTarget(Target):
             return self._result(phase, found.run, {})
         workload = phase.workload.core(self.capacity_bytes)
         run = self._run(phase.label, workload, seed, events=kept)
+        if run.worn_out:
+            seconds = (run.end_ns - run.start_ns) / 1e9
+            self._conditions.setdefault("warnings", []).append(
+                f"the drive wore out {seconds:.0f} s into phase {phase.label}: "
+                "its figures are of what was done until then"
+            )
         return self._result(phase, run, {})
 
     def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
