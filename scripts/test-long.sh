@@ -12,11 +12,12 @@ scripts/test.sh
 eval "$(scripts/guest.sh)"
 if may_install; then
     has firefox-esr || has firefox || apt_install "the report in a second browser" firefox-esr
-    if ! has mkfs.xfs || ! has psql; then
-        apt_install "programs of the power-cut examples" xfsprogs postgresql
+    if ! has mkfs.xfs || ! has mkfs.btrfs || ! has psql; then
+        apt_install "programs of the power-cut examples" xfsprogs btrfs-progs postgresql
     fi
 fi
 export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
+export DRIVEBAY_CRASH_STATES=${DRIVEBAY_CRASH_STATES:-2500} # of four programs on each file system
 
 step "Benchmarks, lint" cargo clippy --profile checks --locked -p drivebay-benches --benches -- -D warnings
 step "Long Rust tests" cargo test --profile checks --locked --workspace

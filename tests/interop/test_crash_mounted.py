@@ -53,7 +53,7 @@ def _run(folder: Path, fs: str, kind: str, *more: str) -> subprocess.CompletedPr
     mounted = (sys.executable, str(EXAMPLES / "mounted.py"))
     database = (sys.executable, str(EXAMPLES / "database.py"))
     record = ("record", "sm951-nvme-256", "--capacity", "64MiB", "--out", "recording")
-    work = (*mounted, "--make", fs, "{}", "--", *database, "work", kind)
+    work = (*mounted, "--make", fs, "{}", "--", *database, "work", kind, "60")
     done = _crash(*record, "--", *work, folder=folder)
     assert done.returncode == 0, done.stderr
     check = (*mounted, "{}", "--", *database, "check", kind)

@@ -33,36 +33,58 @@ impl Lost {
     }
 }
 
+/// A page that volatile units may change.
+struct Page {
+    page: u64,
+    /// As a summand of the hash, if all of them are lost.
+    without: u128,
+    /// The only one that changes it, if there is one, and the summand if that is there.
+    only: Option<(u32, u128)>,
+}
+
 /// The choices that a cut has.
 pub(crate) struct Choices<'m> {
     model: &'m Model,
     cut: Cut,
     /// Volatile units in the order of submission, by command.
     pub commands: Vec<Vec<u32>>,
+    /// By unit, from the cut's first on, its place in `commands`.
+    places: Vec<u32>,
     chains: Vec<Chain>,
-    /// Pages that they may change, with their content if all are lost.
-    pages: Vec<(u64, u128)>,
+    pages: Vec<Page>,
 }
 
 impl<'m> Choices<'m> {
     pub fn new(model: &'m Model, cut: Cut) -> io::Result<Choices<'m>> {
         let mut commands: Vec<Vec<u32>> = Vec::new();
+        let mut places = vec![0; (cut.units.1 - cut.units.0) as usize];
+        let mut touched = Vec::new();
         for unit in model.volatile(&cut) {
             let command = |unit: u32| model.units[unit as usize].command;
             match commands.last_mut() {
                 Some(last) if command(last[0]) == command(unit) => last.push(unit),
                 _ => commands.push(vec![unit]),
             }
+            places[(unit - cut.units.0) as usize] = commands.len() as u32 - 1;
+            touched.extend(model.effects_of(unit).iter().map(|effect| (effect.page, unit)));
         }
+        touched.sort_unstable();
+        let pages = touched.chunk_by(|one, other| one.0 == other.0).map(|of| {
+            let page = of[0].0;
+            let summand =
+                |lost| io::Result::Ok(weight(page, model.content(page, cut.event, |_| lost)?));
+            let only = if of.len() == 1 { Some((of[0].1, summand(false)?)) } else { None };
+            Ok(Page { page, without: summand(true)?, only })
+        });
+        let pages = pages.collect::<io::Result<_>>()?;
         let all: Vec<u32> = commands.iter().flatten().copied().collect();
-        let mut pages: Vec<u64> =
-            all.iter().flat_map(|&unit| model.effects_of(unit)).map(|effect| effect.page).collect();
-        pages.sort_unstable();
-        pages.dedup();
-        let content = |page| Ok((page, model.content(page, cut.event, |_| true)?));
-        let pages = pages.into_iter().map(content).collect::<io::Result<_>>()?;
         let chains = chains(model, &all);
-        Ok(Choices { model, cut, commands, chains, pages })
+        Ok(Choices { model, cut, commands, places, chains, pages })
+    }
+
+    /// The place of a volatile unit's command in `commands`.
+    pub fn place(&self, unit: u32) -> u32 {
+        self.places[(unit - self.cut.units.0) as usize]
     }
 
     /// How many there are, if that can be counted.
@@ -121,11 +143,16 @@ impl<'m> Choices<'m> {
     /// What a loss adds to the hash of the state in which all is lost.
     pub fn hash(&self, lost: &Lost) -> io::Result<u128> {
         let mut sum = 0u128;
-        for &(page, without) in &self.pages {
-            let content = self.model.content(page, self.cut.event, |unit| lost.contains(unit))?;
-            if content != without {
-                sum = sum.wrapping_add(weight(page, content)).wrapping_sub(weight(page, without));
-            }
+        for &Page { page, without, only } in &self.pages {
+            let with = match only {
+                Some((unit, _)) if lost.contains(unit) => continue,
+                Some((_, with)) => with,
+                None => {
+                    let is_lost = |unit| lost.contains(unit);
+                    weight(page, self.model.content(page, self.cut.event, is_lost)?)
+                }
+            };
+            sum = sum.wrapping_add(with).wrapping_sub(without);
         }
         Ok(sum)
     }

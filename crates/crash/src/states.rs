@@ -221,12 +221,7 @@ impl States {
     }
 
     fn lost_by(&self, choices: &Choices<'_>, recipe: &Recipe) -> Lost {
-        let model = &self.model;
-        let position = |unit: u32| {
-            let command = model.units[unit as usize].command;
-            let of = |units: &Vec<u32>| model.units[units[0] as usize].command;
-            choices.commands.binary_search_by_key(&command, of).expect("it is volatile") as u32
-        };
+        let position = |unit: u32| choices.place(unit);
         match recipe {
             &Recipe::Prefix(count) => choices.all_but(|unit| position(unit) < count),
             &Recipe::Missing(command) => choices.all_but(|unit| position(unit) != command),
