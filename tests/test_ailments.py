@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -233,12 +234,11 @@ def guide_row(name: str) -> str:
     """What the log of a sick drive says after it was filled and read at random for 100 s."""
     drive = sick() if name == "none" else sick(name)
     device = drive.device(seed=1)
-    end = ""
-    try:
-        device.fill()
-        device.run(Workload(read_percent=100, queue_depth=8, duration_s=100))
-    except UserError:
-        end = ", and it refuses to be written"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it has worn out
+        ended = device.fill().worn_out
+    device.run(Workload(read_percent=100, queue_depth=8, duration_s=100))
+    end = "; it refuses to be written" if ended else ""
     health = device.health()
     used = "not rated" if health.percentage_used is None else str(health.percentage_used)
     cells = (
