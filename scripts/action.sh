@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Serves a drive to the steps of a CI job that follow: what action.yml runs.
 #
-# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES [COMMAND=TEXT]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
+# usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES] [COMMAND=TEXT [CHECK=TEXT]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
 # Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits for its
 # sockets, and writes their names as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP,
@@ -14,6 +14,9 @@
 # With COMMAND, a text for bash, nothing is left running: for each of AILMENTS, separated by blanks, a drive is served, the
 # command is run on it, and the drive ends. The command has DRIVEBAY_NBD, DRIVEBAY_CONTROL and DRIVEBAY_AILMENT in its environment. The
 # step fails if one of the runs did, after all of them.
+#
+# With CHECK, a text for bash too, the command is recorded on one drive, and the check is run on every state that a power cut could
+# have left: its $1 is the state's file.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/common.sh
@@ -71,6 +74,13 @@ if [ -z "${COMMAND:-}" ]; then
         echo "control=$control"
     } >>"$GITHUB_OUTPUT"
     echo "drivebay serves the drive (process $server), its log is $log"
+    exit
+fi
+if [ -n "${CHECK:-}" ]; then
+    [ ${#ailments[@]} = 0 ] || fail "ailments and check do not go together" "a step for each" 2
+    recording=$(mktemp -d "$RUNNER_TEMP/drivebay.XXXXXX")/command.crash
+    drivebay crash record "${options[@]}" "--out=$recording" "$DRIVE" -- bash -c "$COMMAND" </dev/null
+    drivebay crash run "$recording" -- bash -c "$CHECK" check '{}'
     exit
 fi
 failed=()

@@ -306,3 +306,22 @@ def test_an_ailment_that_is_no_name_is_refused_before_anything_starts(tmp_path: 
         done = step(tmp_path, "sm951-nvme-256", variables={"AILMENTS": ailments})
         assert done.returncode == 2 and "is no name" in done.stderr
     assert not list(tmp_path.glob("drivebay.*"))
+
+
+def test_a_check_runs_on_the_states_of_a_command_that_was_recorded(tmp_path: Path) -> None:
+    calls = tmp_path / "calls"
+    recorder = f"printf '%s\\n' \"$@\" END >>{calls}"
+    variables = {"COMMAND": "./load '$(id)'", "CHECK": './check "$1"'}
+    done = step(tmp_path, "xp941-512", "--capacity 1G", program=recorder, variables=variables)
+    assert done.returncode == 0, done.stderr
+    record, run = (call.splitlines() for call in calls.read_text().split("END\n")[:-1])
+    out = record[3]
+    assert record == [
+        *("crash", "record", "--capacity=1G", out, "xp941-512"),
+        *("--", "bash", "-c", "./load '$(id)'"),
+    ]
+    recording = out.removeprefix("--out=")
+    assert Path(recording).parent.parent == tmp_path
+    assert run == ["crash", "run", recording, "--", "bash", "-c", './check "$1"', "check", "{}"]
+    both = {**variables, "AILMENTS": "hot"}
+    assert step(tmp_path, "xp941-512", program=recorder, variables=both).returncode == 2

@@ -16,6 +16,7 @@ from drivebay import Workload
 from drivebay.common.errors import UserError
 from drivebay.definitions import ailments, profiles, suites
 from drivebay.definitions.modifications import changed
+from drivebay.lab.sweep import plan, spec
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -164,6 +165,23 @@ def test_the_same_seed_makes_the_same_sick_drive() -> None:
     first, second = (read(sick(*names))[0] for _ in range(2))
     assert first.series.latency_us.tolist() == second.series.latency_us.tolist()
     assert first.latency.percentile_us(99.9) == second.latency.percentile_us(99.9)
+
+
+def test_a_sweep_takes_ailments_as_values() -> None:
+    table = {
+        "name": "sick",
+        "drives": ["sm951-nvme-512"],
+        "suite": "quick",
+        "tests": ["random-read"],
+        "parameters": [
+            {"name": "ails", "change": "ailment={}", "values": ["hot", "slow-die", "aged:50%"]}
+        ],
+    }
+    made = plan.make(spec.parse(table, where="a.toml"), where="a.toml")
+    raw = [made.profile(made.point(i)).raw for i in range(made.runs)]
+    assert raw[0]["thermal"]["ambient_c"]["value"] == 60
+    assert raw[1]["nand"]["slow_dies"]["dies"]["value"] == 1
+    assert raw[2]["health"]["worn_percent"]["value"] == 50
 
 
 def test_what_cannot_be_is_refused_in_two_lines(tmp_path: Path) -> None:

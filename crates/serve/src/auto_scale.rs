@@ -4,7 +4,7 @@
 //! drive kept within 2 %. Where that is lost the scale falls at once; after some seconds in which it held, the next
 //! faster one is tried, and after each trial that is lost at once, half as often (as TCP's additive increase and
 //! multiplicative decrease, Chiu and Jain 1989, and exponential backoff). It is never faster than the drive itself.
-//! The client's own time is not judged, as it may be a pause; that no answer but one in a hundred is late by a tenth makes
+//! The client's own time is not judged, as it may be a pause; that no answer but one in a hundred is late by a fourth makes
 //! latencies so long that wake-ups of a client, which are as late as the server's, are a small part of them.
 
 use crate::lateness::Lately;

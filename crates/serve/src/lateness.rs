@@ -13,6 +13,9 @@ use serde::Serialize;
 /// An answer that is later than this counts as late.
 const LATE: Nanos = Nanos::micros(100);
 
+/// An answer that is later than [`LATE`] and a fourth of its latency is off. guess: its place among all latencies is another then.
+const OFF: u64 = 4;
+
 /// guess: a client that sends nothing for longer after its last answer pauses; wake-ups took up to 90 ms where nine
 /// programs shared two processors.
 const PAUSE_MIN: Nanos = Nanos::millis(100);
@@ -58,7 +61,7 @@ pub struct LatenessFigures {
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     answers: u64,
-    /// Those that were late by a tenth of their latency, and by [`LATE`].
+    /// Those that were off.
     off: u64,
     /// What the model gave them.
     modelled: u64,
@@ -92,7 +95,7 @@ impl Sums {
 pub(crate) struct Lately {
     /// As [`LatenessFigures::kept_up_percent`].
     pub kept_up_percent: f64,
-    /// Answers that were late neither by a tenth of their latency nor by 100 us, percent.
+    /// Answers that were not off, percent.
     pub in_time_percent: f64,
 }
 
@@ -193,7 +196,7 @@ impl Lateness {
         self.longest = self.longest.max(by);
         let is_late = took > modelled && by > LATE.0;
         self.late += u64::from(is_late);
-        self.sums.off += u64::from(is_late && by > modelled.0 / 10);
+        self.sums.off += u64::from(is_late && by > modelled.0 / OFF);
         self.sums.answers += 1;
         self.sums.modelled += modelled.0;
         self.sums.took += took.0;
