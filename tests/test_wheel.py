@@ -19,7 +19,15 @@ import pytest
 
 TOP = Path(__file__).resolve().parent.parent
 DATA_FOLDERS = (
-    *("catalog-results", "drives", "hosts", "published", "published/computed", "suites"),
+    *(
+        "ailments",
+        "catalog-results",
+        "drives",
+        "hosts",
+        "published",
+        "published/computed",
+        "suites",
+    ),
 )
 MAN_PAGE = "share/man/man1/drivebay.1"
 
