@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fetches what the guest tests boot: a kernel of Debian and the tools of NVMe, NBD, device-mapper and MD, unpacked
-# into .tools/guest, and nvme-cli's own tests, into .tools/suite. The kernel is that of Debian's backports, as the release's own lacks ublk; apt reads their list
-# into a folder of .tools, and this machine's own sources stay as they are.
+# into .tools/guest, and nvme-cli's own tests, into .tools/suite. The kernel is that of Debian's backports, as the
+# release's own lacks ublk; the tests come with unstable's nvme-cli. apt reads their lists into a folder of .tools, and
+# this machine's own sources stay as they are.
 #
 # usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
 #

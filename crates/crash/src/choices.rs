@@ -5,7 +5,6 @@
 //! first so many are done; with `fifo` all is one chain. Left out: that of two units which are chains of their own
 //! the upper may hide the lower: such choices are counted as two, and merged when they are enumerated.
 
-use std::collections::{HashMap, HashSet};
 use std::io;
 
 use drivebay_units::Rng;
@@ -77,8 +76,10 @@ impl<'m> Choices<'m> {
             Ok(Page { page, without: summand(true)?, only })
         });
         let pages = pages.collect::<io::Result<_>>()?;
-        let all: Vec<u32> = commands.iter().flatten().copied().collect();
-        let chains = chains(model, &all);
+        let chains = match model.rules.order {
+            Order::Any => by_page(model, &touched),
+            order => by_time(model, order, commands.iter().flatten().copied().collect()),
+        };
         Ok(Choices { model, cut, commands, places, chains, pages })
     }
 
@@ -158,41 +159,36 @@ impl<'m> Choices<'m> {
     }
 }
 
-fn chains(model: &Model, units: &[u32]) -> Vec<Chain> {
-    match model.rules.order {
-        Order::Fifo => vec![units.iter().map(|&unit| vec![unit]).collect()],
-        Order::Stripes => {
-            let mut dies = vec![Chain::new(); model.rules.dies.max(1) as usize];
-            let count = dies.len();
-            for (turn, program) in units.chunks(model.rules.program_units()).enumerate() {
-                dies[turn % count].push(program.to_vec());
-            }
-            dies.retain(|chain| !chain.is_empty());
-            dies
-        }
-        Order::Any => {
-            let is_single = |unit: u32| {
-                let effects = model.effects_of(unit);
-                effects.len() == 1 && effects[0].is_whole()
-            };
-            let mixed: HashSet<u64> = (units.iter())
-                .filter(|&&unit| !is_single(unit))
-                .flat_map(|&unit| model.effects_of(unit).iter().map(|effect| effect.page))
-                .collect();
-            let mut chains: Vec<Chain> = Vec::new();
-            let mut of_page: HashMap<u64, usize> = HashMap::new();
-            for &unit in units {
-                let page = model.effects_of(unit)[0].page;
-                if !is_single(unit) || mixed.contains(&page) {
-                    chains.push(vec![vec![unit]]);
-                } else if let Some(&chain) = of_page.get(&page) {
-                    chains[chain].push(vec![unit]);
-                } else {
-                    of_page.insert(page, chains.len());
-                    chains.push(vec![vec![unit]]);
-                }
-            }
-            chains
+/// A chain for each page, and one for each unit that covers part of a page or shares one with such a unit; `touched`: pages and units in their
+/// order.
+fn by_page(model: &Model, touched: &[(u64, u32)]) -> Vec<Chain> {
+    let is_single = |unit: u32| {
+        let effects = model.effects_of(unit);
+        effects.len() == 1 && effects[0].is_whole()
+    };
+    let mut chains = Vec::new();
+    for of in touched.chunk_by(|one, other| one.0 == other.0) {
+        let groups = of.iter().map(|&(_, unit)| vec![unit]);
+        if of.iter().all(|&(_, unit)| is_single(unit)) {
+            chains.push(groups.collect());
+        } else {
+            let begins = |unit: u32| model.effects_of(unit)[0].page == of[0].0;
+            chains.extend(groups.filter(|group| begins(group[0])).map(|group| vec![group]));
         }
     }
+    chains
+}
+
+/// A chain for each die, or one for all.
+fn by_time(model: &Model, order: Order, units: Vec<u32>) -> Vec<Chain> {
+    let Order::Stripes = order else {
+        return vec![units.into_iter().map(|unit| vec![unit]).collect()];
+    };
+    let count = model.rules.dies.max(1) as usize;
+    let mut dies = vec![Chain::new(); count];
+    for (turn, program) in units.chunks(model.rules.program_units()).enumerate() {
+        dies[turn % count].push(program.to_vec());
+    }
+    dies.retain(|chain| !chain.is_empty());
+    dies
 }
