@@ -123,7 +123,7 @@ def test_a_mistake_is_one_error_and_one_hint(
     [
         ("prepare ./none.img", "drivebay prepare none.img --size 4G"),
         ("review ./none.img", "drivebay review none.img --size 4G"),
-        ("replay light ./none.img", "drivebay review none.img --size 4G"),
+        ("replay ./none.img light", "drivebay review none.img --size 4G"),
         ("prepare /dev/none77", "see: drivebay drives"),
         ("review /dev", "see: drivebay drives"),
     ],
