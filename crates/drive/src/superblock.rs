@@ -20,7 +20,7 @@ pub struct Streams {
     /// Placement handles; none without placement.
     pub handles: usize,
     /// The stream of copies; with `apart`, of those of the first handle.
-    copies: usize,
+    pub copies: usize,
     /// Copies of each handle's data have a stream of their own.
     apart: bool,
 }
@@ -66,9 +66,10 @@ impl Streams {
         plain.take(if self.handles == 0 { self.count } else { 0 }).chain(placed)
     }
 
-    /// Those of copies.
-    pub fn copies(self) -> std::ops::Range<usize> {
-        self.copies..if self.handles == 0 { self.copies + 1 } else { self.count }
+    /// Those of copies of the other handles' data, where they are kept apart.
+    #[inline(always)]
+    pub fn more_copies(self) -> std::ops::Range<usize> {
+        self.copies + 1..if self.apart { self.count } else { 0 }
     }
 
     /// That of copies of what another stream placed.

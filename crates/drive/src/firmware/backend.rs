@@ -323,8 +323,9 @@ impl Flash {
     /// When the buffers have a place for another flash page of copies.
     #[inline(always)]
     pub fn copies_free_at(&mut self) -> Nanos {
-        let streams = self.ftl.streams().copies();
-        streams.map(|stream| self.buffer_free_at(stream)).fold(Nanos::ZERO, Nanos::max)
+        let streams = self.ftl.streams();
+        let first = self.buffer_free_at(streams.copies);
+        streams.more_copies().map(|stream| self.buffer_free_at(stream)).fold(first, Nanos::max)
     }
 
     /// When the buffers have a place each for another flash page of the host's and of garbage collection's.
@@ -335,13 +336,13 @@ impl Flash {
 
     /// Flash pages of copies that have taken a place in the buffer so far.
     pub fn copies_taken(&self) -> u64 {
-        self.buffers[self.ftl.streams().copies().start].taken()
+        self.buffers[self.ftl.streams().copies].taken()
     }
 
     /// When these flash pages of copies are programmed, by their number in their stream; those of a row that has only begun are
     /// left out. Cost: 1 ring entry each.
     pub fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
-        let stream = self.ftl.streams().copies().start;
+        let stream = self.ftl.streams().copies;
         let known = self.buffers[stream].known();
         let mut last = Nanos::ZERO;
         for page in pages.start.max(known.start)..pages.end.min(known.end) {

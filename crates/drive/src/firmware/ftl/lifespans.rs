@@ -33,7 +33,7 @@ persist!(Lifespans: clock, short, sum, count; given: copies);
 impl Lifespans {
     /// None, unless the profile splits the host's writes.
     pub fn new(spec: &Spec) -> Option<Box<Lifespans>> {
-        let copies = spec.streams.copies().start;
+        let copies = spec.streams.copies;
         let none = Lifespans { clock: 0, short: u64::MAX, sum: 0, count: 0, copies };
         spec.streams.splits().then(|| Box::new(none))
     }

@@ -256,15 +256,15 @@ impl Ftl {
     /// The host wrote so many pages to a stream.
     #[inline(always)]
     pub fn note_written(&mut self, stream: usize, pages: u32) {
-        if let Some(of_it) = self.stream_use.get_mut(stream) {
-            of_it.written += u64::from(pages);
+        if self.streams.handles > 0 {
+            self.stream_use[stream].written += u64::from(pages);
         }
     }
 
     /// Pages are copied out of a superblock.
     #[inline(always)]
     pub fn note_copied(&mut self, source: &Source) {
-        if !self.stream_use.is_empty() {
+        if self.streams.handles > 0 {
             let from = usize::from(self.superblock(source.superblock).stream);
             let (to, pages) = (self.streams.copies_of(from), u64::from(source.pages));
             self.stream_use[from].copied += pages;
@@ -286,7 +286,9 @@ impl Ftl {
     /// Room left at the frontier of copies, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
-        self.streams.copies().map(|stream| self.room(stream)).min().unwrap_or(0)
+        let streams = self.streams;
+        let others = streams.more_copies().map(|stream| self.room(stream));
+        others.fold(self.room(streams.copies), u32::min)
     }
 
     /// A superblock's record.
