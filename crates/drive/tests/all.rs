@@ -31,3 +31,4 @@ mod support;
 mod thermal;
 mod tlc_drive;
 mod wear;
+mod zones;

@@ -375,6 +375,11 @@ impl VirtualDrive {
         self.with(|device| device.placement().into_iter().map(PyHandleUse::new).collect())
     }
 
+    /// The zones, in the order of their addresses; empty on a drive without.
+    fn zones(&self) -> PyResult<Vec<PyZone>> {
+        self.with(|device| device.zones().iter().map(PyZone::new).collect())
+    }
+
     /// The health log at this moment.
     fn health(&self) -> PyResult<PyHealth> {
         self.with(|device| PyHealth::new(device.health()))
@@ -401,6 +406,17 @@ class! {
     /// Pages written and copied per page written; None before the first.
     waf: Option<f64> = (used.written_4k > 0)
         .then(|| (used.written_4k + used.copied_4k) as f64 / used.written_4k as f64),
+}
+
+class! {
+    /// A zone of a drive that has them.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Zone")]
+    #[derive(PartialEq)]
+    PyZone(zone: &Zone) {}
+    /// "empty", "implicitly open", "explicitly open", "closed" or "full".
+    state: &'static str = zone.state.name(),
+    /// What the host has written to it: its write pointer, but for a zone that was finished.
+    written_bytes: u64 = zone.written * SECTOR_BYTES,
 }
 
 class! {

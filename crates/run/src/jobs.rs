@@ -116,7 +116,7 @@ fn run_together<const KEEPS: bool>(
         let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
         let turn = device.next_arrival();
         if turn < NEVER && turn <= at.min(taken) {
-            let mut served = device.serve()?;
+            let Some(mut served) = device.serve()? else { continue };
             places.give_back(served.done);
             let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
             let job = &mut running[of];

@@ -466,6 +466,10 @@ class Device:
         the frontier of copies; empty on a drive without placement."""
         return self._core.placement()
 
+    def zones(self) -> list[Zone]:
+        """The zones in the order of their addresses; empty on a drive without."""
+        return self._core.zones()
+
     def health(self) -> Health:
         """The health log at this moment."""
         return self._core.health()

@@ -70,6 +70,10 @@ class Workload(_Load, loads.Requests):
         so many microseconds.
     handle
         The placement handle of the writes, of a drive with several: `with_("fdp=4:persistent")`.
+    zones, zone_op, zone_fill_percent
+        On a drive with zones: how many are written at a time, each in sequence; how ("write" at the
+        write pointer, "append"), or what else is asked of zone after zone ("reset", "finish"); and
+        what share of each is written.
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
         10 bits for their places, and no drive of the catalog carries more commands.
@@ -136,6 +140,8 @@ class Workload(_Load, loads.Requests):
             what += f" with {self.trim_percent} % trims"
         if self.fsync:
             what += f", a flush after {loads.writes_of(self.fsync)}"
+        if self.zones:
+            what = loads.zone_words(self.zones, self.zone_op, self.zone_fill_percent)
         if self.handle:
             what += f" on handle {self.handle}"
         ends = []

@@ -104,10 +104,13 @@ def load(workload: Workload) -> str:
     if workload.thinktime_us is not None:
         every = f" every {workload.thinktime_blocks:,}" if workload.thinktime_blocks > 1 else ""
         length = f"think time {latency(workload.thinktime_us)}{every}, {length}"
+    order = f"{_order(workload)} {kind(workload)}"
+    if workload.zones:
+        order = zone_words(workload.zones, workload.zone_op, workload.zone_fill_percent)
     percent = workload.content.compressible_percent
     content = f", {workload.content.words()}" if percent else ""
     return (
-        f"{size} {_order(workload)} {kind(workload)}, "
+        f"{size} {order}, "
         f"{_depth(workload)}, {span(workload)}{content}, {length}"
     )
 

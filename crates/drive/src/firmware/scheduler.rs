@@ -49,14 +49,17 @@ pub struct Request {
     pub io: Io,
     pub submitted: Nanos,
     pub stages: Stages,
+    /// What is left of a command that is done in steps; nothing before the first.
+    pub left: Nanos,
 }
 
-persist!(Request: begin, tag, io, submitted, stages);
+persist!(Request: begin, tag, io, submitted, stages, left);
 
 impl Default for Request {
     fn default() -> Request {
         let io = Io::new(Op::Read, 0, 0);
-        Request { begin: NEVER, tag: 0, io, submitted: NEVER, stages: Stages::default() }
+        let (stages, left) = (Stages::default(), Nanos::ZERO);
+        Request { begin: NEVER, tag: 0, io, submitted: NEVER, stages, left }
     }
 }
 
@@ -144,12 +147,32 @@ impl Scheduler {
 
     #[inline(always)]
     pub fn push(&mut self, request: Request) {
-        let queue = if request.io.op.is_write() { WITH_DATA } else { DIRECT };
+        let op = request.io.op;
+        if op.is_zone_management() {
+            return self.push_step(request);
+        }
+        let queue = if op.is_write() { WITH_DATA } else { DIRECT };
         self.due[queue] = self.due[queue].min(request.begin);
         self.queues[queue].push_back(request);
         if !self.is_in_order() {
             self.arrange();
         }
+    }
+
+    /// Takes a step of a zone's command. The first keeps its order among writes, behind which it waits; later ones let what
+    /// has come meanwhile go before.
+    #[cold]
+    fn push_step(&mut self, mut request: Request) {
+        let is_first = request.left == Nanos::ZERO;
+        let queue = &mut self.queues[if is_first { WITH_DATA } else { DIRECT }];
+        if is_first && let Some(last) = queue.back() {
+            let wait = last.begin.since_or_zero(request.begin);
+            request.stages.add(Stage::Firmware, wait);
+            request.begin = request.begin.after(wait);
+        }
+        let at = queue.partition_point(|other| other.begin <= request.begin);
+        queue.insert(at, request);
+        self.arrange();
     }
 
     /// Takes the next request, which may begin at its `begin`; what it waited for that is booked.
