@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Device, HandleUse, Health, Sanitize, Spec};
+use drivebay_drive::{Device, HandleUse, Health, Sanitize, Spec, Zone};
 use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 

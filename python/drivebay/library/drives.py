@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Counters, HandleUse, Health, VirtualDrive
+from drivebay._core import Counters, HandleUse, Health, VirtualDrive, Zone
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError

@@ -9,7 +9,15 @@ import math
 import re
 
 from drivebay.common import units
-from drivebay.definitions.suites import Phase, Prepare, Test, Workload, shares_of, writes_of
+from drivebay.definitions.suites import (
+    Phase,
+    Prepare,
+    Test,
+    Workload,
+    shares_of,
+    writes_of,
+    zone_words,
+)
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
