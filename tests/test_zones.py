@@ -27,21 +27,36 @@ def test_loads_by_zone_fill_zones_in_turns() -> None:
     run = device.run(Workload(pattern="sequential", zones=4, queue_depth=4, bytes=zone // 2))
     assert [one.written_bytes for one in device.zones()[:5]] == [zone // 8] * 4 + [0]
     assert [one.state for one in device.zones()[:5]] == ["implicitly open"] * 4 + ["empty"]
-    assert run.write.ios == zone // 2 // 4096
+    assert run.ios == zone // 2 // 4096
     device.run(
         Workload(pattern="sequential", zones=1, zone_op="append", queue_depth=8, bytes=2 * zone)
     )
     assert [one.state for one in device.zones()[:2]] == ["full"] * 2
-    resets = device.run(Workload(pattern="sequential", zones=1, zone_op="reset", queue_depth=1, ios=2))
-    assert resets.write.ios == 2 and resets.write.latency_us.mean > 1_700
+    resets = device.run(
+        Workload(
+            pattern="sequential",
+            zones=1,
+            zone_op="reset",
+            zone_fill_percent=0,
+            queue_depth=1,
+            ios=2,
+        )
+    )
+    assert resets.ios == 2 and resets.write_latency.mean_us > 1_700
     assert [one.state for one in device.zones()[:3]] == ["empty", "empty", "implicitly open"]
     finishes = device.run(
         Workload(
-            pattern="sequential", zones=1, zone_op="finish", queue_depth=1, ios=1,
-            span_start_bytes=2 * zone, span_bytes=zone,
+            pattern="sequential",
+            zones=1,
+            zone_op="finish",
+            zone_fill_percent=25,
+            queue_depth=1,
+            ios=1,
+            span_start_bytes=2 * zone,
+            span_bytes=zone,
         )
     )
-    assert finishes.write.ios == 1 and device.zones()[2].state == "full"
+    assert finishes.ios == 1 and device.zones()[2].state == "full"
     assert device.counters().copied_pages == 0
 
 

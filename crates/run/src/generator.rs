@@ -61,19 +61,27 @@ impl ZoneOrder {
     }
 
     fn next(&mut self, block_sectors: u32) -> Io {
-        if self.op.is_zone_management() {
-            return Io::new(self.op, self.begin(), 0);
+        let manages = self.op.is_zone_management();
+        let (begin, written) = self.used[self.turn];
+        if written < self.blocks {
+            self.used[self.turn].1 += 1;
+            if !manages {
+                self.turn = (self.turn + 1) % self.used.len();
+            }
+            let op = if manages { Op::Write } else { self.op };
+            let at = if op == Op::Write { written * u64::from(block_sectors) } else { 0 };
+            return Io::new(op, begin + at, block_sectors);
         }
-        if self.used[self.turn].1 == self.blocks {
-            let begin = self.begin();
-            self.used[self.turn] = (begin, 0);
-            return Io::new(Op::ZoneReset, begin, 0);
+        if manages && written == self.blocks && self.begun > 0 {
+            self.used[self.turn].1 += 1;
+            return Io::new(self.op, begin, 0);
         }
-        let (begin, written) = &mut self.used[self.turn];
-        let at = if self.op == Op::Write { *written * u64::from(block_sectors) } else { 0 };
-        *written += 1;
-        self.turn = (self.turn + 1) % self.used.len();
-        Io::new(self.op, *begin + at, block_sectors)
+        let begin = self.begin();
+        self.used[self.turn] = (begin, 0);
+        match self.op {
+            Op::ZoneReset => self.next(block_sectors),
+            _ => Io::new(Op::ZoneReset, begin, 0),
+        }
     }
 }
 
@@ -263,19 +271,21 @@ impl Generator {
     /// By how many bytes a request counts towards an end by amount.
     #[inline(always)]
     pub(crate) fn amount(&self, io: &Io) -> u64 {
-        if io.op.is_zone_management() && !self.counts_apart(io.op) {
-            return u64::from(self.block_sectors) * SECTOR_BYTES;
+        if let Order::Zones(_) = self.order {
+            let counts = !self.counts_apart(io.op);
+            return if counts { u64::from(self.block_sectors) * SECTOR_BYTES } else { 0 };
         }
         let whole_zone = io.op == Op::Trim && matches!(self.order, Order::OpenZones(_));
         if whole_zone { 0 } else { u64::from(io.sectors) * SECTOR_BYTES }
     }
 
-    /// Whether requests of a kind are in no figure of reads and writes; a zone's resets and finishes are in one where the load
-    /// asks for nothing else.
+    /// Whether requests of a kind are in no figure of reads and writes: trims, flushes, and by zone all but what is asked for.
     #[inline(always)]
     pub(crate) fn counts_apart(&self, op: Op) -> bool {
-        let by_zone = || matches!(&self.order, Order::Zones(zones) if zones.op == op);
-        matches!(op, Op::Trim | Op::Flush) || op.is_zone_management() && !by_zone()
+        match &self.order {
+            Order::Zones(zones) => zones.op != op,
+            _ => matches!(op, Op::Trim | Op::Flush),
+        }
     }
 
     /// The next block of a stream, which then moves on, round and round.

@@ -105,9 +105,9 @@ pub enum ZoneOp {
     Write,
     /// Zone appends, likewise.
     Append,
-    /// Resets, of zone after zone.
+    /// Resets of zone after zone, each once it is written.
     Reset,
-    /// Finishes, of zone after zone.
+    /// Finishes, likewise.
     Finish,
 }
 
@@ -149,7 +149,7 @@ pub struct Workload {
     pub zones: u32,
     /// What is asked for by zone. An end by bytes counts a reset or a finish as a block.
     pub zone_op: ZoneOp,
-    /// Share of each zone that is written, in percent.
+    /// Share of each zone that is written, in percent; before a reset or finish, beside the figures.
     pub zone_fill_percent: f64,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
@@ -296,13 +296,23 @@ const RULES: &[Rule] = &[
         w.zones == 0 || !w.is_random() && w.read_percent == 0.0 && w.queues == 1
     }),
     rule("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
-    rule("zone_fill_percent", "above 0, up to 100, and 100 without zones", |w| {
-        let share = w.zone_fill_percent;
-        share == 100.0 || w.zones > 0 && share > 0.0 && share < 100.0
-    }),
-    rule("queue_depth", "at most the zones, where zone_op is not append", |w| {
-        w.zones == 0 || w.zone_op == ZoneOp::Append || w.queue_depth <= w.zones
-    }),
+    rule(
+        "zone_fill_percent",
+        "above 0, up to 100, 0 for resets and finishes alone; 100 without zones",
+        |w| {
+            let (share, manages) = (w.zone_fill_percent, w.manages_zones());
+            share == 100.0
+                || w.zones > 0 && share < 100.0 && (share > 0.0 || manages && share == 0.0)
+        },
+    ),
+    rule(
+        "queue_depth",
+        "at most the zones, where zone_op is not append; 1 for resets and finishes",
+        |w| {
+            let most = if w.manages_zones() { 1 } else { w.zones };
+            w.zones == 0 || w.zone_op == ZoneOp::Append || w.queue_depth <= most
+        },
+    ),
     rule("span_start_bytes", "a multiple of 512", |w| {
         w.span_start_bytes.is_multiple_of(SECTOR_BYTES)
     }),
@@ -461,6 +471,10 @@ impl Workload {
 
     fn is_random(&self) -> bool {
         self.pattern == Pattern::Random
+    }
+
+    fn manages_zones(&self) -> bool {
+        matches!(self.zone_op, ZoneOp::Reset | ZoneOp::Finish)
     }
 
     fn is_mixed(&self) -> bool {

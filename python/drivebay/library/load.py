@@ -72,8 +72,8 @@ class Workload(_Load, loads.Requests):
         The placement handle of the writes, of a drive with several: `with_("fdp=4:persistent")`.
     zones, zone_op, zone_fill_percent
         On a drive with zones: how many are written at a time, each in sequence; how ("write" at the
-        write pointer, "append"), or what else is asked of zone after zone ("reset", "finish"); and
-        what share of each is written.
+        write pointer, "append"), or what is asked of zone after zone ("reset", "finish"); and what
+        share of each is written, which is in no figure of resets and finishes.
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
         10 bits for their places, and no drive of the catalog carries more commands.

@@ -136,7 +136,7 @@ class Requests(Data):
     time in turns, each from its beginning, where it is reset first, and then the next ones of the
     span; by appends, or writes at the write pointers ("write"), of which a zone has one at a time.
     `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
-    finishes zone after zone.
+    finishes zone after zone, once that much is written, which counts in no figure.
     """
 
     model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
