@@ -15,7 +15,7 @@ def small() -> Drive:
 
 def test_any_drive_of_flash_takes_zones() -> None:
     for name in ("pm9a3-960", "sn770-1tb", "980-pro-1tb", "970-evo-plus-250gb"):
-        drive = drivebay.drive(name).scaled(1 / 128).with_("zns=14:2")
+        drive = drivebay.drive(name).scaled(1 / 64).with_("zns=14:2")
         zones = drive.device().zones()
         assert len(zones) > 20 and {zone.state for zone in zones} == {"empty"}, name
         assert drive.with_("zns=none").device().zones() == []
@@ -79,7 +79,10 @@ def test_zones_that_cannot_be_are_refused(words: str, said: str, hint: str) -> N
     ("fields", "said"),
     [
         ({"zones": 5, "queue_depth": 1}, "zones: 5 is not allowed; must be at most zns.active, 4"),
-        ({"zones": 2, "queue_depth": 3}, "queue_depth: 3 is not allowed; must be at most the zones"),
+        (
+            {"zones": 2, "queue_depth": 3},
+            "queue_depth: 3 is not allowed; must be at most the zones",
+        ),
         ({"zones": 1, "queue_depth": 1, "block_bytes": 512}, "block_bytes: 512 is not allowed"),
         ({"zone_op": "append"}, "zone_op: 'append' is not allowed; must be write without zones"),
     ],

@@ -271,7 +271,7 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 
 
 def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """So many active zones of so many superblocks each, or "none". The capacity becomes whole zones,
+    """So many active zones, of so many superblocks, or "none". The capacity becomes whole zones,
     with spare flash for those that are active; what the commands cost is as on the catalog's drive
     with zones. A cached map, an SLC cache and frontiers by lifespan go."""
     if value == "none":

@@ -117,10 +117,7 @@ def load(workload: Workload) -> str:
         order = zone_words(workload.zones, workload.zone_op, workload.zone_fill_percent)
     percent = workload.content.compressible_percent
     content = f", {workload.content.words()}" if percent else ""
-    return (
-        f"{size} {order}, "
-        f"{_depth(workload)}, {span(workload)}{content}, {length}"
-    )
+    return f"{size} {order}, {_depth(workload)}, {span(workload)}{content}, {length}"
 
 
 def tenancy(phase: Phase) -> str:
