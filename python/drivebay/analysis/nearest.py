@@ -28,7 +28,8 @@ def loads(review: Review) -> list[Load]:
     found = []
     for test_id, measured in review.tests.items():
         ladder = len(measured.phases) < 2 or measured.test.kind == "ladder"
-        of_rates = all(measured.figures[key].unit in RATES for key in measured.main)
+        known = [measured.figures[key] for key in measured.main if key in measured.figures]
+        of_rates = all(figure.unit in RATES for figure in known)
         for phase in measured.phases:
             label = "" if ladder else f", {spoken(phase.label)}"
             load, step = phase.workload, phase.step
