@@ -140,7 +140,7 @@ def run(
     seed: options.Seed = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Check every state that a power cut could leave, and minimise the first that fails.
+    """Check every state that a power cut could leave, and minimise the failures.
 
     What the drive may lose follows from its write buffer, mapping unit, dies and power-loss
     protection. Where there are too many states they are sampled, and how many is told.
@@ -162,7 +162,7 @@ def run(
             scratch,
         )
     say_notes(found.notes)
-    smallest = {name: fewest for name, (fewest, _) in found.smallest.items()}
+    smallest = {one.states[0]: one.smallest for one in found.failures}
     failed = found.failed
     if as_json:
         fields = {"failed": failed, "smallest": smallest, "notes": found.notes}
@@ -171,11 +171,13 @@ def run(
         from drivebay.crash import words
 
         show(words.covered(found.coverage, len(found.verdicts)) + f"; {len(failed):,} failed")
-        for fewest, verdict in found.smallest.values():
-            show("", f"the smallest that fails, of {failed[0]}: {fewest}")
-            show(*words.timeline(runs.Asked(**asked).open().timeline(fewest)))
-            said = verdict.said or "nothing"
-            show(f"the check said: {said}", f"drivebay crash replay {recording} {fewest}")
+        core = runs.Asked(**asked).open()
+        for one in found.failures:
+            alike = f" and {len(one.states) - 1:,} alike" * (len(one.states) > 1)
+            show("", f"the smallest that fails, of {one.states[0]}{alike}: {one.smallest}")
+            show(*words.timeline(core.timeline(one.smallest)))
+            said = one.verdict.said or "nothing"
+            show(f"the check said: {said}", f"drivebay crash replay {folder} {one.smallest}")
     raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_DONE)
 
 
