@@ -1,4 +1,4 @@
-"""Placement as others' tools use it: fio's own FDP test, nvme-cli's `nvme fdp`, Linux's write streams.
+"""Placement as others use it: fio's own FDP test, nvme-cli's `nvme fdp`, Linux's write streams.
 
 fio's test is t/nvmept_fdp.py of its source package. It is run as it is, and nothing of it is kept
 here: `eval "$(scripts/guest.sh)"` fetches it, with the programs of Debian's unstable that it needs.
@@ -43,24 +43,24 @@ FEW = {
 }
 # The hint of a file becomes its writes' stream: `fcntl.F_SET_RW_HINT` is 1036, stream 3 the third.
 STREAM = """\
-import fcntl, os, struct
+import fcntl, mmap, os, struct
 fd = os.open("/dev/nvme0n1", os.O_RDWR | os.O_DIRECT)
 fcntl.fcntl(fd, 1036, struct.pack("Q", 3))
-import mmap
 page = mmap.mmap(-1, 65536)
 os.pwrite(fd, page, 1 << 20)
 """
-JOB = f"""\
+JOB = """\
 export PATH=/usr/bin:/usr/sbin:/bin:/sbin PYTHONDONTWRITEBYTECODE=1
 unset LD_LIBRARY_PATH
 ip addr add 127.0.0.1/8 dev lo; ip link set lo up
-SAY() {{ echo "SAID $*"; }}
+SAY() { echo "SAID $*"; }
 nvme format /dev/nvme0n1 -l 1 -f >/tmp/log 2>&1; SAY format $?
 sleep 2
 SAY streams $(cat /sys/block/nvme0n1/queue/max_write_streams)
 SAY granularity $(cat /sys/block/nvme0n1/queue/write_stream_granularity)
-SAY runs $(nvme fdp configs /dev/nvme0 -e 1 -o json | tr -d ' ",' | sed -n 's/^runs://p')
-status() {{ nvme fdp status /dev/nvme0n1 -o json | tr -d ' ",' | sed -n 's/^ruamw://p' | tr '\\n' ' '; }}
+json() { tr -d ' ",' | sed -n "s/^$1://p" | tr '\\n' ' '; }
+status() { nvme fdp status /dev/nvme0n1 -o json | json ruamw; }
+SAY runs $(nvme fdp configs /dev/nvme0 -e 1 -o json | json runs)
 SAY fresh $(status)
 python3 /stream.py; SAY written $?
 SAY streamed $(status)
@@ -119,7 +119,6 @@ def test_fios_own_test_nvme_cli_and_linuxs_write_streams(tmp_path: Path) -> None
             *("-cpu", "max", "-netdev", "user,id=n0"),
             *("-device", "virtio-net-pci,netdev=n0,romfile="),
         )
-    print(said)
     unit = int(said["runs"]) // 4096
     assert (said["format"], said["written"]) == ("0", "0")
     assert (said["streams"], said["granularity"]) == (str(HANDLES), said["runs"])
