@@ -279,6 +279,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             }
         }
         let end = self.latest.max(self.now);
+        self.outstanding.refuse_rest(end);
         let outcome = self.recorder.finish(device, end, end);
         Ok(ReplayOutcome {
             outcome: Outcome { worn_out, ..outcome },

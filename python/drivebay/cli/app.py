@@ -24,7 +24,14 @@ PANELS = {
         "check-trim",
     ),
     "Traces and servers": ("trace", "replay", "serve", "ctl", "crash"),
-    "Model accuracy and experiments": ("validate", "calibrate", "sweep", "prepare", "worker"),
+    "Model accuracy and experiments": (
+        "age",
+        "validate",
+        "calibrate",
+        "sweep",
+        "prepare",
+        "worker",
+    ),
     "Data": ("query", "import"),
     "This machine": ("doctor", "bench"),
 }
