@@ -23,7 +23,7 @@ PANELS = {
         "explain",
         "check-trim",
     ),
-    "Traces and servers": ("trace", "replay", "serve", "ctl", "crash"),
+    "Traces and servers": ("trace", "replay", "size", "serve", "ctl", "crash"),
     "Model accuracy and experiments": (
         "age",
         "validate",
