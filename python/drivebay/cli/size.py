@@ -83,12 +83,13 @@ def size(
     with status() as show:
         show(f"{len(asked):,} accesses of objects")
         found = objects.size(
-            chosen if scale == 1.0 else chosen.scaled(scale),
+            chosen,
             asked,
             layout=layout,
             share=share,
             speed=speed,
             passes=passes,
+            scale=scale,
             seed=seed,
         )
     if as_json:
@@ -104,7 +105,10 @@ def _objects(trace: str, model: str, tier: str) -> Objects:
         return objects.read(Path(trace), model=model, tier=tier)
     amount, _, every = trace.removeprefix(CHECKPOINT).partition("/")
     try:
-        size_bytes, every_s = units.parse_bytes(amount, option="checkpoint"), float(every.removesuffix("s"))
+        size_bytes, every_s = (
+            units.parse_bytes(amount, option="checkpoint"),
+            float(every.removesuffix("s")),
+        )
         if not (0 < every_s < 1e7 and 0 < size_bytes < 1e15):
             raise ValueError
     except ValueError:

@@ -264,6 +264,7 @@ def size(
     share: float = 0.9,
     speed: float = 1.0,
     passes: int = 2,
+    scale: float = 1.0,
     seed: int = 1,
 ) -> Sized:
     """What a drive gives a model's objects, and how long it lasts.
@@ -280,6 +281,8 @@ def size(
         How many times as fast as recorded: so many times the users.
     passes
         How often the trace comes, each time with objects of other names; the last one counts.
+    scale
+        The drive is scaled so, the objects are not: for small traces, and less time.
 
     Raises
     ------
@@ -299,8 +302,9 @@ def size(
         np.tile(objects.bytes, passes),
         objects.refills,
     )
-    found = place(whole, int(drive.capacity_bytes * share), layout, since_s=length_s * (passes - 1))
-    device = drive.device(seed=seed)
+    small = drive if scale == 1.0 else drive.scaled(scale)
+    found = place(whole, int(small.capacity_bytes * share), layout, since_s=length_s * (passes - 1))
+    device = small.device(seed=seed)
     device.prepare()
     if found.before is not None:
         device.run(found.before, seed=seed)
@@ -310,7 +314,7 @@ def size(
     a_day = written / took_s * 86_400
     tb, _ = rated(drive)
     life = drive.raw.get("reliability", {}).get("block_life_cycles", {}).get("value")
-    cycles_a_day = a_day * result.waf / drive.capacity_bytes
+    cycles_a_day = a_day * result.waf / small.capacity_bytes
     wears = cycles_a_day > 0  # not where nothing was written
 
     def years(days: float) -> float:
@@ -325,7 +329,7 @@ def size(
         waf=result.waf,
         power_w=result.power_w,
         written_tb_per_day=a_day / 1e12,
-        years_rated=years(tb * 1e12 / a_day) if tb and wears else None,
+        years_rated=years(tb * scale * 1e12 / a_day) if tb and wears else None,
         years_flash=years(life / cycles_a_day) if life and wears else None,
         misses=found.misses,
         evictions=found.evictions,
