@@ -159,7 +159,7 @@ class CrashStates:
     def timeline(self, /, name: str) -> Any:
         """What led to a state: `Timeline` in crates/crash/src/timeline.rs."""
     def with_lost(self, /, name: str, units: SupportsGetItem[int, SupportsIndex]) -> str:
-        """The state of the same cut in which these units are lost, and what the drive's order takes with them."""
+        """The state of the same cut in which these units are lost, and what does not show below others."""
 
 @final
 class CrashView:

@@ -115,7 +115,12 @@ def _per_watt(prefix: str, found: Sequence[Run]) -> list[Panel]:
         bars=True,
         height=320,
     )
-    return [per_watt, *generic.panels(prefix, found), power]
+    known = any(phase.step.power is not None for run in found for phase in run.measured.phases)
+    return (
+        [per_watt, *generic.panels(prefix, found), power]
+        if known
+        else generic.panels(prefix, found)
+    )
 
 
 QOS = Kind(panels=_qos_panels)
