@@ -120,7 +120,7 @@ def checkpoints(*, size_bytes: int, every_s: float, count: int = 3, kept: int = 
     number = np.repeat(np.arange(count + 1), parts)
     of = np.where(number < count, number, count - 1) % kept
     return Objects(
-        at_s=number * every_s,
+        at_s=np.asarray(number * every_s, dtype=np.float64),
         is_write=number < count,
         key=of * parts + np.tile(np.arange(parts), count + 1),
         bytes=np.tile(sizes, count + 1),
@@ -197,15 +197,15 @@ def place(
         raise UserError(
             "nothing of the trace reaches the drive", "look at its tiers: --tier Tier-1"
         )
-    at_s, op, offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
+    at_s, kind, offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
 
     def trace(chosen: npt.NDArray[np.bool_], begin_s: float) -> Trace | None:
         if not chosen.any():
             return None
         return Trace.from_arrays(
             at_s=at_s[chosen] - begin_s,
-            is_write=op[chosen] == "write",
-            is_trim=op[chosen] == "trim",
+            is_write=kind[chosen] == "write",
+            is_trim=kind[chosen] == "trim",
             offset_bytes=offsets[chosen],
             bytes=lengths[chosen],
             trim=layout == "files",
