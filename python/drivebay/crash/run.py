@@ -133,7 +133,7 @@ def run(
         if whole.failed:
             raise UserError(
                 f"the check fails although nothing is lost: {_line(whole)}",
-                f"mend the check first: drivebay crash replay {asked.recording} {last}",
+                f"mend the check first: drivebay crash replay {folder} {last}",
             )
         _check_all(states, asked, names, found, journal, jobs, place, tell)
         ordered = {name: found[name] for name in names if name in found}
