@@ -323,7 +323,8 @@ def test_an_interrupted_run_goes_on_and_another_ones_folder_is_refused(
     journal = tmp_path / "run" / VERDICTS
     lines = journal.read_text().splitlines(keepends=True)
     assert len(lines) == len(whole.verdicts)
-    journal.write_text("".join(lines[:-3]) + lines[-3][:10])  # as a kill leaves it
+    long = json.dumps({**json.loads(lines[0]), "said": "x" * 2_000_000}) + "\n"
+    journal.write_text(long + "".join(lines[:-3]) + lines[-3][:10])  # as a kill leaves it
     again = run(asked, tmp_path / "run", 2, _silent)
     assert again.verdicts == whole.verdicts
     # The empty drive and the whole one are checked each time.
