@@ -82,7 +82,6 @@ pub struct Identity {
     pub(super) is_protected: bool,
     pub(super) has_volatile_cache: bool,
     pub(super) dies: u32,
-    pub(super) superblocks: u32,
 }
 
 impl Identity {
@@ -99,7 +98,6 @@ impl Identity {
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
             dies: spec.geometry.dies(),
-            superblocks: spec.geometry.superblocks,
         }
     }
 
