@@ -243,8 +243,9 @@ def test_a_recording_that_is_cut_short_is_called_out(
 def test_a_check_that_hangs_has_failed_and_leaves_nothing_running(
     recorded: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    pid = tmp_path / "pid"
-    script = f'test "$DRIVEBAY_MARK" != 1 || {{ sleep 1000 & echo $! > {pid}; wait; }}'
+    pid, log = tmp_path / "pid", tmp_path / "log"
+    hang = f"sleep 1000 & echo $! > {pid}; echo {{}} hangs >> {log}; wait"
+    script = f'echo {{}} >> {log}; test "$DRIVEBAY_MARK" != 1 || {{ {hang}; }}'
     found = _run_words(recorded("right-no-fsync"), tmp_path, ("sh", "-c", script), timeout_s=0.3)
     hung = [verdict for verdict in found.verdicts.values() if verdict.kind == "hang"]
     assert hung and all(verdict.exit_code is None for verdict in hung)
@@ -252,6 +253,11 @@ def test_a_check_that_hangs_has_failed_and_leaves_nothing_running(
     with contextlib.suppress(OSError):  # gone
         while left.read_text().rpartition(")")[2].split()[0] != "Z":  # killed, on a busy machine
             time.sleep(0.1)
+    # What was killed may still hold its file: the next state is in another one.
+    lines = log.read_text().split("\n")
+    for number, line in enumerate(lines):
+        if line.endswith(" hangs"):
+            assert line.removesuffix(" hangs") not in lines[number:]
 
 
 def _run_words(found: Path, folder: Path, check: tuple[str, ...], **more: Any) -> Outcome:
@@ -317,7 +323,8 @@ def test_an_interrupted_run_goes_on_and_another_ones_folder_is_refused(
     journal = tmp_path / "run" / VERDICTS
     lines = journal.read_text().splitlines(keepends=True)
     assert len(lines) == len(whole.verdicts)
-    journal.write_text("".join(lines[:-3]) + lines[-3][:10])  # as a kill leaves it
+    long = json.dumps({**json.loads(lines[0]), "said": "x" * 2_000_000}) + "\n"
+    journal.write_text(long + "".join(lines[:-3]) + lines[-3][:10])  # as a kill leaves it
     again = run(asked, tmp_path / "run", 2, _silent)
     assert again.verdicts == whole.verdicts
     # The empty drive and the whole one are checked each time.

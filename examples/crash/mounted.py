@@ -12,10 +12,10 @@ Needs Linux, root and loop devices. Standard library only, so that it can be cop
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
 import subprocess
 import sys
-import tempfile
 
 MAKE = {
     "ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
@@ -27,6 +27,12 @@ CHECK = {
     "xfs": ["xfs_repair", "-n"],
     "btrfs": ["btrfs", "check", "--readonly"],
 }
+
+
+FOLDER = "/mnt"
+"""Where it is mounted, for the command alone."""
+CLONE_NEWNS = 0x20000
+"""unshare(2): mounts of its own."""
 
 
 def command(*words: str) -> str:
@@ -48,15 +54,17 @@ def main() -> int:
         command(*MAKE[asked.make], asked.file)
     with open(asked.file, "rb") as file:
         is_xfs = file.read(4) == b"XFSB"
-    with tempfile.TemporaryDirectory(prefix="mounted-") as folder:
-        # States that are mounted side by side have one UUID. For btrfs: Linux 6.7, or --jobs 1.
-        command("mount", "-o", "loop,nouuid" if is_xfs else "loop", asked.file, folder)
-        os.chmod(folder, 0o755)  # a database may run as a user of its own
-        try:
-            kind = command("findmnt", "-no", "FSTYPE", folder)
-            code = subprocess.run(run, cwd=folder, check=False).returncode if run else 0
-        finally:
-            command("umount", folder)  # which detaches the loop device
+    # Mounts of this process alone: where a check is killed they go with it.
+    if ctypes.CDLL(None).unshare(CLONE_NEWNS) != 0:
+        sys.exit("mounting needs root")
+    command("mount", "--make-rprivate", "/")
+    # States that are mounted side by side have one UUID. For btrfs: Linux 6.7, or --jobs 1.
+    command("mount", "-o", "loop,nouuid" if is_xfs else "loop", asked.file, FOLDER)
+    try:
+        kind = command("findmnt", "-fno", "FSTYPE", "--mountpoint", FOLDER)
+        code = subprocess.run(run, cwd=FOLDER, check=False).returncode if run else 0
+    finally:
+        command("umount", FOLDER)  # which detaches the loop device
     if not asked.make:
         command(*CHECK[kind], asked.file)
     return code

@@ -59,19 +59,26 @@ class Checker:
     def __init__(
         self, states: _core.CrashStates, words: Sequence[str], timeout_s: float, folder: Path
     ) -> None:
-        handle, name = tempfile.mkstemp(prefix="state-", dir=folder)
+        self._states, self._words, self._timeout_s = states, words, timeout_s
+        self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as this
+        self._folder = folder
+        self._begin_file()
+
+    def _begin_file(self) -> None:
+        handle, name = tempfile.mkstemp(prefix="state-", dir=self._folder)
         os.close(handle)
         self.path = Path(name)
         self.path.unlink()
         self._view = _core.CrashView(self.path)
-        self._states, self._words, self._timeout_s = states, words, timeout_s
-        self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as this
         self._writers = _Writers(self.path)
 
     def close(self) -> None:
         """Removes its file."""
-        self._writers.close()
         self._said.close()
+        self._end_file()
+
+    def _end_file(self) -> None:
+        self._writers.close()
         self.path.unlink(missing_ok=True)
 
     def __call__(self, state: str) -> Verdict:
@@ -118,7 +125,11 @@ class Checker:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        if self._writers.seen() or self.path.stat().st_mtime_ns != 0:
+        if code is None:
+            # What was killed may still hold its file: a mount, a loop device.
+            self._end_file()
+            self._begin_file()
+        elif self._writers.seen() or self.path.stat().st_mtime_ns != 0:
             self._view.clear(self._states)
         end = self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, end - SAID_MAX))

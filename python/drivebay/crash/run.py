@@ -14,7 +14,7 @@ import queue
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -133,7 +133,7 @@ def run(
         if whole.failed:
             raise UserError(
                 f"the check fails although nothing is lost: {_line(whole)}",
-                f"mend the check first: drivebay crash replay {asked.recording} {last}",
+                f"mend the check first: drivebay crash replay {folder} {last}",
             )
         _check_all(states, asked, names, found, journal, jobs, place, tell)
         ordered = {name: found[name] for name in names if name in found}
@@ -321,12 +321,12 @@ def read(folder: Path) -> dict[str, Any]:
 def verdicts_of(folder: Path) -> dict[str, Verdict]:
     """The verdicts of the run in a folder, by state; a line that was being written is left out."""
     found = {}
-    place = folder / VERDICTS
-    for line in documents.read(place).splitlines() if place.exists() else ():
-        try:
-            own = documents.from_json(line)
-            name = str(own.pop("state"))
-            found[name] = Verdict(**own)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            continue
+    with suppress(FileNotFoundError), (folder / VERDICTS).open("rb") as file:
+        for line in file:  # of a whole run there are many megabytes
+            try:
+                own = documents.from_json(line)
+                name = str(own.pop("state"))
+                found[name] = Verdict(**own)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue
     return found

@@ -221,6 +221,7 @@ class Trace(_Load, loads.TraceLoad):
         offset_bytes: npt.ArrayLike,
         bytes: npt.ArrayLike,
         device: npt.ArrayLike = 0,
+        is_trim: npt.ArrayLike = False,
         **options: Any,
     ) -> Trace:
         """A trace of arrays: of NumPy, Arrow, pandas, polars, or lists.
@@ -233,6 +234,8 @@ class Trace(_Load, loads.TraceLoad):
             Whether it writes, shape (n,) or one value for all, as the others are:
         offset_bytes, bytes, device
             Where, how much, and of which device.
+        is_trim
+            Whether it discards instead; asked of a drive with `trim=True`.
         **options
             As of `Trace`: `mode`, `idle_ms_max` and others.
 
@@ -258,19 +261,21 @@ class Trace(_Load, loads.TraceLoad):
             "offset_bytes": _array("offset_bytes", offset_bytes, np.uint64),
             "bytes": _array("bytes", bytes, np.uint64),
             "device": _array("device", device, np.uint32),
+            "trim": _array("is_trim", is_trim, np.bool_),
         }
         order = np.argsort(at, kind="stable")
-        columns = {"at_ns": pa.array(np.rint(at[order] * 1e9).astype(np.uint64))}
+        columns = {"at_ns": np.rint(at[order] * 1e9).astype(np.uint64)}
         for name, values in given.items():
             if values.ndim and values.shape != at.shape:
                 raise UserError(
                     f"Trace.from_arrays: there are {at.size} times and {values.size} values of "
-                    f"{'is_write' if name == 'op' else name}",
+                    f"{ {'op': 'is_write', 'trim': 'is_trim'}.get(name, name) }",
                     "give one for each request, or one for all",
                 )
-            column = np.broadcast_to(values, at.shape)[order]
-            columns[name] = pa.array(np.where(column, "write", "read") if name == "op" else column)
-        file, path = nameless(columns)
+            columns[name] = np.broadcast_to(values, at.shape)[order]
+        columns["op"] = np.where(columns["op"], "write", "read")
+        columns["op"] = np.where(columns.pop("trim"), "trim", columns["op"])
+        file, path = nameless({name: pa.array(column) for name, column in columns.items()})
         trace = cls(**{"trace": str(path), "format": "csv", **options})
         trace._file = file
         return trace

@@ -83,7 +83,6 @@ pub struct Identity {
     pub(super) is_protected: bool,
     pub(super) has_volatile_cache: bool,
     pub(super) dies: u32,
-    pub(super) superblocks: u32,
     /// What placement it has.
     pub(super) placement: Option<placement::Shape>,
 }
@@ -102,7 +101,6 @@ impl Identity {
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
             dies: spec.geometry.dies(),
-            superblocks: spec.geometry.superblocks,
             placement: placement::Shape::new(spec),
         }
     }

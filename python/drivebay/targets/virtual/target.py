@@ -315,18 +315,17 @@ class VirtualTarget(Target):
             return self._result(phase, found.run, {})
         workload = phase.workload.core(self.capacity_bytes)
         run = self._run(phase.label, workload, seed, events=kept)
-        if run.worn_out:
-            seconds = (run.end_ns - run.start_ns) / 1e9
-            self._conditions.setdefault("warnings", []).append(
-                f"the drive wore out {seconds:.0f} s into phase {phase.label}: "
-                "its figures are of what was done until then"
-            )
         return self._result(phase, run, {})
 
     def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
         """Columns of the core as the tables of a result; `more`: metrics that the phase's kind
         adds."""
         duration_s = (run.end_ns - run.start_ns) / 1e9
+        if run.worn_out:
+            self._conditions.setdefault("warnings", []).append(
+                f"the drive wore out {duration_s:.0f} s into phase {phase.label}: "
+                "its figures are of what was done until then"
+            )
         metrics = _metrics(run)
         metrics |= more
         metrics |= busy(self._running.raw, run.before, run.after, duration_s)
