@@ -61,8 +61,8 @@ if [ "${1:-}" = fetch ]; then
     sources trixie-backports
     kernel=$(of_list needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
     [ -n "$kernel" ]
-    # The kernel itself and its modules have packages of their own.
-    mapfile -t parts < <(of_list needs "$kernel" 'linux-\(binary\|modules\)-[0-9]')
+    # The kernel itself, its modules and their lists have packages of their own.
+    mapfile -t parts < <(of_list needs "$kernel" 'linux-\(base\|binary\|modules\)-[0-9]')
     [ "$(id -u)" != 0 ] || [ -n "$(needs nvme-cli lib)" ] || apt-get update -qq
     rm -rf "$guest.new"
     mkdir -p "$guest.new/kernel" "$guest.new/tools"

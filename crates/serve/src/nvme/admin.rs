@@ -24,7 +24,7 @@ use super::records::{
     Firmware, SHORT, SLOTS, Sanitization, telemetry_page,
 };
 use super::subsystem::{Subsystem, status_of};
-use super::{features, logs, ocp, placement};
+use super::{features, logs, ocp, placement, placement_logs};
 use crate::drive::Drive;
 use crate::lock::lock;
 use crate::namespace::BLOCK_SHIFTS;
@@ -248,7 +248,7 @@ impl Subsystem {
         match feature {
             Feature::OcpLatencyMonitor => ocp::set_latency_monitor(drive, data)?,
             Feature::OcpErrorInjection => ocp::inject(drive, data)?,
-            Feature::Placement => placement::switch(sqe, drive)?,
+            Feature::Placement => placement_logs::switch(sqe, drive)?,
             Feature::PlacementEvents => {
                 let handle = placement::handle_of_feature(sqe, drive)?;
                 lock(&self.placement).set(sqe, handle, data)?;
@@ -427,7 +427,7 @@ impl Subsystem {
             | LogPage::PlacementEvents => {
                 let events = &mut lock(&self.placement);
                 let kept = (&mut **events, self.records.error_count, &self.records.timestamp);
-                placement::page(log, sqe, drive, &self.identity, kept)?
+                placement_logs::page(log, sqe, drive, &self.identity, kept)?
             }
             LogPage::Sanitize => logs::sanitize(self.records.sanitize, now),
             LogPage::OcpSmart

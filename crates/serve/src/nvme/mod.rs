@@ -21,6 +21,7 @@ mod management;
 mod ocp;
 pub(crate) mod pci;
 mod placement;
+mod placement_logs;
 mod records;
 mod subsystem;
 pub mod tcp;
