@@ -168,6 +168,19 @@ def test_the_xp941_writes_on_as_its_review_saw_it_since_no_throttling_of_it_is_p
     assert result.series.temperature_c.max() > 100
 
 
+def test_a_tenant_of_more_weight_gets_more_where_commands_wait_for_the_controller() -> None:
+    device = drivebay.drive("980-pro-1tb").scaled(12 / 1536).with_(commands_max=8).device()
+    device.prepare(rest_s=10)
+    reads = Workload(read_percent=100, queue_depth=32, duration_s=0.5)
+    both = device.copy().run_jobs({"a": reads, "b": reads})
+    assert both["a"].iops == pytest.approx(both["b"].iops, rel=0.02)
+    third = device.copy().run_jobs({"a": reads.model_copy(update={"weight": 3}), "b": reads})
+    assert third["a"].iops == pytest.approx(3 * third["b"].iops, rel=0.05)
+    assert third["a"].ios + third["b"].ios == pytest.approx(both["a"].ios + both["b"].ios, rel=0.03)
+    with pytest.raises(UserError, match="weight"):
+        Workload(weight=0)
+
+
 def test_replicates_are_a_sequence_of_results(small: Drive) -> None:
     runs = drivebay.replicates(small, Workload(read_percent=100, ios=500), seeds=3)
     assert [one.iops for one in runs] == runs.values() == [runs[i].iops for i in range(len(runs))]

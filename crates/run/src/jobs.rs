@@ -2,7 +2,7 @@
 //!
 //! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a submission queue of its
 //! own, or several, as a job of fio is a process and Linux gives each processor a queue: the controller picks among
-//! them (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
+//! them, by the jobs' weights (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
 //! order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the power is in the results of
 //! the first. Where the flash wears out, all of them end. Left out: priorities, requests of more than one command.
 
@@ -123,7 +123,8 @@ fn run_together<const KEEPS: bool>(
     }
     let mut places = CommandPlaces::new(device.spec().host_interface, tags, device.now());
     let count = queues_of(device.spec(), jobs);
-    let mut queues = SubmissionQueues::new(count);
+    let weights = jobs.iter().flat_map(|(job, _)| vec![job.weight; job.queues as usize]);
+    let mut queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
     // There is nothing to choose then, and nothing to wait for.
     let taken_at_once = count == 1 && places.are_unlimited();
     let mut watch = KEEPS.then(|| Watch::new(device, events));

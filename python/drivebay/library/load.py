@@ -70,6 +70,9 @@ class Workload(_Load, loads.Requests):
         so many microseconds.
     handle
         The placement handle of the writes, of a drive with several: `with_("fdp=4:persistent")`.
+    weight
+        Commands in a row, 1 to 256, that the controller takes of its submission queue, of jobs that
+        run together (NVMe's weighted round robin); it shows where they wait there.
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
         10 bits for their places, and no drive of the catalog carries more commands.
@@ -103,6 +106,7 @@ class Workload(_Load, loads.Requests):
     read_percent: loads.Percent = 0
     block_bytes: int = 4096
     queue_depth: int = 32
+    weight: int = 1
     span_bytes: int | None = None
     span_start_bytes: int = 0
     duration_s: float | None = None
@@ -176,7 +180,7 @@ class Workload(_Load, loads.Requests):
             else {"window_s": window, "within_percent": 2.0, "min_s": window},
         }
         span = {"span_start_bytes": self.span_start_bytes, "span_bytes": self.span_bytes or 0}
-        return {**super().fields(), **span, "stop": stop}
+        return {**super().fields(), **span, "weight": self.weight, "stop": stop}
 
 
 class Trace(_Load, loads.TraceLoad):
