@@ -1,4 +1,4 @@
-"""Placement as others use it: nvme-cli's `nvme fdp`, and Linux's write streams, which begin with 6.16.
+"""Placement as others use it: nvme-cli's `nvme fdp`, and Linux's write streams, from 6.16 on.
 
 Not run where DRIVEBAY_GUEST_SUITE names no folder with the programs of Debian's unstable:
 `eval "$(scripts/guest.sh)"` fetches them. Left out: fio's own test of FDP (t/nvmept_fdp.py of its
