@@ -41,6 +41,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
         "crash",
         "definitions",
         "lab",
+        "library",
         "report",
         "results",
         "review",

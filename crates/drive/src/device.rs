@@ -11,6 +11,7 @@
 //! them. The stages of a completion add up to its latency exactly.
 //! Data content is not known.
 
+pub(crate) mod life;
 pub mod power_cut;
 pub(crate) mod report;
 pub mod sanitize;
@@ -32,7 +33,7 @@ use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 use crate::physics::reliability::Reliability;
 use crate::physics::thermal::{Thermal, Work};
 use crate::policy_plugin::{Decides, Decisions};
-use crate::profile::Spec;
+use crate::profile::{Lived, Spec};
 use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
@@ -91,6 +92,7 @@ pub struct Device {
     media: Media,
     thermal: Thermal,
     log: Log,
+    lived: Lived,
 }
 
 impl Device {
@@ -120,6 +122,7 @@ impl Device {
             media: Media::new(&spec, &rng, memory)?,
             thermal: Thermal::new(&spec),
             log: Log::new(),
+            lived: spec.history.lived,
             spec,
         })
     }
@@ -164,14 +167,14 @@ impl Device {
         let work = self.work();
         Counters {
             commands: work.commands,
-            host_pages: self.media.host_4k(),
-            placed_pages: work.programmed,
+            host_pages: self.media.host_4k() + self.lived.host_4k,
+            placed_pages: work.programmed + self.lived.programmed_4k,
             copied_pages: self.media.flash().map_or(0, |flash| flash.copied_4k()),
             slc_pages: work.slc_programmed,
             slc_erases: self.media.of_flash(|flash| flash.ftl().slc_erases()),
             erases: work.erases,
             page_reads: work.page_reads,
-            read_bytes: work.read_bytes,
+            read_bytes: work.read_bytes + self.lived.flash_read_bytes,
             core_busy_ns: work.core_ns,
             energy_nj: self.thermal.energy_nj,
             throttled_ns: self.thermal.throttled().0,

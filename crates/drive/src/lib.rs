@@ -29,6 +29,7 @@ mod superblock;
 mod timeline;
 mod victim_policy;
 
+pub use device::life::Mark;
 pub use device::power_cut::Recovery;
 pub use device::report::HandleUse;
 pub use device::sanitize::Sanitize;

@@ -244,6 +244,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (28, vec![44984, 46982, 45053, 45581, 46954, 45025, 49588, 46616])
+        (29, vec![45072, 47262, 45141, 45669, 47234, 45113, 49676, 46704])
     );
 }

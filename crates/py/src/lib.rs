@@ -28,7 +28,9 @@ mod _core {
     #[pymodule_export]
     use crate::crash::{PyCrashStates, PyCrashView};
     #[pymodule_export]
-    use crate::drive::{PyControl, PyHandleUse, PyHealth, PyProfile, PyProgress, VirtualDrive};
+    use crate::drive::{
+        PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, VirtualDrive,
+    };
     #[pymodule_export]
     use crate::inside::Inside;
     #[pymodule_export]

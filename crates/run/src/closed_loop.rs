@@ -181,9 +181,14 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         if self.latest == self.start {
             return ended;
         }
+        self.end_worn_out();
+        Ok(())
+    }
+
+    /// The flash wore out: the run ends with its last completion.
+    pub(crate) fn end_worn_out(&mut self) {
         self.worn_out = true;
         self.end = self.end.min(self.latest);
-        Ok(())
     }
 
     /// Runs on one submission queue, each request in one command.

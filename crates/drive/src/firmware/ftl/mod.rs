@@ -15,6 +15,7 @@ mod superblocks;
 mod victims;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use drivebay_units::{Lpn, Ppa, Rng};
 
@@ -312,6 +313,26 @@ impl Ftl {
     /// Wear of a superblock, in erases after use with all bits per cell.
     pub fn cycles(&self, index: u32) -> u32 {
         self.superblocks.cycles(index)
+    }
+
+    /// Wear of all superblocks.
+    pub fn cycles_of_all(&self) -> Vec<u32> {
+        self.superblocks.cycles_of_all()
+    }
+
+    /// As [`Superblocks::wear_on`].
+    pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
+        self.superblocks.wear_on(before, times)
+    }
+
+    /// Erases of a superblock that is in use: the fewest, the most, and the mean, rounded down.
+    pub fn erases_of_a_superblock(&self) -> [u32; 3] {
+        let used = (0..).zip(self.superblocks.all()).filter(|(_, s)| s.state != State::Bad);
+        let cycles: Vec<u32> = used.map(|(index, _)| self.cycles(index)).collect();
+        let sum: u64 = cycles.iter().copied().map(u64::from).sum();
+        let mean = sum / cycles.len().max(1) as u64;
+        let of = |end: Option<&u32>| end.copied().unwrap_or(0);
+        [of(cycles.iter().min()), of(cycles.iter().max()), mean as u32]
     }
 
     /// Room left at a stream's frontier before the next superblock must be opened.
