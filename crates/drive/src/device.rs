@@ -33,7 +33,7 @@ use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
 use crate::physics::reliability::Reliability;
 use crate::physics::thermal::{Thermal, Work};
 use crate::policy_plugin::{Decides, Decisions};
-use crate::profile::{Lived, Spec};
+use crate::profile::{Lived, Outages, Spec};
 use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
@@ -287,10 +287,12 @@ impl Device {
         self.check(io)?;
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
-        match self.scheduler.offer(request, until) {
-            Some(request) => self.serve_request(request).map(Some),
-            None => Ok(None),
+        let alone = self.next_arrival() == NEVER;
+        if alone && request.begin <= until && self.scheduler.is_in_order() {
+            return self.serve_request(request).map(Some);
         }
+        self.scheduler.push(request);
+        if alone && self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -346,10 +348,8 @@ impl Device {
             stages.add(Stage::Firmware, wake.device);
             awake = ready.after(wake.link).after(wake.device);
         }
-        if let Some(outages) = &self.spec.outages {
-            let up = outages.pass_link(awake);
-            stages.add(Stage::Link, up.since(awake));
-            awake = up;
+        if self.spec.outages.is_some() {
+            awake = self.wait_out(Stage::Link, awake, &mut stages);
         }
         if now >= self.thermal.next_step() {
             self.advance_thermal(now);
@@ -358,14 +358,23 @@ impl Device {
         let issued = self.host_interface.fetch(&mut self.link, now, awake);
         stages.add(Stage::Link, issued.since(awake));
         let mut fetched = self.controller.run_host_core(issued, &mut stages);
-        if let Some(outages) = &self.spec.outages {
-            let goes_on = outages.pass_stall(fetched);
-            stages.add(Stage::Firmware, goes_on.since(fetched));
-            fetched = goes_on;
+        if self.spec.outages.is_some() {
+            fetched = self.wait_out(Stage::Firmware, fetched, &mut stages);
         }
         let moves_now = io.op.is_write() && !self.scheduler.is_half_duplex();
         let begin = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
         Request { begin, tag, io, submitted: at, stages }
+    }
+
+    /// When what reaches the link or the firmware at `at` goes on, if it falls into an outage.
+    #[cold]
+    #[inline(never)]
+    fn wait_out(&self, part: Stage, at: Nanos, stages: &mut Stages) -> Nanos {
+        let Some(Outages { stall, link }) = self.spec.outages else { return at };
+        let outage = if part == Stage::Link { link } else { stall };
+        let goes_on = outage.map_or(at, |outage| outage.pass(at));
+        stages.add(part, goes_on.since(at));
+        goes_on
     }
 
     /// When the next accepted request reaches the flash core; the end of time if there is none.
@@ -392,7 +401,7 @@ impl Device {
     /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
     pub fn serve(&mut self) -> Result<Completion, DeviceError> {
-        let request = self.scheduler.next().expect("a request was accepted and not yet served");
+        let request = self.scheduler.next();
         self.serve_request(request)
     }
 
@@ -423,11 +432,9 @@ impl Device {
     #[inline(always)]
     fn complete(&mut self, request: Request, mut ready: Nanos, media_error: bool) -> Completion {
         let Request { tag, io, submitted, mut stages, .. } = request;
-        if let Some(outages) = &self.spec.outages {
-            let goes_on = outages.pass_stall(ready);
-            stages.add(Stage::Firmware, goes_on.since(ready));
-            ready = outages.pass_link(goes_on);
-            stages.add(Stage::Link, ready.since(goes_on));
+        if self.spec.outages.is_some() {
+            ready = self.wait_out(Stage::Firmware, ready, &mut stages);
+            ready = self.wait_out(Stage::Link, ready, &mut stages);
         }
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);

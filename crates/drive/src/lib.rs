@@ -19,6 +19,7 @@ mod host;
 mod io;
 mod memory;
 mod pacer;
+mod per_stream;
 mod persist;
 mod physics;
 mod plugin;

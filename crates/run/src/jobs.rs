@@ -53,7 +53,7 @@ impl Job<'_> {
     fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
         let slot = run.host.submit(at);
-        run.host.slots.set(slot as usize, NEVER);
+        run.host.slots.take(slot as usize);
         run.request_made(&self.next);
         self.outstanding += 1;
         let io = std::mem::replace(&mut self.next, run.generator.next_io());

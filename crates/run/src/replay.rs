@@ -358,7 +358,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         self.in_flight[slot] = InFlight { released, ticket: Some(self.pacer.issue()) };
         self.now = now;
         device.accept(now, io, slot as u32, Nanos::ZERO)?;
-        self.slots.set(slot, NEVER);
+        self.slots.take(slot);
         Ok(())
     }
 

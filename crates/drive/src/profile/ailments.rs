@@ -56,20 +56,6 @@ pub struct Outages {
     pub link: Option<Outage>,
 }
 
-impl Outages {
-    /// When what reaches the firmware at `at` goes on.
-    #[inline]
-    pub(crate) fn pass_stall(&self, at: Nanos) -> Nanos {
-        self.stall.map_or(at, |stall| stall.pass(at))
-    }
-
-    /// When what reaches the link at `at` goes on.
-    #[inline]
-    pub(crate) fn pass_link(&self, at: Nanos) -> Nanos {
-        self.link.map_or(at, |link| link.pass(at))
-    }
-}
-
 /// What a drive has behind it that was not simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lived {
