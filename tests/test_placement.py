@@ -6,12 +6,14 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import made_result
 import pytest
 
 import drivebay
-from drivebay import Workload
-from drivebay.analysis import Measured
+from drivebay import Workload, report, results
+from drivebay.analysis import Measured, nearest
 from drivebay.analysis.measure import measure
+from drivebay.analysis.review import review
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
@@ -109,3 +111,16 @@ def test_the_suite_reports_each_handles_write_amplification() -> None:
     drive, before = value["waf_sequential"], mixed.figures["waf_sequential"].value
     assert drive is not None and before is not None and 1 <= drive < before
     assert all((value[f"waf_handle_{label}"] or 0) >= 1 for label in labels)
+
+
+def test_a_page_of_the_suite_shows_write_amplification_first_and_no_rates_of_rivals(
+    tmp_path: Path,
+) -> None:
+    names = ("three-streams-mixed", "three-streams-persistent")
+    made = made_result.make(tmp_path / "made", suite="placement", only=names)
+    page = tmp_path / "page.html"
+    report.write([made], page)
+    text = page.read_text()
+    assert text.count("Three streams, without placement: write amplification") >= 1
+    assert "beside 128 KiB sequential write" not in text
+    assert not nearest.loads(review(results.load(made)))

@@ -24,12 +24,14 @@ RATES = ("IOPS", "MB/s")
 
 
 def loads(review: Review) -> list[Load]:
-    """Every load of a review that another tool could have run: what it was, and what came of it."""
+    """Every load that ran by itself, but for traces: what it was, and what came of it."""
     found = []
     for test_id, measured in review.tests.items():
         ladder = len(measured.phases) < 2 or measured.test.kind == "ladder"
         known = [measured.figures[key] for key in measured.main if key in measured.figures]
         of_rates = all(figure.unit in RATES for figure in known)
+        if any(phase.together for phase in measured.test.phases):
+            continue
         for phase in measured.phases:
             label = "" if ladder else f", {spoken(phase.label)}"
             load, step = phase.workload, phase.step
