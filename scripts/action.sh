@@ -3,9 +3,9 @@
 #
 # usage: DRIVE=NAME [OPTIONS=LINES] [AILMENTS=NAMES] [COMMAND=TEXT [CHECK=TEXT]] RUNNER_TEMP=DIR GITHUB_OUTPUT=FILE GITHUB_PATH=FILE scripts/action.sh
 #
-# Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits for its
-# sockets, and writes their names as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP,
-# so that a job may have the step several times, and what an earlier job left there does not matter.
+# Installs drivebay unless it is on PATH, starts `drivebay serve` in the background, waits until it tells its status, and
+# writes the names of its sockets as the outputs `nbd` and `control`. Sockets and log lie in a new folder of RUNNER_TEMP that is
+# named by the step, so that a job may have the step several times, and what an earlier job left there does not matter.
 #
 # Each line of OPTIONS is an option of `drivebay serve`: --NAME, --NAME VALUE or --NAME=VALUE. The value is the rest
 # of the line as it stands: nothing in it is evaluated, and quotes are part of it. Blanks around name and value,
@@ -50,14 +50,20 @@ if ! command -v drivebay >/dev/null; then
     echo "$PWD/.venv/bin" >>"$GITHUB_PATH"
 fi
 
-# serve OPTION...: starts a server with these options besides the others, and waits for it; sets server, folder, nbd,
-# control and log.
+place=$RUNNER_TEMP/drivebay${GITHUB_ACTION:+-${GITHUB_ACTION//[^A-Za-z0-9_-]/_}}
+make_folder() {
+    folder=$(mktemp -d "$place.XXXXXX") || fail "RUNNER_TEMP: no folder can be made in it" "RUNNER_TEMP=/tmp"
+}
+
+# serve OPTION...: starts a server with these options besides the others, and waits until it answers; sets server, folder,
+# nbd, control and log.
 serve() {
-    folder=$(mktemp -d "$RUNNER_TEMP/drivebay.XXXXXX") || fail "RUNNER_TEMP: no folder can be made in it" "RUNNER_TEMP=/tmp"
+    make_folder
     nbd=$folder/nbd control=$folder/control log=$folder/log
     nohup drivebay serve "${options[@]}" "$@" "--nbd=unix:$nbd" "--control=unix:$control" -- "$DRIVE" >"$log" 2>&1 &
     server=$!
-    until [ -S "$control" ]; do
+    # A socket that is there says nothing: the server may have ended since.
+    until [ -S "$control" ] && drivebay ctl "$control" status >/dev/null 2>&1; do
         if ! kill -0 $server 2>/dev/null; then
             words "$log" >&2
             exit 1
@@ -78,7 +84,8 @@ if [ -z "${COMMAND:-}" ]; then
 fi
 if [ -n "${CHECK:-}" ]; then
     [ ${#ailments[@]} = 0 ] || fail "ailments and check do not go together" "a step for each" 2
-    recording=$(mktemp -d "$RUNNER_TEMP/drivebay.XXXXXX")/command.crash
+    make_folder
+    recording=$folder/command.crash
     drivebay crash record "${options[@]}" "--out=$recording" "$DRIVE" -- bash -c "$COMMAND" </dev/null
     drivebay crash run "$recording" -- bash -c "$CHECK" check '{}'
     exit
@@ -94,7 +101,6 @@ for ailment in "${ailments[@]:-none}"; do
         bash -c "$COMMAND" </dev/null || failed+=("$ailment (exit code $?)")
     kill $server 2>/dev/null || true
     wait $server || true
-    words "$log" >>"$RUNNER_TEMP/drivebay.log"
 done
-[ ${#failed[@]} = 0 ] || fail "the command failed on: ${failed[*]}" "its output stands above; the drives' figures in $RUNNER_TEMP/drivebay.log" 1
+[ ${#failed[@]} = 0 ] || fail "the command failed on: ${failed[*]}" "its output stands above; the drives' figures in $place.*/log" 1
 echo "the command succeeded on: ${ailments[*]:-none}"

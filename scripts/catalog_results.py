@@ -32,7 +32,7 @@ TOP = Path(__file__).resolve().parent.parent
 SHIPPED = TOP / competitors.FOLDER
 SUITE = competitors.SUITE
 TOO_LARGE = ("p5336-61440",)
-"""Its maps take 33 GB of memory, a shortened review hours."""
+"""Its maps take 33 GB of memory, a review hours: reviewed only when named by --drive."""
 BYTES_MAX = 3_000_000
 
 
@@ -89,7 +89,8 @@ def main() -> None:
         _quick([one for one in profiles.names() if one not in TOO_LARGE], asked)
         return
     new = {one["profile"] for one in competitors.load(asked.out) if not one["old"]}
-    drives = [one for one in asked.drive or profiles.names() if one not in new]
+    wanted = asked.drive or [one for one in profiles.names() if one not in TOO_LARGE]
+    drives = [one for one in wanted if one not in new]
     say(f"{len(drives)} drives to review; {len(new)} results are not old")
 
     def one(drive: str) -> None:

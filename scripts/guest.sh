@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches what the guest tests boot: a kernel of Debian and the tools of NVMe, NBD, device-mapper and MD, unpacked
-# into .tools/guest, and nvme-cli's own tests, into .tools/suite. The kernel is that of Debian's backports, as the
-# release's own lacks ublk; the tests come with unstable's nvme-cli. apt reads their lists into a folder of .tools, and
+# into .tools/guest, and nvme-cli's and fio's own tests, into .tools/suite. The kernel is that of Debian 13's backports, as
+# the release's own lacks ublk, and write streams begin with 6.16; the tests come with unstable's nvme-cli and fio. apt reads their lists into a folder of .tools, and
 # this machine's own sources stay as they are.
 #
 # usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
@@ -58,19 +58,23 @@ sources() {
 
 # A process of its own, so that its `set -e` holds: called before `||` it would not.
 if [ "${1:-}" = fetch ]; then
-    sources "$(sed -n 's/^VERSION_CODENAME="\?\([a-z]*\)"\?$/\1/p' /etc/os-release)-backports"
+    sources trixie-backports
     kernel=$(of_list needs linux-image-amd64 'linux-image-[0-9]' | head -n 1)
     [ -n "$kernel" ]
+    # The kernel itself, its modules and their lists have packages of their own.
+    mapfile -t parts < <(of_list needs "$kernel" 'linux-\(base\|binary\|modules\)-[0-9]')
     [ "$(id -u)" != 0 ] || [ -n "$(needs nvme-cli lib)" ] || apt-get update -qq
     rm -rf "$guest.new"
     mkdir -p "$guest.new/kernel" "$guest.new/tools"
     cd "$guest.new"
-    of_list timeout "$FETCH_S" apt-get download -qq "$kernel"
+    of_list timeout "$FETCH_S" apt-get download -qq "${parts[@]}"
     tools=(nvme-cli nbd-client dmsetup mdadm)
     mapfile -t libraries < <(for one in "${tools[@]}"; do needs "$one" lib; done | sort -u | grep -v '^libc6$')
     timeout "$FETCH_S" apt-get download -qq "${tools[@]}" "${libraries[@]}"
-    dpkg -x linux-image-*.deb kernel
-    rm linux-image-*.deb
+    for package in linux-*.deb; do dpkg -x "$package" kernel; done
+    rm linux-*.deb
+    mkdir -p kernel/boot
+    find kernel/usr -name vmlinuz -exec cp {} kernel/boot/vmlinuz-guest \;
     for package in *.deb; do dpkg -x "$package" tools; done
     rm -- *.deb
     find kernel -name '*.ko.xz' -exec xz -d {} +
@@ -79,13 +83,13 @@ if [ "${1:-}" = fetch ]; then
     exit 0
 fi
 
-# nvme-cli's own tests, of its source package, and a root that can run them: nvme-cli and Python of unstable, with all
-# that they depend on, as if nothing were installed.
+# nvme-cli's and fio's own tests, of their source packages, and a root that can run them: nvme-cli, fio and Python of
+# unstable, with all that they depend on, as if nothing were installed.
 if [ "${1:-}" = fetch-suite ]; then
     sources unstable
     : >"$apt/status"
     printf 'Dir::State::status "%s";\n' "$apt/status" >>"$apt/config"
-    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends nvme-cli python3 python3-nose2 |
+    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends nvme-cli fio python3 python3-nose2 |
         sed -n 's/^Inst \([^ ]*\) .*/\1/p')
     [ ${#packages[@]} -gt 2 ]
     rm -rf "$suite.new"
@@ -96,23 +100,25 @@ if [ "${1:-}" = fetch-suite ]; then
     for folder in bin sbin lib lib64; do [ -e "$suite.new/root/$folder" ] || ln -s "usr/$folder" "$suite.new/root/$folder"; done
     cd "$suite.new"
     # Without the source's description, which it does without, apt says that it failed.
-    of_list timeout "$FETCH_S" apt-get source -qq --download-only nvme-cli || true
-    tar -xf nvme-cli_*.orig.tar.*
-    rm -f nvme-cli_*
+    for source in nvme-cli fio; do
+        of_list timeout "$FETCH_S" apt-get source -qq --download-only "$source" || true
+        tar -xf "$source"_*.orig.tar.*
+        rm -f "$source"_*
+    done
     rm -rf "$suite"
     mv "$suite.new" "$suite"
     exit 0
 fi
 
-if [ -z "$(find "$guest/kernel" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
+if [ -z "$(find "$guest/kernel/usr" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
     say "Guest: Debian's kernel and tools" >&2
     scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
         without "Debian's packages cannot be had here (see .tools/guest.log)"
 fi
-if [ ! -d "$suite" ]; then
-    say "Guest: nvme-cli's own tests" >&2
+if [ -z "$(find "$suite" -maxdepth 1 -name 'fio-*' 2>/dev/null)" ]; then
+    say "Guest: nvme-cli's and fio's own tests" >&2
     scripts/guest.sh fetch-suite >.tools/suite.log 2>&1 ||
-        printf '==> nvme-cli'"'"'s own tests: skipped, as they cannot be had here (see .tools/suite.log)\n' >&2
+        printf '==> nvme-cli'"'"'s and fio'"'"'s own tests: skipped, as they cannot be had here (see .tools/suite.log)\n' >&2
 fi
 printf 'export DRIVEBAY_GUEST_KERNEL=%q DRIVEBAY_GUEST_TOOLS=%q\n' "$guest/kernel" "$guest/tools"
 [ ! -d "$suite" ] || printf 'export DRIVEBAY_GUEST_SUITE=%q\n' "$suite"

@@ -17,7 +17,7 @@ if may_install; then
     fi
 fi
 export DRIVEBAY_LONG=1 DRIVEBAY_POWER_CUTS=${DRIVEBAY_POWER_CUTS:-200} DRIVEBAY_KILLS=${DRIVEBAY_KILLS:-100}
-export DRIVEBAY_CRASH_STATES=${DRIVEBAY_CRASH_STATES:-2500} # of four programs on each file system
+export DRIVEBAY_CRASH_STATES=${DRIVEBAY_CRASH_STATES:-2500} # of five programs on each file system
 
 step "Benchmarks, lint" cargo clippy --profile checks --locked -p drivebay-benches --benches -- -D warnings
 step "Long Rust tests" cargo test --profile checks --locked --workspace

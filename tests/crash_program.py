@@ -1,7 +1,8 @@
 """Small programs on a raw drive, each right or with one bug, and the checks of what they promise.
 
 Run as a script: `crash_program.py work NAME` on the drive at $DRIVEBAY_NBD, `check NAME FILE` on a
-state of it, with $DRIVEBAY_MARK; `cut FILE` cuts the drive's power, and writes what is there then.
+state of it, with $DRIVEBAY_MARK; `cut FILE` cuts the drive's power, and writes what is there then,
+`cut-behind FILE WRITES` behind so many, and writes which of them are.
 NAME of a bug is one of `BUGS`, "right-" before it is the program without the bug. The files of this
 little world are blocks, its folder is block 0.
 """
@@ -95,6 +96,19 @@ def cut(drive: str) -> bytes:
     return Nbd(drive).read(0, 8)
 
 
+def cut_behind(drive: str, writes: int) -> list[bool]:
+    """Writes blocks of their own, flushes a twentieth of the way behind the start, has the power
+    cut; for each block whether it is there."""
+    one = Nbd(drive)
+    for number in range(writes):
+        one.write(number * 3, filled(number + 1))
+        if number == writes // 20:
+            one.flush()
+    tell("power-cut")
+    one = Nbd(drive)
+    return [number_of(one.read(number * 3, 1)) == number + 1 for number in range(writes)]
+
+
 def filled(number: int, size: int = BLOCK) -> bytes:
     """Blocks full of a number, each with a checksum."""
     body = number.to_bytes(4, "big") * (BLOCK // 4 - 1)
@@ -178,6 +192,10 @@ def main() -> int:
     drive = os.environ.get("DRIVEBAY_NBD", "").partition("socket=")[2]
     if what == "work":
         work(name, Nbd(drive))
+        return 0
+    if what == "cut-behind":
+        with open(name, "w") as text:
+            text.write("".join(str(int(one)) for one in cut_behind(drive, int(rest[0]))))
         return 0
     if what == "cut":
         with open(name, "wb") as out:

@@ -130,6 +130,26 @@ def test_a_server_that_does_not_start_fails_the_step(tmp_path: Path) -> None:
     assert "error: drive 'nosuch' is not in the catalog" in done.stderr
 
 
+def test_a_socket_that_nobody_answers_at_is_no_drive(tmp_path: Path) -> None:
+    """A server that has made its socket and ends then."""
+    bind = (
+        "import socket, sys, time; one = socket.socket(socket.AF_UNIX); "
+        "one.bind(next(word for word in sys.argv if word.startswith('--control=unix:'))[15:]); "
+        "time.sleep(1); sys.exit('gone')"
+    )
+    program = f'[ "$1" = serve ] && exec {sys.executable} -c "{bind}" "$@"; {PROGRAM}'
+    done = step(tmp_path, "sm951-ahci-512", program=program)
+    assert (done.returncode, done.stderr) == (1, "gone\n")
+    assert not (tmp_path / "outputs").exists()
+
+
+def test_files_are_named_by_the_step(tmp_path: Path) -> None:
+    variables = {"GITHUB_ACTION": "__my/step 2"}
+    assert step(tmp_path, "nosuch", variables=variables).returncode == 1
+    (own,) = tmp_path.glob("drivebay-*")
+    assert own.name.startswith("drivebay-__my_step_2.") and (own / "log").exists()
+
+
 def test_the_action_gives_the_script_its_inputs_as_variables(tmp_path: Path) -> None:
     """What stands between ${{ and }} in `run` would be the shell's own text."""
     run = next(

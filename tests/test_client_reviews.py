@@ -70,6 +70,20 @@ def test_working_sets_double_up_to_the_whole_drive() -> None:
         assert loads[-1].span(10**11)[1] == 10**11 // 4096 * 4096
 
 
+def test_a_small_drive_is_used_whole_once() -> None:
+    """Of the spans that are all of a drive the first stays; what repeats on purpose stays, too."""
+    suite = suites.load("client-reviews")
+    small = suite.within(4 * 2**30)
+    labels = {test.id: [phase.label for phase in test.phases] for test in small.tests}
+    assert labels["working-set-read"] == ["1g", "2g", "4g"]
+    assert suite.within(2**50) == suite
+    for test in suite.tests:
+        if not test.id.startswith("working-set"):
+            assert labels[test.id] == [phase.label for phase in test.phases]
+    assert small.larger_than(4 * 2**30) == ["efficiency", "copy-48gb"]
+    assert not small.larger_than(10**12)
+
+
 def test_the_latency_of_a_map_cache_rises_with_the_working_set() -> None:
     """A drive with little memory for its map against one that holds all of it."""
     means = {}

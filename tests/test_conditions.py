@@ -87,3 +87,11 @@ def test_warnings_that_differ_in_numbers_alone_are_told_once_by_the_worst() -> N
         (("b",), 2),
         (("d",), 0),
     ]
+
+
+def test_of_phases_the_worst_is_the_one_of_most_bytes() -> None:
+    words = "{}: {} of other I/O were read on the device meanwhile"
+    told = [words.format("share-95", "526.8 MB"), words.format("share-5", "1.4 GB")]
+    warnings = tuple(analysis.ValidityWarning(line, ("a",)) for line in told)
+    whole = analysis.Conditions(warnings, {}, {}, (), 0, 0, None, {})
+    assert [(one.sentence, more) for one, more in whole.worst_of_each_kind()] == [(told[1], 0)]

@@ -116,11 +116,16 @@ def test_years_of_rest_take_no_time_and_hours_are_as_they_were(small: Drive) -> 
         late.rest(1e9)
 
 
-def test_a_drive_that_wears_out_gives_what_was_measured_until_then() -> None:
+def _short_lived(cycles: float = 20) -> Device:
     raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
-    raw["reliability"]["block_life_cycles"] = {"value": 20.0, "source": "guess: a short life"}
+    raw["reliability"]["block_life_cycles"] = {"value": cycles, "source": "guess: a short life"}
     device = drivebay.drive(raw).device()
     device.prepare(rest_s=10)
+    return device
+
+
+def test_a_drive_that_wears_out_gives_what_was_measured_until_then() -> None:
+    device = _short_lived()
     with pytest.warns(UserWarning, match="wore out"):
         last = device.run(Workload(bytes=400 * device.capacity_bytes))
     assert last.worn_out and 0 < last.bytes < 400 * device.capacity_bytes
@@ -128,6 +133,52 @@ def test_a_drive_that_wears_out_gives_what_was_measured_until_then() -> None:
     assert device.run(Workload(read_percent=100, ios=1000)).ios == 1000
     with pytest.raises(UserError, match="end of life"):
         device.run(Workload(ios=1000))
+
+
+def test_jobs_and_traces_of_a_drive_that_wears_out_give_what_was_measured_until_then() -> None:
+    device = _short_lived(6)
+    endless = Workload(bytes=400 * device.capacity_bytes)
+    count = 20 * device.capacity_bytes // 2**20
+    trace = Trace.from_arrays(
+        at_s=np.arange(count) / 1e3,
+        is_write=np.ones(count, dtype=bool),
+        offset_bytes=np.arange(count) * 2**20 % (device.capacity_bytes - 2**20),
+        bytes=np.full(count, 2**20),
+    )
+    other = device.copy()
+    with pytest.warns(UserWarning, match="wore out"):
+        jobs = device.run_jobs({"a": endless, "b": endless.model_copy(update={"queue_depth": 4})})
+    assert all(job.worn_out and job.bytes > device.capacity_bytes / 100 for job in jobs.values())
+    with pytest.warns(UserWarning, match="wore out"):
+        replayed = other.run(trace)
+    assert replayed.worn_out and other.capacity_bytes < replayed.bytes < count * 2**20
+    with pytest.raises(UserError, match="end of life"):
+        other.run(trace)
+    with pytest.raises(UserError, match="end of life"):
+        device.run_jobs({"a": endless})
+
+
+def test_the_xp941_writes_on_as_its_review_saw_it_since_no_throttling_of_it_is_published() -> None:
+    """S190: ten minutes at 607.7 MB/s. Its heat is the SM951's, as none of it was found."""
+    writes = Workload(pattern="sequential", block_bytes=131072, queue_depth=1, duration_s=600)
+    hot = drivebay.drive("xp941-512").with_(ambient_c=60)  # above 100 degrees inside
+    result = drivebay.run(hot, writes)
+    assert result.throttled_s == 0
+    assert result.mb_per_s == pytest.approx(607.7, rel=0.1)
+    assert result.series.temperature_c.max() > 100
+
+
+def test_a_tenant_of_more_weight_gets_more_where_commands_wait_for_the_controller() -> None:
+    device = drivebay.drive("980-pro-1tb").scaled(12 / 1536).with_(commands_max=8).device()
+    device.prepare(rest_s=10)
+    reads = Workload(read_percent=100, queue_depth=32, duration_s=0.5)
+    both = device.copy().run_jobs({"a": reads, "b": reads})
+    assert both["a"].iops == pytest.approx(both["b"].iops, rel=0.02)
+    third = device.copy().run_jobs({"a": reads.model_copy(update={"weight": 3}), "b": reads})
+    assert third["a"].iops == pytest.approx(3 * third["b"].iops, rel=0.05)
+    assert third["a"].ios + third["b"].ios == pytest.approx(both["a"].ios + both["b"].ios, rel=0.03)
+    with pytest.raises(UserError, match="weight"):
+        Workload(weight=0)
 
 
 def test_replicates_are_a_sequence_of_results(small: Drive) -> None:

@@ -235,6 +235,9 @@ def test_jobs_at_the_same_time_have_results_of_their_own() -> None:
 def test_suites_and_the_library_describe_the_cores_loads() -> None:
     described = {name: json.loads(default) for name, default, _ in _core.workload_fields()}
     where_and_until = {"span_start_bytes", "span_bytes", "stop"}
+    assert drivebay.Workload.model_fields["weight"].default == described.pop("weight"), (
+        "arbitration among jobs is the library's; fio has none to give a suite on a real drive"
+    )
     assert set(loads.Requests.model_fields) - {"content"} == set(described) - where_and_until
     for name in set(described) - where_and_until:
         in_a_suite, in_the_library = (

@@ -1,15 +1,25 @@
-"""Placement handles from Python: what-ifs, loads with a handle, what went through each."""
+"""Placement handles from Python: what-ifs, loads with a handle, what went through each; the
+suite of them."""
 
 from __future__ import annotations
 
 import runpy
 from pathlib import Path
 
+import made_result
 import pytest
 
 import drivebay
-from drivebay import Workload
+from drivebay import Workload, report, results
+from drivebay.analysis import Measured, nearest
+from drivebay.analysis.measure import measure
+from drivebay.analysis.review import review
 from drivebay.common.errors import UserError
+from drivebay.definitions import profiles as catalog
+from drivebay.definitions import suites
+from drivebay.definitions.scaling import scaled
+from drivebay.targets.base import Progress
+from drivebay.targets.virtual.target import VirtualTarget
 
 STUDY = Path(__file__).parent.parent / "examples" / "placement" / "study.py"
 
@@ -75,3 +85,42 @@ def test_placement_gains_where_lifetimes_differ() -> None:
     whole = {way: figures[0] for way, figures in got.items()}
     apart = max(whole["initially isolated"], whole["persistently isolated"])
     assert apart < 0.8 * whole["first and third share"] < whole["no placement"]
+
+
+def test_the_suite_reports_each_handles_write_amplification() -> None:
+    def of(name: str, words: tuple[str, ...]) -> Measured:
+        test = next(one for one in suites.load("placement").tests if one.id == name)
+        assert test.what_if == words
+        phases = [
+            phase.model_copy(
+                update={"workload": phase.workload.model_copy(update={"duration_s": 20.0})}
+            )
+            for phase in test.phases
+        ]
+        target = VirtualTarget(scaled(catalog.load("sm951-nvme-512"), 1 / 128))
+        target.check((test,))
+        short = test.model_copy(update={"phases": tuple(phases)})
+        return measure(short, target.run_test(short, seed=1, progress=Progress()))
+
+    mixed = of("three-streams-mixed", ())
+    placed = of("three-streams-persistent", ("fdp=3:persistent",))
+    assert mixed.main == ("waf_sequential",)
+    labels = ("sequential", "random", "skewed")
+    assert placed.main == ("waf_sequential", *(f"waf_handle_{label}" for label in labels))
+    value = {key: one.value for key, one in placed.figures.items()}
+    drive, before = value["waf_sequential"], mixed.figures["waf_sequential"].value
+    assert drive is not None and before is not None and 1 <= drive < before
+    assert all((value[f"waf_handle_{label}"] or 0) >= 1 for label in labels)
+
+
+def test_a_page_of_the_suite_shows_write_amplification_first_and_no_rates_of_rivals(
+    tmp_path: Path,
+) -> None:
+    names = ("three-streams-mixed", "three-streams-persistent")
+    made = made_result.make(tmp_path / "made", suite="placement", only=names)
+    page = tmp_path / "page.html"
+    report.write([made], page)
+    text = page.read_text()
+    assert text.count("Three streams, without placement: write amplification") >= 1
+    assert "beside 128 KiB sequential write" not in text
+    assert not nearest.loads(review(results.load(made)))

@@ -41,6 +41,7 @@ PYTHON_ROOMS: dict[str, set[str]] = {
         "crash",
         "definitions",
         "lab",
+        "library",
         "report",
         "results",
         "review",
@@ -79,7 +80,7 @@ DRIVE_ROOMS: dict[str, set[str]] = {
     "crate": {"ground", "profile", "physics", "firmware", "device"},
 }
 DRIVE_GROUND = {
-    *("events", "io", "memory", "pacer", "persist", "policy_plugin"),
+    *("events", "io", "memory", "pacer", "per_stream", "persist", "policy_plugin"),
     *("stage", "superblock", "timeline", "victim_policy"),
 }
 

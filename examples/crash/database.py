@@ -4,20 +4,26 @@ there: a workload to be recorded by `drivebay crash record`, and the check of `d
 
 usage: database.py work|check KIND [COUNT]
 
-KIND is sqlite-wal, sqlite-rollback, lmdb (needs its Python package), or files: new files that take
-the place of old ones by rename. files-no-fsync and files-no-folder-fsync are that with a bug. The
-database lies in the folder in which it is run.
+KIND is sqlite-wal, sqlite-rollback, lmdb (needs its Python package), postgresql (needs its server,
+its user postgres, and root), or files: new files that take the place of old ones by rename.
+files-no-fsync and files-no-folder-fsync are that with a bug. The database lies in the folder in
+which it is run.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import socket
 import sqlite3
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 
 Commit = Callable[[int], None]
 
@@ -88,6 +94,79 @@ def count_lmdb(_kind: str) -> int:
     return len(rows)
 
 
+def postgresql_program(name: str) -> str:
+    """Where a program of PostgreSQL is."""
+    folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+    found = shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"]]))
+    return found or sys.exit(f"{name} not found: apt-get install postgresql")
+
+
+@contextlib.contextmanager
+def postgresql(_kind: str) -> Iterator[Commit]:
+    """Rows of a table, a transaction each, and a checkpoint after every 20."""
+    os.mkdir("pg", 0o700)
+    shutil.chown("pg", "postgres", "postgres")
+    words = [postgresql_program("initdb"), "--data-checksums", "--wal-segsize=1", "-D", "pg"]
+    quiet = subprocess.DEVNULL
+    subprocess.run(words, user="postgres", group="postgres", stdout=quiet, check=True)
+    with tempfile.TemporaryDirectory() as sockets:
+        shutil.chown(sockets, "postgres", "postgres")
+        words = [postgresql_program("postgres"), "-D", "pg", "-k", sockets, "-h", "", "-B", "16"]
+        server = subprocess.Popen(words, user="postgres", group="postgres", stderr=quiet)
+        while subprocess.call([postgresql_program("pg_isready"), "-q", "-h", sockets]):
+            if server.poll() is not None:
+                sys.exit("PostgreSQL does not start")
+        words = ["psql", "-qAtX", "-v", "ON_ERROR_STOP=1", "-h", sockets, "-U", "postgres"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True) as session:
+            assert session.stdin is not None and session.stdout is not None
+
+            def ask(statement: str) -> None:
+                print(statement, "\\echo done", sep="\n", file=session.stdin, flush=True)
+                assert session.stdout is not None
+                if session.stdout.readline() != "done\n":
+                    sys.exit(f"PostgreSQL has refused: {statement}")
+
+            def commit(number: int) -> None:
+                ask(f"INSERT INTO rows VALUES ({number}, repeat(md5('{number}'), 40));")
+                if number % 20 == 0:
+                    ask("CHECKPOINT;")
+
+            ask("CREATE TABLE rows (number integer PRIMARY KEY, filling text);")
+            yield commit
+        server.terminate()
+        server.wait()
+
+
+def count_postgresql(_kind: str) -> int:
+    """Rows that are there, all up to the last; both table and index are read."""
+    # Its number may belong to another process by now.
+    Path("pg/postmaster.pid").unlink(missing_ok=True)
+    query = (
+        "SELECT count(*), coalesce(max(number), 0), "
+        "count(*) FILTER (WHERE filling <> repeat(md5(number::text), 40)) FROM rows\n"
+        "SET enable_seqscan = off\nSELECT count(*) FROM rows WHERE number > 0\n"
+    )
+    # What recovery writes need not outlive another cut.
+    words = [postgresql_program("postgres"), "--single", "-D", "pg", "-F", "postgres"]
+    done = subprocess.run(
+        words,
+        user="postgres",
+        group="postgres",
+        input=query,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = re.findall(r'\d: \w+ = "(\d+)"', done.stdout)
+    if done.returncode != 0 or len(found) != 4:
+        sys.exit(f"the database does not come back: {done.stderr.strip()[-1000:]}")
+    rows, last, wrong, indexed = map(int, found)
+    if not (rows == last == indexed and wrong == 0):
+        sys.exit(f"rows are missing or damaged: {rows} up to {last}, {indexed}, {wrong} wrong")
+    return rows
+
+
 @contextlib.contextmanager
 def files(kind: str) -> Iterator[Commit]:
     """A file whose new version takes the place of the old one."""
@@ -118,16 +197,24 @@ def count_files(_kind: str) -> int:
     return int(lines[0])
 
 
+KINDS = {
+    "sqlite": (sqlite, count_sqlite),
+    "lmdb": (lmdb, count_lmdb),
+    "postgresql": (postgresql, count_postgresql),
+    "files": (files, count_files),
+}
+
+
 def main() -> int:
     what, kind, *count = sys.argv[1:]
-    name = kind.partition("-")[0]
+    begin, count_of = KINDS[kind.partition("-")[0]]
     if what == "work":
-        with {"sqlite": sqlite, "lmdb": lmdb, "files": files}[name](kind) as commit:
+        with begin(kind) as commit:
             for number in range(1, int(count[0]) + 1 if count else 21):
                 commit(number)
                 mark(str(number))
         return 0
-    found = {"sqlite": count_sqlite, "lmdb": count_lmdb, "files": count_files}[name](kind)
+    found = count_of(kind)
     promised = int(os.environ.get("DRIVEBAY_MARK") or 0)
     print(f"{promised} were promised, {found} are there")
     return int(found < promised)

@@ -16,7 +16,11 @@ use nvme_host::Rig;
 use zerocopy::FromBytes;
 
 fuzz_target!(|data: &[u8]| {
-    let mut rig = Rig::new();
+    // Every other drive has placement.
+    let mut rig = match data.first().is_some_and(|first| first & 2 != 0) {
+        true => Rig::placed(4, "initial"),
+        false => Rig::new(),
+    };
     let mut hosts = [rig.connect(0, Digests::default()), rig.connect(1, Digests::default())];
     for step in data.chunks(68) {
         let host = &mut hosts[usize::from(step[0] & 1)];

@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from drivebay.definitions.policies import load as load_policy
     from drivebay.definitions.suites import load as load_suite
     from drivebay.library import (
+        Age,
         Device,
         Drive,
         Inside,
         Latencies,
+        Life,
         Replicates,
         Result,
         Samples,
         Series,
         Trace,
         Workload,
+        age,
         drive,
         replicates,
         run,
@@ -35,12 +38,14 @@ if TYPE_CHECKING:
     from .lab import sweep as sweep
 
 __all__ = [
+    "Age",
     "Device",
     "Drive",
     "DrivebayError",
     "EnvironmentProblem",
     "Inside",
     "Latencies",
+    "Life",
     "Replicates",
     "Result",
     "Samples",
@@ -49,6 +54,7 @@ __all__ = [
     "UserError",
     "Workload",
     "__version__",
+    "age",
     "calibrate",
     "drive",
     "load_policy",
@@ -63,17 +69,19 @@ __all__ = [
 
 _LIBRARY = {
     *(
+        "Age",
         "Device",
         "Drive",
         "Inside",
         "Latencies",
+        "Life",
         "Replicates",
         "Result",
         "Samples",
         "Series",
         "Trace",
     ),
-    *("Workload", "drive", "replicates", "run"),
+    *("Workload", "age", "drive", "replicates", "run"),
 }
 _ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")
 _HOMES = {

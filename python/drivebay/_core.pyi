@@ -21,6 +21,7 @@ __all__ = [
     "Health",
     "Histogram",
     "Inside",
+    "Mark",
     "OpLatency",
     "Policy",
     "Profile",
@@ -85,6 +86,9 @@ class Counters:
     def erases(self, /) -> int:
         """Superblocks erased."""
     @property
+    def failed_blocks(self, /) -> int:
+        """Flash blocks that failed in use."""
+    @property
     def flash_core_busy_s(self, /) -> float:
         """Time that the flash core has worked, in seconds."""
     @property
@@ -97,8 +101,23 @@ class Counters:
     def placed_pages(self, /) -> int:
         """4 KiB pages programmed: for the host, garbage collection, the map, and as padding."""
     @property
+    def refreshes(self, /) -> int:
+        """Superblocks moved because they had been read too often."""
+    @property
+    def retired_superblocks(self, /) -> int:
+        """Superblocks given up."""
+    @property
+    def retried_reads(self, /) -> int:
+        """Reads of flash that needed a retry, garbage collection's included."""
+    @property
+    def retries(self, /) -> int:
+        """Retries of all of these."""
+    @property
     def slc_pages(self, /) -> int:
         """Of the pages programmed, those with one bit per cell."""
+    @property
+    def spare_blocks(self, /) -> int:
+        """Spare blocks left."""
     @property
     def temperature_c(self, /) -> float:
         """Temperature, in degrees Celsius."""
@@ -141,7 +160,7 @@ class CrashStates:
     def timeline(self, /, name: str) -> Any:
         """What led to a state: `Timeline` in crates/crash/src/timeline.rs."""
     def with_lost(self, /, name: str, units: SupportsGetItem[int, SupportsIndex]) -> str:
-        """The state of the same cut in which these units are lost, and what the drive's order takes with them."""
+        """The state of the same cut in which these units are lost, and what does not show below others."""
 
 @final
 class CrashView:
@@ -215,6 +234,9 @@ class Health:
     @property
     def data_units_written(self, /) -> int:
         """Units of 512,000 bytes that the host wrote."""
+    @property
+    def erases(self, /) -> tuple[int, int, int]:
+        """Erases of a superblock: the fewest, the most, and the mean."""
     @property
     def host_reads(self, /) -> int:
         """Read commands."""
@@ -370,6 +392,10 @@ class Inside:
     @property
     def valid_pages(self, /) -> NDArray[uint32]:
         """4 KiB pages that it held."""
+
+@final
+class Mark:
+    """Where a drive stood: what `VirtualDrive.live` goes on from."""
 
 @final
 class OpLatency:
@@ -944,6 +970,16 @@ class VirtualDrive:
         """Discard (TRIM, Deallocate) an extent."""
     def health(self, /) -> Health:
         """The health log at this moment."""
+    def live(
+        self,
+        /,
+        since: Mark,
+        times: SupportsFloat | SupportsIndex,
+        seconds: SupportsFloat | SupportsIndex,
+    ) -> None:
+        """What happened since the mark happens `times` times more, in so many seconds, without being simulated."""
+    def mark(self, /) -> Mark:
+        """Where the drive stands now, for `live`."""
     def placement(self, /) -> list[HandleUse]:
         """
         What went through each placement handle since the drive was made and, with initial isolation, behind them through

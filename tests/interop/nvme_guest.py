@@ -24,6 +24,8 @@ HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent.parent / "python" / "drivebay"
 PROGRAMS = ("qemu-system-x86_64", "busybox", "cpio", "wipefs", "modinfo")
 MODULES = ("nvme",)
+MERGED = {"crc32c_generic"}
+"""What newer kernels have in their library instead of a module."""
 PYTHON = Path("/usr/bin/python3")
 INIT = """\
 #!/bin/busybox sh
@@ -183,7 +185,7 @@ def copy_modules(kernel: Path, root: Path, modules: Sequence[str]) -> None:
     order: list[str] = []
 
     def add(name: str) -> None:
-        if name.replace("-", "_") in built_in:
+        if name.replace("-", "_") in built_in or (name in MERGED and name not in have):
             return
         path = have[name.replace("-", "_")]
         if path.name in order:

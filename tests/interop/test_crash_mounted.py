@@ -24,7 +24,9 @@ TOOLS = {
     "xfs": ("mkfs.xfs", "xfs_repair"),
     "btrfs": ("mkfs.btrfs", "btrfs"),
 }
-RIGHT = [(fs, kind) for fs in TOOLS for kind in ("sqlite-wal", "sqlite-rollback", "lmdb", "files")]
+KINDS = {"sqlite-wal": 60, "sqlite-rollback": 60, "lmdb": 1000, "postgresql": 120, "files": 60}
+"""Commits of each, which have 10,000 states or nearly."""
+RIGHT = [(fs, kind) for fs in TOOLS for kind in KINDS]
 
 
 def _missing(fs: str, kind: str) -> str:
@@ -33,6 +35,8 @@ def _missing(fs: str, kind: str) -> str:
         return "mounting needs root"
     if not lacking and kind == "lmdb" and find_spec("lmdb") is None:
         return "not installed: lmdb of Python"
+    if not lacking and kind == "postgresql":
+        return nbd_server.missing("psql", "pg_isready")
     return lacking
 
 
@@ -53,11 +57,12 @@ def _run(folder: Path, fs: str, kind: str, *more: str) -> subprocess.CompletedPr
     mounted = (sys.executable, str(EXAMPLES / "mounted.py"))
     database = (sys.executable, str(EXAMPLES / "database.py"))
     record = ("record", "sm951-nvme-256", "--capacity", "64MiB", "--out", "recording")
-    work = (*mounted, "--make", fs, "{}", "--", *database, "work", kind, "60")
+    commits = str(KINDS.get(kind, 60))
+    work = (*mounted, "--make", fs, "{}", "--", *database, "work", kind, commits)
     done = _crash(*record, "--", *work, folder=folder)
     assert done.returncode == 0, done.stderr
     check = (*mounted, "{}", "--", *database, "check", kind)
-    run = ("run", "recording", "--states", STATES, "--after", "1", *more)
+    run = ("run", "recording", "--states", STATES, "--after", "1", "--timeout", "600", *more)
     done = _crash(*run, "--", *check, folder=folder)
     print(fs, kind, *more, done.stdout.strip().splitlines()[0])
     return done
@@ -72,9 +77,9 @@ def test_no_state_loses_what_was_committed(fs: str, kind: str, tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("fs", TOOLS)
-def test_a_drive_that_ignores_flushes_makes_it_fail(fs: str, tmp_path: Path) -> None:
-    done = _run(tmp_path, fs, "sqlite-wal", "--ignore-flush", "--states", "50")
+@pytest.mark.parametrize(("fs", "kind"), RIGHT)
+def test_a_drive_that_ignores_flushes_makes_it_fail(fs: str, kind: str, tmp_path: Path) -> None:
+    done = _run(tmp_path, fs, kind, "--ignore-flush", "--states", "50")
     assert done.returncode == 1 and "which the drive ignored" in done.stdout
 
 

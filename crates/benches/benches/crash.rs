@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use drivebay_crash::{Header, Op, Order, Recorder, Recording, Rules, States, View};
+use drivebay_crash::{Header, Op, Recorder, Recording, Rules, States, View};
 use drivebay_units::Rng;
 
 const WRITES: u64 = 100_000;
@@ -16,15 +16,8 @@ const SHOWN: usize = 1000;
 fn recording(folder: &Path, each: u64) -> PathBuf {
     let path = folder.join(format!("recording-{each}"));
     std::fs::remove_file(&path).ok();
-    let rules = Rules {
-        buffer_bytes: 8 << 20,
-        atomic_bytes: 4096,
-        protected: false,
-        ignores_flush: false,
-        order: Order::Any,
-        dies: 32,
-        program_bytes: 32768,
-    };
+    let rules =
+        Rules { buffer_bytes: 8 << 20, atomic_bytes: 4096, protected: false, ignores_flush: false };
     let header = Header { drive: String::new(), sectors: SECTORS, rules: Some(rules) };
     let mut recorder = Recorder::create(&path, &header).expect("a new file");
     let mut rng = Rng::new(1);

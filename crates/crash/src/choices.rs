@@ -1,8 +1,7 @@
-//! What a cut may leave: independent choices of how far each of several chains of units came, by the drive's order.
+//! What a cut may leave: independent choices of how far each of several chains of units came.
 //!
-//! With order `any` a chain is a page, whose versions follow one another: which of them is on it decides. A unit that
-//! covers part of a page, or several, is a chain of its own, as what is above and below it shows. With `stripes` a chain is a die, of whose programs the
-//! first so many are done; with `fifo` all is one chain. Left out: that of two units which are chains of their own
+//! A chain is a page, whose versions follow one another: which of them is on it decides. A unit that covers part of a page, or
+//! several, is a chain of its own, as what is above and below it shows. Left out: that of two units which are chains of their own
 //! the upper may hide the lower: such choices are counted as two, and merged when they are enumerated.
 
 use std::io;
@@ -10,10 +9,9 @@ use std::io;
 use drivebay_units::Rng;
 
 use crate::model::{Cut, Model, weight};
-use crate::rules::Order;
 
-/// Units that are done together, one group behind the other.
-type Chain = Vec<Vec<u32>>;
+/// Units one behind the other: the last one that is there decides.
+type Chain = Vec<u32>;
 
 /// Which volatile units of a cut are lost.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -76,10 +74,7 @@ impl<'m> Choices<'m> {
             Ok(Page { page, without: summand(true)?, only })
         });
         let pages = pages.collect::<io::Result<_>>()?;
-        let chains = match model.rules.order {
-            Order::Any => by_page(model, &touched),
-            order => by_time(model, order, commands.iter().flatten().copied().collect()),
-        };
+        let chains = chains(model, &touched);
         Ok(Choices { model, cut, commands, places, chains, pages })
     }
 
@@ -94,24 +89,22 @@ impl<'m> Choices<'m> {
         ways.into_iter().try_fold(1u64, u64::checked_mul)
     }
 
-    /// The loss that leaves `done` groups of each chain.
+    /// The loss that leaves `done` units of each chain.
     fn lost(&self, done: impl Fn(usize, &Chain) -> usize) -> Lost {
         let (first, end) = self.cut.units;
         let mut lost = Lost { first, is_lost: vec![false; (end - first) as usize] };
         for (number, chain) in self.chains.iter().enumerate() {
-            for &unit in chain[done(number, chain)..].iter().flatten() {
+            for &unit in &chain[done(number, chain)..] {
                 lost.is_lost[(unit - first) as usize] = true;
             }
         }
         lost
     }
 
-    /// The loss of all but `present`, and of what the drive's order takes with it.
+    /// The loss of all but `present`, and of what does not show.
     pub fn all_but(&self, present: impl Fn(u32) -> bool) -> Lost {
-        let is_there = |group: &Vec<u32>| group.iter().all(|&unit| present(unit));
-        self.lost(|_, chain| match self.model.rules.order {
-            Order::Any => chain.iter().rposition(is_there).map_or(0, |last| last + 1),
-            _ => chain.iter().take_while(|group| is_there(group)).count(),
+        self.lost(|_, chain| {
+            chain.iter().rposition(|&unit| present(unit)).map_or(0, |last| last + 1)
         })
     }
 
@@ -161,34 +154,20 @@ impl<'m> Choices<'m> {
 
 /// A chain for each page, and one for each unit that covers part of a page or shares one with such a unit; `touched`: pages and units in their
 /// order.
-fn by_page(model: &Model, touched: &[(u64, u32)]) -> Vec<Chain> {
+fn chains(model: &Model, touched: &[(u64, u32)]) -> Vec<Chain> {
     let is_single = |unit: u32| {
         let effects = model.effects_of(unit);
         effects.len() == 1 && effects[0].is_whole()
     };
     let mut chains = Vec::new();
     for of in touched.chunk_by(|one, other| one.0 == other.0) {
-        let groups = of.iter().map(|&(_, unit)| vec![unit]);
-        if of.iter().all(|&(_, unit)| is_single(unit)) {
-            chains.push(groups.collect());
+        let units = of.iter().map(|&(_, unit)| unit);
+        if units.clone().all(is_single) {
+            chains.push(units.collect());
         } else {
-            let begins = |unit: u32| model.effects_of(unit)[0].page == of[0].0;
-            chains.extend(groups.filter(|group| begins(group[0])).map(|group| vec![group]));
+            let begins = |unit: &u32| model.effects_of(*unit)[0].page == of[0].0;
+            chains.extend(units.filter(begins).map(|unit| vec![unit]));
         }
     }
     chains
-}
-
-/// A chain for each die, or one for all.
-fn by_time(model: &Model, order: Order, units: Vec<u32>) -> Vec<Chain> {
-    let Order::Stripes = order else {
-        return vec![units.into_iter().map(|unit| vec![unit]).collect()];
-    };
-    let count = model.rules.dies.max(1) as usize;
-    let mut dies = vec![Chain::new(); count];
-    for (turn, program) in units.chunks(model.rules.program_units()).enumerate() {
-        dies[turn % count].push(program.to_vec());
-    }
-    dies.retain(|chain| !chain.is_empty());
-    dies
 }

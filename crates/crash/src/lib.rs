@@ -19,7 +19,7 @@ mod timeline;
 mod view;
 
 pub use recording::{CrashError, Header, Op, Recorder, Recording};
-pub use rules::{Order, Rules};
+pub use rules::Rules;
 pub use states::{Coverage, State, States};
 pub use timeline::{Line, Timeline, Why};
 pub use view::View;

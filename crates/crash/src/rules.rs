@@ -1,25 +1,12 @@
 //! The rules by which a drive keeps or loses what it has acknowledged, as its profile says.
 //!
-//! Sources: NVM Express Base Specification 2.0 (volatile write cache, Flush, FUA) for order `any`; the profile for the
-//! size of the write buffer, the mapping unit and the dies. Simplified: pages that garbage collection or the drive's own
-//! metadata put between host data are not in the stripes. Effect: on a drive at work the stripes are shorter.
+//! Sources: NVM Express Base Specification 2.0 (volatile write cache, Flush, FUA), which promises no order of what is volatile;
+//! the profile for the size of the write buffer and the mapping unit. Left out: the order in which dies program, and the
+//! map's journal. Effect: states that the one drive never shows are among those that the standard allows (ADR 0037).
 
 use drivebay_drive::Spec;
 use drivebay_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
-
-/// In which order what is volatile may become durable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Order {
-    /// In any: no standard promises one.
-    #[default]
-    Any,
-    /// Each die programs its pages in their order, those of all planes at once.
-    Stripes,
-    /// In the order of submission.
-    Fifo,
-}
 
 /// What a power cut may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,13 +20,6 @@ pub struct Rules {
     pub protected: bool,
     /// Flushes and FUA are acknowledged and make nothing safe.
     pub ignores_flush: bool,
-    /// In which order volatile data becomes durable.
-    #[serde(default)]
-    pub order: Order,
-    /// Dies that program side by side.
-    pub dies: u32,
-    /// Bytes that a die programs at once.
-    pub program_bytes: u64,
 }
 
 impl Rules {
@@ -53,17 +33,10 @@ impl Rules {
             atomic_bytes: geometry.unit_bytes(),
             protected: spec.power_loss_protection,
             ignores_flush: spec.ignore_flush,
-            order: Order::Any,
-            dies: geometry.dies(),
-            program_bytes: geometry.flash_page_bytes() << geometry.plane_shift,
         }
     }
 
     pub(crate) fn atomic_sectors(&self) -> u64 {
         (self.atomic_bytes / SECTOR_BYTES).max(1)
-    }
-
-    pub(crate) fn program_units(&self) -> usize {
-        (self.program_bytes / self.atomic_bytes).max(1) as usize
     }
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::choices::{Choices, Lost};
 use crate::model::{Cut, Model, weight};
 use crate::recording::{CrashError, NEVER, Recording};
-use crate::rules::{Order, Rules};
+use crate::rules::Rules;
 
 /// How often random choices are drawn anew for what a cut has left, times the states that are asked for.
 const TRIES: usize = 2;
@@ -171,7 +171,7 @@ impl States {
         let mut durable = Durable::new(&self.model)?;
         for &cut in cuts {
             durable.move_to(&cut)?;
-            coverage.choices_log2 = log2_sum(coverage.choices_log2, durable.choices_log2());
+            coverage.choices_log2 = log2_sum(coverage.choices_log2, durable.log2.max(0.0));
             coverage.volatile_max = coverage.volatile_max.max(durable.units);
         }
         for pass in 0..PASSES {
@@ -280,7 +280,7 @@ impl States {
         Ok(lost.units().map(|unit| (unit, self.model.units[unit as usize].command)).collect())
     }
 
-    /// The state of the same cut in which these units are lost, and what the drive's order takes with them.
+    /// The state of the same cut in which these units are lost, and what does not show below others.
     ///
     /// # Errors
     /// There is no such state.
@@ -342,7 +342,7 @@ struct Durable<'m> {
     durable: usize,
     submitted: u32,
     units: usize,
-    /// Volatile units by page, and the sum of the logarithms of the choices that they give.
+    /// Volatile units by page, and choices at the cut, as a power of two.
     versions: HashMap<u64, u32>,
     log2: f64,
 }
@@ -404,22 +404,6 @@ impl<'m> Durable<'m> {
         self.log2 -= f64::from(*versions + 1).log2();
         *versions = versions.saturating_add_signed(by);
         self.log2 += f64::from(*versions + 1).log2();
-    }
-
-    /// Choices at the cut, as a power of two.
-    fn choices_log2(&self) -> f64 {
-        let rules = &self.model.rules;
-        match rules.order {
-            Order::Any => self.log2.max(0.0),
-            Order::Fifo => (self.units as f64 + 1.0).log2(),
-            Order::Stripes => {
-                let programs = self.units.div_ceil(rules.program_units());
-                let dies = rules.dies.max(1) as usize;
-                let (each, more) = (programs / dies, programs % dies);
-                let ways = |groups: usize| (groups as f64 + 1.0).log2();
-                more as f64 * ways(each + 1) + (dies - more) as f64 * ways(each)
-            }
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use drivebay_crash::{Order, Rules};
+use drivebay_crash::Rules;
 use proptest::prelude::*;
 use tempfile::tempdir;
 
@@ -126,34 +126,6 @@ proptest! {
         wanted.retain(|_| !found.is_empty());
         prop_assert_eq!(distinct, wanted);
     }
-
-    #[test]
-    fn stripes_and_fifo_leave_a_part_of_what_any_order_does(
-        steps in prop::collection::vec(step(), 1..14),
-        order in prop_oneof![Just(Order::Stripes), Just(Order::Fifo)],
-    ) {
-        let folder = tempdir().expect("a folder");
-        let path = record(&folder, PAGES * 8, &steps);
-        let seen = |rules: Rules| -> Seen {
-            let states = states(&path, rules);
-            let (found, _) = states.enumerate(1 << 20, 1).expect("readable");
-            bytes_of(&folder, &states, &found).into_iter().collect()
-        };
-        let ordered = Rules { order, ..rules() };
-        prop_assert!(seen(ordered).is_subset(&seen(rules())));
-    }
-}
-
-#[test]
-fn dies_program_in_order_and_side_by_side() {
-    let folder = tempdir().expect("a folder");
-    let steps = [write(0, 1), write(1, 1), write(2, 1), write(3, 1)].concat();
-    let path = record(&folder, PAGES * 8, &steps);
-    // Pages 0 and 2 lie on one die, 1 and 3 on the other: three ways each.
-    let stripes = states(&path, Rules { order: Order::Stripes, ..rules() });
-    assert_eq!(stripes.enumerate(100, 1).expect("readable").0.len(), 9);
-    let fifo = states(&path, Rules { order: Order::Fifo, ..rules() });
-    assert_eq!(fifo.enumerate(100, 1).expect("readable").0.len(), 5);
 }
 
 #[test]

@@ -2,22 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use drivebay_crash::{Header, Op, Order, Recorder, Recording, Rules, State, States, View};
+use drivebay_crash::{Header, Op, Recorder, Recording, Rules, State, States, View};
 use tempfile::TempDir;
 
 pub const PAGE: usize = 4096;
 
 /// Rules of a drive with a buffer that nothing here exceeds.
 pub fn rules() -> Rules {
-    Rules {
-        buffer_bytes: 1 << 30,
-        atomic_bytes: 4096,
-        protected: false,
-        ignores_flush: false,
-        order: Order::Any,
-        dies: 2,
-        program_bytes: 4096,
-    }
+    Rules { buffer_bytes: 1 << 30, atomic_bytes: 4096, protected: false, ignores_flush: false }
 }
 
 /// Something that is recorded.

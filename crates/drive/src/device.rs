@@ -11,6 +11,7 @@
 //! them. The stages of a completion add up to its latency exactly.
 //! Data content is not known.
 
+pub(crate) mod life;
 pub mod power_cut;
 pub(crate) mod report;
 pub mod sanitize;
@@ -33,7 +34,7 @@ use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted, ZoneProble
 use crate::physics::reliability::Reliability;
 use crate::physics::thermal::{Thermal, Work};
 use crate::policy_plugin::{Decides, Decisions};
-use crate::profile::Spec;
+use crate::profile::{Lived, Outages, Spec};
 use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
@@ -92,6 +93,7 @@ pub struct Device {
     media: Media,
     thermal: Thermal,
     log: Log,
+    lived: Lived,
     zones: Option<Box<Zones>>,
 }
 
@@ -122,6 +124,7 @@ impl Device {
             media: Media::new(&spec, &rng, memory)?,
             thermal: Thermal::new(&spec),
             log: Log::new(),
+            lived: spec.history.lived,
             zones: spec.zones.map(|zones| Box::new(Zones::new(zones))),
             spec,
         })
@@ -173,14 +176,14 @@ impl Device {
         let work = self.work();
         Counters {
             commands: work.commands,
-            host_pages: self.media.host_4k(),
-            placed_pages: work.programmed,
+            host_pages: self.media.host_4k() + self.lived.host_4k,
+            placed_pages: work.programmed + self.lived.programmed_4k,
             copied_pages: self.media.flash().map_or(0, |flash| flash.copied_4k()),
             slc_pages: work.slc_programmed,
             slc_erases: self.media.of_flash(|flash| flash.ftl().slc_erases()),
             erases: work.erases,
             page_reads: work.page_reads,
-            read_bytes: work.read_bytes,
+            read_bytes: work.read_bytes + self.lived.flash_read_bytes,
             core_busy_ns: work.core_ns,
             energy_nj: self.thermal.energy_nj,
             throttled_ns: self.thermal.throttled().0,
@@ -296,10 +299,12 @@ impl Device {
         let io = self.admit(io)?;
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
-        match self.scheduler.offer(request, until) {
-            Some(request) => self.serve_request(request),
-            None => Ok(None),
+        let alone = self.next_arrival() == NEVER;
+        if alone && request.begin <= until && self.scheduler.is_in_order() {
+            return self.serve_request(request);
         }
+        self.scheduler.push(request);
+        if alone && self.next_arrival() <= until { self.serve() } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -355,10 +360,8 @@ impl Device {
             stages.add(Stage::Firmware, wake.device);
             awake = ready.after(wake.link).after(wake.device);
         }
-        if let Some(outages) = &self.spec.outages {
-            let up = outages.pass_link(awake);
-            stages.add(Stage::Link, up.since(awake));
-            awake = up;
+        if self.spec.outages.is_some() {
+            awake = self.wait_out(Stage::Link, awake, &mut stages);
         }
         if now >= self.thermal.next_step() {
             self.advance_thermal(now);
@@ -367,14 +370,23 @@ impl Device {
         let issued = self.host_interface.fetch(&mut self.link, now, awake);
         stages.add(Stage::Link, issued.since(awake));
         let mut fetched = self.controller.run_host_core(issued, &mut stages);
-        if let Some(outages) = &self.spec.outages {
-            let goes_on = outages.pass_stall(fetched);
-            stages.add(Stage::Firmware, goes_on.since(fetched));
-            fetched = goes_on;
+        if self.spec.outages.is_some() {
+            fetched = self.wait_out(Stage::Firmware, fetched, &mut stages);
         }
         let moves_now = io.op.is_write() && !self.scheduler.is_half_duplex();
         let begin = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
         Request { begin, tag, io, submitted: at, stages, left: Nanos::ZERO }
+    }
+
+    /// When what reaches the link or the firmware at `at` goes on, if it falls into an outage.
+    #[cold]
+    #[inline(never)]
+    fn wait_out(&self, part: Stage, at: Nanos, stages: &mut Stages) -> Nanos {
+        let Some(Outages { stall, link }) = self.spec.outages else { return at };
+        let outage = if part == Stage::Link { link } else { stall };
+        let goes_on = outage.map_or(at, |outage| outage.pass(at));
+        stages.add(part, goes_on.since(at));
+        goes_on
     }
 
     /// When the next accepted request reaches the flash core; the end of time if there is none.
@@ -401,7 +413,7 @@ impl Device {
     /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
     pub fn serve(&mut self) -> Result<Option<Completion>, DeviceError> {
-        let request = self.scheduler.next().expect("a request was accepted and not yet served");
+        let request = self.scheduler.next();
         self.serve_request(request)
     }
 
@@ -448,11 +460,9 @@ impl Device {
     #[inline(always)]
     fn complete(&mut self, request: Request, mut ready: Nanos, media_error: bool) -> Completion {
         let Request { tag, io, submitted, mut stages, .. } = request;
-        if let Some(outages) = &self.spec.outages {
-            let goes_on = outages.pass_stall(ready);
-            stages.add(Stage::Firmware, goes_on.since(ready));
-            ready = outages.pass_link(goes_on);
-            stages.add(Stage::Link, ready.since(goes_on));
+        if self.spec.outages.is_some() {
+            ready = self.wait_out(Stage::Firmware, ready, &mut stages);
+            ready = self.wait_out(Stage::Link, ready, &mut stages);
         }
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);

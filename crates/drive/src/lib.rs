@@ -19,6 +19,7 @@ mod host;
 mod io;
 mod memory;
 mod pacer;
+mod per_stream;
 mod persist;
 mod physics;
 mod plugin;
@@ -29,6 +30,7 @@ mod superblock;
 mod timeline;
 mod victim_policy;
 
+pub use device::life::Mark;
 pub use device::power_cut::Recovery;
 pub use device::report::HandleUse;
 pub use device::sanitize::Sanitize;

@@ -13,6 +13,8 @@ use std::ops::Range;
 
 use drivebay_units::{Nanos, Rng};
 
+use crate::per_stream::PerStream;
+
 /// Most entries of a list that grows and shrinks: more than any profile's superblocks or buffer.
 const ENTRIES_MAX: u64 = 1 << 22;
 
@@ -221,6 +223,7 @@ macro_rules! persist_each {
 
 persist_each!([T; N], T: Persist, const N: usize);
 persist_each!(Vec<T>, T: Persist);
+persist_each!(PerStream<T>, T: Persist);
 
 impl<T: Persist> Persist for Box<T> {
     fn save(&self, out: &mut dyn Write) -> Result<(), Error> {

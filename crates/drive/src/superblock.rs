@@ -61,9 +61,8 @@ impl Streams {
 
     /// Those of the host.
     pub fn hosts(self) -> impl Iterator<Item = usize> {
-        let plain = (HOST..self.count).step_by(COLD);
-        let placed = 0..self.handles;
-        plain.take(if self.handles == 0 { self.count } else { 0 }).chain(placed)
+        let (end, step) = if self.handles == 0 { (self.count, COLD) } else { (self.handles, 1) };
+        (HOST..end).step_by(step)
     }
 
     /// Those of copies of the other handles' data, where they are kept apart.

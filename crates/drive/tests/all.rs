@@ -10,6 +10,7 @@ mod fuzz_profile;
 mod host_interface;
 mod idle;
 mod in_place;
+mod life;
 mod lifespan;
 mod map_cache;
 mod map_journal;

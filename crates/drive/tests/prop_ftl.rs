@@ -130,10 +130,15 @@ impl Naive {
         while mode.is_none() {
             let next = self.folding.map(|(block, _)| block).or_else(|| self.next_to_fold());
             let Some(next) = next else { break };
-            if !(self.cache.waits || self.live(next) == 0) || self.fold_once().is_none() {
+            if !(self.cache.waits || self.live(next) == 0) {
                 break;
             }
+            let folded = self.fold_once();
+            // Garbage collection may have emptied the cache to make room for folding: then there is nothing to fold.
             mode = self.next_of_cache();
+            if folded.is_none() {
+                break;
+            }
         }
         if mode.is_none() {
             while self.free.len() <= 1 {

@@ -245,6 +245,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (29, vec![45016, 47014, 45085, 45613, 46986, 45057, 49620, 46648])
+        (30, vec![45072, 47262, 45141, 45669, 47234, 45113, 49676, 46704])
     );
 }

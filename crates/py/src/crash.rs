@@ -116,7 +116,7 @@ impl PyCrashStates {
         self.0.lost_units(&state(name)?).map_err(crash_error)
     }
 
-    /// The state of the same cut in which these units are lost, and what the drive's order takes with them.
+    /// The state of the same cut in which these units are lost, and what does not show below others.
     fn with_lost(&self, name: &str, units: Vec<u32>) -> PyResult<String> {
         let found = self.0.with_lost(&state(name)?, units).map_err(crash_error)?;
         Ok(found.to_string())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Device, HandleUse, Health, Sanitize, Spec, Zone};
+use drivebay_drive::{Device, HandleUse, Health, Mark, Sanitize, Spec, Zone};
 use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
@@ -344,6 +344,26 @@ impl VirtualDrive {
         })
     }
 
+    /// Where the drive stands now, for `live`.
+    fn mark(&self) -> PyResult<PyMark> {
+        self.with(|device| Ok(PyMark(device.mark())))
+    }
+
+    /// What happened since the mark happens `times` times more, in so many seconds, without being simulated.
+    fn live(&self, py: Python<'_>, since: &PyMark, times: f64, seconds: f64) -> PyResult<()> {
+        if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
+            let why = "times and seconds must be 0 to a thousand million";
+            return Err(user_error(format!("live: {why}\nhint: live(mark, 100, 86400)")));
+        }
+        let elapsed = Nanos((seconds * 1e9) as u64);
+        py.detach(|| {
+            self.with(|device| {
+                device.live(&since.0, times, elapsed);
+                Ok(())
+            })
+        })
+    }
+
     /// Write the drive's whole state to a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(user_error)))
@@ -391,6 +411,10 @@ impl VirtualDrive {
         self.with(|device| Ok(device.spec().capacity_bytes()))
     }
 }
+
+/// Where a drive stood: what `VirtualDrive.live` goes on from.
+#[pyclass(module = "drivebay._core", frozen, name = "Mark")]
+pub(crate) struct PyMark(Mark);
 
 class! {
     /// What went through a placement handle, or through the frontier of copies, in pages of 4 KiB.
@@ -464,6 +488,8 @@ class! {
     asleep_s: f64 = seconds(h.asleep),
     /// How often the link was down.
     link_outages: u64 = h.link_outages,
+    /// Erases of a superblock: the fewest, the most, and the mean.
+    erases: (u32, u32, u32) = h.erases.into(),
     /// 4 KiB pages programmed per page that the host wrote; None before the first.
     waf: Option<f64> = h.waf,
 }

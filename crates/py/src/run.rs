@@ -32,6 +32,18 @@ class! {
     page_reads: u64 = c.page_reads,
     /// Bytes read over the flash channels.
     channel_read_bytes: u64 = c.read_bytes,
+    /// Reads of flash that needed a retry, garbage collection's included.
+    retried_reads: u64 = c.reliability.retried_reads,
+    /// Retries of all of these.
+    retries: u64 = c.reliability.retries,
+    /// Superblocks moved because they had been read too often.
+    refreshes: u64 = c.reliability.refreshes,
+    /// Flash blocks that failed in use.
+    failed_blocks: u64 = c.reliability.failed_blocks,
+    /// Spare blocks left.
+    spare_blocks: u64 = c.reliability.spare_blocks,
+    /// Superblocks given up.
+    retired_superblocks: u64 = c.reliability.retired_superblocks,
     /// Time that the flash core has worked, in seconds.
     flash_core_busy_s: f64 = c.core_busy_ns as f64 / 1e9,
     /// Energy, in joule.

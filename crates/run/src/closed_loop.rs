@@ -181,9 +181,14 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         if self.latest == self.start {
             return ended;
         }
+        self.end_worn_out();
+        Ok(())
+    }
+
+    /// The flash wore out: the run ends with its last completion.
+    pub(crate) fn end_worn_out(&mut self) {
         self.worn_out = true;
         self.end = self.end.min(self.latest);
-        Ok(())
     }
 
     /// Runs on one submission queue, each request in one command.
@@ -208,8 +213,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 let slot = self.host.submit(now);
                 self.request_made(&io);
                 // With its own slot taken, the first one is that of the next submission.
-                self.host.slots.set(slot as usize, NEVER);
-                let (_, until) = self.host.slots.first();
+                self.host.slots.take(slot as usize);
+                let until = self.host.slots.first_at();
                 if let Some(served) = device.accept(now, io, slot, until.max(self.due))? {
                     self.count(served);
                 }
@@ -225,8 +230,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     #[inline(always)]
     fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
         loop {
-            let (_, at) = self.host.slots.first();
-            let at = at.max(self.due);
+            let at = self.host.slots.first_at().max(self.due);
             if at < device.next_arrival() {
                 return Ok(at);
             }
@@ -359,7 +363,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 let queue = queues.of_slot(slot);
                 let posted = device.post(queue, requested);
                 queues.submit(QueuedCommand { posted, io, queue, slot });
-                self.host.slots.set(slot, NEVER);
+                self.host.slots.take(slot);
             } else if taken < NEVER {
                 let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
                 places.take();

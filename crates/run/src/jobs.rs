@@ -2,13 +2,13 @@
 //!
 //! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a submission queue of its
 //! own, or several, as a job of fio is a process and Linux gives each processor a queue: the controller picks among
-//! them (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
+//! them, by the jobs' weights (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
 //! order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the power is in the results of
-//! the first. Left out: priorities, requests of more than one command.
+//! the first. Where the flash wears out, all of them end. Left out: priorities, requests of more than one command.
 
 use std::fmt::Display;
 
-use drivebay_drive::{Device, Io, Spec};
+use drivebay_drive::{Completion, Device, DeviceError, Io, Spec};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::closed_loop::ClosedLoop;
@@ -53,13 +53,32 @@ impl Job<'_> {
     fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
         let slot = run.host.submit(at);
-        run.host.slots.set(slot as usize, NEVER);
+        run.host.slots.take(slot as usize);
         run.request_made(&self.next);
         self.outstanding += 1;
         let io = std::mem::replace(&mut self.next, run.generator.next_io());
         device.prefetch(self.next.lba);
         (io, slot as usize)
     }
+
+    /// Counts a request of its that was served; returns when it was made, and when it was done.
+    fn count(&mut self, mut served: Completion) -> (Nanos, Nanos) {
+        served.tag -= self.first_tag;
+        let requested = self.run.host.requested(served.tag);
+        let (slot, done) = self.run.count(served);
+        if done <= self.run.end && !self.totals.is_empty() {
+            let own = self.queue_of(slot) - self.first_queue;
+            self.totals[own].count(done.since(requested));
+        }
+        self.outstanding -= 1;
+        (requested, done)
+    }
+}
+
+/// Whose request was served.
+fn job_of<'j, 'a>(running: &'j mut [Job<'a>], served: &Completion) -> &'j mut Job<'a> {
+    let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
+    &mut running[of]
 }
 
 /// Runs jobs at the same time, each with its seed, from the drive's present time on; results in their order.
@@ -104,65 +123,67 @@ fn run_together<const KEEPS: bool>(
     }
     let mut places = CommandPlaces::new(device.spec().host_interface, tags, device.now());
     let count = queues_of(device.spec(), jobs);
-    let mut queues = SubmissionQueues::new(count);
+    let weights = jobs.iter().flat_map(|(job, _)| vec![job.weight; job.queues as usize]);
+    let mut queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
     // There is nothing to choose then, and nothing to wait for.
     let taken_at_once = count == 1 && places.are_unlimited();
     let mut watch = KEEPS.then(|| Watch::new(device, events));
     let mut look_at = next_look(watch.as_ref());
-    loop {
-        let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
-        let (at, number) = due.min().expect("there is a job");
-        let room = places.free_at();
-        let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
-        let turn = device.next_arrival();
-        if turn < NEVER && turn <= at.min(taken) {
-            let Some(mut served) = device.serve()? else { continue };
-            places.give_back(served.done);
-            let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
-            let job = &mut running[of];
-            served.tag -= job.first_tag;
-            let requested = job.run.host.requested(served.tag);
-            let (slot, done) = job.run.count(served);
-            if done <= job.run.end && !job.totals.is_empty() {
-                let own = job.queue_of(slot) - job.first_queue;
-                job.totals[own].count(done.since(requested));
-            }
-            if KEEPS && let Some(watch) = &mut watch {
-                watch.outstanding.add(0, requested, done.min(job.run.end));
-            }
-            job.outstanding -= 1;
-            if job.outstanding == 0 && job.run.due == NEVER {
-                job.run.resume();
-            }
-        } else if at.min(taken) == NEVER {
-            break;
-        } else if at.min(taken) >= running[0].run.recorder.next_second() {
-            for job in &mut running {
-                job.run.on_second(device, at.min(taken))?;
-            }
-        } else if at < taken {
-            if KEEPS
-                && at >= look_at
-                && let Some(watch) = &mut watch
-            {
-                watch.read(device, at);
-                look_at = watch.next();
-            }
-            let job = &mut running[number];
-            let (io, own) = job.request(device, at);
-            let slot = job.first_tag as usize + own;
-            if taken_at_once {
-                device.accept(at, io, slot as u32, Nanos::ZERO)?;
+    let mut run_to_end = || -> Result<(), RunError> {
+        loop {
+            let due = running.iter().enumerate().map(|(number, job)| (job.next_request(), number));
+            let (at, number) = due.min().expect("there is a job");
+            let room = places.free_at();
+            let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
+            let turn = device.next_arrival();
+            if turn < NEVER && turn <= at.min(taken) {
+                let Some(served) = device.serve()? else { continue };
+                places.give_back(served.done);
+                let job = job_of(&mut running, &served);
+                let (requested, done) = job.count(served);
+                if KEEPS && let Some(watch) = &mut watch {
+                    watch.outstanding.add(0, requested, done.min(job.run.end));
+                }
+                if job.outstanding == 0 && job.run.due == NEVER {
+                    job.run.resume();
+                }
+            } else if at.min(taken) == NEVER {
+                return Ok(());
+            } else if at.min(taken) >= running[0].run.recorder.next_second() {
+                for job in &mut running {
+                    job.run.on_second(device, at.min(taken))?;
+                }
+            } else if at < taken {
+                if KEEPS
+                    && at >= look_at
+                    && let Some(watch) = &mut watch
+                {
+                    watch.read(device, at);
+                    look_at = watch.next();
+                }
+                let job = &mut running[number];
+                let (io, own) = job.request(device, at);
+                let slot = job.first_tag as usize + own;
+                if taken_at_once {
+                    device.accept(at, io, slot as u32, Nanos::ZERO)?;
+                } else {
+                    let queue = queues.of_slot(job.queue_of(own));
+                    queues.submit(QueuedCommand {
+                        posted: device.post(queue, at),
+                        io,
+                        queue,
+                        slot,
+                    });
+                }
             } else {
-                let queue = queues.of_slot(job.queue_of(own));
-                queues.submit(QueuedCommand { posted: device.post(queue, at), io, queue, slot });
+                let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
+                places.take();
+                device.fetch(posted, room, io, slot as u32)?;
             }
-        } else {
-            let QueuedCommand { posted, io, slot, .. } = queues.fetch(taken);
-            places.take();
-            device.fetch(posted, room, io, slot as u32)?;
         }
-    }
+    };
+    let ended = run_to_end();
+    end_with(device, &mut running, ended)?;
     let finish = |job: Job<'_>| {
         let (outcome, _) = job.run.finish(device);
         if job.totals.is_empty() { outcome } else { Outcome { queues: job.totals, ..outcome } }
@@ -170,6 +191,28 @@ fn run_together<const KEEPS: bool>(
     let outcomes: Vec<_> = running.into_iter().map(finish).collect();
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
     Ok((outcomes, watch.and_then(|watch| watch.finish(device, end))))
+}
+
+/// The loop has ended so. Where the flash wore out, what is still under way is served, and what was measured until then are
+/// the outcomes, if anything was; as `ClosedLoop::end_with` of one.
+fn end_with(
+    device: &mut Device,
+    running: &mut [Job<'_>],
+    ended: Result<(), RunError>,
+) -> Result<(), RunError> {
+    let Err(RunError::Device(DeviceError::ReadOnly { .. })) = ended else { return ended };
+    while device.next_arrival() < NEVER {
+        match device.serve() {
+            Ok(served) => drop(served.map(|served| job_of(running, &served).count(served))),
+            Err(DeviceError::ReadOnly { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if running.iter().all(|job| job.run.latest == job.run.start) {
+        return ended;
+    }
+    running.iter_mut().for_each(|job| job.run.end_worn_out());
+    Ok(())
 }
 
 /// Queues of which a job tells what went through each.

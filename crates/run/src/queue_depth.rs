@@ -65,6 +65,13 @@ impl DepthTracker {
         }
     }
 
+    /// Those that were released and never completed were refused, by `at`.
+    pub fn refuse_rest(&mut self, at: Nanos) {
+        while self.unknown > 0 {
+            self.completed(at);
+        }
+    }
+
     /// Books the rest of a request's time now; the others are out as well, so it adds no busy time.
     #[cold]
     fn forget_soonest(&mut self) {

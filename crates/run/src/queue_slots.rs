@@ -49,11 +49,28 @@ impl QueueSlots {
         (packed as usize & (DEPTH_MAX - 1), at)
     }
 
+    /// When a slot is free first; where that is known of none, later than any run.
+    #[inline(always)]
+    pub fn first_at(&self) -> Nanos {
+        self.start.after(Nanos(self.tree[1] >> SLOT_BITS))
+    }
+
     /// The command in `slot` will be done at `done`.
     #[inline(always)]
     pub fn set(&mut self, slot: usize, done: Nanos) {
-        let since = done.0.wrapping_sub(self.start.0).min(NEVER_SINCE);
-        debug_assert!(done == NEVER || (done >= self.start && since < NEVER_SINCE));
+        let since = done.0.wrapping_sub(self.start.0);
+        debug_assert!(done >= self.start && since < NEVER_SINCE);
+        self.store(slot, since);
+    }
+
+    /// It is not known when the command in `slot` will be done.
+    #[inline(always)]
+    pub fn take(&mut self, slot: usize) {
+        self.store(slot, NEVER_SINCE);
+    }
+
+    #[inline(always)]
+    fn store(&mut self, slot: usize, since: u64) {
         let mut node = (self.leaves + slot) % NODES;
         let mut first = since << SLOT_BITS | slot as u64;
         self.tree[node] = first;
@@ -80,9 +97,10 @@ mod tests {
             let mut naive = vec![start; depth];
             for _ in 0..2000 {
                 let (slot, at) = slots.first();
+                assert_eq!(slots.first_at(), at);
                 assert_eq!(at.0, *naive.iter().min().expect("a queue has slots"));
                 assert_eq!(naive[slot], at.0);
-                slots.set(slot, NEVER);
+                slots.take(slot);
                 let others = (0..depth).filter(|&other| other != slot).map(|other| naive[other]);
                 assert_eq!(slots.first().1.0, others.min().unwrap_or(NEVER.0));
                 naive[slot] = at.0 + rng.below(100);

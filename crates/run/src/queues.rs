@@ -1,9 +1,10 @@
 //! Several submission queues, and how the controller picks among them.
 //!
 //! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration: round robin,
-//! one command from each queue that has some. The controller takes a command when its host core is free and it has a
+//! one command from each queue that has some; weighted, as many in a row as the queue's weight, as weighted round robin has of its
+//! classes: each queue is a class of its own. The controller takes a command when its host core is free and it has a
 //! place for one more (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with few commands passes the many that wait in others.
-//! Left out: weighted round robin, the admin queue, the time of a look at an empty queue; the limit where all
+//! Left out: the urgent class, more than one queue of a class, bursts, the admin queue, the time of a look at an empty queue; the limit where all
 //! commands come through one queue, as their order is the same with and without it but for reads that pass writes.
 
 use std::collections::VecDeque;
@@ -68,14 +69,23 @@ impl CommandPlaces {
 /// The submission queues.
 pub struct SubmissionQueues {
     waiting: Vec<VecDeque<QueuedCommand>>,
-    /// Queue that is asked first for the next command.
-    next: usize,
+    /// Commands that each may give in a row.
+    weights: Vec<u32>,
+    /// Queue whose turn it is, and how many commands it may still give.
+    turn: usize,
+    left: u32,
 }
 
 impl SubmissionQueues {
-    /// So many empty queues.
+    /// So many empty queues, of equal weight.
     pub fn new(count: u32) -> SubmissionQueues {
-        SubmissionQueues { waiting: (0..count).map(|_| VecDeque::new()).collect(), next: 0 }
+        SubmissionQueues::weighted(vec![1; count as usize])
+    }
+
+    /// Empty queues of these weights, of which each is at least 1.
+    pub fn weighted(weights: Vec<u32>) -> SubmissionQueues {
+        let waiting: Vec<_> = weights.iter().map(|_| VecDeque::new()).collect();
+        SubmissionQueues { turn: waiting.len() - 1, waiting, weights, left: 0 }
     }
 
     /// The queue of a host slot.
@@ -96,13 +106,18 @@ impl SubmissionQueues {
 
     /// The command that the controller takes at `now`, which `fetches_at` gave.
     pub fn fetch(&mut self, now: Nanos) -> QueuedCommand {
-        let (before, from) = self.waiting.split_at(self.next);
+        let count = self.waiting.len();
+        let first = if self.left > 0 { self.turn } else { (self.turn + 1) % count };
+        let (before, from) = self.waiting.split_at(first);
         let ready = |queue: &VecDeque<QueuedCommand>| {
             queue.front().is_some_and(|head| head.posted.ready <= now)
         };
         let ahead = from.iter().chain(before).position(ready).expect("a queue has a command");
-        let queue = (self.next + ahead) % self.waiting.len();
-        self.next = (queue + 1) % self.waiting.len();
+        let queue = (first + ahead) % count;
+        if self.left == 0 || queue != self.turn {
+            (self.turn, self.left) = (queue, self.weights[queue]);
+        }
+        self.left -= 1;
         self.waiting[queue].pop_front().expect("the queue has a command")
     }
 }
@@ -115,7 +130,10 @@ mod tests {
 
     /// Queues from which `count` commands are taken, of queues with `depth` commands each.
     fn fetched(depths: &[usize], count: usize) -> Vec<usize> {
-        let mut queues = SubmissionQueues::new(depths.len() as u32);
+        fetched_of(SubmissionQueues::new(depths.len() as u32), depths, count)
+    }
+
+    fn fetched_of(mut queues: SubmissionQueues, depths: &[usize], count: usize) -> Vec<usize> {
         for (slot, &depth) in depths.iter().enumerate() {
             for _ in 0..depth {
                 let io = Io::new(Op::Read, 0, 8);
@@ -129,6 +147,12 @@ mod tests {
     #[test]
     fn round_robin_takes_one_command_from_each_queue() {
         assert_eq!(fetched(&[2, 2, 2], 6), [0, 1, 2, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_queue_gives_as_many_in_a_row_as_its_weight() {
+        let queues = SubmissionQueues::weighted(vec![3, 1]);
+        assert_eq!(fetched_of(queues, &[4, 4], 8), [0, 0, 0, 1, 0, 1, 1, 1]);
     }
 
     #[test]

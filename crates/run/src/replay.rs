@@ -106,7 +106,8 @@ type Batch = Result<Vec<Step>, ReplayError>;
 /// Replays a trace on a drive, from the drive's present time on.
 ///
 /// # Errors
-/// [`ReplayError`]; the drive is in an undefined but valid state then.
+/// [`ReplayError`]; the drive is in an undefined but valid state then. A drive that wears out on the way is none:
+/// [`Outcome::worn_out`].
 pub fn replay(
     device: &mut Device,
     source: &mut dyn RequestSource,
@@ -264,7 +265,39 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         batches: Receiver<Batch>,
         give_back: SyncSender<Vec<Step>>,
     ) -> Result<ReplayOutcome, ReplayError> {
-        for batch in &batches {
+        let worn_out = match self.run_all(device, &batches, &give_back) {
+            Err(ReplayError::Device(DeviceError::ReadOnly { .. })) if self.served > 0 => true,
+            ended => {
+                ended?;
+                false
+            }
+        };
+        while worn_out && device.next_arrival() < NEVER {
+            match self.serve(device) {
+                Ok(()) | Err(ReplayError::Device(DeviceError::ReadOnly { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let end = self.latest.max(self.now);
+        self.outstanding.refuse_rest(end);
+        let outcome = self.recorder.finish(device, end, end);
+        Ok(ReplayOutcome {
+            outcome: Outcome { worn_out, ..outcome },
+            inside: self.watch.and_then(|watch| watch.finish(device, end)),
+            depths: self.outstanding.finish(),
+            long: self.long,
+            skipped: self.skipped,
+        })
+    }
+
+    /// The whole recording, until it ends or the flash is worn out.
+    fn run_all(
+        &mut self,
+        device: &mut Device,
+        batches: &Receiver<Batch>,
+        give_back: &SyncSender<Vec<Step>>,
+    ) -> Result<(), ReplayError> {
+        for batch in batches {
             let batch = batch?;
             for i in 0..batch.len() {
                 if let Some(Io { lba, sectors, .. }) = batch.get(i + AHEAD).and_then(|step| step.io)
@@ -283,15 +316,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         while device.next_arrival() < NEVER {
             self.serve(device)?;
         }
-        let end = self.latest.max(self.now);
-        let outcome = self.recorder.finish(device, end, end);
-        Ok(ReplayOutcome {
-            outcome,
-            inside: self.watch.and_then(|watch| watch.finish(device, end)),
-            depths: self.outstanding.finish(),
-            long: self.long,
-            skipped: self.skipped,
-        })
+        Ok(())
     }
 
     /// One request of the recording: released, submitted when a slot is free.
@@ -333,7 +358,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         self.in_flight[slot] = InFlight { released, ticket: Some(self.pacer.issue()) };
         self.now = now;
         device.accept(now, io, slot as u32, Nanos::ZERO)?;
-        self.slots.set(slot, NEVER);
+        self.slots.take(slot);
         Ok(())
     }
 

@@ -87,7 +87,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
                 let now = hand_over.max(self.host.now);
                 self.host.now = now;
                 split.serves[slot] = request;
-                self.host.slots.set(slot, NEVER);
+                self.host.slots.take(slot);
                 device.accept(now, io, slot as u32, Nanos::ZERO)?;
             } else if self.due == NEVER {
                 self.resume();
@@ -143,7 +143,7 @@ impl Split {
             done: at,
             media_error: false,
         };
-        self.request_slots.set(request_slot as usize, NEVER);
+        self.request_slots.take(request_slot as usize);
         for part in 0..commands {
             let passed = part * sectors_max;
             let sectors = sectors_max.min(io.sectors - passed);

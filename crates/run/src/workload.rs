@@ -143,6 +143,8 @@ pub struct Workload {
     pub thinktime_us: Option<u64>,
     /// Requests between two pauses.
     pub thinktime_blocks: u32,
+    /// Commands in a row that the controller takes of each of its queues, among jobs: weighted round robin.
+    pub weight: u32,
     /// Placement handle of the writes (Flexible Data Placement); of a drive without, 0.
     pub handle: u8,
     /// Zones of the span that are used at a time, in turns, each in sequence, then the next ones; 0: not by zone.
@@ -180,6 +182,7 @@ impl Default for Workload {
             rate_process: RateProcess::Linear,
             thinktime_us: None,
             thinktime_blocks: 1,
+            weight: 1,
             handle: 0,
             zones: 0,
             zone_op: ZoneOp::Write,
@@ -232,6 +235,7 @@ const fn rule(field: &'static str, allowed: &'static str, holds: fn(&Workload) -
 const RULES: &[Rule] = &[
     rule("read_percent", "0 to 100", |w| (0.0..=100.0).contains(&w.read_percent)),
     rule("block_bytes", "a multiple of 512 up to 64 MiB", |w| is_size(w.block_bytes, SECTOR_BYTES)),
+    rule("weight", "1 to 256", |w| (1..=256).contains(&w.weight)),
     rule("offsets", "uniform for a sequential load", |w| {
         w.pattern == Pattern::Random || w.offsets == Offsets::Uniform
     }),

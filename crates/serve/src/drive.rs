@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use drivebay_drive::{Counters, DeviceError, Health, Sanitize};
+use drivebay_drive::{Counters, DeviceError, HandleUse, Health, Sanitize};
 use drivebay_units::Nanos;
 
 use crate::error::ServeError;
@@ -24,7 +24,7 @@ use crate::events::Event;
 use crate::faults::{Fault, FaultError};
 use crate::latency_monitor::LatencyMonitor;
 use crate::namespace::{
-    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable,
+    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
 };
 use crate::power_cut::PowerCut;
 use crate::report::Report;
@@ -66,6 +66,12 @@ pub trait Io {
 
     /// What OCP's latency monitor has counted.
     fn latency_monitor(&mut self) -> &mut LatencyMonitor;
+
+    /// What went through each reclaim unit handle so far, and behind them through the frontier of copies where they share one;
+    /// nothing without placement.
+    fn handle_use(&self) -> Vec<HandleUse> {
+        Vec::new()
+    }
 
     /// The drive's time at this moment.
     fn now(&self) -> Nanos;
@@ -141,18 +147,30 @@ pub trait Namespaces {
     /// Sectors of no namespace.
     fn free_sectors(&self) -> u64;
 
-    /// Makes one of so many sectors, in one piece, with blocks of so many bytes (as a power of two), which several
-    /// controllers may have at a time or not; returns its number. It holds nothing.
+    /// Whether placement is switched on, so that writes go where their placement handles say; none if the drive has none.
+    fn placement(&self) -> Option<bool> {
+        None
+    }
+
+    /// Whether the drive has placement, and it is switched on.
+    fn is_placed(&self) -> bool {
+        self.placement() == Some(true)
+    }
+
+    /// Switches placement on or off, while there are no namespaces.
+    ///
+    /// # Errors
+    /// As for `create_namespace`.
+    fn set_placed(&mut self, _is_placed: bool) -> Result<(), ControlError> {
+        Ok(())
+    }
+
+    /// Makes one, in one piece; returns its number. It holds nothing.
     ///
     /// # Errors
     /// [`ControlError::Namespace`]: there is no piece or no number, or the drive must not change. Any other: it is made,
     /// but may hold what was written there before, or the next start will not know of it.
-    fn create_namespace(
-        &mut self,
-        sectors: u64,
-        block_shift: u8,
-        is_shared: bool,
-    ) -> Result<u32, ControlError>;
+    fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError>;
 
     /// Gives one blocks of so many bytes, as a power of two. Its data stays as it is.
     ///
@@ -191,13 +209,8 @@ impl Namespaces for NamespaceTable {
         self.free_sectors()
     }
 
-    fn create_namespace(
-        &mut self,
-        sectors: u64,
-        block_shift: u8,
-        is_shared: bool,
-    ) -> Result<u32, ControlError> {
-        Ok(self.create(sectors, block_shift, is_shared)?)
+    fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
+        Ok(self.create(wanted)?)
     }
 
     fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {

@@ -19,7 +19,7 @@ use std::io::{self, IoSlice};
 use std::ops::Range;
 
 use drivebay_crash::Recorder;
-use drivebay_drive::{Counters, Device, DeviceError, Health, Sanitize};
+use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
 use crate::auto_scale::AutoScale;
@@ -120,7 +120,7 @@ impl Engine {
         Engine {
             name: "drive".to_owned(),
             is_write_protected: false,
-            namespaces: NamespaceTable::whole(store.sectors(), false),
+            namespaces: NamespaceTable::whole(store.sectors(), false).placed(spec.streams.handles),
             namespace_file: None,
             is_of_one_size: false,
             caller: SessionId::default(),
@@ -199,8 +199,9 @@ impl Engine {
 
     /// Hands a command to the drive, which has a queue slot for it.
     fn hand_over(&mut self, at: Nanos, tag: u32) {
-        let Request { op, lba, sectors, .. } = self.inflight[tag].request;
-        self.submit_to_model(at, drivebay_drive::Io::new(op.on_drive(), lba, sectors), tag);
+        let Request { op, lba, sectors, handle, .. } = self.inflight[tag].request;
+        let io = drivebay_drive::Io::new(op.on_drive(), lba, sectors);
+        self.submit_to_model(at, drivebay_drive::Io { handle, ..io }, tag);
     }
 
     fn submit_to_model(&mut self, at: Nanos, io: drivebay_drive::Io, tag: u32) {
@@ -417,6 +418,10 @@ impl Io for Engine {
 
     fn latency_monitor(&mut self) -> &mut LatencyMonitor {
         &mut self.latencies
+    }
+
+    fn handle_use(&self) -> Vec<HandleUse> {
+        self.device.placement()
     }
 
     fn now(&self) -> Nanos {

@@ -308,7 +308,7 @@ mod tests {
     }
 
     fn request(op: Op, lba: u64) -> Request {
-        Request { op, lba, sectors: 8, token: 0 }
+        Request::new(op, lba, 8, 0)
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         faults.heal(Nanos::ZERO, 100, 8);
         faults.begin(Nanos::ZERO, 1);
         let bad = |faults: &mut Faults| {
-            let read = |lba| Request { op: Op::Read, lba, sectors: 1, token: 0 };
+            let read = |lba| Request::new(Op::Read, lba, 1, 0);
             let mut fails = |lba| faults.effect(Nanos::ZERO, &read(lba)).status.is_some();
             (98..110).filter(|&lba| fails(lba)).collect::<Vec<u64>>()
         };

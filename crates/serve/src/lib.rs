@@ -67,7 +67,7 @@ pub use listener::{Address, Listener};
 pub use memory_limit::MemoryLimit;
 pub use namespace::{
     BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions,
-    NamespaceTable,
+    NamespaceTable, NewNamespace,
 };
 pub use options::{Document, DriveOptions, Options};
 pub use pci::memory::GuestMemory;

@@ -5,7 +5,8 @@
 //! what is free behind it. Addresses of no namespace are never written: they are spare to the model.
 //! Source: NVM Express base specification 1.4, sections 5.20 and 6.1. To which controllers one is attached is NVMe's
 //! own (`nvme/subsystem.rs`).
-//! Left out: thin provisioning, namespaces of several pieces.
+//! Left out: thin provisioning, namespaces of several pieces. On a drive with placement (Flexible Data Placement, NVMe 2.1)
+//! each has a list of handles, which stays as it was made.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -35,6 +36,26 @@ pub struct NamespaceOptions {
     pub start_bytes: Option<u64>,
     /// Whether it refuses all that changes its data.
     pub is_read_only: bool,
+}
+
+/// A namespace as a host wants it made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewNamespace {
+    /// Its size.
+    pub sectors: u64,
+    /// Bytes of its blocks, as a power of two.
+    pub block_shift: u8,
+    /// Whether several controllers may have it at a time.
+    pub is_shared: bool,
+    /// The reclaim unit handle of each of its placement handles; none: the drive chooses one.
+    pub handles: Vec<u8>,
+}
+
+impl NewNamespace {
+    /// One of so many sectors, with blocks of 512 B, for any controller.
+    pub fn plain(sectors: u64) -> NewNamespace {
+        NewNamespace { sectors, block_shift: SECTOR_SHIFT, is_shared: true, handles: Vec::new() }
+    }
 }
 
 /// Why there are no such namespaces.
@@ -106,24 +127,32 @@ pub struct Namespace {
     is_shared: bool,
     block_shift: AtomicU8,
     traffic: [AtomicU64; 4],
+    handles: Vec<u8>,
+    is_handle_chosen: bool,
 }
 
 impl Namespace {
-    fn new(
-        first: u64,
-        sectors: u64,
-        is_read_only: bool,
-        is_shared: bool,
-        block_shift: u8,
-    ) -> Namespace {
+    fn new(first: u64, is_read_only: bool, wanted: NewNamespace) -> Namespace {
         Namespace {
             first,
-            sectors: AtomicU64::new(sectors),
+            sectors: AtomicU64::new(wanted.sectors),
             is_read_only,
-            is_shared,
-            block_shift: AtomicU8::new(block_shift),
+            is_shared: wanted.is_shared,
+            block_shift: AtomicU8::new(wanted.block_shift),
             traffic: Default::default(),
+            handles: wanted.handles,
+            is_handle_chosen: false,
         }
+    }
+
+    /// The reclaim unit handle of each of its placement handles; none on a drive without placement.
+    pub fn handles(&self) -> &[u8] {
+        &self.handles
+    }
+
+    /// Whether the drive has chosen its handle, as nobody else did.
+    pub(crate) fn is_handle_chosen(&self) -> bool {
+        self.is_handle_chosen
     }
 
     /// Its first sector on the drive.
@@ -195,7 +224,7 @@ impl Namespace {
 }
 
 /// A namespace as it is kept beside the drive's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptNamespace {
     nsid: u32,
@@ -205,6 +234,10 @@ pub(crate) struct KeptNamespace {
     is_shared: bool,
     #[serde(default = "sector_shift")]
     block_shift: u8,
+    #[serde(default)]
+    handles: Vec<u8>,
+    #[serde(default)]
+    is_handle_chosen: bool,
 }
 
 fn sector_shift() -> u8 {
@@ -231,6 +264,10 @@ pub struct NamespaceTable {
     /// By number: how often it has been made, changed or deleted.
     changes: Vec<u64>,
     drive_sectors: u64,
+    /// Reclaim unit handles; none without placement.
+    handles: u8,
+    /// Whether placement, if the drive has it, is switched off.
+    is_placement_off: bool,
 }
 
 impl NamespaceTable {
@@ -240,14 +277,53 @@ impl NamespaceTable {
     }
 
     fn of(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> NamespaceTable {
-        let mut namespaces =
-            NamespaceTable { all, changes: vec![0; NAMESPACES_MAX], drive_sectors };
+        let mut namespaces = NamespaceTable {
+            all,
+            changes: vec![0; NAMESPACES_MAX],
+            drive_sectors,
+            handles: 0,
+            is_placement_off: false,
+        };
         namespaces.all.resize(NAMESPACES_MAX, None);
         namespaces
     }
 
     fn one(first: u64, sectors: u64, is_read_only: bool) -> Arc<Namespace> {
-        Arc::new(Namespace::new(first, sectors, is_read_only, true, SECTOR_SHIFT))
+        Arc::new(Namespace::new(first, is_read_only, NewNamespace::plain(sectors)))
+    }
+
+    /// On a drive with so many reclaim unit handles: each namespace for which nobody says otherwise has all of them.
+    #[must_use]
+    pub fn placed(mut self, handles: usize) -> NamespaceTable {
+        self.handles = handles as u8;
+        for one in self.all.iter_mut().flatten() {
+            let one = Arc::get_mut(one).expect("nobody has it yet");
+            one.handles.retain(|&handle| handle < self.handles);
+            if one.handles.is_empty() {
+                one.handles.extend(0..self.handles);
+            }
+        }
+        self
+    }
+
+    /// Whether placement is switched on; none if the drive has none.
+    pub(crate) fn placement(&self) -> Option<bool> {
+        (self.handles > 0).then_some(!self.is_placement_off)
+    }
+
+    pub(crate) fn is_placement_off(&self) -> bool {
+        self.is_placement_off
+    }
+
+    /// Switches placement on or off, which must have no namespaces.
+    pub(crate) fn set_placed(&mut self, is_placed: bool) {
+        self.is_placement_off = !is_placed;
+    }
+
+    /// The handle of a namespace for which no host chose any: the last that no other has, or the last.
+    fn choose_handle(&self) -> Option<u8> {
+        let is_free = |handle: &u8| self.iter().all(|(_, one)| !one.handles.contains(handle));
+        (0..self.handles).rev().find(is_free).or(self.handles.checked_sub(1))
     }
 
     /// Those that the user wants on a drive of `sectors`.
@@ -286,13 +362,11 @@ impl NamespaceTable {
             let place = place.ok_or(NamespaceError::Unknown(one.nsid))?;
             let is_read_only = is_read_only || one.is_read_only;
             let KeptNamespace { first, sectors, is_shared, block_shift, .. } = *one;
-            *place = Some(Arc::new(Namespace::new(
-                first,
-                sectors,
-                is_read_only,
-                is_shared,
-                block_shift,
-            )));
+            let handles = one.handles.clone();
+            let wanted = NewNamespace { sectors, block_shift, is_shared, handles };
+            let mut made = Namespace::new(first, is_read_only, wanted);
+            made.is_handle_chosen = one.is_handle_chosen;
+            *place = Some(Arc::new(made));
         }
         namespaces.check()?;
         Ok(namespaces)
@@ -307,6 +381,8 @@ impl NamespaceTable {
             is_read_only: one.is_read_only,
             is_shared: one.is_shared,
             block_shift: one.block_shift(),
+            handles: one.handles.clone(),
+            is_handle_chosen: one.is_handle_chosen,
         };
         self.iter().map(kept).collect()
     }
@@ -402,12 +478,8 @@ impl NamespaceTable {
     }
 
     /// Makes one in the first free piece that is large enough, under the first number that is free; returns the number.
-    pub(crate) fn create(
-        &mut self,
-        sectors: u64,
-        block_shift: u8,
-        is_shared: bool,
-    ) -> Result<u32, NamespaceError> {
+    pub(crate) fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
+        let sectors = wanted.sectors;
         let place = self.all.iter().position(Option::is_none);
         let place = place.ok_or(NamespaceError::TooMany(NAMESPACES_MAX + 1))?;
         let nsid = place as u32 + 1;
@@ -420,7 +492,12 @@ impl NamespaceTable {
             let (bytes, largest) = (sectors.saturating_mul(SECTOR_BYTES), largest.unwrap_or(0));
             return Err(NamespaceError::NoPiece { bytes, largest: largest * SECTOR_BYTES });
         };
-        let made = Namespace::new(piece.start, sectors, false, is_shared, block_shift);
+        let start = piece.start;
+        let is_handle_chosen = self.placement() == Some(true) && wanted.handles.is_empty();
+        if is_handle_chosen {
+            wanted.handles.extend(self.choose_handle());
+        }
+        let made = Namespace { is_handle_chosen, ..Namespace::new(start, false, wanted) };
         self.all[place] = Some(Arc::new(made));
         self.changed(nsid);
         Ok(nsid)
@@ -460,6 +537,10 @@ mod tests {
 
     fn of(bytes: u64, start_bytes: Option<u64>) -> NamespaceOptions {
         NamespaceOptions { bytes, start_bytes, is_read_only: false }
+    }
+
+    fn private(sectors: u64) -> NewNamespace {
+        NewNamespace { is_shared: false, ..NewNamespace::plain(sectors) }
     }
 
     fn drive(wanted: &[NamespaceOptions]) -> Result<NamespaceTable, NamespaceError> {
@@ -508,20 +589,20 @@ mod tests {
     fn one_is_made_in_the_first_free_piece_that_holds_it() {
         let mut all = drive(&[of(MIB, None), of(MIB, Some(4 * MIB))]).expect("room");
         assert_eq!(all.free_sectors() * SECTOR_BYTES, 14 * MIB);
-        assert_eq!(all.create(4 * 2048, SECTOR_SHIFT, true), Ok(3));
-        assert_eq!(all.create(1, SECTOR_SHIFT, false), Ok(4));
+        assert_eq!(all.create(NewNamespace::plain(4 * 2048)), Ok(3));
+        assert_eq!(all.create(private(1)), Ok(4));
         let places: Vec<_> = all.figures().iter().map(|one| (one.start_bytes, one.bytes)).collect();
         assert_eq!(places, [(0, MIB), (4 * MIB, MIB), (5 * MIB, 4 * MIB), (MIB, 512)]);
         assert_eq!(all.free_sectors() * SECTOR_BYTES, 10 * MIB - 4096, "whole pages are taken");
         let (bytes, largest) = (8 * MIB, 7 * MIB);
         assert_eq!(
-            all.create(8 * 2048, SECTOR_SHIFT, true),
+            all.create(NewNamespace::plain(8 * 2048)),
             Err(NamespaceError::NoPiece { bytes, largest })
         );
-        assert_eq!(all.create(0, SECTOR_SHIFT, true), Err(NamespaceError::Empty(5)));
-        let numbers = (5..=NAMESPACES_MAX as u32).map(|_| all.create(1, SECTOR_SHIFT, true));
+        assert_eq!(all.create(NewNamespace::plain(0)), Err(NamespaceError::Empty(5)));
+        let numbers = (5..=NAMESPACES_MAX as u32).map(|_| all.create(NewNamespace::plain(1)));
         assert_eq!(numbers.last(), Some(Ok(32)));
-        assert_eq!(all.create(1, SECTOR_SHIFT, true), Err(NamespaceError::TooMany(33)));
+        assert_eq!(all.create(NewNamespace::plain(1)), Err(NamespaceError::TooMany(33)));
     }
 
     #[test]
@@ -533,7 +614,7 @@ mod tests {
         assert_eq!((held.sectors(), all.iter().count()), (0, 1));
         assert_eq!(all.delete(1), Err(NamespaceError::Unknown(1)));
         assert_eq!(all.delete(2), Err(NamespaceError::ReadOnly(2)));
-        assert_eq!(all.create(8, SECTOR_SHIFT, true), Ok(1));
+        assert_eq!(all.create(NewNamespace::plain(8)), Ok(1));
         assert_eq!(all.changes(1), 2);
     }
 
@@ -555,8 +636,8 @@ mod tests {
     fn what_was_kept_is_what_it_was() {
         let mut all = drive(&[of(MIB, None), of(MIB, None)]).expect("room");
         all.delete(1).expect("there");
-        all.create(9, SECTOR_SHIFT, false).expect("room");
-        all.create(8, SECTOR_SHIFT, true).expect("room");
+        all.create(private(9)).expect("room");
+        all.create(NewNamespace::plain(8)).expect("room");
         all.resize(2, 2 * MIB).expect("room");
         let sectors = all.drive_sectors;
         let again = NamespaceTable::restore(&all.to_keep(), sectors, false).expect("as it was");

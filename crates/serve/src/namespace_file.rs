@@ -20,6 +20,8 @@ struct Content {
     /// The options of the start.
     asked: Vec<NamespaceOptions>,
     namespaces: Vec<KeptNamespace>,
+    #[serde(default)]
+    is_placement_off: bool,
 }
 
 /// The file, and the options of this start.
@@ -56,12 +58,20 @@ impl NamespaceFile {
         let namespaces = NamespaceTable::restore(&content.namespaces, sectors, is_read_only);
         // Its own hint is about the drive, which is as it is.
         let said = |why: NamespaceError| why.to_string().lines().next().unwrap_or("").to_owned();
-        namespaces.map(Some).map_err(|why| ServeError::refused(what(&said(why)), &hint))
+        let namespaces = namespaces.map(|mut all| {
+            all.set_placed(!content.is_placement_off);
+            Some(all)
+        });
+        namespaces.map_err(|why| ServeError::refused(what(&said(why)), &hint))
     }
 
     /// Keeps them.
     pub fn save(&self, namespaces: &NamespaceTable) -> Result<(), ServeError> {
-        let content = Content { asked: self.asked.clone(), namespaces: namespaces.to_keep() };
+        let content = Content {
+            asked: self.asked.clone(),
+            namespaces: namespaces.to_keep(),
+            is_placement_off: namespaces.is_placement_off(),
+        };
         sidecar::save(&self.path, &content).map_err(|why| {
             let what = format!("the namespaces cannot be kept in {}: {why}", self.path.display());
             ServeError::machine(what, "see the disk and who may write: df, ls -ld")

@@ -38,12 +38,14 @@ pub enum Op {
         /// Keeps the space allocated in the store.
         allocated: bool,
     },
+    /// The handle's next write begins a new reclaim unit; address and count mean nothing.
+    HandleUpdate,
 }
 
 impl Op {
     /// Whether it changes the data.
     pub(crate) fn changes_data(self) -> bool {
-        !matches!(self, Op::Read | Op::Flush)
+        !matches!(self, Op::Read | Op::Flush | Op::HandleUpdate)
     }
 
     pub(crate) fn on_drive(self) -> drivebay_drive::Op {
@@ -55,6 +57,7 @@ impl Op {
             Op::Flush => Drive::Flush,
             Op::Trim { .. } => Drive::Trim,
             Op::WriteZeroes { .. } => Drive::WriteZeroes,
+            Op::HandleUpdate => Drive::HandleUpdate,
         }
     }
 }
@@ -70,12 +73,19 @@ pub struct Request {
     pub sectors: u32,
     /// The session's own number for it, which the completion carries.
     pub token: u64,
+    /// Placement handle of a write or a handle update; 0 where nothing is said.
+    pub handle: u8,
 }
 
 impl Request {
+    /// One without a placement handle.
+    pub fn new(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
+        Request { op, lba, sectors, token, handle: 0 }
+    }
+
     /// A flush of the whole drive.
     pub fn flush(token: u64) -> Request {
-        Request { op: Op::Flush, lba: 0, sectors: 0, token }
+        Request::new(Op::Flush, 0, 0, token)
     }
 }
 

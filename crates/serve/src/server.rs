@@ -73,6 +73,7 @@ impl CheckedDrive {
                 NamespaceTable::new(&some.collect::<Vec<_>>(), sectors)?
             }
         };
+        let namespaces = namespaces.placed(spec.streams.handles);
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;

@@ -8,6 +8,7 @@ mod nbd;
 mod nvme_commands;
 mod nvme_host;
 mod nvme_pci;
+mod nvme_placement;
 mod nvme_tcp;
 mod order;
 mod pci_machine;

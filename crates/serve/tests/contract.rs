@@ -8,8 +8,8 @@ use std::sync::Arc;
 use drivebay_drive::Sanitize;
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{
-    Completion, Drive, Engine, Extent, MemoryLimit, Next, Op, PowerCutLoss, Request, Session,
-    SessionId, Status,
+    Completion, Drive, Engine, Extent, MemoryLimit, NewNamespace, Next, Op, PowerCutLoss, Request,
+    Session, SessionId, Status,
 };
 
 use crate::memory_drive::MemoryDrive;
@@ -202,7 +202,7 @@ fn a_namespace_is_a_live_view_and_a_new_one_holds_nothing() {
         drive.delete_namespace(1).expect("it is there");
         assert_eq!((held.sectors(), drive.namespace_ids()), (0, vec![]));
         assert!(drive.delete_namespace(1).is_err() && drive.resize(None, 4096).is_err());
-        assert_eq!(drive.create_namespace(64, 9, true).expect("room"), 1);
+        assert_eq!(drive.create_namespace(NewNamespace::plain(64)).expect("room"), 1);
         assert_eq!(drive.changes(1), 3, "resized, deleted, made");
         assert_eq!(rig.read(0, 64), vec![0; 64 * 512]);
     }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use drivebay_drive::{Counters, Health, Sanitize};
 use drivebay_serve::{
     Completion, Control, ControlError, Data, Drive, Event, Extent, Fault, Io, Kind, LatencyMonitor,
-    Namespace, NamespaceFigures, NamespaceTable, Namespaces, Op, PowerCut, Report, Request,
-    SessionId, Status,
+    Namespace, NamespaceFigures, NamespaceTable, Namespaces, NewNamespace, Op, PowerCut, Report,
+    Request, SessionId, Status,
 };
 use drivebay_units::Nanos;
 
@@ -64,7 +64,7 @@ impl MemoryDrive {
         let Request { op, lba, sectors, .. } = *request;
         let (first, count) = (lba as usize, sectors as usize);
         let end = lba.checked_add(sectors.into()).filter(|&end| end <= self.sectors());
-        if op == Op::Flush {
+        if matches!(op, Op::Flush | Op::HandleUpdate) {
             return Status::Ok;
         }
         if count == 0 || end.is_none() {
@@ -85,7 +85,7 @@ impl MemoryDrive {
                 self.is_held[first / PAGE..(first + count).div_ceil(PAGE)].fill(true);
             }
             Op::Trim { .. } | Op::WriteZeroes { .. } => self.clear(first..first + count),
-            Op::Read | Op::Flush => {}
+            Op::Read | Op::Flush | Op::HandleUpdate => {}
         }
         Status::Ok
     }
@@ -197,13 +197,9 @@ impl Namespaces for MemoryDrive {
         self.namespaces.free_sectors()
     }
 
-    fn create_namespace(
-        &mut self,
-        sectors: u64,
-        block_shift: u8,
-        is_shared: bool,
-    ) -> Result<u32, ControlError> {
-        let nsid = self.namespaces.create_namespace(sectors, block_shift, is_shared)?;
+    fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
+        let sectors = wanted.sectors;
+        let nsid = self.namespaces.create_namespace(wanted)?;
         let first = self.namespace(nsid).expect("it was made").first();
         self.erase(first..first + sectors, Sanitize::Crypto)?;
         Ok(nsid)

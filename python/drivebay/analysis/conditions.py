@@ -13,7 +13,8 @@ from typing import Any
 
 from drivebay.results import Result
 
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+PHASE = re.compile(r"^[\w-]+: ")
+NUMBER = re.compile(r"(\d[\d,]*(?:\.\d+)?)(?: ([KMGT])B)?")
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,11 @@ class Conditions:
     host: dict[str, Any]
 
     def worst_of_each_kind(self) -> list[tuple[ValidityWarning, int]]:
-        """Of warnings that differ in their numbers alone the one with the largest, and in how many
-        more tests there is another."""
+        """Of warnings that differ in their numbers and phases alone the one with the largest, and
+        in how many more tests there is another."""
         kinds: dict[str, list[ValidityWarning]] = defaultdict(list)
         for one in self.warnings:
-            kinds[NUMBER.sub("", one.sentence)].append(one)
+            kinds[NUMBER.sub("", PHASE.sub("", one.sentence))].append(one)
         found = []
         for alike in kinds.values():
             worst = max(alike, key=_first_number)
@@ -56,8 +57,9 @@ class Conditions:
 
 
 def _first_number(warning: ValidityWarning) -> float:
-    found = NUMBER.search(warning.sentence)
-    return float(found[0].replace(",", "")) if found else 0.0
+    found = NUMBER.search(PHASE.sub("", warning.sentence))
+    times = 1000 ** (1 + "KMGT".index(found[2])) if found and found[2] else 1
+    return float(found[1].replace(",", "")) * times if found else 0.0
 
 
 def conditions(result: Result) -> Conditions:

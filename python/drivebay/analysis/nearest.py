@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from drivebay.analysis.review import Review
-from drivebay.definitions.suites import spoken
+from drivebay.common import units
+from drivebay.definitions.suites import Workload, spoken
 
 Load = dict[str, Any]
 NEAR_SIZE = NEAR_DEPTH = 2.0
@@ -19,22 +20,28 @@ NEAR_READS = 10.0
 """In percent of all I/Os."""
 SMALL_BYTES = 8192
 """Loads of blocks up to this size are told in IOPS, larger ones in MB/s."""
+RATES = ("IOPS", "MB/s")
 
 
 def loads(review: Review) -> list[Load]:
-    """Every load of a review that another tool could have run: what it was, and what came of it."""
+    """Every load that ran by itself, but for traces: what it was, and what came of it."""
     found = []
     for test_id, measured in review.tests.items():
         ladder = len(measured.phases) < 2 or measured.test.kind == "ladder"
+        known = [measured.figures[key] for key in measured.main if key in measured.figures]
+        of_rates = all(figure.unit in RATES for figure in known)
+        if any(phase.together for phase in measured.test.phases):
+            continue
         for phase in measured.phases:
             label = "" if ladder else f", {spoken(phase.label)}"
             load, step = phase.workload, phase.step
             if phase.bench is not None or not step.total_ios:
                 continue
+            title = f"{measured.test.title}{label}" if of_rates else _words(load)
             found.append(
                 {
                     "test": test_id,
-                    "title": f"{measured.test.title}{label}",
+                    "title": title,
                     "pattern": load.pattern,
                     "reads": load.read_percent,
                     "block": load.block_bytes,
@@ -44,6 +51,12 @@ def loads(review: Review) -> list[Load]:
                 }
             )
     return found
+
+
+def _words(load: Workload) -> str:
+    """What a load is called whose test is not about its rate."""
+    kind = {100: "read", 0: "write"}.get(int(load.read_percent), f"{load.read_percent:g} % reads")
+    return f"{units.binary_bytes(load.block_bytes)} {load.pattern} {kind}, QD {load.queue_depth}"
 
 
 def unit(load: Load) -> str:

@@ -34,15 +34,22 @@ def working_set(test: Test, phases: Phases) -> Measured:
 
 
 def waf(test: Test, phases: Phases) -> Measured:
-    """Write amplification and IOPS of every phase."""
+    """Write amplification and IOPS of every phase, and that of its placement handle where the drive
+    has some."""
     rows = []
     for phase in phases:
         step, of = phase.step, f", {spoken(phase.label)}"
         n, note = step.total_ios, absent(step.waf)
         name = f"Write amplification{of}"
         rows.append(per_io(f"waf_{phase.label}", name, step.waf, "", n, note))
+        if (own := phase.metrics.get("waf_handle")) is not None:
+            name = f"Write amplification of handle {phase.workload.handle}{of}"
+            rows.append(per_io(f"waf_handle_{phase.label}", name, own, "", n))
         rows.append(iops(f"iops_{phase.label}", f"IOPS{of}", step))
-    main = tuple(f"waf_{phase.label}" for phase in phases)
+    # Phases that run together have one drive: its figure is the first's.
+    firsts = [phase.label for phase in test.phases if not phase.together]
+    main = tuple(f"waf_{phase.label}" for phase in phases if phase.label in firsts)
+    main += tuple(row.key for row in rows if row.key.startswith("waf_handle_"))
     return Measured(test, phases, by_key([*rows, *of_phases(phases)]), main)
 
 

@@ -23,8 +23,15 @@ PANELS = {
         "explain",
         "check-trim",
     ),
-    "Traces and servers": ("trace", "replay", "serve", "ctl", "crash"),
-    "Model accuracy and experiments": ("validate", "calibrate", "sweep", "prepare", "worker"),
+    "Traces and servers": ("trace", "replay", "size", "serve", "ctl", "crash"),
+    "Model accuracy and experiments": (
+        "age",
+        "validate",
+        "calibrate",
+        "sweep",
+        "prepare",
+        "worker",
+    ),
     "Data": ("query", "import"),
     "This machine": ("doctor", "bench"),
 }

@@ -34,14 +34,6 @@ Rules = Annotated[
         "DRIVE", "By the rules of this drive. [default: of the one that was recorded]", "--drive"
     ),
 ]
-Order = Annotated[
-    Literal["any", "stripes", "fifo"] | None,
-    option(
-        None,
-        "In which order what is not flushed may become durable: any, as the standards allow; as "
-        "the drive's dies program; or that of submission. [default: any]",
-    ),
-]
 Atomic = Annotated[
     str | None,
     option(
@@ -127,7 +119,6 @@ def run(
     ] = 60.0,
     drive: Rules = None,
     changes: options.Set = None,
-    order: Order = None,
     atomic: Atomic = None,
     ignore_flush: Annotated[
         bool, flag("--ignore-flush", "By the rules of a drive that ignores flushes.")
@@ -140,15 +131,15 @@ def run(
     seed: options.Seed = 1,
     as_json: options.Json = False,
 ) -> None:
-    """Check every state that a power cut could leave, and minimise the first that fails.
+    """Check every state that a power cut could leave, and minimise the failures.
 
-    What the drive may lose follows from its write buffer, mapping unit, dies and power-loss
+    What the drive may lose follows from its write buffer, mapping unit and power-loss
     protection. Where there are too many states they are sampled, and how many is told.
     """
     from drivebay.cli.progress import LINE_EVERY_S, status
     from drivebay.crash import run as runs
 
-    asked = _asked(recording, check, drive, changes, order, atomic, ignore_flush, after)
+    asked = _asked(recording, check, drive, changes, atomic, ignore_flush, after)
     asked = asked | {"states": states, "seed": seed, "timeout_s": timeout}
     folder = out or recording.with_name(recording.name + ".run")
     with status(LINE_EVERY_S) as tell:
@@ -162,7 +153,7 @@ def run(
             scratch,
         )
     say_notes(found.notes)
-    smallest = {name: fewest for name, (fewest, _) in found.smallest.items()}
+    smallest = {one.states[0]: one.smallest for one in found.failures}
     failed = found.failed
     if as_json:
         fields = {"failed": failed, "smallest": smallest, "notes": found.notes}
@@ -171,11 +162,13 @@ def run(
         from drivebay.crash import words
 
         show(words.covered(found.coverage, len(found.verdicts)) + f"; {len(failed):,} failed")
-        for fewest, verdict in found.smallest.values():
-            show("", f"the smallest that fails, of {failed[0]}: {fewest}")
-            show(*words.timeline(runs.Asked(**asked).open().timeline(fewest)))
-            said = verdict.said or "nothing"
-            show(f"the check said: {said}", f"drivebay crash replay {recording} {fewest}")
+        core = runs.Asked(**asked).open()
+        for one in found.failures:
+            alike = f" and {len(one.states) - 1:,} alike" * (len(one.states) > 1)
+            show("", f"the smallest that fails, of {one.states[0]}{alike}: {one.smallest}")
+            show(*words.timeline(core.timeline(one.smallest)))
+            said = one.verdict.said or "nothing"
+            show(f"the check said: {said}", f"drivebay crash replay {folder} {one.smallest}")
     raise SystemExit(EXIT_CHECK_FAILED if failed else EXIT_DONE)
 
 
@@ -184,7 +177,6 @@ def _asked(
     check: list[str],
     drive: str | None,
     set_: list[str] | None,
-    order: str | None,
     atomic: str | None,
     ignore_flush: bool,
     after: str | None,
@@ -195,9 +187,7 @@ def _asked(
 
     if set_ and drive is None:
         raise UserError("--set is for --drive", "--drive sm951-nvme-256 --set ignore_flush")
-    changes: dict[str, Any] = {} if order is None else {"order": order}
-    if ignore_flush:
-        changes |= {"ignores_flush": True}
+    changes: dict[str, Any] = {"ignores_flush": True} if ignore_flush else {}
     if atomic is not None:
         size = units.parse_bytes(atomic, option="--atomic")
         if not 512 <= size <= 1 << 20 or size & (size - 1):
@@ -259,9 +249,9 @@ def _of(place: Path, drive: str | None) -> Asked:
     from drivebay.crash import run as runs
 
     if not place.is_dir():
-        return runs.Asked(**_asked(place, [], drive, None, None, None, False, None))
+        return runs.Asked(**_asked(place, [], drive, None, None, False, None))
     before = runs.read(place)
-    own = _asked(Path(before["recording"]), [], drive, None, None, None, False, before["after"])
+    own = _asked(Path(before["recording"]), [], drive, None, None, False, before["after"])
     return runs.Asked(**(own | {"changes": before["rules"]}))
 
 

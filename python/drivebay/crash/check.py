@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -36,6 +37,13 @@ class Verdict:
         """Whether it did not pass; a check that hangs has failed."""
         return self.kind != "pass"
 
+    @property
+    def alike(self) -> str:
+        """Equal where checks failed alike: exit code and last line, numbers and paths left out."""
+        last = self.said.splitlines()[-1] if self.said else ""
+        words = re.sub(r"\S*[/0-9]\S*", "#", last)
+        return f"{self.kind} {self.exit_code} {words}"
+
 
 class Checker:
     """Runs a check on one state after the other, in a file of its own.
@@ -51,19 +59,26 @@ class Checker:
     def __init__(
         self, states: _core.CrashStates, words: Sequence[str], timeout_s: float, folder: Path
     ) -> None:
-        handle, name = tempfile.mkstemp(prefix="state-", dir=folder)
+        self._states, self._words, self._timeout_s = states, words, timeout_s
+        self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as this
+        self._folder = folder
+        self._begin_file()
+
+    def _begin_file(self) -> None:
+        handle, name = tempfile.mkstemp(prefix="state-", dir=self._folder)
         os.close(handle)
         self.path = Path(name)
         self.path.unlink()
         self._view = _core.CrashView(self.path)
-        self._states, self._words, self._timeout_s = states, words, timeout_s
-        self._said = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # as long as this
         self._writers = _Writers(self.path)
 
     def close(self) -> None:
         """Removes its file."""
-        self._writers.close()
         self._said.close()
+        self._end_file()
+
+    def _end_file(self) -> None:
+        self._writers.close()
         self.path.unlink(missing_ok=True)
 
     def __call__(self, state: str) -> Verdict:
@@ -110,7 +125,11 @@ class Checker:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-        if self._writers.seen() or self.path.stat().st_mtime_ns != 0:
+        if code is None:
+            # What was killed may still hold its file: a mount, a loop device.
+            self._end_file()
+            self._begin_file()
+        elif self._writers.seen() or self.path.stat().st_mtime_ns != 0:
             self._view.clear(self._states)
         end = self._said.seek(0, os.SEEK_END)
         self._said.seek(max(0, end - SAID_MAX))

@@ -12,22 +12,23 @@ from itertools import groupby
 
 from drivebay import _core
 
-TESTS_MAX = 1000
-"""Checks for one state at most; then what has been found so far is the outcome."""
-SINGLES_MAX = 200
-"""Of more parts than that not each is tried alone."""
+SINGLES = 5
+"""Each part is tried alone where that takes at most one in so many of the checks."""
 
 Part = tuple[int, ...]
 
 
-def minimise(states: _core.CrashStates, state: str, fails: Callable[[str], bool]) -> str:
+def minimise(
+    states: _core.CrashStates, state: str, fails: Callable[[str], bool], tests_max: int
+) -> str:
     """The name of a state of the same cut that fails, and of which no lost part can be left out.
 
     Parameters
     ----------
     states : the recording.
     state : one that fails.
-    fails : the check on a state.
+    fails : whether the check fails on a state as on this one.
+    tests_max : how often that is asked; then what has been found so far is the outcome.
     """
     lost = states.lost_units(state)
     known: dict[str, bool] = {}
@@ -35,22 +36,25 @@ def minimise(states: _core.CrashStates, state: str, fails: Callable[[str], bool]
     def still_fails(parts: Sequence[Part]) -> bool:
         name = states.with_lost(state, [unit for part in parts for unit in part])
         if name not in known:
-            known[name] = len(known) < TESTS_MAX and fails(name)
+            known[name] = len(known) < tests_max and fails(name)
         return known[name]
 
     commands = [tuple(unit for unit, _ in of) for _, of in groupby(lost, lambda one: one[1])]
-    fewest = _fewest(commands, still_fails)
+    singles_max = tests_max // SINGLES
+    fewest = _fewest(commands, still_fails, singles_max)
     units: list[Part] = [(unit,) for part in fewest for unit in part]
     if len(units) > len(fewest):
-        units = _fewest(units, still_fails)
+        units = _fewest(units, still_fails, singles_max)
     return states.with_lost(state, [unit for part in units for unit in part])
 
 
-def _fewest(parts: list[Part], fails: Callable[[Sequence[Part]], bool]) -> list[Part]:
+def _fewest(
+    parts: list[Part], fails: Callable[[Sequence[Part]], bool], singles_max: int
+) -> list[Part]:
     """Parts that fail together, none of which can be left out; all must fail."""
     if fails([]):
         return []
-    if len(parts) <= SINGLES_MAX:
+    if len(parts) <= singles_max:
         for one in parts:
             if fails([one]):
                 return [one]

@@ -14,7 +14,7 @@ import queue
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
@@ -29,8 +29,10 @@ from drivebay.definitions.profiles import Profile
 ASKED, VERDICTS = "run.json", "verdicts.jsonl"
 CHUNK = 16
 """States of neighbouring cuts that one worker takes: they differ by few pages."""
-FAILURES_SHOWN = 1
-"""Failing states that a run minimises."""
+KINDS_MAX = 8
+"""Kinds of failure that a run minimises, those that come first."""
+TESTS_MAX = 1000
+"""Checks for all of that together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +66,22 @@ class Asked:
         return _core.CrashStates(self.recording, core, dict(self.changes), self.after)
 
 
+@dataclass(frozen=True)
+class Failure:
+    """States that fail alike, `smallest` with the fewest lost writes that do, and its verdict."""
+
+    states: Sequence[str]
+    smallest: str
+    verdict: Verdict
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a run found: `verdicts` by state, `smallest` by a failing state the smallest that fails,
-    with its verdict; `coverage` and `info` as the core gives them; `notes` for the user."""
+    """What a run found: `verdicts` by state; `failures` by kind, at most `KINDS_MAX`; `coverage`
+    and `info` as the core gives them; `notes` for the user."""
 
     verdicts: Mapping[str, Verdict]
-    smallest: Mapping[str, tuple[str, Verdict]]
+    failures: Sequence[Failure]
     coverage: Mapping[str, Any]
     info: Mapping[str, Any]
     notes: Sequence[str]
@@ -122,26 +133,37 @@ def run(
         if whole.failed:
             raise UserError(
                 f"the check fails although nothing is lost: {_line(whole)}",
-                f"mend the check first: drivebay crash replay {asked.recording} {last}",
+                f"mend the check first: drivebay crash replay {folder} {last}",
             )
         _check_all(states, asked, names, found, journal, jobs, place, tell)
         ordered = {name: found[name] for name in names if name in found}
-        failed = [name for name, verdict in ordered.items() if verdict.failed]
-        smallest = {}
         notes = list(_notes(info, empty))
-        for name in failed[:FAILURES_SHOWN]:
-            if not one(name).failed:
-                notes.append(f"warning: the check failed on {name}, and passes now: it is no judge")
-                continue
-            fewest = minimise(states, name, lambda state: one(state).failed)
-            smallest[name] = (fewest, one(fewest))
-    return Outcome(
-        verdicts=ordered,
-        smallest=smallest,
-        coverage=coverage,
-        info=info,
-        notes=notes,
-    )
+        failures = list(_failures(states, ordered, one, notes))
+    return Outcome(verdicts=ordered, failures=failures, coverage=coverage, info=info, notes=notes)
+
+
+def _failures(
+    states: _core.CrashStates, verdicts: Mapping[str, Verdict], check: Checker, notes: list[str]
+) -> Iterator[Failure]:
+    """Failing states by kind, each kind minimised; a note for what fails only sometimes."""
+    kinds: dict[str, list[str]] = {}
+    for name, verdict in verdicts.items():
+        if verdict.failed:
+            kinds.setdefault(verdict.alike, []).append(name)
+    shown = list(kinds.items())[:KINDS_MAX]
+    seen = set()
+    for kind, names in shown:
+        if not check(names[0]).failed:
+            notes.append(f"warning: the check failed on {names[0]}, and passes now: it is no judge")
+            continue
+
+        def fails(state: str, kind: str = kind) -> bool:
+            return check(state).alike == kind
+
+        fewest = minimise(states, names[0], fails, TESTS_MAX // len(shown))
+        if fewest not in seen:
+            seen.add(fewest)
+            yield Failure(names, fewest, check(fewest))
 
 
 def _notes(info: Mapping[str, Any], empty: Verdict) -> Iterator[str]:
@@ -299,12 +321,12 @@ def read(folder: Path) -> dict[str, Any]:
 def verdicts_of(folder: Path) -> dict[str, Verdict]:
     """The verdicts of the run in a folder, by state; a line that was being written is left out."""
     found = {}
-    place = folder / VERDICTS
-    for line in documents.read(place).splitlines() if place.exists() else ():
-        try:
-            own = documents.from_json(line)
-            name = str(own.pop("state"))
-            found[name] = Verdict(**own)
-        except (ValueError, TypeError, KeyError, AttributeError):
-            continue
+    with suppress(FileNotFoundError), (folder / VERDICTS).open("rb") as file:
+        for line in file:  # of a whole run there are many megabytes
+            try:
+                own = documents.from_json(line)
+                name = str(own.pop("state"))
+                found[name] = Verdict(**own)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                continue
     return found

@@ -6,28 +6,33 @@
 
 A drive and a load (`load.py`) make a `Result` (`result.py`, `latency.py`); a `Device` is a drive
 that stays and takes one load after another (both `drives.py`); `Replicates` are a load with several
-seeds (`replication.py`). One call crosses the border to the core per run, never one per I/O. This
-room must not know suites' files, result folders or the command line.
+seeds (`replication.py`), a `Life` a drive's years under a load (`life.py`). One call crosses the
+border to the core per run, never one per I/O. This room must not know suites' files, result folders
+or the command line.
 """
 
 from drivebay.library.drives import Device, Drive, drive, run
 from drivebay.library.latency import Latencies
+from drivebay.library.life import Age, Life, age
 from drivebay.library.load import Trace, Workload
 from drivebay.library.replication import Replicates, replicates
 from drivebay.library.result import Result, Samples, Series
 from drivebay.targets.virtual.inside import Inside
 
 __all__ = [
+    "Age",
     "Device",
     "Drive",
     "Inside",
     "Latencies",
+    "Life",
     "Replicates",
     "Result",
     "Samples",
     "Series",
     "Trace",
     "Workload",
+    "age",
     "drive",
     "replicates",
     "run",

@@ -312,18 +312,7 @@ class Device:
         """
         result = self._run(load, seed, sample_every, events)
         self._warn_of_policy()
-        if result.began_throttled:
-            degrees = result.core.before.temperature_c
-            warnings.warn(
-                f"the run began with the drive throttled, at {degrees:.0f} degrees: "
-                f"device.rest({REST_S:.0f}) before it",
-                stacklevel=2,
-            )
-        if result.worn_out:
-            warnings.warn(
-                f"the drive wore out after {result.duration_s:.0f} s: what was measured until then",
-                stacklevel=2,
-            )
+        self._warn_of(result)
         return result
 
     def _run(
@@ -379,6 +368,8 @@ class Device:
         UserError
             If the drive cannot be asked this.
 
+        Warns as `run` does.
+
         >>> device = drive("sm951-nvme-512").scaled(1 / 64).device()
         >>> both = device.run_jobs({
         ...     "database": Workload(read_percent=70, queue_depth=4, duration_s=1),
@@ -402,10 +393,12 @@ class Device:
         with self._named():
             results = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
-        return {
+        found = {
             name: Result(self.drive.title, load, seeds[name], core)
             for (name, load), core in zip(jobs.items(), results, strict=True)
         }
+        self._warn_of(max(found.values(), key=lambda result: result.duration_s))
+        return found
 
     def fill(self, *, passes: int = 1) -> Result:
         """Writes all addresses in order, in 128 KiB, `passes` times.
@@ -541,6 +534,20 @@ class Device:
             path = Path(folder) / "state"
             self.save(path)
             return _unpickled, (path.read_bytes(), _beside(path).read_bytes())
+
+    def _warn_of(self, result: Result) -> None:
+        if result.began_throttled:
+            degrees = result.core.before.temperature_c
+            warnings.warn(
+                f"the run began with the drive throttled, at {degrees:.0f} degrees: "
+                f"device.rest({REST_S:.0f}) before it",
+                stacklevel=3,
+            )
+        if result.worn_out:
+            warnings.warn(
+                f"the drive wore out after {result.duration_s:.0f} s: what was measured until then",
+                stacklevel=3,
+            )
 
     def _warn_of_policy(self) -> None:
         policy, asked = policies.of_profile(self.drive.raw), self._core.decisions()

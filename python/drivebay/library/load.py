@@ -74,6 +74,9 @@ class Workload(_Load, loads.Requests):
         On a drive with zones: how many are written at a time, each in sequence; how ("write" at the
         write pointer, "append"), or what is asked of zone after zone ("reset", "finish"); and what
         share of each is written, which is in no figure of resets and finishes.
+    weight
+        Commands in a row, 1 to 256, that the controller takes of its submission queue, of jobs that
+        run together (NVMe's weighted round robin); it shows where they wait there.
     queue_depth
         Requests outstanding, 1 to 1024, in each of `queues` submission queues (NVMe): a host has
         10 bits for their places, and no drive of the catalog carries more commands.
@@ -107,6 +110,7 @@ class Workload(_Load, loads.Requests):
     read_percent: loads.Percent = 0
     block_bytes: int = 4096
     queue_depth: int = 32
+    weight: int = 1
     span_bytes: int | None = None
     span_start_bytes: int = 0
     duration_s: float | None = None
@@ -182,7 +186,7 @@ class Workload(_Load, loads.Requests):
             else {"window_s": window, "within_percent": 2.0, "min_s": window},
         }
         span = {"span_start_bytes": self.span_start_bytes, "span_bytes": self.span_bytes or 0}
-        return {**super().fields(), **span, "stop": stop}
+        return {**super().fields(), **span, "weight": self.weight, "stop": stop}
 
 
 class Trace(_Load, loads.TraceLoad):
@@ -227,6 +231,7 @@ class Trace(_Load, loads.TraceLoad):
         offset_bytes: npt.ArrayLike,
         bytes: npt.ArrayLike,
         device: npt.ArrayLike = 0,
+        is_trim: npt.ArrayLike = False,
         **options: Any,
     ) -> Trace:
         """A trace of arrays: of NumPy, Arrow, pandas, polars, or lists.
@@ -239,6 +244,8 @@ class Trace(_Load, loads.TraceLoad):
             Whether it writes, shape (n,) or one value for all, as the others are:
         offset_bytes, bytes, device
             Where, how much, and of which device.
+        is_trim
+            Whether it discards instead; asked of a drive with `trim=True`.
         **options
             As of `Trace`: `mode`, `idle_ms_max` and others.
 
@@ -264,19 +271,21 @@ class Trace(_Load, loads.TraceLoad):
             "offset_bytes": _array("offset_bytes", offset_bytes, np.uint64),
             "bytes": _array("bytes", bytes, np.uint64),
             "device": _array("device", device, np.uint32),
+            "trim": _array("is_trim", is_trim, np.bool_),
         }
         order = np.argsort(at, kind="stable")
-        columns = {"at_ns": pa.array(np.rint(at[order] * 1e9).astype(np.uint64))}
+        columns = {"at_ns": np.rint(at[order] * 1e9).astype(np.uint64)}
         for name, values in given.items():
             if values.ndim and values.shape != at.shape:
                 raise UserError(
                     f"Trace.from_arrays: there are {at.size} times and {values.size} values of "
-                    f"{'is_write' if name == 'op' else name}",
+                    f"{ {'op': 'is_write', 'trim': 'is_trim'}.get(name, name) }",
                     "give one for each request, or one for all",
                 )
-            column = np.broadcast_to(values, at.shape)[order]
-            columns[name] = pa.array(np.where(column, "write", "read") if name == "op" else column)
-        file, path = nameless(columns)
+            columns[name] = np.broadcast_to(values, at.shape)[order]
+        columns["op"] = np.where(columns["op"], "write", "read")
+        columns["op"] = np.where(columns.pop("trim"), "trim", columns["op"])
+        file, path = nameless({name: pa.array(column) for name, column in columns.items()})
         trace = cls(**{"trace": str(path), "format": "csv", **options})
         trace._file = file
         return trace

@@ -237,7 +237,7 @@ def _plain_bars(bar: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html:
     shown = kinds.of(measured.test.kind).bars(measured)
     loads = next(alike for alike in charts_of(shown) if bar in alike)
     beside = tuple(f"_{phase.label}" for phase in measured.test.phases if phase.together)
-    loads = [one for one in loads if one.key.endswith(beside)] if beside else loads
+    loads = [one for one in loads if beside and one.key.endswith(beside)] or loads
     rows = [(one.key, one.row if bar.chart else "") for one in loads]
     title = bar.chart or bar.title
     return figure_bars(

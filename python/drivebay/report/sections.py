@@ -56,6 +56,7 @@ PAGES = {
     "tenants": "Readers beside writers",
     "service": "Quality of service",
     "write-amplification": "Write amplification",
+    "placement": "Data placement",
     "cache": "SLC cache",
     "rated": "Data sheet",
     "power": "Power at rest",

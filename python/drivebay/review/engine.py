@@ -91,9 +91,12 @@ def run(
     with contextlib.closing(target_factory()) as target:
         if target.kind != "virtual":
             suite = _on_a_real_drive(suite, jobs, sink)
+        suite = suite.within(target.capacity_bytes)
         now = suite.tests if target.kind == "virtual" else suite.with_modified(modified)
         if not resume:
             target.check(now)
+            if larger := suite.larger_than(target.capacity_bytes):
+                sink.warn(f"{', '.join(larger)}: made for larger drives; their loads use all of it")
         with _open_folder(target, suite, out, seed, quick, resume, drive, sink) as folder:
             target.recorded_in(folder.path)
             states = {entry.id: entry.state for entry in folder.manifest.steps}

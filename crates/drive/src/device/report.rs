@@ -41,23 +41,33 @@ impl Device {
     pub fn health(&self) -> Health {
         let thermal = self.thermal.log;
         let power = self.spec.power.as_ref();
-        let (work, host_4k, flash) = (self.work(), self.media.host_4k(), self.media.flash());
+        let (counters, flash, earlier) =
+            (self.counters(), self.media.flash(), self.spec.history.lived);
+        let [host_4k, programmed] =
+            [counters.host_pages - earlier.host_4k, counters.placed_pages - earlier.programmed_4k];
         let stages = 1..=self.spec.throttle[self.spec.throttle.len() - 1].number;
-        let waf = (host_4k > 0).then(|| work.programmed as f64 / host_4k as f64);
-        let (bytes_up, bytes_down) = self.link.bytes();
-        let history = self.spec.history;
+        let waf = (host_4k > 0).then(|| programmed as f64 / host_4k as f64);
+        let (read_bytes, written_bytes) = self.host_bytes();
+        let lived = self.lived;
         let log = self.log.report(self.now(), |idle| power.and_then(|power| power.asleep(idle)));
         Health {
             temperature_c: self.thermal.sensor_c(),
             node_temperatures_c: named(self.spec.thermal.names, self.thermal.node_temperatures_c()),
             available_spare_percent: flash.map_or(100, FlashMedia::available_spare_percent),
             percentage_used: (self.spec.rated.cycles).map(|rated| {
-                percentage_used(self.media.cycles() + f64::from(history.cycles), rated)
+                percentage_used(
+                    self.media.cycles() + lived.erases as f64 / self.good_superblocks(),
+                    rated,
+                )
             }),
-            data_units_read: data_units(history.host_bytes + bytes_up),
-            data_units_written: data_units(history.host_bytes + bytes_down),
-            power_on: log.power_on.after(history.power_on),
-            power_cycles: log.power_cycles + history.power_cycles,
+            data_units_read: data_units(read_bytes),
+            data_units_written: data_units(written_bytes),
+            power_on: log.power_on.after(lived.power_on),
+            power_cycles: log.power_cycles + lived.power_cycles,
+            host_reads: log.host_reads + lived.reads,
+            host_writes: log.host_writes + lived.writes,
+            busy: log.busy.after(lived.busy),
+            erases: flash.map_or([0; 3], |flash| flash.backend.ftl().erases_of_a_superblock()),
             link_outages: self.link_outages(self.now()),
             media_errors: self.media.of_flash(|flash| flash.reliability().media_errors),
             warning_time: thermal.warning,
@@ -66,6 +76,16 @@ impl Device {
             waf,
             ..log
         }
+    }
+
+    /// Bytes read and written by the host, since the drive was made and before.
+    pub(super) fn host_bytes(&self) -> (u64, u64) {
+        let (up, down) = self.link.bytes();
+        (up + self.lived.read_bytes, down + self.lived.written_bytes)
+    }
+
+    fn good_superblocks(&self) -> f64 {
+        f64::from(self.spec.geometry.superblocks - self.spec.geometry.bad_superblocks).max(1.0)
     }
 
     /// What went through each placement handle so far and, where its copies share a frontier (initial isolation), behind

@@ -21,6 +21,7 @@ use crate::firmware::map_cache::MapTraffic;
 use crate::firmware::write_buffer::WriteBuffer;
 use crate::flash::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::io::DeviceError;
+use crate::per_stream::PerStream;
 use crate::persist::persist;
 use crate::physics::reliability::Errors;
 use crate::plugin::Plugin;
@@ -62,7 +63,7 @@ pub struct Flash {
     ftl: Ftl,
     nand: Nand,
     /// One per write stream.
-    buffers: Vec<WriteBuffer>,
+    buffers: PerStream<WriteBuffer>,
     deferred: DeferredQueue,
     errors: Option<Box<Errors>>,
     map: MapAccess,
@@ -114,7 +115,9 @@ impl Flash {
             reserve_superblocks: spec.reserve_superblocks,
             spare_blocks: spec.reliability.map(|r| r.spare_blocks),
             nand,
-            buffers: fresh_buffers(spec.streams.count, spec.buffer_pages, spec.buffer_release),
+            buffers: PerStream::new(spec.streams.count, || {
+                WriteBuffer::new(spec.buffer_pages, spec.buffer_release)
+            }),
             deferred: DeferredQueue::new(spec.streams.count),
             errors: spec.reliability.map(|r| {
                 let good = g.superblocks - g.bad_superblocks;
@@ -230,12 +233,12 @@ impl Flash {
     fn program_next(&mut self) {
         let (stream, program) = self.deferred.pop();
         let end = self.nand.program(self.dies_floor, program.at, program.page);
-        let mut pages = 0;
+        let buffer = &mut self.buffers[stream];
+        let (mut pages, plane_shift) = (0, self.geometry.order.plane_shift);
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
-            let number = program.number - (earlier << self.geometry.order.plane_shift);
-            pages += u32::from(self.buffers[stream].give_back(number, end));
+            pages += u32::from(buffer.give_back(program.number - (earlier << plane_shift), end));
         }
-        self.buffers[stream].note_program(self.geometry.die_of(program.page), end, pages);
+        buffer.note_program(self.geometry.die_of(program.page), end, pages);
     }
 
     fn program_all(&mut self) {
@@ -368,8 +371,8 @@ impl Flash {
     /// the host could take the room that the rest of one needs.
     #[inline(always)]
     pub fn no_room_to_copy(&self) -> bool {
-        let kept = if self.ftl.streams().share() { self.reserve() } else { 0 };
-        self.ftl.room_for_copies() == 0 && self.ftl.free_superblocks() <= kept
+        let kept = || if self.ftl.streams().share() { self.reserve() } else { 0 };
+        self.ftl.room_for_copies() == 0 && self.ftl.free_superblocks() <= kept()
     }
 
     /// Pages filled with nothing since the last call.
@@ -584,20 +587,18 @@ impl Flash {
         done
     }
 
-    /// Places what is valid in a flash page of the victim anew, from `from` on; at `at` the copying began.
+    /// Places what is valid in a flash page of the victim in its stream of copies, from `from` on; at `at` the copying began.
     ///
     /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
     #[inline(always)]
-    pub fn relocate(&mut self, mut source: Source, at: Nanos, from: Nanos) {
-        let stream = self.ftl.copies_of(source.superblock);
-        self.ftl.note_copied(&source);
+    pub fn relocate(&mut self, mut source: Source, stream: usize, at: Nanos, from: Nanos) {
         self.map.note_change(source.extents);
         while source.valid != 0 {
             if self.ftl.room(stream) == 0 {
                 let opened = self.open(stream, at, Mode::Native);
                 assert!(opened, "the reserve always has a superblock for garbage collection");
             }
-            let (first, count) = self.ftl.relocate(&mut source);
+            let (first, count) = self.ftl.relocate(&mut source, stream);
             self.fill(stream, first, count, from);
         }
     }
@@ -734,7 +735,9 @@ impl Flash {
         self.nand.forget_all();
         self.map.forget();
         self.replace(0, self.geometry.user_pages);
-        self.buffers = fresh_buffers(self.buffers.len(), self.buffer_pages, self.buffer_release);
+        self.buffers
+            .iter_mut()
+            .for_each(|buffer| *buffer = WriteBuffer::new(self.buffer_pages, self.buffer_release));
     }
 
     /// Erases all that is not erased, from `from` on; returns when that is done.
@@ -745,9 +748,4 @@ impl Flash {
         }
         self.nand.idle_at().max(from)
     }
-}
-
-/// One buffer per write stream.
-fn fresh_buffers(streams: usize, pages: u32, release: Option<BufferRelease>) -> Vec<WriteBuffer> {
-    (0..streams).map(|_| WriteBuffer::new(pages, release)).collect()
 }

@@ -226,30 +226,36 @@ impl FlashMedia {
 
     /// What the drive does for itself behind a command that wrote `pages`.
     #[inline(always)]
-    fn work_behind(
+    fn work_behind<const N: usize>(
         &mut self,
-        classes: impl IntoIterator<Item = WorkClass>,
+        classes: [WorkClass; N],
+        pages: u64,
+        path: &mut Path,
+    ) -> Result<(), DeviceError> {
+        classes.into_iter().try_for_each(|class| self.work_on(class, pages, path))
+    }
+
+    #[inline(always)]
+    fn work_on(
+        &mut self,
+        class: WorkClass,
         pages: u64,
         path: &mut Path,
     ) -> Result<(), DeviceError> {
         let (gc, backend, controller) = (&mut self.gc, &mut self.backend, &mut *path.controller);
-        for class in classes {
-            match class {
-                WorkClass::Fold => {
-                    if let Some(cache) = &mut self.slc_cache {
-                        cache.follow_write(pages, gc, backend, controller)?;
-                    }
+        match class {
+            WorkClass::Fold => {
+                if let Some(cache) = &mut self.slc_cache {
+                    cache.follow_write(pages, gc, backend, controller)?;
                 }
-                WorkClass::Copy => {
-                    gc.follow_write(pages, path.backpressure, backend, controller)?;
-                }
-                WorkClass::Refresh => gc.refresh(backend, controller),
-                WorkClass::Journal => {
-                    let programs = backend.write_journal(controller.flash_core().free_at());
-                    if programs > 0 {
-                        let cost = controller.costs().journal.times(programs);
-                        controller.flash_core().gc(cost);
-                    }
+            }
+            WorkClass::Copy => gc.follow_write(pages, path.backpressure, backend, controller)?,
+            WorkClass::Refresh => gc.refresh(backend, controller),
+            WorkClass::Journal => {
+                let programs = backend.write_journal(controller.flash_core().free_at());
+                if programs > 0 {
+                    let cost = controller.costs().journal.times(programs);
+                    controller.flash_core().gc(cost);
                 }
             }
         }

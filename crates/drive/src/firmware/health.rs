@@ -55,7 +55,10 @@ pub struct Health {
     pub asleep: Nanos,
     /// How often the link was down.
     pub link_outages: u64,
-    /// 4 KiB pages programmed per page written by the host, so far; none before the first.
+    /// Erases of a superblock: the fewest, the most, and the mean, rounded down; those after use with one bit per cell by
+    /// what they wear.
+    pub erases: [u32; 3],
+    /// 4 KiB pages programmed per page written by the host, without what a worn drive had behind it; none before the first.
     pub waf: Option<f64>,
 }
 

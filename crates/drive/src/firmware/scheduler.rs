@@ -134,17 +134,7 @@ impl Scheduler {
         usize::from(self.due[WITH_DATA] < self.due[DIRECT])
     }
 
-    /// Takes a request on its way, and gives it back if it goes on by `until` and none is before it.
-    #[inline(always)]
-    pub fn offer(&mut self, request: Request, until: Nanos) -> Option<Request> {
-        let alone = self.next_at() == NEVER;
-        if alone && request.begin <= until && self.is_in_order() {
-            return Some(request);
-        }
-        self.push(request);
-        if alone && self.next_at() <= until { self.next() } else { None }
-    }
-
+    /// Takes a request on its way.
     #[inline(always)]
     pub fn push(&mut self, request: Request) {
         let op = request.io.op;
@@ -175,21 +165,23 @@ impl Scheduler {
         self.arrange();
     }
 
-    /// Takes the next request, which may begin at its `begin`; what it waited for that is booked.
+    /// Takes the next request, of which there must be one; it may begin at its `begin`, and what it waited for that is booked.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Request> {
+    pub fn next(&mut self) -> Request {
         let (queue, due) = (self.next_queue(), self.next_at());
-        let request = self.queues[queue].pop_front()?;
+        let next = self.queues[queue].front();
+        let mut request = *next.expect("a request was accepted and not yet served");
+        self.queues[queue].pop_front();
         self.due[queue] = self.queues[queue].front().map_or(NEVER, |next| next.begin);
-        if self.is_in_order() {
-            return Some(request);
+        if !self.is_in_order() {
+            self.grant(&mut request, queue, due);
         }
-        Some(self.grant(request, queue, due))
+        request
     }
 
     #[cold]
     #[inline(never)]
-    fn grant(&mut self, mut request: Request, queue: usize, due: Nanos) -> Request {
+    fn grant(&mut self, request: &mut Request, queue: usize, due: Nanos) {
         let (begin, stage) = match &mut self.rule {
             Rule::HalfDuplex(path) => {
                 (path.grant(queue, request.io.data_bytes() > 0, due), Stage::Firmware)
@@ -202,7 +194,6 @@ impl Scheduler {
         request.stages.add(stage, begin.since(request.begin));
         request.begin = begin;
         self.arrange();
-        request
     }
 
     /// Whether reads and writes have one data path in turns: a write's data moves once it has the path.

@@ -19,6 +19,7 @@ use crate::profile::BufferRelease;
 use release::Release;
 
 /// A ring of flash pages on their way.
+#[derive(Default)]
 pub struct WriteBuffer {
     /// The program that gives each place back.
     programs: Vec<Ticket>,

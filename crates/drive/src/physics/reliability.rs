@@ -70,6 +70,8 @@ struct Wear {
     /// Data is to be moved at so many reads.
     refresh_reads: u32,
     opened: Nanos,
+    /// Age of its data that the clock does not tell (`Errors::live`).
+    held: Nanos,
     /// Erases when it was opened.
     cycles: u32,
     /// Of 2^32: how many places fail at first sensing.
@@ -78,7 +80,13 @@ struct Wear {
     missing: u32,
 }
 
-persist!(Wear: reads, due_reads, due_time, refresh_reads, opened, cycles, fails, missing);
+persist!(Wear: reads, due_reads, due_time, refresh_reads, opened, held, cycles, fails, missing);
+
+impl Wear {
+    fn age(&self, now: Nanos) -> Nanos {
+        now.since_or_zero(self.opened).after(self.held)
+    }
+}
 
 /// What a read of a place takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,19 +150,45 @@ impl Errors {
             spec,
         };
         if worn > 0 {
-            (0..good).for_each(|superblock| errors.age(superblock, worn));
+            (0..good).for_each(|superblock| errors.age(superblock, 0..worn));
         }
         errors
     }
 
-    /// Blocks of a superblock have failed in its first `cycles` erases; those without a spare are missing until its next
-    /// erase.
-    fn age(&mut self, superblock: u32, cycles: u32) {
-        let failed = self.failures(self.spec.superblock_blocks, self.spec.failed_by(cycles));
+    /// Blocks of a superblock have failed in erases that were not simulated; those without a spare are missing until its next
+    /// one.
+    fn age(&mut self, superblock: u32, erases: Range<u32>) {
+        let missing = self.wear[superblock as usize].missing;
+        let left = self.spec.superblock_blocks - missing;
+        let failed = self.failures(left, self.spec.hazard(erases));
         self.counts.failed_blocks += u64::from(failed);
-        let spared = u64::from(failed).min(self.counts.spare_blocks);
+        let needed = missing + failed;
+        let spared = u64::from(needed).min(self.counts.spare_blocks);
         self.counts.spare_blocks -= spared;
-        self.wear[superblock as usize].missing = failed - spared as u32;
+        self.wear[superblock as usize].missing = needed - spared as u32;
+    }
+
+    /// Time that is not simulated has passed, in which a superblock was erased so often, as it had been before; none: its data
+    /// was left alone, and is older now.
+    pub fn live(&mut self, superblock: u32, erases: Range<u32>, elapsed: Nanos) {
+        let wear = &mut self.wear[superblock as usize];
+        wear.due_time = Nanos::ZERO;
+        if erases.is_empty() {
+            wear.held = wear.held.after(elapsed);
+        } else {
+            wear.cycles += erases.end - erases.start;
+            self.age(superblock, erases);
+        }
+    }
+
+    /// What was counted of reads since `before` is counted `times` times more.
+    pub fn count_more(&mut self, before: &Reliability, times: f64) {
+        let now = self.counts;
+        let more = |now: u64, before: u64| ((now - before) as f64 * times).round() as u64;
+        self.counts.retried_reads += more(now.retried_reads, before.retried_reads);
+        self.counts.retries += more(now.retries, before.retries);
+        self.counts.media_errors += more(now.media_errors, before.media_errors);
+        self.counts.refreshes += more(now.refreshes, before.refreshes);
     }
 
     /// Die time of one retry.
@@ -166,7 +200,7 @@ impl Errors {
     pub fn retried(&self, superblock: u32, verdict: Verdict, now: Nanos) -> RetriedRead {
         let wear = &self.wear[superblock as usize];
         RetriedRead {
-            age_ns: now.since_or_zero(wear.opened).0,
+            age_ns: wear.age(now).0,
             superblock,
             retries: verdict.retries,
             retries_max: self.spec.retries_max,
@@ -254,7 +288,7 @@ impl Errors {
     fn update(&mut self, superblock: u32, now: Nanos) -> bool {
         let row = self.row(superblock);
         let wear = &mut self.wear[superblock as usize];
-        let age = now.since_or_zero(wear.opened);
+        let age = wear.age(now);
         let per_page = f64::from(wear.reads) / f64::from(self.spec.superblock_flash_pages);
         let mut rate = self.spec.rate.of(wear.cycles, per_page, age.0 as f64 / DAY_NS);
         for share in &mut self.fails[row.clone()] {
@@ -280,7 +314,8 @@ impl Errors {
     pub fn erase(&mut self, superblock: u32, cycles: u32, may_retire: bool) -> Erased {
         let blocks = self.spec.superblock_blocks;
         let missing = self.wear[superblock as usize].missing;
-        let failed = self.failures(blocks - missing, self.spec.hazard(cycles));
+        let failed =
+            self.failures(blocks - missing, self.spec.hazard(cycles.saturating_sub(1)..cycles));
         self.counts.failed_blocks += u64::from(failed);
         let needed = missing + failed;
         let spares = &mut self.counts.spare_blocks;
@@ -333,19 +368,14 @@ impl ErrorRate {
 }
 
 impl ReliabilitySpec {
-    /// Probability that a block has failed within `cycles` erases (Weibull).
-    pub fn failed_by(&self, cycles: u32) -> f64 {
-        1.0 - exp(-pow(f64::from(cycles) / self.life_cycles, self.life_shape))
-    }
-
-    /// Probability that a block which has survived `cycles - 1` erases fails at the next (Weibull).
-    pub fn hazard(&self, cycles: u32) -> f64 {
+    /// Probability that a block which has survived the first erases fails in those that follow them (Weibull).
+    pub fn hazard(&self, erases: Range<u32>) -> f64 {
         let sum = |n: u32| pow(f64::from(n) / self.life_cycles, self.life_shape);
-        let now = sum(cycles);
+        let now = sum(erases.end);
         if now.is_infinite() {
             return 1.0;
         }
-        1.0 - exp(sum(cycles.saturating_sub(1)) - now)
+        1.0 - exp(sum(erases.start) - now)
     }
 }
 

@@ -59,6 +59,9 @@ impl Variation {
     #[inline(always)]
     fn on_die(&self, die: u32, len: Nanos) -> Nanos {
         let (first, count, time_256) = self.slow;
+        if count == 0 {
+            return len;
+        }
         let from_first = die.wrapping_sub(first) & (self.geometry.dies() - 1);
         if from_first < count { Nanos((len.0 * time_256) >> 8) } else { len }
     }

@@ -10,6 +10,8 @@
 
 use drivebay_units::Nanos;
 
+use crate::persist::persist;
+
 use super::key::SpecError;
 use super::power::Rated;
 use super::schema::{RawOutage, RawSpec};
@@ -54,31 +56,43 @@ pub struct Outages {
     pub link: Option<Outage>,
 }
 
-impl Outages {
-    /// When what reaches the firmware at `at` goes on.
-    #[inline]
-    pub(crate) fn pass_stall(&self, at: Nanos) -> Nanos {
-        self.stall.map_or(at, |stall| stall.pass(at))
-    }
-
-    /// When what reaches the link at `at` goes on.
-    #[inline]
-    pub(crate) fn pass_link(&self, at: Nanos) -> Nanos {
-        self.link.map_or(at, |link| link.pass(at))
-    }
+/// What a drive has behind it that was not simulated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lived {
+    /// Written by the host, bytes.
+    pub written_bytes: u64,
+    /// Read by the host, bytes.
+    pub read_bytes: u64,
+    /// Read commands.
+    pub reads: u64,
+    /// Write commands.
+    pub writes: u64,
+    /// 4 KiB pages that the host wrote.
+    pub host_4k: u64,
+    /// 4 KiB pages programmed.
+    pub programmed_4k: u64,
+    /// Read over the flash channels, bytes.
+    pub flash_read_bytes: u64,
+    /// Erases of superblocks together, those after use with one bit per cell by what they wear.
+    pub erases: u64,
+    /// With a command outstanding.
+    pub busy: Nanos,
+    /// Switched on.
+    pub power_on: Nanos,
+    /// How often it was switched on.
+    pub power_cycles: u64,
 }
+
+persist!(Lived: written_bytes, read_bytes, reads, writes, host_4k, programmed_4k, flash_read_bytes, erases, busy, power_on,
+    power_cycles);
 
 /// What a worn drive has behind it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct History {
     /// Erases of each superblock.
     pub cycles: u32,
-    /// Written by the host, and as much read, bytes.
-    pub host_bytes: u64,
-    /// Switched on.
-    pub power_on: Nanos,
-    /// How often it was switched on.
-    pub power_cycles: u64,
+    /// What was counted: as much read as written, and commands and busy time unknown.
+    pub lived: Lived,
 }
 
 /// When the firmware stops writing.
@@ -120,6 +134,7 @@ pub(super) fn check_history(
     raw: &RawSpec,
     rated: &Rated,
     flash_bytes: u64,
+    good_superblocks: u64,
 ) -> Result<History, SpecError> {
     let Some(worn) = raw.health.as_ref().and_then(|health| health.worn_percent.as_ref()) else {
         return Ok(History::default());
@@ -133,12 +148,21 @@ pub(super) fn check_history(
     // What is used is told in whole percent, rounded down: no less than was asked for.
     let cycles = (cycles * share).ceil().min(f64::from(u32::MAX >> 1));
     let years = RATED_YEARS * share;
-    Ok(History {
-        cycles: cycles as u32,
-        host_bytes: (cycles * flash_bytes as f64 / EARLIER_WAF) as u64,
+    let programmed = cycles * flash_bytes as f64;
+    let host_bytes = (programmed / EARLIER_WAF) as u64;
+    let lived = Lived {
+        written_bytes: host_bytes,
+        read_bytes: host_bytes,
+        host_4k: host_bytes / 4096,
+        programmed_4k: (programmed / 4096.0) as u64,
+        // What the host read, and what was copied.
+        flash_read_bytes: programmed as u64,
+        erases: cycles as u64 * good_superblocks.max(1),
         power_on: Nanos((years * YEAR_S) as u64 * 1_000_000_000),
         power_cycles: (years * YEARLY_POWER_CYCLES) as u64,
-    })
+        ..Lived::default()
+    };
+    Ok(History { cycles: cycles as u32, lived })
 }
 
 pub(super) fn end_of_life(raw: &RawSpec) -> Option<EndOfLife> {

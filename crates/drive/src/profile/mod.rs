@@ -35,7 +35,7 @@ use crate::superblock::Streams;
 use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
-pub use ailments::{EndOfLife, History, Outages};
+pub use ailments::{EndOfLife, History, Lived, Outages};
 pub use constants::{PAGE_BYTES, PAGE_TYPES_MAX, THROTTLE_STAGES_MAX, transfer};
 pub use controller::{AdmissionSpec, Costs, HalfDuplexSpec, SHARE_BITS};
 pub use family::whole_profile;
@@ -253,6 +253,7 @@ impl Spec {
             Some(_) => geometry.user_sectors * SECTOR_BYTES,
             None => geometry.usable_pages() * geometry.unit_bytes(),
         };
+        let good_superblocks = u64::from(geometry.superblocks - geometry.bad_superblocks);
         Ok(Spec {
             protocol,
             queue_depth_max,
@@ -266,7 +267,7 @@ impl Spec {
             levels_wear: raw.wear_leveling.as_ref().is_some_and(|wear| wear.dynamic.value),
             throttle: thermal::check_throttle(&raw.thermal, controller::costs(&raw))?,
             power: power.filter(|_| host.power_saving),
-            history: ailments::check_history(&raw, &rated, flash_bytes)?,
+            history: ailments::check_history(&raw, &rated, flash_bytes, good_superblocks)?,
             end_of_life: ailments::end_of_life(&raw),
             outages: ailments::check_outages(&raw)?,
             rated,

@@ -215,7 +215,7 @@ impl AhciDevice {
         inflight: &mut InflightCommand,
     ) -> Result<(), HostBus> {
         let token = slot as u64 | u64::from(self.epoch) << 32;
-        let request = |op, lba, sectors| Request { op, lba, sectors, token };
+        let request = |op, lba, sectors| Request::new(op, lba, sectors, token);
         match inflight.action {
             Action::Read { lba, sectors, .. } => {
                 drive.submit(request(Op::Read, lba, sectors), &[]);

@@ -17,7 +17,7 @@ use crate::events::{Event, What};
 use crate::faults::Fault;
 use crate::inflight::NEVER;
 use crate::memory_limit::Use;
-use crate::namespace::{Namespace, NamespaceError, NamespaceFigures};
+use crate::namespace::{Namespace, NamespaceError, NamespaceFigures, NewNamespace};
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 use crate::report::Report;
 use crate::snapshots::{Chance, SnapshotError};
@@ -51,16 +51,23 @@ impl Namespaces for Engine {
         self.namespaces.free_sectors()
     }
 
-    fn create_namespace(
-        &mut self,
-        sectors: u64,
-        block_shift: u8,
-        is_shared: bool,
-    ) -> Result<u32, ControlError> {
+    fn placement(&self) -> Option<bool> {
+        self.namespaces.placement()
+    }
+
+    fn set_placed(&mut self, is_placed: bool) -> Result<(), ControlError> {
         if self.is_write_protected {
             return Err(NamespaceError::ReadOnlyDrive.into());
         }
-        let nsid = self.namespaces.create(sectors, block_shift, is_shared)?;
+        self.namespaces.set_placed(is_placed);
+        Ok(self.keep_namespaces()?)
+    }
+
+    fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive.into());
+        }
+        let nsid = self.namespaces.create(wanted)?;
         let one = self.namespaces.get(nsid).expect("it was made");
         let (bytes, sectors) = (one.bytes(), one.range());
         // What was written there before it was a namespace's.

@@ -46,7 +46,7 @@ impl Engine {
         let at = self.clock.since_start(self.clock.now()).0;
         let Some(recorder) = &mut self.recorder else { return };
         let what = match request.op {
-            Op::Read => return,
+            Op::Read | Op::HandleUpdate => return,
             Op::Write { fua } => (Recorded::Write, fua),
             Op::Flush => (Recorded::Flush, false),
             Op::Trim { fua } => (Recorded::Discard, fua),

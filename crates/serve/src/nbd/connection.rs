@@ -191,7 +191,7 @@ impl Connection {
                     Op::Flush => Request::flush(token),
                     _ => {
                         let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
-                        Request { op, lba, sectors, token }
+                        Request::new(op, lba, sectors, token)
                     }
                 };
                 drive.submit(submitted, &self.input.ready()[wire::REQUEST_BYTES..end]);

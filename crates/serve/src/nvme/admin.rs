@@ -18,13 +18,15 @@ use super::controller::Controller;
 use super::events::{Event, TELEMETRY_NOTICES};
 use super::identity::{Kind, NSID_ALL, SANICAP, SELF_TEST_MINUTES, kelvin};
 use super::io::{Transfer, is_valid};
+use super::placement::GROUP;
 use super::records::{
     ABORTED_BY_COMMAND, ABORTED_BY_FORMAT, ABORTED_BY_RESET, ABORTED_BY_SANITIZE, EXTENDED,
     Firmware, SHORT, SLOTS, Sanitization, telemetry_page,
 };
 use super::subsystem::{Subsystem, status_of};
-use super::{features, logs, ocp};
+use super::{features, logs, ocp, placement, placement_logs};
 use crate::drive::Drive;
+use crate::lock::lock;
 use crate::namespace::BLOCK_SHIFTS;
 
 /// Time of the short self-test. guess: the specification allows two minutes.
@@ -78,6 +80,8 @@ pub(super) fn transfer(sqe: &Sqe) -> Transfer {
         }
         Some(AdminOpcode::NamespaceAttachment) => Transfer::FromHost(4096),
         // Dwords, less one.
+        Some(AdminOpcode::DirectiveReceive) => to_host((u64::from(sqe.cdw10.get()) + 1) * 4),
+        // Dwords, less one.
         Some(AdminOpcode::FirmwareDownload) => {
             Transfer::FromHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
         }
@@ -114,7 +118,7 @@ impl Subsystem {
             }
             (A::GetLogPage, _) => self.log_page(id, kind, drive, sqe),
             (A::Identify, _) => self.identify(id, kind, drive, sqe),
-            (A::GetFeatures, _) => self.get_feature(id, kind, now, sqe),
+            (A::GetFeatures, _) => self.get_feature(id, kind, drive, sqe),
             (A::SetFeatures, _) => self.set_feature(id, kind, drive, sqe, data),
             (A::AsyncEvent, _) => {
                 let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
@@ -124,6 +128,12 @@ impl Subsystem {
             (A::KeepAlive, Kind::Tcp | Kind::Discovery) => done(),
             (_, Kind::Discovery) => invalid_opcode(),
             (A::Abort, _) => self.abort(id, sqe),
+            (A::DirectiveSend | A::DirectiveReceive, _) if self.identity.placement.is_some() => {
+                let most = u64::from(self.identity.transfer_bytes_max());
+                let bytes = (u64::from(sqe.cdw10.get()) + 1) * 4;
+                let page = placement::directive(sqe, drive, bytes.min(most) as usize)?;
+                Ok(Outcome::Success(0, page))
+            }
             (A::NamespaceManagement, _) => {
                 let answer = self.manage_namespaces(drive, sqe, data);
                 if let Ok(Outcome::Success(nsid, _)) = &answer {
@@ -170,6 +180,7 @@ impl Subsystem {
             let over = kelvin(celsius).saturating_sub(threshold).min(255) as u8;
             self.note(id, PersistentKind::Thermal, now, &[over, 1]);
         }
+        lock(&self.placement).look_at(&drive.handle_use(), now);
         let most = &mut self.records.temperature_max_c;
         *most = most.max(celsius);
     }
@@ -199,12 +210,26 @@ impl Subsystem {
         self.note(id, PersistentKind::Reset, now, &data);
     }
 
-    fn get_feature(&self, id: u16, kind: Kind, now: Nanos, sqe: &Sqe) -> Answer {
+    fn get_feature(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
-        let feature = feature_of(kind, sqe)?;
-        let (value, mut data) = controller.features.get(sqe, &self.identity)?;
-        if feature == Feature::Timestamp && !data.is_empty() {
-            data = self.records.timestamp.value(now).to_le_bytes().to_vec();
+        let feature = self.feature_of(kind, sqe)?;
+        let (mut value, mut data) = controller.features.get(sqe, &self.identity)?;
+        match feature {
+            Feature::Timestamp if !data.is_empty() => {
+                data = self.records.timestamp.value(drive.now()).to_le_bytes().to_vec();
+            }
+            Feature::Placement if !placement::names_group(sqe) => {
+                return Err(Status::INVALID_FIELD.dnr());
+            }
+            // It has no value but the one that holds and is kept.
+            Feature::Placement if value == 0 => value = drive.is_placed().into(),
+            Feature::PlacementEvents if !data.is_empty() => {
+                let handle = placement::handle_of_feature(sqe, drive)?;
+                let kinds = controller.flags.placement().get(handle, data.len() / 2);
+                data[..kinds.len()].copy_from_slice(&kinds);
+                value = kinds.len() as u32 / 2;
+            }
+            _ => {}
         }
         Ok(Outcome::Success(value, data))
     }
@@ -217,12 +242,17 @@ impl Subsystem {
         sqe: &Sqe,
         data: &[u8],
     ) -> Answer {
-        let (feature, now) = (feature_of(kind, sqe)?, drive.now());
+        let (feature, now) = (self.feature_of(kind, sqe)?, drive.now());
         let data = data.get(..features::data_bytes(sqe) as usize);
         let data = data.ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
         match feature {
             Feature::OcpLatencyMonitor => ocp::set_latency_monitor(drive, data)?,
             Feature::OcpErrorInjection => ocp::inject(drive, data)?,
+            Feature::Placement => placement_logs::switch(sqe, drive)?,
+            Feature::PlacementEvents => {
+                let handle = placement::handle_of_feature(sqe, drive)?;
+                lock(&self.placement).set(sqe, handle, data)?;
+            }
             _ => {}
         }
         let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
@@ -243,6 +273,13 @@ impl Subsystem {
         Ok(Outcome::Success(result, Vec::new()))
     }
 
+    /// The feature that a command names, if a controller of this kind has it.
+    fn feature_of(&self, kind: Kind, sqe: &Sqe) -> Result<Feature, Status> {
+        let feature = Feature::of(sqe.cdw10.get() as u8);
+        let feature = feature.filter(|&one| logs::has_feature(kind, one, &self.identity));
+        feature.ok_or(Status::INVALID_FIELD.dnr())
+    }
+
     fn identify(&self, id: u16, kind: Kind, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
@@ -255,6 +292,12 @@ impl Subsystem {
             _ if kind == Kind::Discovery => return Err(invalid_field),
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(),
             Cns::CommandSetController => self.identity.nvm_controller(),
+            // How many endurance groups, and which.
+            Cns::EnduranceGroups if self.identity.placement.is_some() => {
+                let listed = (sqe.cdw11.get() as u16) <= GROUP;
+                page_of(&[u8::from(listed), 0, GROUP as u8 * u8::from(listed), 0])
+            }
+            Cns::EnduranceGroups => return Err(invalid_field),
             // A combination of command sets is a bit for each: the NVM command set alone, and no more combinations.
             Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM]),
             // The first entry says nothing.
@@ -331,7 +374,8 @@ impl Subsystem {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
-        let log = LogPage::of(sqe.cdw10.get() as u8).filter(|&log| logs::is_of(log, kind));
+        let log = LogPage::of(sqe.cdw10.get() as u8)
+            .filter(|&log| logs::is_of(log, kind, &self.identity));
         let log = log.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
         let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
         if !uuids.contains(&sqe.uuid_index()) || sqe.command_set() != COMMAND_SET_NVM {
@@ -339,7 +383,7 @@ impl Subsystem {
         }
         let now = drive.now();
         let page = match log {
-            LogPage::Supported => logs::supported(kind),
+            LogPage::Supported => logs::supported(kind, &self.identity),
             LogPage::Errors => logs::errors(self),
             LogPage::Smart => {
                 let nsid = sqe.nsid.get();
@@ -354,7 +398,7 @@ impl Subsystem {
             }
             LogPage::FirmwareSlots => logs::firmware(&self.records.firmware),
             LogPage::ChangedNamespaces => list(controller.changed.iter().copied()),
-            LogPage::Commands => logs::commands(kind),
+            LogPage::Commands => logs::commands(kind, &self.identity),
             LogPage::SelfTest => {
                 let is_healthy = !drive.is_read_only();
                 self.records.self_tests.settle(now, is_healthy);
@@ -373,9 +417,18 @@ impl Subsystem {
                 Some(page) => page,
                 None => return done(),
             },
-            LogPage::Features => logs::features(kind),
+            LogPage::Features => logs::features(kind, &self.identity),
             // None over this interface.
             LogPage::ManagementCommands => vec![0; 1024],
+            LogPage::EnduranceGroup
+            | LogPage::PlacementConfigurations
+            | LogPage::PlacementUsage
+            | LogPage::PlacementStatistics
+            | LogPage::PlacementEvents => {
+                let events = &mut lock(&self.placement);
+                let kept = (&mut **events, self.records.error_count, &self.records.timestamp);
+                placement_logs::page(log, sqe, drive, &self.identity, kept)?
+            }
             LogPage::Sanitize => logs::sanitize(self.records.sanitize, now),
             LogPage::OcpSmart
             | LogPage::OcpErrorRecovery
@@ -508,7 +561,9 @@ impl Subsystem {
         }
         let from = drive.now();
         let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
+        let before = drive.handle_use();
         let until = erase_part(drive, all, is_protected, how)?.max(from);
+        lock(&self.placement).note_modified(&before, &drive.handle_use(), until);
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_SANITIZE, from);
         self.records.sanitize = Some(Sanitization { cdw10, from, until, is_told: false });
         self.sanitizing_until.store(until.0, Ordering::Relaxed);
@@ -706,12 +761,6 @@ pub(super) fn part_of_page(page: Vec<u8>, offset: u64, bytes: u64) -> Answer {
     let mut part = page[from..].to_vec();
     part.resize(bytes as usize, 0);
     Ok(Outcome::Success(0, part))
-}
-
-/// The feature that a command names, if a controller of this kind has it.
-fn feature_of(kind: Kind, sqe: &Sqe) -> Result<Feature, Status> {
-    let feature = Feature::of(sqe.cdw10.get() as u8);
-    feature.filter(|&one| logs::has_feature(kind, one)).ok_or(Status::INVALID_FIELD.dnr())
 }
 
 pub(super) fn done() -> Answer {

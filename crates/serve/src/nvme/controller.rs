@@ -4,8 +4,8 @@
 //! 7.12 (keep-alive). The properties of fabrics are these registers.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use drivebay_units::Nanos;
@@ -14,7 +14,9 @@ use drivebay_wire::nvme::{Feature, Status};
 use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
+use super::placement;
 use crate::drive::Namespaces;
+use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 
 /// CC: enabled.
@@ -64,6 +66,8 @@ pub(super) struct Flags {
     serves: AtomicBool,
     /// The subsystem's.
     sanitizing_until: Arc<AtomicU64>,
+    /// Likewise: events of placement.
+    placement: Arc<Mutex<placement::Events>>,
     /// Namespaces that are attached, a bit for each number from 1 on.
     attached: [AtomicU64; NAMESPACES_MAX.div_ceil(64)],
 }
@@ -91,6 +95,11 @@ impl Flags {
     /// Until when the drive does nothing but sanitize, on its clock; zero where it does not.
     pub fn sanitizing_until(&self) -> Nanos {
         Nanos(self.sanitizing_until.load(Ordering::Relaxed))
+    }
+
+    /// Events of placement; not to be held.
+    pub fn placement(&self) -> MutexGuard<'_, placement::Events> {
+        lock(&self.placement)
     }
 
     /// Whether the namespace of this number, if there is one, is attached.
@@ -144,7 +153,12 @@ pub(super) struct Controller {
 }
 
 impl Controller {
-    pub fn new(kind: Kind, identity: &Identity, sanitizing_until: &Arc<AtomicU64>) -> Controller {
+    pub fn new(
+        kind: Kind,
+        identity: &Identity,
+        sanitizing_until: &Arc<AtomicU64>,
+        placement: &Arc<Mutex<placement::Events>>,
+    ) -> Controller {
         let entries = u64::from(identity.queue_entries_max - 1);
         // Contiguous queues; the NVM command set, and command sets by their identifiers; pages of 4 KiB; ready with media.
         let cap = entries | 1 << 16 | CAP_TIMEOUT << 24 | 1 << 37 | 1 << 43 | 1 << 59;
@@ -164,6 +178,7 @@ impl Controller {
                 is_alive: AtomicBool::new(true),
                 serves: AtomicBool::new(false),
                 sanitizing_until: Arc::clone(sanitizing_until),
+                placement: Arc::clone(placement),
                 attached: Default::default(),
             }),
             cc: 0,

@@ -194,6 +194,8 @@ pub(super) fn data_bytes(sqe: &Sqe) -> u32 {
         // It is read as a log page.
         Feature::OcpLatencyMonitor if is_get => 0,
         Feature::OcpErrorInjection if is_get => 127 * ocp::INJECTION_BYTES as u32,
+        // Kinds of events, or twice as many bytes of what is wanted of them.
+        Feature::PlacementEvents => (cdw11 >> 16 & 0xff) << u32::from(is_get),
         Feature::OcpErrorInjection => (cdw11 & 0x7f) * ocp::INJECTION_BYTES as u32,
         _ => feature.shape().bytes.into(),
     }

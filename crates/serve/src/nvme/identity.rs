@@ -14,6 +14,7 @@ use drivebay_wire::nvme::{
 use zerocopy::IntoBytes;
 
 use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES};
+use super::placement;
 use super::records::{PersistentEvents, SLOTS};
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
@@ -82,7 +83,8 @@ pub struct Identity {
     pub(super) is_protected: bool,
     pub(super) has_volatile_cache: bool,
     pub(super) dies: u32,
-    pub(super) superblocks: u32,
+    /// What placement it has.
+    pub(super) placement: Option<placement::Shape>,
 }
 
 impl Identity {
@@ -99,7 +101,7 @@ impl Identity {
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
             dies: spec.geometry.dies(),
-            superblocks: spec.geometry.superblocks,
+            placement: placement::Shape::new(spec),
         }
     }
 
@@ -161,6 +163,12 @@ impl Identity {
         id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
         id.oaes = (NAMESPACE_NOTICES | TELEMETRY_NOTICES).into();
         id.oacs = OACS.into();
+        if self.placement.is_some() {
+            // Directives; endurance groups, and placement in them.
+            id.oacs = (OACS | 1 << 5).into();
+            id.ctratt = (id.ctratt.get() | 1 << 4 | 1 << 19).into();
+            id.endgidmax = placement::GROUP.into();
+        }
         id.acl = own.aborts_max;
         // Firmware slots, the first of which cannot be written; activation without reset.
         id.frmw = 1 | (SLOTS as u8) << 1 | 1 << 4;
@@ -216,10 +224,16 @@ impl Identity {
             nvmcap: u128::from(namespace.bytes()).into(),
             // Write protected.
             nsattr: namespace.is_read_only().into(),
+            endgid: self.group().into(),
             eui64: self.drive.eui64_bytes(nsid),
             ..self.of_all_namespaces(namespace.block_shift())
         };
         id.as_bytes().to_vec()
+    }
+
+    /// The endurance group of all namespaces; 0 where there is none.
+    fn group(&self) -> u16 {
+        self.placement.map_or(0, |_| placement::GROUP)
     }
 
     /// What holds for every namespace, also those that are yet to be made.
@@ -263,6 +277,7 @@ impl Identity {
         let id = IdentifyIndependentNamespace {
             nmic: namespace.is_shared().into(),
             nsattr: namespace.is_read_only().into(),
+            endgid: self.group().into(),
             // Ready.
             nstat: 1,
             ..IdentifyIndependentNamespace::default()

@@ -7,12 +7,15 @@
 use std::sync::Arc;
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
-use drivebay_wire::nvme::{CopyRange, DsmRange, NvmOpcode, Sqe, Status};
+use drivebay_wire::nvme::{
+    CopyRange, DsmRange, MANAGE_HANDLES, NvmOpcode, PlacementEventKind, Sqe, Status,
+};
 use slotmap::{DefaultKey, Key, KeyData, SlotMap};
 use zerocopy::FromBytes;
 
 use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
+use super::placement;
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
@@ -37,6 +40,11 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
     match NvmOpcode::of(sqe.opcode) {
+        Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
+            if namespaces.placement().is_none() =>
+        {
+            Transfer::None
+        }
         Some(NvmOpcode::Read) => Transfer::ToHost(data),
         Some(NvmOpcode::Write | NvmOpcode::Compare) => Transfer::FromHost(data),
         Some(NvmOpcode::DatasetManagement) => {
@@ -52,6 +60,15 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
             | NvmOpcode::Verify,
         )
         | None => Transfer::None,
+        // Dwords, less one.
+        Some(NvmOpcode::IoManagementReceive) => {
+            Transfer::ToHost(sqe.cdw11.get().saturating_add(1).saturating_mul(4))
+        }
+        // Placement identifiers, less one.
+        Some(NvmOpcode::IoManagementSend) if sqe.cdw10.get() as u8 == MANAGE_HANDLES => {
+            Transfer::FromHost(((sqe.cdw10.get() >> 16) + 1) * 2)
+        }
+        Some(NvmOpcode::IoManagementSend) => Transfer::None,
     }
 }
 
@@ -110,6 +127,7 @@ enum Then {
     Write {
         from: Vec<(u64, u32)>,
         fua: bool,
+        handle: u8,
     },
 }
 
@@ -131,7 +149,7 @@ impl InflightCommands {
         drive.submit(Request::flush(key.data().as_ffi()), &[]);
     }
 
-    /// Submits a command, with `data` from the host; returns its status if it is finished at once.
+    /// Submits a command, with `data` from the host; returns data for the host, or its status, if it is finished at once.
     pub fn start(
         &mut self,
         drive: &mut dyn Drive,
@@ -139,22 +157,26 @@ impl InflightCommands {
         sqe: Sqe,
         data: &[u8],
         flags: &Flags,
-    ) -> Option<Status> {
+    ) -> Option<Result<Vec<u8>, Status>> {
         let plan = match plan(&sqe, data, drive, flags) {
-            Ok(plan) if plan.ranges.is_empty() => return Some(Status::SUCCESS),
+            Ok(plan) if plan.requests.is_empty() => return Some(Ok(plan.answer)),
             Ok(plan) => plan,
-            Err(status) => return Some(status),
+            Err(status) => return Some(Err(status)),
         };
-        let Plan { op, ranges, lba, sectors, then } = plan;
-        let left = ranges.len() as u32;
+        for (kind, handle, pid) in plan.events {
+            flags.placement().note(kind, handle, (sqe.nsid.get(), pid), drive.now());
+        }
+        let Plan { requests, lba, sectors, then, .. } = plan;
+        let left = requests.len() as u32;
         let command =
             InflightCommand { tag, sqe, lba, sectors, left, status: Status::SUCCESS, then };
         let token = self.commands.insert(Inflight::Command(command)).data().as_ffi();
         // A host may send more than the command needs.
         let bytes = sectors as usize * SECTOR_BYTES as usize;
-        let data = if matches!(op, Op::Write { .. }) { &data[..bytes] } else { &[] };
-        for (lba, sectors) in ranges {
-            drive.submit(Request { op, lba, sectors, token }, data);
+        for request in requests {
+            let is_write = matches!(request.op, Op::Write { .. });
+            let data = if is_write { &data[..bytes] } else { &[] };
+            drive.submit(Request { token, ..request }, data);
         }
         if sqe.opcode == NvmOpcode::WriteUncorrectable as u8
             && !drive.spoil(lba, sectors.into())
@@ -203,11 +225,11 @@ impl InflightCommands {
             match std::mem::replace(&mut command.then, Then::Nothing) {
                 Then::Nothing => {}
                 Then::Compare(expected) => command.status = compare(drive, lba, &expected),
-                Then::Write { from, fua } => match gather(drive, &from) {
+                Then::Write { from, fua, handle } => match gather(drive, &from) {
                     Ok(data) => {
                         command.left = 1;
                         let op = Op::Write { fua };
-                        drive.submit(Request { op, lba, sectors, token }, &data);
+                        drive.submit(Request { op, lba, sectors, token, handle }, &data);
                         return Progress::None;
                     }
                     Err(status) => command.status = status,
@@ -240,18 +262,27 @@ fn gather(drive: &dyn Drive, ranges: &[(u64, u32)]) -> Result<Vec<u8>, Status> {
 
 /// A command as requests to the drive.
 struct Plan {
-    op: Op,
-    /// Sectors of each request.
-    ranges: Vec<(u64, u32)>,
+    /// Without their token; if there are none, the command is finished.
+    requests: Vec<Request>,
+    /// What the host gets of one that is.
+    answer: Vec<u8>,
     /// The command's own first sector on the drive, and how many they are.
     lba: u64,
     sectors: u32,
     then: Then,
+    /// Events of placement that it gives rise to: of which handle, by which placement identifier.
+    events: Vec<(PlacementEventKind, u8, u16)>,
 }
 
 impl Plan {
+    fn of(requests: Vec<Request>) -> Plan {
+        let (lba, sectors) = requests.first().map_or((0, 0), |one| (one.lba, one.sectors));
+        let (answer, events) = (Vec::new(), Vec::new());
+        Plan { requests, answer, lba, sectors, then: Then::Nothing, events }
+    }
+
     fn one(op: Op, lba: u64, sectors: u32) -> Plan {
-        Plan { op, ranges: vec![(lba, sectors)], lba, sectors, then: Then::Nothing }
+        Plan::of(vec![Request::new(op, lba, sectors, 0)])
     }
 }
 
@@ -274,6 +305,11 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     match opcode {
         N::Flush => return Ok(Plan::one(Op::Flush, 0, 0)),
         N::DatasetManagement => return deallocation(sqe, data, namespace),
+        N::IoManagementReceive | N::IoManagementSend if drive.placement().is_none() => {
+            return Err(Status::INVALID_OPCODE.dnr());
+        }
+        N::IoManagementReceive => return handle_status(sqe, drive, namespace),
+        N::IoManagementSend => return handle_update(sqe, data, drive, namespace, flags),
         _ if sqe.asks_protection() => return Err(Status::INVALID_FIELD.dnr()),
         _ => {}
     }
@@ -282,9 +318,30 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
     let fua = sqe.is_fua() || !flags.write_cache();
-    if opcode == N::Copy {
-        return copy(sqe, data, namespace, fua);
+    let placement::Place { handle, is_invalid } = match changes {
+        true => placement::place_of(sqe, drive, namespace)?,
+        false => placement::Place { handle: 0, is_invalid: false },
+    };
+    let mut plan = match opcode {
+        N::Copy => copy(sqe, data, namespace, (fua, handle))?,
+        _ => transferred(sqe, data, namespace, (fua, handle))?,
+    };
+    if is_invalid {
+        let pid = sqe.directive_value();
+        plan.events.push((PlacementEventKind::InvalidIdentifier, handle, pid));
     }
+    Ok(plan)
+}
+
+/// A command about blocks, one behind the other, as a request.
+fn transferred(
+    sqe: &Sqe,
+    data: &[u8],
+    namespace: &Namespace,
+    (fua, handle): (bool, u8),
+) -> Result<Plan, Status> {
+    use NvmOpcode as N;
+    let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let (lba, sectors) = range(namespace, sqe.lba(), sqe.blocks())?;
     let bytes = sectors as usize * SECTOR_BYTES as usize;
     let carried = matches!(opcode, N::Write | N::Compare);
@@ -304,10 +361,49 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     if matches!(opcode, N::Read | N::Write) {
         namespace.count(opcode == N::Read, sectors);
     }
-    let mut plan = Plan::one(op, lba, sectors);
+    let mut plan = Plan::of(vec![Request { op, lba, sectors, token: 0, handle }]);
     if opcode == N::Compare {
         plan.then = Then::Compare(data[..bytes].into());
     }
+    Ok(plan)
+}
+
+/// I/O Management Receive.
+fn handle_status(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
+    let mut plan = Plan::of(Vec::new());
+    let bytes = sqe.cdw11.get() as usize * 4 + 4;
+    plan.answer = match placement::is_about_handles(sqe, drive)? {
+        true => placement::status(namespace, &drive.handle_use(), bytes),
+        false => vec![0; bytes],
+    };
+    Ok(plan)
+}
+
+/// I/O Management Send: handles begin new reclaim units.
+fn handle_update(
+    sqe: &Sqe,
+    data: &[u8],
+    drive: &dyn Drive,
+    namespace: &Namespace,
+    flags: &Flags,
+) -> Result<Plan, Status> {
+    if !placement::is_about_handles(sqe, drive)? {
+        return Ok(Plan::of(Vec::new()));
+    }
+    if namespace.is_read_only() {
+        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    }
+    let handles = placement::updated(sqe, data, namespace)?;
+    let request =
+        |&(_, handle): &(u16, u8)| Request { handle, ..Request::new(Op::HandleUpdate, 0, 0, 0) };
+    let mut plan = Plan::of(handles.iter().map(request).collect());
+    let (used, whole_4k) = (drive.handle_use(), flags.placement().unit_4k);
+    let is_begun = |&(_, handle): &(u16, u8)| {
+        used.get(usize::from(handle)).is_some_and(|one| one.unit_left_4k < whole_4k)
+    };
+    let begun = handles.into_iter().filter(is_begun);
+    plan.events =
+        begun.map(|(pid, handle)| (PlacementEventKind::UnitNotFull, handle, pid)).collect();
     Ok(plan)
 }
 
@@ -322,7 +418,12 @@ fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Sta
 }
 
 /// A Copy command: reads of its sources, and a write of all of it at the end.
-fn copy(sqe: &Sqe, data: &[u8], namespace: &Namespace, fua: bool) -> Result<Plan, Status> {
+fn copy(
+    sqe: &Sqe,
+    data: &[u8],
+    namespace: &Namespace,
+    (fua, handle): (bool, u8),
+) -> Result<Plan, Status> {
     let cdw12 = sqe.cdw12.get();
     let (count, format) = ((cdw12 & 0xff) as usize + 1, cdw12 >> 8 & 0xf);
     // Of the protection of what is read, too, there is none.
@@ -347,8 +448,9 @@ fn copy(sqe: &Sqe, data: &[u8], namespace: &Namespace, fua: bool) -> Result<Plan
         return Err(Status::COMMAND_SIZE_LIMIT.dnr());
     }
     let (lba, sectors) = range(namespace, sqe.lba(), all)?;
-    let then = Then::Write { from: ranges.clone(), fua };
-    Ok(Plan { op: Op::Read, ranges, lba, sectors, then })
+    let reads = ranges.iter().map(|&(lba, sectors)| Request::new(Op::Read, lba, sectors, 0));
+    let plan = Plan::of(reads.collect());
+    Ok(Plan { lba, sectors, then: Then::Write { from: ranges, fua, handle }, ..plan })
 }
 
 /// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
@@ -373,7 +475,7 @@ pub(super) fn is_valid(nsid: u32) -> bool {
 fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, Status> {
     let count = (sqe.cdw10.get() & 0xff) as usize + 1;
     let mut rest = data;
-    let mut ranges = Vec::new();
+    let mut requests = Vec::new();
     let shift = namespace.block_sectors_log2();
     for _ in 0..count {
         let Ok((one, after)) = DsmRange::read_from_prefix(rest) else {
@@ -384,7 +486,8 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
         let (mut lba, _) = range(namespace, one.lba.get(), blocks)?;
         while blocks > 0 {
             let part = blocks.min(PART_BLOCKS);
-            ranges.push((lba, part << shift));
+            let op = Op::Trim { fua: false };
+            requests.push(Request::new(op, lba, part << shift, 0));
             lba += u64::from(part) << shift;
             blocks -= part;
         }
@@ -394,10 +497,9 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
     if !deallocates {
-        ranges.clear();
+        requests.clear();
     }
-    let op = Op::Trim { fua: false };
-    Ok(Plan { op, ranges, lba: 0, sectors: 0, then: Then::Nothing })
+    Ok(Plan::of(requests))
 }
 
 fn status_of(status: request::Status) -> Status {

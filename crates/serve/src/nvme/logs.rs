@@ -12,6 +12,7 @@ use zerocopy::IntoBytes;
 
 use super::features::Features;
 use super::identity::{Identity, Kind, kelvin};
+use super::placement;
 use super::records::{Firmware, Sanitization, hours};
 use super::subsystem::Subsystem;
 use crate::drive::Drive;
@@ -19,7 +20,7 @@ use crate::namespace::Namespace;
 use crate::report::Report;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
-const SPARE_THRESHOLD: u8 = 10;
+pub(super) const SPARE_THRESHOLD: u8 = 10;
 const MINUTE_NS: u64 = 60_000_000_000;
 
 /// The critical warning of SMART / Health Information.
@@ -106,27 +107,30 @@ pub(super) fn firmware(firmware: &Firmware) -> Vec<u8> {
 }
 
 /// Supported Log Pages: those of this kind of controller; any offset may be asked for.
-pub(super) fn supported(kind: Kind) -> Vec<u8> {
+pub(super) fn supported(kind: Kind, identity: &Identity) -> Vec<u8> {
     let mut page = vec![0; 1024];
-    for &log in LogPage::ALL.iter().filter(|&&log| is_of(log, kind)) {
+    for &log in LogPage::ALL.iter().filter(|&&log| is_of(log, kind, identity)) {
         page[4 * log as usize] = 1;
     }
     page
 }
 
 /// Whether a kind of controller has this page.
-pub(super) fn is_of(page: LogPage, kind: Kind) -> bool {
+pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
     match page {
         LogPage::Supported | LogPage::Errors => true,
         LogPage::Discovery => kind == Kind::Discovery,
+        _ if placement::is_of_group(page) => {
+            kind != Kind::Discovery && identity.placement.is_some()
+        }
         _ => kind != Kind::Discovery,
     }
 }
 
 /// Feature Identifiers Supported and Effects.
-pub(super) fn features(kind: Kind) -> Vec<u8> {
+pub(super) fn features(kind: Kind, identity: &Identity) -> Vec<u8> {
     let mut page = vec![0; 1024];
-    for &feature in Feature::ALL.iter().filter(|&&feature| has_feature(kind, feature)) {
+    for &feature in Feature::ALL.iter().filter(|&&one| has_feature(kind, one, identity)) {
         let at = 4 * feature as usize;
         let effects = feature.shape().effects | EFFECT_SUPPORTED;
         page[at..at + 4].copy_from_slice(&effects.to_le_bytes());
@@ -136,12 +140,13 @@ pub(super) fn features(kind: Kind) -> Vec<u8> {
 
 /// Whether a kind of controller has this feature. Those of interrupts mean nothing over TCP, but tools ask for them as for all
 /// that are mandatory over PCIe.
-pub(super) fn has_feature(kind: Kind, feature: Feature) -> bool {
+pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> bool {
     use Feature as F;
     match kind {
         Kind::Discovery => {
             matches!(feature, F::KeepAliveTimer | F::AsyncEvents | F::HostIdentifier)
         }
+        _ if matches!(feature, F::Placement | F::PlacementEvents) => identity.placement.is_some(),
         Kind::Tcp => true,
         Kind::Pci => feature != F::KeepAliveTimer,
     }
@@ -175,13 +180,17 @@ pub(super) fn persistent(subsystem: &Subsystem, health: &Health, timestamp: u64)
 }
 
 /// Commands Supported and Effects.
-pub(super) fn commands(kind: Kind) -> Vec<u8> {
+pub(super) fn commands(kind: Kind, identity: &Identity) -> Vec<u8> {
     let mut log = CommandEffects::default();
     for &opcode in AdminOpcode::ALL {
         use AdminOpcode as A;
         let is_pci = matches!(opcode, A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq);
         let is_fabrics = opcode == A::KeepAlive;
-        if (is_pci && kind != Kind::Pci) || (is_fabrics && kind == Kind::Pci) {
+        let is_placement = matches!(opcode, A::DirectiveSend | A::DirectiveReceive);
+        if (is_pci && kind != Kind::Pci)
+            || (is_fabrics && kind == Kind::Pci)
+            || (is_placement && identity.placement.is_none())
+        {
             continue;
         }
         let effects = match opcode {
@@ -194,7 +203,12 @@ pub(super) fn commands(kind: Kind) -> Vec<u8> {
     }
     for &opcode in NvmOpcode::ALL {
         use NvmOpcode as N;
-        let changes = !matches!(opcode, N::Flush | N::Read | N::Compare | N::Verify);
+        let is_placement = matches!(opcode, N::IoManagementReceive | N::IoManagementSend);
+        if is_placement && identity.placement.is_none() {
+            continue;
+        }
+        let reads = matches!(opcode, N::Flush | N::Read | N::Compare | N::Verify);
+        let changes = !reads && !is_placement;
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }

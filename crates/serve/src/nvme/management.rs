@@ -3,6 +3,7 @@
 //! Source: NVM Express base specification 1.4, sections 5.19, 5.20 and 6.1. A namespace that was made is attached to no
 //! controller yet. Controllers of fabrics come and go with their connections: a new one has what another has, also what
 //! was attached before; a private namespace (NMIC 0) it has only if no other does.
+//! On a drive with placement the host says which reclaim unit handles it has.
 //! Left out: NVM sets, ANA groups and thin provisioning, which are refused; a namespace lies in one piece, so that the free
 //! capacity of all pieces together may be more than the largest that can be made.
 
@@ -12,9 +13,10 @@ use zerocopy::FromBytes;
 use super::admin::{Answer, Outcome, done};
 use super::identity::NSID_ALL;
 use super::io::is_valid;
+use super::placement::{GROUP, wanted_handles};
 use super::subsystem::{Subsystem, status_of};
 use crate::drive::{Drive, Namespaces};
-use crate::namespace::{BLOCK_SHIFTS, SECTOR_SHIFT};
+use crate::namespace::{BLOCK_SHIFTS, NewNamespace, SECTOR_SHIFT};
 
 /// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
@@ -50,16 +52,20 @@ impl Subsystem {
         let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
         let is_plain =
             wanted.dps == 0 && wanted.nmic & !1 == 0 && data[GROUPS].iter().all(|&b| b == 0);
-        if blocks == 0 || capacity > blocks || !is_plain {
+        // The endurance group is the only one, or left out.
+        let group_max = self.identity.placement.map_or(0, |_| GROUP);
+        if blocks == 0 || capacity > blocks || !is_plain || wanted.endgid.get() > group_max {
             return Err(Status::INVALID_FIELD.dnr());
         }
         if capacity < blocks {
             return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr());
         }
+        let handles = wanted_handles(data, self.identity.placement, drive.is_placed())?;
         let is_shared = wanted.nmic & 1 != 0;
         // More than a number of sectors can be is more than there is.
         let sectors = blocks.saturating_mul(1 << (shift - SECTOR_SHIFT));
-        let made = drive.create_namespace(sectors, shift, is_shared);
+        let new = NewNamespace { sectors, block_shift: shift, is_shared, handles };
+        let made = drive.create_namespace(new);
         let nsid = made.map_err(|why| status_of(&why))?;
         if !is_shared {
             self.private.insert(nsid);

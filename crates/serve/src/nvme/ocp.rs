@@ -59,7 +59,7 @@ fn smart(
     let narrow = |count: u64| u32::try_from(count).unwrap_or(u32::MAX).into();
     let reliability = &counters.reliability;
     let throttled: u64 = health.throttling.iter().map(|stage| stage.0).sum();
-    let mean = counters.erases / u64::from(identity.superblocks.max(1));
+    let [erases_min, erases_max, mean] = health.erases.map(u64::from);
     let mut refreshes = [0; 7];
     refreshes.copy_from_slice(&reliability.refreshes.to_le_bytes()[..7]);
     let log = OcpSmart {
@@ -74,8 +74,8 @@ fn smart(
         soft_ecc_errors: reliability.retried_reads.into(),
         system_data_percent: health.percentage_used.unwrap_or(0),
         refreshes,
-        erases_max: narrow(mean),
-        erases_min: narrow(mean),
+        erases_max: narrow(erases_max),
+        erases_min: narrow(erases_min),
         throttle_events: throttled.min(255) as u8,
         throttle_status: counters.throttle_stage.min(3) as u8,
         // Of the specification: 2.0, no errata.

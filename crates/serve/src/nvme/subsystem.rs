@@ -11,6 +11,7 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
+use super::placement;
 use super::records::Records;
 use crate::drive::{ControlError, Namespaces};
 use crate::lock::lock;
@@ -80,6 +81,8 @@ pub struct Subsystem {
     pub(super) records: Records,
     /// Until when a sanitize operation goes on, on the drive's clock, nanoseconds; 0 where none does.
     pub(super) sanitizing_until: Arc<AtomicU64>,
+    /// Events of placement, which I/O commands give rise to as well.
+    pub(super) placement: Arc<Mutex<placement::Events>>,
     /// Namespaces that new controllers have.
     attached: BTreeSet<u32>,
     /// Namespaces that one controller at a time may have.
@@ -92,6 +95,7 @@ impl Subsystem {
         let is_private =
             |nsid: &u32| namespaces.namespace(*nsid).is_some_and(|one| !one.is_shared());
         let all = namespaces.namespace_ids();
+        let placement = placement::Events::new(identity.placement);
         let mut records = Records::default();
         records.firmware.slots[0] = Some(padded(&identity.own.firmware));
         Shared(Arc::new(Mutex::new(Subsystem {
@@ -99,6 +103,7 @@ impl Subsystem {
             controllers: BTreeMap::new(),
             records,
             sanitizing_until: Arc::default(),
+            placement: Arc::new(Mutex::new(placement)),
             attached: all.iter().copied().collect(),
             private: all.into_iter().filter(is_private).collect(),
         })))
@@ -122,7 +127,8 @@ impl Subsystem {
         // The lowest that is free: a host that connects again after a reset finds its number where it was, which tools
         // that keep one rely on.
         let id = (1..).find(|id| !self.controllers.contains_key(id))?;
-        let controller = Controller::new(kind, &self.identity, &self.sanitizing_until);
+        let controller =
+            Controller::new(kind, &self.identity, &self.sanitizing_until, &self.placement);
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
             let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));
             controller.flags.attach(nsid, !self.private.contains(&nsid) || is_free());
@@ -206,6 +212,11 @@ fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
             NvmOpcode::of(sqe.opcode),
             Some(NvmOpcode::DatasetManagement | NvmOpcode::Copy)
         );
+    let manages_io = is_io
+        && matches!(
+            NvmOpcode::of(sqe.opcode),
+            Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
+        );
     let sets_feature = !is_io && AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::SetFeatures);
     match status.without_dnr() {
         Status::INVALID_OPCODE => 0,
@@ -217,6 +228,8 @@ fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
         | Status::SGL_OFFSET_INVALID
         | Status::INVALID_PRP_OFFSET => DATA_POINTER,
         Status::LBA_OUT_OF_RANGE if in_ranges => NO_LOCATION,
+        Status::INVALID_FIELD if manages_io => DWORD_10,
+        Status::INVALID_FIELD if !is_io && let Some(place) = placement::blamed(sqe) => place,
         Status::INVALID_FIELD | Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
         Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
             DWORD_11

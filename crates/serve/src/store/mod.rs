@@ -174,11 +174,12 @@ impl Store {
     ) -> Result<Option<SyncId>, Status> {
         let Request { op, lba, sectors, .. } = *request;
         let end = lba.checked_add(u64::from(sectors));
-        if op != Op::Flush && (sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
+        let is_ranged = !matches!(op, Op::Flush | Op::HandleUpdate);
+        if is_ranged && (sectors == 0 || end.is_none_or(|end| end > self.sectors)) {
             return Err(Status::OutOfRange);
         }
         let changed = match op {
-            Op::Read | Op::Flush => Ok(()),
+            Op::Read | Op::Flush | Op::HandleUpdate => Ok(()),
             Op::Write { .. } => {
                 debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
                 self.write(number, lba, data)

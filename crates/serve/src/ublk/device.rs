@@ -147,7 +147,7 @@ fn request(
         return Err(Errno::PERM);
     }
     let bytes = if matches!(op, Op::Write { .. }) { sectors as usize * 512 } else { 0 };
-    Ok((Request { op, lba: namespace.first() + lba, sectors, token }, bytes))
+    Ok((Request::new(op, namespace.first() + lba, sectors, token), bytes))
 }
 
 /// The number by which the kernel's block layer knows an error (`errno_to_blk_status`).
@@ -242,9 +242,9 @@ mod tests {
 
     #[test]
     fn a_command_is_of_its_namespace_and_ends_there() {
-        let write = Request { op: Op::Write { fua: false }, lba: 40, sectors: 8, token: 7 };
+        let write = Request::new(Op::Write { fua: false }, 40, 8, 7);
         assert_eq!(asked(1, WRITE, 40), Ok((write, 4096)));
-        let read = Request { op: Op::Read, lba: 2088, sectors: 8, token: 7 };
+        let read = Request::new(Op::Read, 2088, 8, 7);
         assert_eq!(asked(2, 0, 40), Ok((read, 0)));
         assert_eq!(asked(1, 0, 2041), Err(Errno::IO));
         assert_eq!(asked(1, 0, u64::MAX), Err(Errno::IO));

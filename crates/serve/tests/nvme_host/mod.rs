@@ -118,6 +118,8 @@ pub fn known(mut sqe: Sqe, is_admin: bool, chance: u8) -> Sqe {
         _ => return sqe,
     };
     let code = about[sqe.cdw10.get() as usize % about.len()];
+    // Of the only endurance group there is, or of none.
+    sqe.cdw11 = (sqe.cdw11.get() & 0x1_ffff).into();
     sqe.cdw10 = (sqe.cdw10.get() & !0xff | u32::from(code)).into();
     sqe
 }
@@ -138,6 +140,14 @@ impl Rig {
     pub fn new() -> Rig {
         static SPEC: OnceLock<Spec> = OnceLock::new();
         Rig::of(SPEC.get_or_init(|| small_drive("")).clone())
+    }
+
+    /// With a drive that has so many placement handles.
+    pub fn placed(handles: usize, isolation: &str) -> Rig {
+        let text = "source = \"guess: a test's\"";
+        Rig::of(small_drive(&format!(
+            "[fdp]\nhandles = {{ value = {handles}, {text} }}\nisolation = {{ value = \"{isolation}\", {text} }}"
+        )))
     }
 
     /// With a sick drive, as a file of `ailments/` has it.
@@ -356,7 +366,7 @@ impl Rig {
     pub fn pass(&mut self, seconds: u64) {
         let slow = format!(r#"{{"kind": "latency", "extra_us": {}}}"#, seconds * 1_000_000);
         self.engine.add_fault(serde_json::from_str(&slow).expect("a fault")).expect("a fault");
-        let read = Request { op: Op::Read, lba: 0, sectors: 1, token: 0 };
+        let read = Request::new(Op::Read, 0, 1, 0);
         self.engine.begin_iteration();
         self.engine.drive_of(SessionId::numbered(0)).submit(read, &[]);
         assert!(self.engine.next_completion().is_some());

@@ -67,7 +67,7 @@ pub fn engine_of(spec: Spec, seed: u64) -> Engine {
 }
 
 pub fn request(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
-    Request { op, lba, sectors, token }
+    Request::new(op, lba, sectors, token)
 }
 
 /// Submits a request of the one session.

@@ -127,6 +127,8 @@ codes! {
         DeviceSelfTest = 0x14,
         NamespaceAttachment = 0x15,
         KeepAlive = 0x18,
+        DirectiveSend = 0x19,
+        DirectiveReceive = 0x1a,
         Format = 0x80,
         Sanitize = 0x84,
     }
@@ -146,7 +148,9 @@ codes! {
         WriteZeroes = 0x08,
         DatasetManagement = 0x09,
         Verify = 0x0c,
+        IoManagementReceive = 0x12,
         Copy = 0x19,
+        IoManagementSend = 0x1d,
     }
 }
 
@@ -169,6 +173,21 @@ impl Sqe {
     /// Protection information is asked for (it is not supported).
     pub fn asks_protection(&self) -> bool {
         self.cdw12.get() & 0xf << 26 != 0
+    }
+
+    /// Directive Type of a command that writes; 0 for none.
+    pub fn directive(&self) -> u8 {
+        (self.cdw12.get() >> 20 & 0xf) as u8
+    }
+
+    /// What the directive says of a command that writes: with Data Placement, its placement identifier.
+    pub fn directive_value(&self) -> u16 {
+        (self.cdw13.get() >> 16) as u16
+    }
+
+    /// Get Log Page: of which endurance group, where the page is one of these.
+    pub fn log_group(&self) -> u16 {
+        (self.cdw11.get() >> 16) as u16
     }
 
     /// Get Log Page: what the page's own specification says of this request (LSP).

@@ -23,14 +23,18 @@ codes! {
         KeepAliveTimer = 0x0f,
         HostBehavior = 0x16,
         CommandSetProfile = 0x19,
+        Placement = 0x1d,
+        PlacementEvents = 0x1e,
         HostIdentifier = 0x81,
         OcpErrorInjection = 0xc0,
         OcpLatencyMonitor = 0xc5,
     }
 }
 
-/// Of the feature's effects: it belongs to the controller, to a namespace, or to the subsystem.
+/// Of the feature's effects: what it belongs to.
+const OF_NAMESPACE: u32 = 1 << 20;
 const OF_CONTROLLER: u32 = 1 << 21;
+const OF_GROUP: u32 = 1 << 23;
 const OF_SUBSYSTEM: u32 = 1 << 25;
 
 /// The form of a feature's value.
@@ -63,6 +67,8 @@ impl Feature {
                 number(u32::MAX)
             }
             F::CommandSetProfile => number(0),
+            F::Placement => Shape { is_saveable: true, effects: OF_GROUP, ..number(0) },
+            F::PlacementEvents => Shape { effects: OF_NAMESPACE, ..number(0) },
             F::AutonomousTransitions => Shape { mask: 1, ..data(256) },
             F::HostBehavior => data(512),
             F::HostIdentifier => Shape { mask: 1, ..data(16) },

@@ -24,6 +24,7 @@ codes! {
         AttachedControllers = 0x12,
         Controllers = 0x13,
         Uuids = 0x17,
+        EnduranceGroups = 0x19,
         CommandSetAllocatedNamespaces = 0x1a,
         CommandSets = 0x1c,
     }

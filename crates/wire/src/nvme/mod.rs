@@ -4,7 +4,7 @@
 //! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP transport
 //! (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes as they are;
 //! reserved bytes are zero when made here and ignored when read.
-//! Left out: metadata, reservations, directives, authentication, TLS.
+//! Left out: metadata, reservations, directives but data placement, authentication, TLS.
 
 mod entry;
 mod fabrics;
@@ -13,6 +13,7 @@ mod identify;
 mod layout;
 mod log;
 mod pdu;
+mod placement;
 mod status;
 
 pub use entry::{
@@ -38,6 +39,11 @@ pub use log::{
 pub use pdu::{
     ALIGNMENT_MAX, Data, DataPdu, Decoder, Digests, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind,
     HEADER_BYTES, InitPdu, Pdu, PduType, TermPdu, encode, encode_data_with,
+};
+pub use placement::{
+    CREATE_HANDLE_LIST, CREATE_HANDLES, DIRECTIVE_PLACEMENT, EnduranceGroupLog, HANDLES_MAX,
+    HandleStatus, MANAGE_HANDLES, PlacementConfiguration, PlacementConfigurations, PlacementEvent,
+    PlacementEventKind, PlacementStatistics,
 };
 pub use status::Status;
 

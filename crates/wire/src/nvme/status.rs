@@ -53,6 +53,10 @@ statuses! {
     NAMESPACE_WRITE_PROTECTED = 0x20;
     /// The transport failed; another try may succeed.
     TRANSIENT_TRANSPORT_ERROR = 0x22;
+    /// Placement is switched off.
+    PLACEMENT_DISABLED = 0x29;
+    /// A namespace's list of placement handles is wrong.
+    INVALID_PLACEMENT_HANDLE_LIST = 0x2a;
     /// Beyond the end of the namespace.
     LBA_OUT_OF_RANGE = 0x80;
     /// The namespace's blocks are all used.

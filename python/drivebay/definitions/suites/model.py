@@ -611,6 +611,17 @@ class Test(Data):
         prepare, phases = tuple(map(step, self.prepare)), tuple(map(part, self.phases))
         return self.model_copy(update={"prepare": prepare, "phases": phases})
 
+    def within(self, capacity_bytes: int) -> Test:
+        """The form for a drive of this size: see `Suite.within`."""
+        kept: list[Phase] = []
+        whole: dict[object, int] = {}
+        for phase in self.phases:
+            span = phase.workload.span_bytes or 0
+            load = phase.workload.model_copy(update={"span_bytes": None}), phase.before
+            if span < capacity_bytes or whole.setdefault(load, span) == span:
+                kept.append(phase)
+        return self.model_copy(update={"phases": tuple(kept)})
+
     def shortened(self) -> Test:
         """The --quick form; a test without `quick` in its data stays as it is."""
         return self if self.quick is None else self._shortened(self.quick)
@@ -647,6 +658,19 @@ class Suite(Data):
         virtual drive can do is left out, unless it is all there is."""
         tests = [test for test in self.tests if not test.only_virtual] or self.tests
         return self.model_copy(update={"tests": tuple(test.in_real_time() for test in tests)})
+
+    def within(self, capacity_bytes: int) -> Suite:
+        """The form for a drive of this size: of phases that differ only in a span which is all of
+        it, the first."""
+        tests = tuple(test.within(capacity_bytes) for test in self.tests)
+        return self.model_copy(update={"tests": tests})
+
+    def larger_than(self, capacity_bytes: int) -> list[str]:
+        """Ids of the tests whose loads all span more bytes than this."""
+        spans = {
+            test.id: [phase.workload.span_bytes for phase in test.phases] for test in self.tests
+        }
+        return [name for name, of in spans.items() if min(one or 0 for one in of) > capacity_bytes]
 
     def with_modified(self, modified: tuple[str, ...]) -> tuple[Test, ...]:
         """The tests that a real drive can do which a person has changed so, and not otherwise."""

@@ -28,6 +28,7 @@ KINDS: dict[str, Kind] = {
     "trace": replay.TRACE,
     "trim-check": trim.CHECK,
     "trim-write": trim.WRITE,
+    "waf": service.WAF,
     "working-set": service.WORKING_SET,
 }
 

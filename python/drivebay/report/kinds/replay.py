@@ -75,7 +75,7 @@ def _each(chart_id: str, found: Sequence[Run], title: str, unit: str) -> Panel:
         of,
         title=title,
         unit=unit,
-        x=Axis(scale="category"),
+        x=Axis(scale="category", wrap=generic.PHASE_WRAP),
         samples=model.spoken(found, [f"n = {count:,} I/Os" for count in ios]),
         lead="Over busy time." if unit == "MB/s" else "",
         scales=BOTH,

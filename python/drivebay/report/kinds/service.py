@@ -94,30 +94,62 @@ def _span_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
     ]
 
 
-def _per_watt(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """The rate per watt of each load, what any test has, and the power."""
-    power = generic.by_phase(prefix, found, "power", "Power by load", bars=True)
+def _bars_of(
+    chart_id: str, found: Sequence[Run], of: Callable[[Run], dict[str, str]], title: str, unit: str
+) -> Panel:
+    """Figures as bars: `of` gives the key of each by what stands under its bar."""
 
-    def of(run: Run) -> list[Group]:
-        phases = run.measured.phases
-        values = [run.measured.figures[f"per_watt_{phase.label}"].value for phase in phases]
-        known = [float("nan") if value is None else value for value in values]
-        return [Group("", [spoken(phase.label) for phase in phases], known)]
+    def groups(run: Run) -> list[Group]:
+        keys = of(run)
+        values = [run.measured.figures[key].value for key in keys.values()]
+        return [Group("", list(keys), [float("nan") if one is None else one for one in values])]
 
-    per_watt = curves(
-        f"{prefix}-per-watt",
+    return curves(
+        chart_id,
         found,
-        of,
-        title="Data rate per watt by load",
-        unit="MB/s per W",
-        x=power.chart.x,
+        groups,
+        title=title,
+        unit=unit,
+        x=Axis(scale="category", wrap=generic.PHASE_WRAP),
         samples=model.counted(found, "seconds"),
         bars=True,
         height=320,
     )
-    return [per_watt, *generic.panels(prefix, found), power]
+
+
+def _per_watt(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """The rate per watt of each load where power is known, what any test has, and the power."""
+    shown = generic.panels(prefix, found)
+    if all(phase.step.power is None for run in found for phase in run.measured.phases):
+        return shown
+
+    def of(run: Run) -> dict[str, str]:
+        return {spoken(phase.label): f"per_watt_{phase.label}" for phase in run.measured.phases}
+
+    per_watt = _bars_of(f"{prefix}-per-watt", found, of, "Data rate per watt by load", "MB/s per W")
+    power = generic.by_phase(prefix, found, "power", "Power by load", bars=True)
+    return [per_watt, *shown, power]
+
+
+def _waf_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+    """Write amplification of each load and handle, and what any test has."""
+
+    def of(run: Run) -> dict[str, str]:
+        keys = {}
+        several = any(phase.together for phase in run.measured.test.phases)
+        for phase in run.measured.phases:
+            name, key = spoken(phase.label), f"waf_{phase.label}"
+            if key in run.measured.main:
+                keys["all" if several else name] = key
+            if (key := f"waf_handle_{phase.label}") in run.measured.figures:
+                keys[f"{name}, handle {phase.workload.handle}"] = key
+        return keys
+
+    waf = _bars_of(f"{prefix}-waf", found, of, "Write amplification", "")
+    return [waf, *generic.panels(prefix, found)]
 
 
 QOS = Kind(panels=_qos_panels)
 WORKING_SET = Kind(panels=_span_panels)
 EFFICIENCY = Kind(panels=_per_watt)
+WAF = Kind(panels=_waf_panels)

@@ -8,7 +8,7 @@ review that begin from the same prepared state share it (states).
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import add
@@ -224,9 +224,11 @@ class VirtualTarget(Target):
                 for phase in group
             ]
             drive, kept = self._held, self._kept
+            used = drive.placement()
             ran = self._watched(group[0].label, lambda control: drive.run_jobs(jobs, control, kept))
+            placed = _by_handle(group, used, drive.placement())
             clock.done_s += group[0].own_s
-            return [self._result(*pair, {}) for pair in zip(group, ran, strict=True)]
+            return [self._result(*one) for one in zip(group, ran, placed, strict=True)]
 
         results = rounds.run(test, run, run_together)
         for name, value in figures.items():
@@ -313,18 +315,17 @@ class VirtualTarget(Target):
             return self._result(phase, found.run, {})
         workload = phase.workload.core(self.capacity_bytes)
         run = self._run(phase.label, workload, seed, events=kept)
-        if run.worn_out:
-            seconds = (run.end_ns - run.start_ns) / 1e9
-            self._conditions.setdefault("warnings", []).append(
-                f"the drive wore out {seconds:.0f} s into phase {phase.label}: "
-                "its figures are of what was done until then"
-            )
         return self._result(phase, run, {})
 
     def _result(self, phase: Phase, run: _core.RunResult, more: Mapping[str, float]) -> PhaseResult:
         """Columns of the core as the tables of a result; `more`: metrics that the phase's kind
         adds."""
         duration_s = (run.end_ns - run.start_ns) / 1e9
+        if run.worn_out:
+            self._conditions.setdefault("warnings", []).append(
+                f"the drive wore out {duration_s:.0f} s into phase {phase.label}: "
+                "its figures are of what was done until then"
+            )
         metrics = _metrics(run)
         metrics |= more
         metrics |= busy(self._running.raw, run.before, run.after, duration_s)
@@ -537,6 +538,26 @@ def _stages(run: _core.RunResult) -> pa.Table:
             columns = {"second": np.arange(len(ns)), "stage": [stage] * len(ns)}
             tables.append(pa.table({**columns, "ns": ns.astype(np.int64)}, schema=STAGES_SCHEMA))
     return pa.concat_tables(tables)
+
+
+def _by_handle(
+    group: Sequence[Phase], before: list[_core.HandleUse], after: list[_core.HandleUse]
+) -> list[dict[str, float]]:
+    """Write amplification of each phase's placement handle; nothing without placement."""
+
+    def waf(place: int) -> float | None:
+        written, copied = (
+            getattr(after[place], what) - getattr(before[place], what)
+            for what in ("written_4k", "copied_4k")
+        )
+        return (written + copied) / written if written else None
+
+    known = [waf(place) for place in range(len(after))]
+    metrics: list[dict[str, float]] = []
+    for phase in group:
+        one = known[phase.workload.handle] if known else None
+        metrics.append({} if one is None else {"waf_handle": one})
+    return metrics
 
 
 def _metrics(run: _core.RunResult) -> dict[str, float]:

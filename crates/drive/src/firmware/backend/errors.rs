@@ -87,6 +87,24 @@ impl Flash {
         erased != Erased::Retired
     }
 
+    /// As [`crate::Device::live`]: superblocks wear and data ages; returns the erases of all superblocks together.
+    pub fn live(
+        &mut self,
+        before: &[u32],
+        counts: &Reliability,
+        times: f64,
+        elapsed: Nanos,
+    ) -> u64 {
+        let worn = self.ftl.wear_on(before, times);
+        if let Some(errors) = &mut self.errors {
+            errors.count_more(counts, times);
+            for (index, erases) in (0..).zip(worn.iter().cloned()) {
+                errors.live(index, erases, elapsed);
+            }
+        }
+        worn.iter().map(|erases| u64::from(erases.end - erases.start)).sum()
+    }
+
     /// How many superblocks a drive with so many usable page addresses can lose.
     fn spendable(&self, usable: u64) -> u64 {
         let g = &self.geometry;

@@ -1,8 +1,8 @@
 //! What must hold of the map and the superblocks at any time: asked of a state that is read back, and
 //! by tests.
 
-use super::Ftl;
 use super::placement::Frontier;
+use super::{Ftl, StreamUse};
 use crate::persist::{StateError, ensure};
 use crate::superblock::{State, Superblock};
 
@@ -19,6 +19,8 @@ impl Ftl {
         ensure(known, "addresses that were replaced")?;
         self.check_lists()?;
         self.check_places()?;
+        let fits = |used: &StreamUse| used.written.max(used.copied) < 1 << 50;
+        ensure(self.stream_use.iter().all(fits), "what went through the streams")?;
         let (blocks, valid) = (&self.superblocks, self.mapping.valid());
         self.slc.check(&self.placement, blocks, valid)?;
         if let Some(lifespans) = &self.lifespans {

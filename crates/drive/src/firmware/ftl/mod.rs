@@ -15,6 +15,7 @@ mod superblocks;
 mod victims;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use drivebay_units::{Lpn, Ppa, Rng};
 
@@ -261,34 +262,30 @@ impl Ftl {
         }
     }
 
-    /// Pages are copied out of a superblock.
+    /// Pages are copied out of a superblock: to which stream.
     #[inline(always)]
-    pub fn note_copied(&mut self, source: &Source) {
-        if self.streams.handles > 0 {
-            let from = usize::from(self.superblock(source.superblock).stream);
-            let (to, pages) = (self.streams.copies_of(from), u64::from(source.pages));
-            self.stream_use[from].copied += pages;
-            self.stream_use[to].written += if to == from { 0 } else { pages };
-        }
+    pub fn begin_copy(&mut self, source: &Source) -> usize {
+        // The record is read only where it matters.
+        if self.streams.handles == 0 { self.streams.copies } else { self.count_copy(source) }
     }
 
-    /// The stream of what is copied out of a superblock.
-    #[inline(always)]
-    pub fn copies_of(&self, superblock: u32) -> usize {
-        // The record is read only where it matters.
-        let from = match self.streams.are_apart() {
-            true => usize::from(self.superblock(superblock).stream),
-            false => HOST,
-        };
-        self.streams.copies_of(from)
+    #[inline(never)]
+    fn count_copy(&mut self, source: &Source) -> usize {
+        let from = usize::from(self.superblock(source.superblock).stream);
+        let (to, pages) = (self.streams.copies_of(from), u64::from(source.pages));
+        self.stream_use[from].copied += pages;
+        self.stream_use[to].written += if to == from { 0 } else { pages };
+        to
     }
 
     /// Room left at the frontier of copies, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
-        let streams = self.streams;
-        let others = streams.more_copies().map(|stream| self.room(stream));
-        others.fold(self.room(streams.copies), u32::min)
+        let room = self.room(self.streams.copies);
+        if !self.streams.are_apart() {
+            return room;
+        }
+        self.streams.more_copies().map(|stream| self.room(stream)).fold(room, u32::min)
     }
 
     /// A superblock's record.
@@ -312,6 +309,26 @@ impl Ftl {
     /// Wear of a superblock, in erases after use with all bits per cell.
     pub fn cycles(&self, index: u32) -> u32 {
         self.superblocks.cycles(index)
+    }
+
+    /// Wear of all superblocks.
+    pub fn cycles_of_all(&self) -> Vec<u32> {
+        self.superblocks.cycles_of_all()
+    }
+
+    /// As [`Superblocks::wear_on`].
+    pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
+        self.superblocks.wear_on(before, times)
+    }
+
+    /// Erases of a superblock that is in use: the fewest, the most, and the mean, rounded down.
+    pub fn erases_of_a_superblock(&self) -> [u32; 3] {
+        let used = (0..).zip(self.superblocks.all()).filter(|(_, s)| s.state != State::Bad);
+        let cycles: Vec<u32> = used.map(|(index, _)| self.cycles(index)).collect();
+        let sum: u64 = cycles.iter().copied().map(u64::from).sum();
+        let mean = sum / cycles.len().max(1) as u64;
+        let of = |end: Option<&u32>| end.copied().unwrap_or(0);
+        [of(cycles.iter().min()), of(cycles.iter().max()), mean as u32]
     }
 
     /// Room left at a stream's frontier before the next superblock must be opened.
@@ -397,13 +414,12 @@ impl Ftl {
         Ppa(first)
     }
 
-    /// Moves valid pages of a victim's flash page to garbage collection's frontier, as far as that has room.
+    /// Moves valid pages of a victim's flash page to the frontier of a stream of copies, as far as that has room.
     ///
     /// Returns the first new address and how many were moved; those are gone from `source` then.
     /// Cost: no miss, the scan has just read the entries.
     #[inline(always)]
-    pub fn relocate(&mut self, source: &mut Source) -> (Ppa, u32) {
-        let stream = self.copies_of(source.superblock);
+    pub fn relocate(&mut self, source: &mut Source, stream: usize) -> (Ppa, u32) {
         let count = source.pages.min(self.room(stream));
         source.pages -= count;
         let (first, to) = self.placement.take(stream, count);
@@ -507,7 +523,8 @@ impl Ftl {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
         let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
-        (valid <= self.room(self.copies_of(emptiest))).then_some(emptiest)
+        let from = usize::from(self.superblock(emptiest).stream);
+        (valid <= self.room(self.streams.copies_of(from))).then_some(emptiest)
     }
 
     /// Begins to empty a superblock.

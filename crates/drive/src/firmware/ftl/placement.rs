@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::firmware::write_buffer::WriteBuffer;
+use crate::per_stream::PerStream;
 use crate::persist::persist;
 use crate::profile::Spec;
 
@@ -53,8 +54,8 @@ impl Ring<'_> {
 
 /// Frontiers and free superblocks.
 pub struct Placement {
-    frontiers: Vec<Frontier>,
-    replaced: Vec<Vec<u32>>,
+    frontiers: PerStream<Frontier>,
+    replaced: PerStream<Vec<u32>>,
     /// Ordinary free superblocks, in the order in which they came free.
     pub free: VecDeque<u32>,
     /// Per superblock: how many flash pages each stream had taken when it was last given back.
@@ -70,8 +71,8 @@ impl Placement {
         let streams = spec.streams.count;
         let ring = WriteBuffer::places(spec.buffer_pages) << spec.geometry.page_shift;
         Placement {
-            frontiers: vec![Frontier::default(); streams],
-            replaced: vec![vec![0; ring]; streams],
+            frontiers: PerStream::new(streams, Frontier::default),
+            replaced: PerStream::new(streams, || vec![0; ring]),
             free: VecDeque::new(),
             given_back: vec![0; streams * spec.geometry.superblocks as usize],
             free_pages: 0,
@@ -86,7 +87,7 @@ impl Placement {
     }
 
     #[inline(always)]
-    pub fn frontiers(&self) -> &[Frontier] {
+    pub fn frontiers(&self) -> &PerStream<Frontier> {
         &self.frontiers
     }
 
@@ -152,7 +153,7 @@ impl Placement {
     /// are not free.
     pub fn restart(&mut self, row: u32, superblock_pages: u32, valid: &[u32]) {
         self.free.retain(|&index| valid[index as usize] == 0);
-        for frontier in &mut self.frontiers {
+        for frontier in self.frontiers.iter_mut() {
             let begin = frontier.superblock * superblock_pages;
             let used = frontier.next - begin.min(frontier.next);
             frontier.next = frontier.end.min(begin + used.next_multiple_of(row));

@@ -2,6 +2,8 @@
 //!
 //! The static SLC cache's come behind the ordinary ones.
 
+use std::ops::Range;
+
 use crate::persist::persist;
 use crate::profile::Spec;
 use crate::superblock::{State, Superblock};
@@ -137,6 +139,31 @@ impl Superblocks {
     pub fn cycles_after_erase(&self, index: u32) -> u32 {
         let s = self.get(index);
         self.weighted(s.erases + 1, s.slc_erases + u32::from(s.slc))
+    }
+
+    /// Wear of all.
+    pub fn cycles_of_all(&self) -> Vec<u32> {
+        (0..self.all.len() as u32).map(|index| self.cycles(index)).collect()
+    }
+
+    /// Wears on what was erased since their wear was `before`, `times` times what they wore together and evenly, those of
+    /// the static SLC cache apart; returns each one's wear before and after.
+    pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
+        let mut worn: Vec<_> = self.cycles_of_all().into_iter().map(|c| c..c).collect();
+        for part in [0..self.ordinary, self.ordinary..self.all.len()] {
+            let turned =
+                |i: &usize| worn[*i].start > before[*i] && self.all[*i].state != State::Bad;
+            let turned: Vec<usize> = part.filter(turned).collect();
+            let whole: u32 = turned.iter().map(|&i| worn[i].start - before[i]).sum();
+            let share = f64::from(whole) * times / turned.len().max(1) as f64;
+            for (place, index) in turned.into_iter().enumerate() {
+                // Rounded so that they add up.
+                let erases = (share * (place + 1) as f64) as u64 - (share * place as f64) as u64;
+                self.all[index].erases += erases as u32;
+                worn[index].end += erases as u32;
+            }
+        }
+        worn
     }
 
     fn weighted(&self, erases: u32, slc_erases: u32) -> u32 {

@@ -209,9 +209,9 @@ impl Gc {
             };
             if let Some(source) = flash.ftl_mut().next_source(purpose) {
                 let given = u64::from(source.pages) * flash.ftl().given_per_copy(purpose);
-                let stream = flash.ftl().copies_of(source.superblock);
+                let stream = flash.ftl_mut().begin_copy(&source);
                 let copies_from = begin.max(flash.buffer_free_at(stream));
-                let cost = self.copy(source, copies_from, trigger, flash, controller);
+                let cost = self.copy(source, stream, copies_from, trigger, flash, controller);
                 let took = copies_from.after(cost).since(begin);
                 match core {
                     Core::Busy => controller.flash_core().gc(took),
@@ -231,11 +231,12 @@ impl Gc {
         true
     }
 
-    /// Copies what is valid in a flash page; returns what it costs the core.
+    /// Copies what is valid in a flash page to a stream; returns what it costs the core.
     #[inline(always)]
     fn copy(
         &mut self,
         source: Source,
+        stream: usize,
         at: Nanos,
         trigger: Trigger,
         flash: &mut Flash,
@@ -243,7 +244,7 @@ impl Gc {
     ) -> Nanos {
         // Pages are programmed in order: none before the data of all before it has come.
         self.data_ready = self.data_ready.max(flash.read_source(&source, at, trigger));
-        flash.relocate(source, at, at.max(self.data_ready));
+        flash.relocate(source, stream, at, at.max(self.data_ready));
         self.copied_pages += u64::from(source.pages);
         controller.costs().copy(source.extents, source.pages)
     }

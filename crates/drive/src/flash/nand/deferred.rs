@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use drivebay_units::Nanos;
 
+use crate::per_stream::{PerStream, STREAMS_MAX};
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::Geometry;
 use crate::timeline::NEVER;
@@ -26,28 +27,41 @@ pub struct Program {
 
 persist!(Program: at, page, number);
 
+/// As many streams as drives without placement handles have, whose heads are compared without a loop.
+const FEW: usize = 4;
+
+/// The stream that is first, and when, of one and those from number `begin` on; of two the lower.
+#[inline(always)]
+fn first_of(one: (usize, Nanos), begin: usize, heads: &[Nanos]) -> (usize, Nanos) {
+    let each = (begin..).zip(heads);
+    each.fold(one, |first, (stream, &at)| if at < first.1 { (stream, at) } else { first })
+}
+
 /// Programs and erases that are due later.
 pub struct DeferredQueue {
-    streams: Vec<VecDeque<Program>>,
+    streams: PerStream<VecDeque<Program>>,
     /// When, and which superblock.
     erases: VecDeque<(Nanos, u32)>,
     /// When the first program of each stream is due.
-    heads: Vec<Nanos>,
+    heads: Box<[Nanos; STREAMS_MAX]>,
+    /// The stream whose program is due first; of two the lower.
+    first: usize,
     /// When the first erase is.
     erase_at: Nanos,
     /// The earliest of them.
     next_at: Nanos,
 }
 
-persist!(DeferredQueue: streams, erases; given: heads, erase_at, next_at);
+persist!(DeferredQueue: streams, erases; given: heads, first, erase_at, next_at);
 
 impl DeferredQueue {
     /// Of a drive with so many write streams.
     pub fn new(streams: usize) -> DeferredQueue {
         DeferredQueue {
-            streams: vec![VecDeque::new(); streams],
+            streams: PerStream::new(streams, VecDeque::new),
             erases: VecDeque::new(),
-            heads: vec![NEVER; streams],
+            heads: Box::new([NEVER; STREAMS_MAX]),
+            first: 0,
             erase_at: NEVER,
             next_at: NEVER,
         }
@@ -85,7 +99,11 @@ impl DeferredQueue {
             }
             None => {
                 queue.push_back(program);
-                self.set_head(stream, program.at);
+                self.heads[stream] = program.at;
+                if (program.at, stream) < (self.heads[self.first], self.first) {
+                    self.first = stream;
+                }
+                self.next_at = self.next_at.min(program.at);
             }
         }
     }
@@ -100,12 +118,7 @@ impl DeferredQueue {
     /// Takes the program that is due first, of which stream it is as well; of two the lower stream's.
     #[inline(always)]
     pub fn pop(&mut self) -> (usize, Program) {
-        let mut stream = 0;
-        for (other, &at) in self.heads.iter().enumerate().skip(1) {
-            if at < self.heads[stream] {
-                stream = other;
-            }
-        }
+        let stream = self.first;
         let queue = &mut self.streams[stream];
         let program =
             queue.pop_front().expect("a buffer of two rows holds no page nobody programs");
@@ -135,7 +148,13 @@ impl DeferredQueue {
 
     #[inline(always)]
     fn find_next(&mut self) {
-        self.next_at = self.heads.iter().fold(self.erase_at, |next, &at| next.min(at));
+        let (few, others) = self.heads.split_at(FEW);
+        let mut first = first_of((0, NEVER), 0, few);
+        if self.streams.len() > FEW {
+            first = first_of(first, FEW, others);
+        }
+        self.first = first.0;
+        self.next_at = first.1.min(self.erase_at);
     }
 
     /// Works out the heads of queues that were read back.

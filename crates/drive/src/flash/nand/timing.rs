@@ -140,7 +140,10 @@ impl Timing {
     /// A flash page's own time, where places differ.
     #[inline(always)]
     fn varied(&self, page: u32, usual: Nanos) -> Nanos {
-        self.variation.as_ref().map_or(usual, |v| v.of_page(page, usual))
+        match &self.variation {
+            Some(variation) => variation.of_page(page, usual),
+            None => usual,
+        }
     }
 
     #[inline(always)]
@@ -153,8 +156,9 @@ impl ByPage {
     /// The times of a flash page that holds one bit per cell.
     #[inline]
     fn slc(&self, page: u32) -> Option<SlcTiming> {
+        let slc = self.slc?;
         // A cached map's own pages may lie anywhere.
         let index = self.by_superblock.divide(page) as usize;
-        self.slc.filter(|_| self.is_slc.get(index) == Some(&true))
+        (self.is_slc.get(index) == Some(&true)).then_some(slc)
     }
 }

@@ -187,8 +187,11 @@ impl PciDevice {
             Ok(()) if id == 0 => self.execute_admin(drive, sqe, &buffer),
             Ok(()) => {
                 let (tag, flags) = (u32::from(id), &self.flags);
-                if let Some(status) = self.commands.start(drive, tag, sqe, &buffer, flags) {
-                    self.finish(id, &sqe, status, 0);
+                if let Some(ended) = self.commands.start(drive, tag, sqe, &buffer, flags) {
+                    match ended {
+                        Ok(data) => self.succeed(id, &sqe, 0, &data),
+                        Err(status) => self.finish(id, &sqe, status, 0),
+                    }
                 }
             }
         }
@@ -231,13 +234,7 @@ impl PciDevice {
                 let result = NOT_ABORTED * u32::from(aborted.is_none());
                 self.finish(0, &sqe, Status::SUCCESS, result.into());
             }
-            Ok(Outcome::Success(result, data)) => {
-                let status = match data.is_empty() {
-                    true => Status::SUCCESS,
-                    false => self.deliver(&sqe, &data).err().unwrap_or(Status::SUCCESS),
-                };
-                self.finish(0, &sqe, status, u64::from(result));
-            }
+            Ok(Outcome::Success(result, data)) => self.succeed(0, &sqe, result, &data),
             Ok(Outcome::Transport) => {
                 let status = self.change_queues(&sqe).err().unwrap_or(Status::SUCCESS);
                 self.finish(0, &sqe, status, 0);
@@ -300,6 +297,15 @@ impl PciDevice {
 
     fn clear_doorbell(&self, doorbell: u16) {
         self.shared.doorbells[usize::from(doorbell)].store(0, Ordering::Release);
+    }
+
+    /// Completes a command that has succeeded, with what it has for the guest.
+    fn succeed(&mut self, id: u16, sqe: &Sqe, result: u32, data: &[u8]) {
+        let status = match data.is_empty() {
+            true => Status::SUCCESS,
+            false => self.deliver(sqe, data).err().unwrap_or(Status::SUCCESS),
+        };
+        self.finish(id, sqe, status, u64::from(result));
     }
 
     fn finish(&mut self, id: u16, sqe: &Sqe, status: Status, result: u64) {

@@ -253,8 +253,10 @@ impl Queue {
         if queue.id == 0 {
             return self.execute_admin(drive, out, sqe, data);
         }
-        if let Some(status) = self.inflight.start(drive, 0, sqe, data, &queue.flags) {
-            self.finish(out, &sqe, status, 0);
+        let Some(ended) = self.inflight.start(drive, 0, sqe, data, &queue.flags) else { return };
+        match ended {
+            Ok(data) => self.succeed(out, &sqe, 0, &data),
+            Err(status) => self.finish(out, &sqe, status, 0),
         }
     }
 
@@ -283,12 +285,7 @@ impl Queue {
                     self.finish(out, &sqe, status, 0);
                 }
             }
-            Ok(Outcome::Success(result, data)) => {
-                if !data.is_empty() {
-                    out.put_data(sqe.cid.get(), &data);
-                }
-                self.finish(out, &sqe, Status::SUCCESS, u64::from(result));
-            }
+            Ok(Outcome::Success(result, data)) => self.succeed(out, &sqe, result, &data),
             Ok(Outcome::Transport) => self.finish(out, &sqe, Status::INVALID_OPCODE.dnr(), 0),
             Err(status) => self.finish(out, &sqe, status, 0),
         }
@@ -350,6 +347,14 @@ impl Queue {
                 self.finish(out, &sqe, status, result);
             }
         }
+    }
+
+    /// Sends what a command that has succeeded has for the host, and its completion.
+    fn succeed(&mut self, out: &mut Output, sqe: &Sqe, result: u32, data: &[u8]) {
+        if !data.is_empty() {
+            out.put_data(sqe.cid.get(), data);
+        }
+        self.finish(out, sqe, Status::SUCCESS, u64::from(result));
     }
 
     /// Sends the completion of a command.

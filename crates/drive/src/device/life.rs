@@ -1,0 +1,83 @@
+//! Life that is not simulated: what happened since a mark happens so many times more.
+//!
+//! A method of sampled simulation (as Wunderlich et al., "SMARTS", ISCA 2003, for processors): a window of real commands is
+//! simulated at the present age, then wear, time and counters go on by multiples of what the window did, and the next
+//! window follows. Data, map, free space, heat and clock stay where the window left them.
+//!
+//! Erases spread evenly over the superblocks that the window erased, apart for those of a static SLC cache: what fell to each in
+//! one window is chance, which evens out over many. Those that it did not erase keep their data, which ages. Blocks fail
+//! as they would erase by erase; a superblock whose blocks find no spare stays in use until its next erase, which is
+//! simulated. So the steps must be small against what is left of the spares: that is the caller's part.
+//! Left out: which superblock's turn it was for how long, heat of the time between, energy, and `health.end_of_life`, which
+//! counts commands.
+
+use drivebay_units::Nanos;
+
+use super::Device;
+use crate::physics::reliability::Reliability;
+use crate::profile::Lived;
+use crate::timeline::NEVER;
+
+/// Where a drive stood: [`Device::mark`].
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// Wear of each superblock.
+    cycles: Vec<u32>,
+    /// Everything counted, simulated or not.
+    counted: Lived,
+    reliability: Reliability,
+}
+
+impl Device {
+    /// Where the drive stands now.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        let superblocks = self.media.flash().map(|flash| flash.backend.ftl().cycles_of_all());
+        Mark {
+            cycles: superblocks.unwrap_or_default(),
+            counted: self.counted(),
+            reliability: self.counters().reliability,
+        }
+    }
+
+    /// What happened since the mark happens `times` times more, in `elapsed` together, without being simulated. No request may
+    /// be under way.
+    pub fn live(&mut self, since: &Mark, times: f64, elapsed: Nanos) {
+        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
+        assert!((0.0..=1e9).contains(&times), "a multiple of the window");
+        let (now, before) = (self.counted(), &since.counted);
+        let more =
+            |now: u64, before: u64| (now.saturating_sub(before) as f64 * times).round() as u64;
+        let lived = &mut self.lived;
+        lived.written_bytes += more(now.written_bytes, before.written_bytes);
+        lived.read_bytes += more(now.read_bytes, before.read_bytes);
+        lived.reads += more(now.reads, before.reads);
+        lived.writes += more(now.writes, before.writes);
+        lived.host_4k += more(now.host_4k, before.host_4k);
+        lived.programmed_4k += more(now.programmed_4k, before.programmed_4k);
+        lived.flash_read_bytes += more(now.flash_read_bytes, before.flash_read_bytes);
+        lived.busy = lived.busy.after(Nanos(more(now.busy.0, before.busy.0)).min(elapsed));
+        lived.power_on = lived.power_on.after(elapsed);
+        if let Some(flash) = self.media.flash_mut() {
+            let erases = flash.backend.live(&since.cycles, &since.reliability, times, elapsed);
+            self.lived.erases += erases;
+        }
+    }
+
+    /// Everything counted since the drive was made, and before; without the erases.
+    fn counted(&self) -> Lived {
+        let (health, counters) = (self.health(), self.counters());
+        let (read_bytes, written_bytes) = self.host_bytes();
+        Lived {
+            written_bytes,
+            read_bytes,
+            reads: health.host_reads,
+            writes: health.host_writes,
+            host_4k: counters.host_pages,
+            programmed_4k: counters.placed_pages,
+            flash_read_bytes: counters.read_bytes,
+            busy: health.busy,
+            ..Lived::default()
+        }
+    }
+}

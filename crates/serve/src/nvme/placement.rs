@@ -1,0 +1,325 @@
+//! Flexible Data Placement as hosts see it: directives, reclaim unit handles, events; its log pages: `placement_logs.rs`.
+//!
+//! Sources: NVM Express base specification 2.1, Flexible Data Placement (TP4146); the NVM command set's I/O Management
+//! commands. There is one endurance group, which is the drive, with one configuration; hosts that leave the group of the feature
+//! out (0) mean that one, as tools do. What is counted is the model's: hosts' bytes those of the handles, the media's all that was
+//! programmed and erased. Media Reallocated tells how much garbage collection has moved of a handle's data since it was looked
+//! at, not where from. Left out: several reclaim groups, time limits of reclaim units, and so the event of one.
+
+use std::collections::VecDeque;
+
+use drivebay_drive::{HandleUse, Spec};
+use drivebay_units::Nanos;
+use drivebay_wire::nvme::{
+    AdminOpcode, CREATE_HANDLE_LIST, CREATE_HANDLES, DIRECTIVE_PLACEMENT, Feature, HANDLES_MAX,
+    HandleStatus, LogPage, MANAGE_HANDLES, PlacementEvent, PlacementEventKind, Sqe, Status,
+};
+use zerocopy::IntoBytes;
+
+use super::records::Timestamp;
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::Namespace;
+
+/// The only endurance group.
+pub(super) const GROUP: u16 = 1;
+/// Events of a page, at most.
+const EVENTS_MAX: usize = 63;
+pub(super) const PAGE_BYTES: u64 = 4096;
+
+/// What a drive with placement has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub handles: usize,
+    pub is_persistent: bool,
+    pub unit_bytes: u64,
+}
+
+impl Shape {
+    /// Of this profile; none without placement.
+    pub fn new(spec: &Spec) -> Option<Shape> {
+        let (streams, geometry) = (spec.streams, &spec.geometry);
+        (streams.handles > 0).then(|| Shape {
+            handles: streams.handles,
+            is_persistent: streams.are_apart(),
+            unit_bytes: u64::from(geometry.superblock_pages) * geometry.unit_bytes(),
+        })
+    }
+}
+
+/// An event.
+struct Seen {
+    kind: PlacementEventKind,
+    at: Nanos,
+    handle: u8,
+    /// The namespace and the placement identifier that it came with, if a host did.
+    by: Option<(u32, u16)>,
+    moved_4k: u64,
+}
+
+/// Which events hosts want of each handle, and the last of them. Events of kinds that nobody wants are forgotten.
+#[derive(Default)]
+pub(super) struct Events {
+    /// Of a reclaim unit.
+    pub unit_4k: u64,
+    /// By handle, a bit for each kind, in their order.
+    wanted: Vec<u8>,
+    /// The hosts', and the controller's, oldest first.
+    kept: [VecDeque<Seen>; 2],
+    /// By handle: what had been copied when it was last looked at.
+    copied_4k: Vec<u64>,
+}
+
+impl Events {
+    /// Of a drive that has this placement.
+    pub fn new(shape: Option<Shape>) -> Events {
+        let unit_4k = shape.map_or(0, |shape| shape.unit_bytes / PAGE_BYTES);
+        Events { unit_4k, ..Events::default() }
+    }
+
+    fn add(&mut self, seen: Seen) {
+        let wanted = self.wanted.get(usize::from(seen.handle)).copied().unwrap_or(0);
+        if wanted & bit_of(seen.kind) == 0 {
+            return;
+        }
+        let kept = &mut self.kept[usize::from(seen.kind as u8 >= 0x80)];
+        if kept.len() == EVENTS_MAX {
+            kept.pop_front();
+        }
+        kept.push_back(seen);
+    }
+
+    /// A host's command has given rise to one.
+    pub fn note(&mut self, kind: PlacementEventKind, handle: u8, by: (u32, u16), at: Nanos) {
+        self.add(Seen { kind, at, handle, by: Some(by), moved_4k: 0 });
+    }
+
+    /// What has been copied since: Media Reallocated.
+    pub fn look_at(&mut self, used: &[HandleUse], at: Nanos) {
+        self.copied_4k.resize(used.len(), 0);
+        for (handle, now) in used.iter().enumerate() {
+            let moved_4k = now.copied_4k.saturating_sub(self.copied_4k[handle]);
+            self.copied_4k[handle] = now.copied_4k;
+            if moved_4k > 0 {
+                let kind = PlacementEventKind::MediaReallocated;
+                self.add(Seen { kind, at, handle: handle as u8, by: None, moved_4k });
+            }
+        }
+    }
+
+    /// The drive itself has given handles other reclaim units: those in which something had been written.
+    pub fn note_modified(&mut self, before: &[HandleUse], after: &[HandleUse], at: Nanos) {
+        for (handle, (before, after)) in before.iter().zip(after).enumerate() {
+            if before.unit_left_4k < after.unit_left_4k {
+                let kind = PlacementEventKind::HandleModified;
+                self.add(Seen { kind, at, handle: handle as u8, by: None, moved_4k: 0 });
+            }
+        }
+    }
+
+    /// The log page: the host's events, or the controller's.
+    pub fn page(&self, of_hosts: bool, timestamp: &Timestamp) -> Vec<u8> {
+        let kept = &self.kept[usize::from(!of_hosts)];
+        let mut page = vec![0; 64];
+        page[..4].copy_from_slice(&(kept.len() as u32).to_le_bytes());
+        for one in kept {
+            let (nsid, pid) = one.by.unwrap_or_default();
+            let event = PlacementEvent {
+                kind: one.kind as u8,
+                // The reclaim group and the handle always hold.
+                flags: 1 << 2 | if one.by.is_some() { 3 } else { 0 },
+                pid: pid.into(),
+                timestamp: timestamp.value(one.at).into(),
+                nsid: nsid.into(),
+                moved_blocks: u16::try_from(one.moved_4k * 8).unwrap_or(u16::MAX).into(),
+                handle: one.handle,
+                ..PlacementEvent::default()
+            };
+            page.extend_from_slice(event.as_bytes());
+        }
+        page
+    }
+
+    /// Set Features, Placement Events: hosts want these kinds, or do not. `sqe` names the handle of its namespace.
+    pub fn set(&mut self, sqe: &Sqe, handle: u8, kinds: &[u8]) -> Result<(), Status> {
+        let bits = kinds.iter().map(|&kind| PlacementEventKind::of(kind).map(bit_of));
+        let bits: Option<u8> = bits.sum::<Option<u8>>();
+        let bits = bits.filter(|_| !kinds.is_empty()).ok_or(Status::INVALID_FIELD.dnr())?;
+        if self.wanted.len() <= usize::from(handle) {
+            self.wanted.resize(usize::from(handle) + 1, 0);
+        }
+        let wanted = &mut self.wanted[usize::from(handle)];
+        *wanted = if sqe.cdw12.get() & 1 != 0 { *wanted | bits } else { *wanted & !bits };
+        Ok(())
+    }
+
+    /// Get Features: each kind, and whether it is wanted; `most` of them.
+    pub fn get(&self, handle: u8, most: usize) -> Vec<u8> {
+        let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
+        let one = |&kind: &PlacementEventKind| [kind as u8, (wanted & bit_of(kind) != 0).into()];
+        PlacementEventKind::ALL.iter().take(most).flat_map(one).collect()
+    }
+}
+
+fn bit_of(kind: PlacementEventKind) -> u8 {
+    let place = PlacementEventKind::ALL.iter().position(|&one| one == kind);
+    1 << place.unwrap_or_default()
+}
+
+/// Whether the command's feature names the endurance group, or leaves it out.
+pub(super) fn names_group(sqe: &Sqe) -> bool {
+    matches!(sqe.cdw11.get() as u16, 0 | GROUP)
+}
+
+/// Which byte of an admin command about placement is wrong, if it is one of these: the endurance group, or the configuration.
+pub(super) fn blamed(sqe: &Sqe) -> Option<u16> {
+    const GROUP_OF_FEATURE: u16 = 44;
+    const GROUP_OF_LOG: u16 = 46;
+    const CONFIGURATION: u16 = 49;
+    let code = sqe.cdw10.get() as u8;
+    match AdminOpcode::of(sqe.opcode)? {
+        AdminOpcode::GetLogPage if sqe.log_group() != GROUP && is_of_group(LogPage::of(code)?) => {
+            Some(GROUP_OF_LOG)
+        }
+        AdminOpcode::GetFeatures | AdminOpcode::SetFeatures
+            if Feature::of(code) == Some(Feature::Placement) =>
+        {
+            Some(if names_group(sqe) { CONFIGURATION } else { GROUP_OF_FEATURE })
+        }
+        _ => None,
+    }
+}
+
+/// Whether a log page is an endurance group's.
+pub(super) fn is_of_group(log: LogPage) -> bool {
+    use LogPage as L;
+    matches!(
+        log,
+        L::EnduranceGroup
+            | L::PlacementConfigurations
+            | L::PlacementUsage
+            | L::PlacementStatistics
+            | L::PlacementEvents
+    )
+}
+
+/// The reclaim unit handle that a placement handle of a namespace names, by a feature's own fields.
+pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Status> {
+    let namespace = drive.namespace(sqe.nsid.get()).ok_or(Status::INVALID_NAMESPACE.dnr())?;
+    if !drive.is_placed() {
+        return Err(Status::PLACEMENT_DISABLED.dnr());
+    }
+    let handle = namespace.handles().get(usize::from(sqe.cdw11.get() as u16));
+    handle.copied().ok_or(Status::INVALID_FIELD.dnr())
+}
+
+/// The list of placement handles of a namespace to be made.
+pub(super) fn wanted_handles(
+    data: &[u8],
+    shape: Option<Shape>,
+    is_placed: bool,
+) -> Result<Vec<u8>, Status> {
+    let count = u16::from_le_bytes([data[CREATE_HANDLES.start], data[CREATE_HANDLES.start + 1]]);
+    let count = usize::from(count);
+    let most = shape.filter(|_| is_placed).map_or(0, |shape| shape.handles);
+    let invalid = Status::INVALID_PLACEMENT_HANDLE_LIST.dnr();
+    if count > most.min(HANDLES_MAX) {
+        return Err(if most == 0 { Status::INVALID_FIELD.dnr() } else { invalid });
+    }
+    let list = data[CREATE_HANDLE_LIST..].chunks_exact(2).take(count);
+    let list: Vec<u16> = list.map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
+    let is_right = |(n, &one): (usize, &u16)| usize::from(one) < most && !list[..n].contains(&one);
+    if !list.iter().enumerate().all(is_right) {
+        return Err(invalid);
+    }
+    Ok(list.into_iter().map(|one| one as u8).collect())
+}
+
+/// Directive Receive, and Send: of the Identify directive the parameters; none can be switched by a host.
+pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
+    let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
+    let is_receive = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
+    if drive.namespace(sqe.nsid.get()).is_none() {
+        return Err(Status::INVALID_NAMESPACE.dnr());
+    }
+    if !is_receive || (operation, kind) != (1, 0) {
+        return Err(Status::INVALID_FIELD.dnr());
+    }
+    // Supported, enabled, and so after a reset as well: a bit for each directive.
+    let enabled = 1 | u8::from(drive.is_placed()) << DIRECTIVE_PLACEMENT;
+    let mut page = vec![0; 4096.max(bytes)];
+    (page[0], page[32], page[64]) = (1 | 1 << DIRECTIVE_PLACEMENT, enabled, enabled);
+    page.truncate(bytes);
+    Ok(page)
+}
+
+/// Where a command writes.
+pub(super) struct Place {
+    /// The reclaim unit handle.
+    pub handle: u8,
+    /// The command named a placement identifier that its namespace does not have.
+    pub is_invalid: bool,
+}
+
+/// Where a command that writes to this namespace does so.
+pub(super) fn place_of(
+    sqe: &Sqe,
+    namespaces: &dyn Namespaces,
+    namespace: &Namespace,
+) -> Result<Place, Status> {
+    let first = namespace.handles().first().copied().unwrap_or(0);
+    match sqe.directive() {
+        0 => Ok(Place { handle: first, is_invalid: false }),
+        DIRECTIVE_PLACEMENT if namespaces.is_placed() => {
+            let named = namespace.handles().get(usize::from(sqe.directive_value()));
+            let handle = named.copied().unwrap_or(first);
+            Ok(Place { handle, is_invalid: named.is_none() })
+        }
+        _ => Err(Status::INVALID_FIELD.dnr()),
+    }
+}
+
+/// What a command of I/O Management has as its operation: whether it is the one about handles, or none.
+pub(super) fn is_about_handles(sqe: &Sqe, namespaces: &dyn Namespaces) -> Result<bool, Status> {
+    match sqe.cdw10.get() as u8 {
+        0 => Ok(false),
+        MANAGE_HANDLES if namespaces.is_placed() => Ok(true),
+        MANAGE_HANDLES => Err(Status::PLACEMENT_DISABLED.dnr()),
+        _ => Err(Status::INVALID_FIELD.dnr()),
+    }
+}
+
+/// I/O Management Receive: the status of a namespace's handles, as much of it as there is room for.
+pub(super) fn status(namespace: &Namespace, used: &[HandleUse], bytes: usize) -> Vec<u8> {
+    let blocks_of_4k = 12 - u32::from(namespace.block_shift());
+    let mut data = vec![0; 16];
+    data[14..].copy_from_slice(&(namespace.handles().len() as u16).to_le_bytes());
+    for (pid, &handle) in (0_u16..).zip(namespace.handles()) {
+        let left_4k = used.get(usize::from(handle)).map_or(0, |one| one.unit_left_4k);
+        let one = HandleStatus {
+            pid: pid.into(),
+            handle: u16::from(handle).into(),
+            blocks_left: (left_4k << blocks_of_4k).into(),
+            ..HandleStatus::default()
+        };
+        data.extend_from_slice(one.as_bytes());
+    }
+    data.resize(bytes, 0);
+    data
+}
+
+/// I/O Management Send: which handles are to begin a new reclaim unit, with their placement identifiers. All or none.
+pub(super) fn updated(
+    sqe: &Sqe,
+    data: &[u8],
+    namespace: &Namespace,
+) -> Result<Vec<(u16, u8)>, Status> {
+    let count = (sqe.cdw10.get() >> 16) as usize + 1;
+    let list = data.get(..2 * count).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
+    let named = list.chunks_exact(2).map(|two| {
+        let pid = u16::from_le_bytes([two[0], two[1]]);
+        Some((pid, *namespace.handles().get(usize::from(pid))?))
+    });
+    let named: Option<Vec<_>> = named.collect();
+    // As many as the configuration allows.
+    named.filter(|all| all.len() <= namespace.handles().len()).ok_or(Status::INVALID_FIELD.dnr())
+}

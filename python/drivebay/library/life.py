@@ -1,0 +1,456 @@
+"""A drive's whole life in minutes: wear, errors and spares over years of a load.
+
+A window of real commands is simulated at the present age; then wear, time and counters go on by
+multiples of what it did (`VirtualDrive.live`), and the next window follows (docs/adr/0038). The
+drive is scaled: its blocks have fewer pages, not fewer cycles. Steps are an even share of the life,
+and shorter once blocks fail.
+
+Sources: sampled simulation, Wunderlich et al. (SMARTS, ISCA 2003); the enterprise load, JEDEC
+JESD219A, as fio's and other programs' copies of it have it; ratings, `published/endurance.toml`.
+Left out: rest between commands, in which a drive may collect garbage (write amplification of a
+light load is too high); heat; power off.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import tomllib
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from drivebay.analysis import replicates as statistics
+from drivebay.analysis.replicates import CONFIDENCE, Estimate
+from drivebay.common import data
+from drivebay.common.errors import UserError
+from drivebay.library.drives import Device, Drive
+from drivebay.library.load import Workload
+from drivebay.library.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+YEAR_S, DAY_S = 365.25 * 86_400, 86_400.0
+YEARS_MAX = 30.0
+WINDOWS_MAX = 600
+BLOCK_PAGES = 12
+"""Pages of a block of the scaled drive, at least: a multiple of what any cell type programs."""
+SETTLE = 2.0
+"""Drive writes of the load before the first window: behind the fill, on the way to steady."""
+STEPS = 40
+"""Steps of a life in which no block fails."""
+SPARE_STEP = 4
+"""What a step may take of the available spare, per cent of a new drive's."""
+SPARE_LEAST = 10
+"""End of life: available spare at its threshold, per cent, of which SMART warns. guess: the usual
+one, as no profile has its own. Behind it write amplification grows until writes are refused."""
+AMPLIFIED = 8.0
+"""A window of more write amplification is shorter in proportion: as much is programmed in it."""
+LOADS: dict[str, tuple[Workload, float]] = {
+    "random": (Workload(), 1.0),
+    "sequential": (Workload(pattern="sequential", block_bytes=131072), 1.0),
+    # JESD219A, enterprise: sizes, and half of the accesses to 5 % of the addresses; 40 % reads.
+    "enterprise": (
+        Workload(
+            read_percent=40,
+            block_bytes=512,
+            bssplit="512/4:1k/1:1536/1:2k/1:2560/1:3k/1:3584/1:4k/67:8k/10:16k/7:32k/3:64k/3",
+            offsets="zoned:50/5:30/15:20/80",
+        ),
+        1.0,
+    ),
+    # guess: JESD219A's client workload is a trace, which was not at hand: a desktop's sizes, skew.
+    "client": (
+        Workload(
+            read_percent=50,
+            trim_percent=5,
+            bssplit="4k/45:8k/10:16k/10:32k/10:64k/10:128k/15",
+            offsets="zoned:80/20:20/80",
+            queue_depth=4,
+        ),
+        0.3,
+    ),
+}
+"""Loads by name, each with its drive writes a day."""
+
+
+@dataclass(frozen=True)
+class Age:
+    """A drive at one age.
+
+    Attributes
+    ----------
+    years
+        Of the load at its pace.
+    written_tb
+        Written by the host, 10^12 bytes of the whole drive.
+    cycles, cycles_max
+        Erases of a superblock: the mean, and of the most worn.
+    used_percent
+        Of the rated cycles, as SMART has it; NaN without a rating.
+    spare_percent
+        Available spare, as SMART has it.
+    failed_blocks
+        So far.
+    waf
+        Write amplification of the window at this age: bytes programmed per byte written.
+    retries
+        Retries per flash page that was read in it.
+    refreshes
+        Superblocks that were moved as they had been read too often, per TB written.
+    media_errors
+        Reads that could not be saved, so far.
+    latency_us, p99_us
+        Of the window's I/Os: mean and 99th percentile.
+    mb_per_s
+        The window's rate, reads and writes, of the scaled drive, asked for at once.
+    power_w
+        Mean over the window.
+    """
+
+    years: float
+    written_tb: float
+    cycles: float
+    cycles_max: float
+    used_percent: float
+    spare_percent: float
+    failed_blocks: float
+    waf: float
+    retries: float
+    refreshes: float
+    media_errors: float
+    latency_us: float
+    p99_us: float
+    mb_per_s: float
+    power_w: float
+
+
+NAMES = tuple(field.name for field in fields(Age))
+
+
+@dataclass(frozen=True)
+class Life:
+    """Lives of one drive, one for each seed.
+
+    Attributes
+    ----------
+    drive, load
+        Whose, and the load in words.
+    dwpd
+        Its pace, drive writes a day.
+    lives
+        The ages of each life, in their order.
+    ended
+        Why each ended: "worn out", or what was asked for.
+    rated_tb
+        Makers' rating of the drive, in TB written; None without.
+    rated_load
+        By which of JEDEC's workloads.
+    open_factors
+        What the profile leaves open of `block_life_cycles`, over its value: both ends of its range.
+    speed
+        Time of a life over time of yours.
+    """
+
+    drive: str
+    load: str
+    dwpd: float
+    lives: tuple[tuple[Age, ...], ...]
+    ended: tuple[str, ...]
+    rated_tb: float | None
+    rated_load: str
+    open_factors: tuple[float, float]
+    speed: float
+
+    def estimate(self, figure: str = "written_tb", *, confidence: float = CONFIDENCE) -> Estimate:
+        """Mean and interval over the seeds of a figure of `Age` at the end of life."""
+        ends = [getattr(life[-1], figure) for life in self.lives]
+        return statistics.estimate(ends, confidence=confidence)
+
+    def columns(self) -> dict[str, list[Any]]:
+        """All ages of all lives, by the names of `Age`, with the number of the life as `life`."""
+        rows = [(number, age) for number, life in enumerate(self.lives) for age in life]
+        found: dict[str, list[Any]] = {"life": [number for number, _ in rows]}
+        return found | {name: [getattr(age, name) for _, age in rows] for name in NAMES}
+
+    def plot(self) -> Figure:
+        """The years: write amplification, wear and spare, retries, and latency, one line a life."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(8, 8), layout="constrained")
+        panels = figure.subplots(len(PANELS), sharex=True)
+        pace = f"{self.load}, {self.dwpd:g} drive writes a day, simulated"
+        figure.suptitle(f"{self.drive}\n{pace}", fontsize=11)
+        for panel, (label, lines) in zip(panels, PANELS, strict=True):
+            for name, words, colour in lines:
+                for number, life in enumerate(self.lives):
+                    x, y = ([getattr(age, key) for age in life] for key in ("years", name))
+                    shown = words if number == 0 else None
+                    panel.plot(x, y, color=colour, linewidth=1, label=shown)
+            panel.set_ylabel(label)
+            panel.set_ylim(bottom=0)
+            panel.grid(alpha=0.3)
+            panel.legend(fontsize=8, loc="best")
+        panels[-1].set_xlabel("years")
+        return figure
+
+
+PANELS = (
+    ("4 KiB per 4 KiB", (("waf", "write amplification", "tab:blue"),)),
+    (
+        "per cent",
+        (
+            ("used_percent", "percentage used", "tab:red"),
+            ("spare_percent", "available spare", "tab:green"),
+        ),
+    ),
+    ("retries", (("retries", "per flash page read", "tab:purple"),)),
+    (
+        "latency, µs",
+        (("latency_us", "mean", "tab:blue"), ("p99_us", "99th percentile", "tab:gray")),
+    ),
+)
+"""Panels of the chart: what the axis says, and the lines."""
+
+
+def age(
+    drive: Drive,
+    load: str | Workload = "enterprise",
+    *,
+    until: str = "eol",
+    dwpd: float | None = None,
+    seeds: int = 3,
+    window: float = 1.0,
+    progress: Callable[[int, Age], None] | None = None,
+) -> Life:
+    """Ages a drive under a load, and says what it is like on the way.
+
+    Parameters
+    ----------
+    drive
+        From `drivebay.drive(name)`. It is scaled to blocks of few pages.
+    load
+        "client", "enterprise", "random", "sequential", or a `Workload` that writes; its end and
+        span do not count.
+    until
+        "eol", when available spare is at 10 %; "100%", of the rated cycles;
+        or "5y", years. At most 30 years.
+    dwpd
+        Drive writes a day, by which bytes become time; by default 1, of "client" 0.3.
+    seeds
+        How many lives, for the interval.
+    window
+        Drive writes that are simulated at each age.
+    progress
+        Called with the number of the life at each age.
+
+    Raises
+    ------
+    UserError
+        If the drive's profile says nothing of wear, or the drive cannot be asked this.
+    """
+    if isinstance(load, str) and load not in LOADS:
+        raise UserError(
+            f"age: there is no load '{load}'", f"one of {', '.join(LOADS)}, or a Workload"
+        )
+    chosen, pace = LOADS[load] if isinstance(load, str) else (load, 1.0)
+    pace = pace if dwpd is None else dwpd
+    writes = (100 - chosen.read_percent - chosen.trim_percent) / 100
+    if writes <= 0 or not 0 < pace <= 1000 or not 0.05 <= window <= 100 or not 1 <= seeds <= 100:
+        raise UserError(
+            "age: the load must write; dwpd must be above 0, window 0.05 to 100, seeds 1 to 100",
+            'age(drive, "enterprise", dwpd=1, seeds=3)',
+        )
+    plan = _plan(drive, until, pace, window)
+    began = time.perf_counter()
+    with ThreadPoolExecutor(min(seeds, 2)) as pool:
+        run = functools.partial(_live, plan, chosen, progress)
+        found = list(pool.map(run, range(1, seeds + 1)))
+    wall_s = time.perf_counter() - began
+    lives = tuple(tuple(ages) for ages, _ in found)
+    rated_tb, rated_load = rated(drive)
+    return Life(
+        drive=drive.raw["drive"]["title"],
+        load=load if isinstance(load, str) else chosen.words().rpartition(", ")[0],
+        dwpd=pace,
+        lives=lives,
+        ended=tuple(why for _, why in found),
+        rated_tb=rated_tb,
+        rated_load=rated_load,
+        open_factors=plan.open_factors,
+        speed=sum(life[-1].years for life in lives) * YEAR_S / wall_s,
+    )
+
+
+def rated(drive: Drive) -> tuple[float | None, str]:
+    """A drive's endurance rating in 10^12 bytes, and the workload it is by; None without."""
+    text = (data.path("published") / "endurance.toml").read_text(encoding="utf-8")
+    found = tomllib.loads(text).get(drive.name)
+    if found is None:
+        return None, ""
+    tbw = found.get("tbw", found.get("dwpd", 0) * 5 * 365 * drive.capacity_bytes / 1e12)
+    return float(tbw), str(found["load"])
+
+
+@dataclass(frozen=True)
+class _Plan:
+    drive: Drive
+    whole_tb: float
+    dwpd: float
+    window: float
+    until_percent: float
+    until_years: float
+    step_cycles: float
+    open_factors: tuple[float, float]
+
+    def seconds(self, writes: float) -> float:
+        return writes / self.dwpd * DAY_S
+
+    def why_ended(self, now: Age) -> str:
+        if now.spare_percent <= SPARE_LEAST:
+            return f"available spare at {SPARE_LEAST} %"
+        if now.used_percent >= self.until_percent:
+            return f"{self.until_percent:g} % used"
+        return f"{self.until_years:g} years" if now.years >= self.until_years else ""
+
+
+def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
+    wears = drive.raw.get("reliability")
+    rating = drive.raw.get("health", {}).get("rated_cycles")
+    percent, years = float("inf"), YEARS_MAX
+    try:
+        if until.endswith("%"):
+            percent = float(until[:-1])
+        elif until.endswith("y"):
+            years = min(years, float(until[:-1]))
+        elif until != "eol":
+            raise ValueError
+        if not (percent > 0 and years > 0):
+            raise ValueError
+    except ValueError:
+        raise UserError(f"age: until '{until}' is not understood", "eol, 100% or 5y") from None
+    if wears is None and (until == "eol" or rating is None):
+        hint = "until 100%" if rating is not None else "a drive with [reliability], as 980-pro-1tb"
+        raise UserError(f"{drive.name} has no model of flash that fails", hint)
+    if percent < float("inf") and rating is None:
+        raise UserError(f"{drive.name} has no rated cycles", "until eol")
+    pages = int(drive.value("nand.pages_per_block"))
+    small = drive if pages <= BLOCK_PAGES else drive.scaled(_fewest(pages) / pages)
+    life = wears["block_life_cycles"] if wears is not None else rating
+    bound = rating["value"] * percent / 100 if percent < float("inf") else float("inf")
+    low, high = life.get("range", (life["value"], life["value"]))
+    return _Plan(
+        drive=small,
+        whole_tb=drive.capacity_bytes / 1e12,
+        dwpd=dwpd,
+        window=window,
+        until_percent=percent,
+        until_years=years,
+        step_cycles=min(life["value"], bound) / STEPS,
+        open_factors=(low / life["value"], high / life["value"]),
+    )
+
+
+def _fewest(pages: int) -> int:
+    """Pages of a scaled block: few, and a share of the block's that its kinds of pages divide."""
+    return next(n for n in range(BLOCK_PAGES, pages + 1) if n % 12 == 0 or n == pages)
+
+
+def _live(
+    plan: _Plan, load: Workload, progress: Callable[[int, Age], None] | None, seed: int
+) -> tuple[list[Age], str]:
+    """A life: windows, and the leaps between them."""
+    device = plan.drive.device(seed=seed)
+    core, capacity = device._core, device.capacity_bytes
+    writes = (100 - load.read_percent - load.trim_percent) / 100
+    endless = {"duration_s": None, "ios": None, "span_bytes": None}
+
+    def run(drive_writes: float) -> Result:
+        amount = int(drive_writes * capacity / writes)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of heat and wear: both are in the ages
+            return device.run(load.model_copy(update={**endless, "bytes": amount}))
+
+    device.fill()
+    run(SETTLE)
+    ages: list[Age] = []
+    step = plan.step_cycles / 4  # the first one is a trial
+    for _ in range(WINDOWS_MAX):
+        mark, before = core.mark(), _counted(device)
+        try:
+            result = run(plan.window * min(1.0, AMPLIFIED / ages[-1].waf if ages else 1.0))
+        except UserError:
+            return (
+                ages,
+                "worn out",
+            )  # at the first write behind the leap: there is nothing to measure
+        after = _counted(device)
+        ages.append(_age(plan, result, before, after))
+        if progress is not None:
+            progress(seed, ages[-1])
+        if why := "worn out" if result.worn_out else plan.why_ended(ages[-1]):
+            return ages, why
+        step = _next_step(step, plan.step_cycles, ages)
+        drive_writes = after["drive_writes"] - before["drive_writes"]
+        cycles = (after["programmed"] - before["programmed"]) / capacity  # nearly
+        left_s = plan.until_years * YEAR_S - plan.seconds(after["drive_writes"])
+        times = min(step / cycles, left_s / plan.seconds(drive_writes))
+        elapsed_s = plan.seconds(drive_writes * (1 + times)) - result.duration_s
+        core.live(mark, times, max(0.0, elapsed_s))
+    return ages, f"{WINDOWS_MAX} windows"
+
+
+def _next_step(step: float, longest: float, ages: Sequence[Age]) -> float:
+    """Cycles of the next leap: longer while nothing fails, shorter once it costs spare flash."""
+    if len(ages) < 2:
+        return step
+    cost = ages[-2].spare_percent - ages[-1].spare_percent
+    factor = 2.0 if cost <= 0 else min(2.0, max(0.25, SPARE_STEP / cost))
+    return min(longest, step * factor)
+
+
+def _counted(device: Device) -> dict[str, float]:
+    """Where a device stands, as numbers that go on growing."""
+    health, counters = device.health(), device.counters()
+    return {
+        "drive_writes": health.data_units_written * 512e3 / device.capacity_bytes,
+        "written": health.data_units_written * 512e3,
+        "programmed": counters.placed_pages * 4096,
+        # More exact than the mean of the log, which is rounded down.
+        "cycles": health.erases[2],
+        "cycles_max": health.erases[1],
+        "used_percent": np.nan if health.percentage_used is None else health.percentage_used,
+        "spare_percent": health.available_spare_percent,
+        "retries": counters.retries,
+        "page_reads": counters.page_reads,
+        "refreshes": counters.refreshes,
+        "failed_blocks": counters.failed_blocks,
+        "media_errors": health.media_errors,
+    }
+
+
+def _age(plan: _Plan, result: Result, before: dict[str, float], after: dict[str, float]) -> Age:
+    grown = {name: after[name] - before[name] for name in after}
+    written = max(grown["written"], 1.0)
+    return Age(
+        years=plan.seconds(after["drive_writes"]) / YEAR_S,
+        written_tb=after["drive_writes"] * plan.whole_tb,
+        cycles=after["cycles"],
+        cycles_max=after["cycles_max"],
+        used_percent=after["used_percent"],
+        spare_percent=after["spare_percent"],
+        failed_blocks=after["failed_blocks"],
+        waf=grown["programmed"] / written,
+        retries=grown["retries"] / max(grown["page_reads"], 1.0),
+        refreshes=grown["refreshes"] / written * 1e12,
+        media_errors=after["media_errors"],
+        latency_us=result.latency.mean_us,
+        p99_us=result.latency.percentile_us(99),
+        mb_per_s=result.mb_per_s,
+        power_w=result.power_w,
+    )

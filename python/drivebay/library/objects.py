@@ -1,0 +1,465 @@
+"""Objects that models keep on a drive: traces of keys, and where the keys lie.
+
+A KV cache or a checkpoint names objects by keys; a drive knows addresses. `read` takes what such
+programs record, `place` gives each object a place by one of three layouts, and the result is a
+`Trace` like any other.
+
+Sources: MLPerf Storage's kv_cache_benchmark, `--io-trace-log` (columns Timestamp, Operation,
+Object_Size_Bytes, Tier, Key, Phase; Tier-2 is the drive); Mooncake's traces (FAST 2025: timestamp
+in ms, and a hash for each block of 512 tokens of the prompt); model cards for sizes of a token.
+Left out: what memory above the drive would have had (unless the trace has tiers), a file system's
+own writes, and computation between the reads of a request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.library.drives import Drive
+from drivebay.library.latency import Latencies
+from drivebay.library.life import rated
+from drivebay.library.load import Trace
+
+TOKEN_BYTES = {
+    # 2 (keys, values) x layers x heads of keys x size of a head x 2 bytes, of the models' cards.
+    "llama2-7b": 2 * 32 * 32 * 128 * 2,
+    "llama3.1-8b": 2 * 32 * 8 * 128 * 2,
+    "llama3.1-70b": 2 * 80 * 8 * 128 * 2,
+    "mistral-7b": 2 * 32 * 8 * 128 * 2,
+    "qwen3-32b": 2 * 64 * 8 * 128 * 2,
+    # Multi-head latent attention: layers x (compressed + rotary part) x 2 bytes.
+    "deepseek-v3": 61 * (512 + 64) * 2,
+}
+"""What a token takes in a KV cache, bytes, by model."""
+BLOCK_TOKENS = 512
+"""Tokens of a block in Mooncake's traces."""
+REQUEST_BYTES = 2**20
+"""An object is read and written in requests of this size, all at once."""
+ALIGN = 4096
+Layout = Literal["slots", "log", "files"]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Accesses of objects, in the order of their times; arrays of shape (n,).
+
+    Attributes
+    ----------
+    at_s
+        From 0 at the first.
+    is_write
+        A read of an object that nobody wrote is a hit of what lay there before.
+    key
+        Which object, as a number.
+    bytes
+        Its size.
+    refills
+        Whether a read of what was evicted is followed by its write, as a cache computes it anew.
+    """
+
+    at_s: Floats
+    is_write: npt.NDArray[np.bool_]
+    key: npt.NDArray[np.int64]
+    bytes: npt.NDArray[np.int64]
+    refills: bool = False
+
+    def __len__(self) -> int:
+        return len(self.at_s)
+
+
+def read(path: Path, *, model: str = "llama3.1-8b", tier: str = "Tier-2") -> Objects:
+    """A trace of objects: kv_cache_benchmark's CSV (compressed or not) or Mooncake's JSONL.
+
+    Parameters
+    ----------
+    model
+        Of Mooncake's, whose tokens they are: a name of `TOKEN_BYTES`.
+    tier
+        Of the CSV, which rows are the drive's.
+
+    Raises
+    ------
+    UserError
+        If it is neither, or damaged; with the line.
+    EnvironmentProblem
+        If it cannot be read.
+    """
+    try:
+        if path.name.endswith((".jsonl", ".json")):
+            return _mooncake(path, _token_bytes(model) * BLOCK_TOKENS)
+        return _kv_csv(path, tier)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}") from None
+    except OSError as problem:
+        raise EnvironmentProblem(f"{path}: {problem.strerror}", f"ls -l {path}") from None
+
+
+def checkpoints(*, size_bytes: int, every_s: float, count: int = 3, kept: int = 2) -> Objects:
+    """Checkpoints of a training run, and a restore of the last one at the end: bursts of writes,
+    each in parts of 64 MiB.
+
+    Parameters
+    ----------
+    size_bytes, every_s
+        Of a checkpoint, and from one to the next.
+    count, kept
+        How many, and how many are kept: each replaces the oldest.
+    """
+    parts = max(1, -(-size_bytes // 2**26))
+    sizes = np.full(parts, 2**26)
+    sizes[-1] = size_bytes - 2**26 * (parts - 1)
+    number = np.repeat(np.arange(count + 1), parts)
+    of = np.where(number < count, number, count - 1) % kept
+    return Objects(
+        at_s=np.asarray(number * every_s, dtype=np.float64),
+        is_write=number < count,
+        key=of * parts + np.tile(np.arange(parts), count + 1),
+        bytes=np.tile(sizes, count + 1),
+    )
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Objects on a drive.
+
+    Attributes
+    ----------
+    trace
+        The requests, from `since_s` on.
+    before
+        Those before; None without any.
+    misses
+        Reads of objects that had been evicted.
+    evictions
+        Objects that made room for others.
+    """
+
+    trace: Trace
+    before: Trace | None
+    misses: int
+    evictions: int
+
+
+def place(
+    objects: Objects, capacity_bytes: int, layout: Layout = "slots", *, since_s: float = 0.0
+) -> Placed:
+    """Gives objects places on a drive, and makes requests of their accesses.
+
+    Parameters
+    ----------
+    layout
+        "slots": places of one size, the largest object's, of which the least recently used is taken
+        when none is free. "log": one after the other, around; what is passed over is gone.
+        "files": as slots, and what is evicted is discarded first.
+    since_s
+        Requests before are a trace of their own, and their misses and evictions are not counted.
+
+    Raises
+    ------
+    UserError
+        If an object is larger than the drive, or nothing is left to be asked.
+    """
+    sizes = -(-objects.bytes // ALIGN) * ALIGN
+    slot = int(sizes.max(initial=ALIGN))
+    if slot > capacity_bytes:
+        raise UserError(
+            f"an object of {slot:,} bytes does not fit the drive", "take a larger drive"
+        )
+    choose = _Log(capacity_bytes) if layout == "log" else _Slots(capacity_bytes // slot, slot)
+    rows: list[tuple[float, str, int, int]] = []
+    misses = evictions = 0
+    columns = (objects.at_s, objects.is_write, objects.key, sizes)
+    for at, write, key, size in zip(*(column.tolist() for column in columns), strict=True):
+        offset = choose.find(key)
+        if offset is None:
+            if not write and choose.was_evicted(key):
+                misses += at >= since_s
+                if not objects.refills:
+                    continue
+                write = True
+            offset, gone = choose.put(key, size)
+            evictions += len(gone) if at >= since_s else 0
+            if layout == "files":
+                rows += [(at, "trim", *one) for one in gone]
+        for part in range(0, size, REQUEST_BYTES):
+            op = "write" if write else "read"
+            rows.append((at, op, offset + part, min(REQUEST_BYTES, size - part)))
+    if not rows:
+        raise UserError(
+            "nothing of the trace reaches the drive", "look at its tiers: --tier Tier-1"
+        )
+    at_s, kind, offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
+
+    def trace(chosen: npt.NDArray[np.bool_], begin_s: float) -> Trace | None:
+        if not chosen.any():
+            return None
+        return Trace.from_arrays(
+            at_s=at_s[chosen] - begin_s,
+            is_write=kind[chosen] == "write",
+            is_trim=kind[chosen] == "trim",
+            offset_bytes=offsets[chosen],
+            bytes=lengths[chosen],
+            trim=layout == "files",
+            idle_ms_max=None,
+        )
+
+    counted = trace(at_s >= since_s, since_s)
+    if counted is None:
+        raise UserError("nothing of the last pass reaches the drive", "take fewer passes")
+    return Placed(counted, trace(at_s < since_s, 0.0), misses, evictions)
+
+
+@dataclass(frozen=True)
+class Sized:
+    """What a drive is under objects, of the last pass.
+
+    Attributes
+    ----------
+    read_mb_per_s, write_mb_per_s
+        10^6 bytes a second of the pass.
+    read_us, write_us
+        Latencies of requests at 50, 99 and 99.9 %, in microseconds; all requests of an object come
+        at once, so the highest are those of whole objects.
+    behind_s
+        How much longer the pass took than the trace: the drive did not keep up.
+    waf, power_w
+        Write amplification, mean power.
+    written_tb_per_day
+        At this pace.
+    years_rated, years_flash
+        Until the maker's rating, and until blocks have the cycles that they live; None where
+        nothing is known.
+    misses, evictions
+        As of `Placed`.
+    """
+
+    read_mb_per_s: float
+    write_mb_per_s: float
+    read_us: tuple[float, float, float]
+    write_us: tuple[float, float, float]
+    behind_s: float
+    waf: float
+    power_w: float
+    written_tb_per_day: float
+    years_rated: float | None
+    years_flash: float | None
+    misses: int
+    evictions: int
+
+
+def size(
+    drive: Drive,
+    objects: Objects,
+    *,
+    layout: Layout = "slots",
+    share: float = 0.9,
+    speed: float = 1.0,
+    passes: int = 2,
+    scale: float = 1.0,
+    seed: int = 1,
+) -> Sized:
+    """What a drive gives a model's objects, and how long it lasts.
+
+    Parameters
+    ----------
+    drive
+        From `drivebay.drive(name)`; it is filled and rests first.
+    layout
+        As of `place`.
+    share
+        Of the capacity that objects may take.
+    speed
+        How many times as fast as recorded: so many times the users.
+    passes
+        How often the trace comes, each time with objects of other names; the last one counts.
+    scale
+        The drive is scaled so, the objects are not: for small traces, and less time.
+
+    Raises
+    ------
+    UserError
+        If objects and drive do not go together.
+    """
+    if not (0 < share <= 1 and 1e-3 <= speed <= 1e6 and 1 <= passes <= 1000):
+        raise UserError(
+            "size: share must be 0 to 1, speed 0.001 to 10^6, passes 1 to 1000", "share=0.9"
+        )
+    at, names = objects.at_s / speed, int(objects.key.max(initial=0)) + 1
+    length_s = float(at[-1]) + 1.0
+    whole = Objects(
+        np.concatenate([at + length_s * one for one in range(passes)]),
+        np.tile(objects.is_write, passes),
+        np.concatenate([objects.key + names * one for one in range(passes)]),
+        np.tile(objects.bytes, passes),
+        objects.refills,
+    )
+    small = drive if scale == 1.0 else drive.scaled(scale)
+    found = place(whole, int(small.capacity_bytes * share), layout, since_s=length_s * (passes - 1))
+    device = small.device(seed=seed)
+    device.prepare()
+    if found.before is not None:
+        device.run(found.before, seed=seed)
+    result = device.run(found.trace, seed=seed)
+    written = float(result.core.write_bytes.sum())
+    took_s = max(result.duration_s, length_s)
+    a_day = written / took_s * 86_400
+    tb, _ = rated(drive)
+    life = drive.raw.get("reliability", {}).get("block_life_cycles", {}).get("value")
+    cycles_a_day = a_day * result.waf / small.capacity_bytes
+    wears = cycles_a_day > 0  # not where nothing was written
+
+    def years(days: float) -> float:
+        return days / 365.25
+
+    return Sized(
+        read_mb_per_s=float(result.core.read_bytes.sum()) / took_s / 1e6,
+        write_mb_per_s=written / took_s / 1e6,
+        read_us=_percentiles(result.read_latency),
+        write_us=_percentiles(result.write_latency),
+        behind_s=max(0.0, result.duration_s - length_s),
+        waf=result.waf,
+        power_w=result.power_w,
+        written_tb_per_day=a_day / 1e12,
+        years_rated=years(tb * scale * 1e12 / a_day) if tb and wears else None,
+        years_flash=years(life / cycles_a_day) if life and wears else None,
+        misses=found.misses,
+        evictions=found.evictions,
+    )
+
+
+def _percentiles(latency: Latencies) -> tuple[float, float, float]:
+    if not latency.bins.total:
+        nan = float("nan")
+        return nan, nan, nan
+    return latency.percentile_us(50), latency.percentile_us(99), latency.percentile_us(99.9)
+
+
+class _Slots:
+    """Places of one size; the least recently used goes."""
+
+    def __init__(self, count: int, size: int) -> None:
+        self._size, self._free = size, list(range(count - 1, -1, -1))
+        self._used: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self._gone: set[int] = set()
+
+    def find(self, key: int) -> int | None:
+        if key not in self._used:
+            return None
+        self._used.move_to_end(key)
+        return self._used[key][0] * self._size
+
+    def was_evicted(self, key: int) -> bool:
+        return key in self._gone
+
+    def put(self, key: int, size: int) -> tuple[int, list[tuple[int, int]]]:
+        """Its place, and what made room: (offset, bytes)."""
+        gone = []
+        if not self._free:
+            old, (number, length) = self._used.popitem(last=False)
+            self._gone.add(old)
+            self._free.append(number)
+            gone.append((number * self._size, length))
+        number = self._free.pop()
+        self._used[key] = (number, size)
+        self._gone.discard(key)
+        return number * self._size, gone
+
+
+class _Log:
+    """One after the other, around."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity, self._end = capacity, 0
+        self._used: OrderedDict[int, tuple[int, int]] = OrderedDict()
+        self._gone: set[int] = set()
+
+    def find(self, key: int) -> int | None:
+        return self._used[key][0] if key in self._used else None
+
+    def was_evicted(self, key: int) -> bool:
+        return key in self._gone
+
+    def put(self, key: int, size: int) -> tuple[int, list[tuple[int, int]]]:
+        begin = self._end if self._end + size <= self._capacity else 0
+        self._end = begin + size
+        gone = []
+        while self._used:
+            old, (offset, length) = next(iter(self._used.items()))
+            if offset >= self._end or offset + length <= begin:
+                break
+            del self._used[old]
+            self._gone.add(old)
+            gone.append((offset, length))
+        self._used[key] = (begin, size)
+        self._gone.discard(key)
+        return begin, gone
+
+
+def _token_bytes(model: str) -> int:
+    if model not in TOKEN_BYTES:
+        raise UserError(f"there is no model '{model}'", f"there are {', '.join(TOKEN_BYTES)}")
+    return TOKEN_BYTES[model]
+
+
+def _kv_csv(path: Path, tier: str) -> Objects:
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    wanted = ("Timestamp", "Operation", "Object_Size_Bytes", "Tier", "Key")
+    try:
+        table = csv.read_csv(path)
+    except pa.ArrowInvalid as problem:
+        raise UserError(f"{path} is no CSV: {problem}", "write it with --io-trace-log") from None
+    missing = [name for name in wanted if name not in table.column_names]
+    if missing:
+        raise UserError(
+            f"{path} has no column {missing[0]}", f"kv_cache_benchmark's has {', '.join(wanted)}"
+        )
+    rows = table.filter(pa.compute.equal(table["Tier"], tier)) if table.num_rows else table
+    try:
+        at = rows["Timestamp"].to_numpy().astype(np.float64)
+        size = rows["Object_Size_Bytes"].to_numpy().astype(np.int64)
+    except (TypeError, ValueError, pa.ArrowInvalid) as problem:
+        raise UserError(
+            f"{path}: times and sizes must be numbers: {problem}", "look at it"
+        ) from None
+    operation = np.char.lower(rows["Operation"].to_numpy().astype(str))
+    unknown = sorted(set(operation.tolist()) - {"read", "write"})
+    if unknown or len(at) == 0 or not np.all((size > 0) & np.isfinite(at)):
+        what = f"the operation '{unknown[0]}'" if unknown else f"no rows of {tier} with a size"
+        raise UserError(f"{path} has {what}", "its operations are Read and Write; see --tier")
+    keys = np.unique(rows["Key"].to_numpy().astype(str), return_inverse=True)[1]
+    order = np.argsort(at, kind="stable")
+    return Objects(at[order] - at.min(), operation[order] == "write", keys[order], size[order])
+
+
+def _mooncake(path: Path, block_bytes: int) -> Objects:
+    at: list[float] = []
+    keys: list[int] = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+                blocks = [int(key) for key in row["hash_ids"]]
+                at += [float(row["timestamp"]) / 1e3] * len(blocks)
+                keys += blocks
+            except (ValueError, KeyError, TypeError):
+                hint = 'a line is {"timestamp": 0, "hash_ids": [0, 1]}'
+                raise UserError(f"{path}, line {number} is not Mooncake's", hint) from None
+    if not keys:
+        raise UserError(f"{path} has no blocks", "hash_ids names them")
+    key = np.array(keys)
+    order = np.argsort(np.array(at), kind="stable")
+    key = key[order]
+    first = np.zeros(len(key), dtype=bool)
+    first[np.unique(key, return_index=True)[1]] = True
+    return Objects(np.array(at)[order] - min(at), first, key, np.full(len(key), block_bytes), True)

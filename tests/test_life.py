@@ -1,0 +1,97 @@
+"""A drive's life: its ages follow from the model, and makers' ratings are bounds of it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import drivebay
+from drivebay import Workload
+from drivebay.cli.app import app
+from drivebay.common import data
+from drivebay.common.errors import UserError
+from drivebay.definitions import profiles
+from drivebay.library import life
+
+RANDOM = Workload(queue_depth=8)
+
+
+@pytest.fixture(scope="module")
+def short() -> drivebay.Drive:
+    """The 970 EVO Plus, whose blocks live a tenth of the cycles."""
+    raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
+    raw["reliability"]["block_life_cycles"] = {"value": 300.0, "source": "guess: a short life"}
+    return drivebay.drive(raw)
+
+
+@pytest.fixture(scope="module")
+def lived(short: drivebay.Drive) -> drivebay.Life:
+    return drivebay.age(short, RANDOM, seeds=2, window=0.1)
+
+
+def test_a_life_goes_on_until_the_spare_is_gone(lived: drivebay.Life) -> None:
+    assert set(lived.ended) <= {"available spare at 10 %", "worn out"}
+    for ages in lived.lives:
+        assert all(b.written_tb > a.written_tb for a, b in itertools.pairwise(ages))
+        assert ages[0].spare_percent == 100 and ages[-1].spare_percent <= 10
+        assert ages[-1].failed_blocks > ages[0].failed_blocks
+        assert ages[-1].waf > 1.5 * ages[0].waf, "less spare flash, more copies"
+        # Blocks of 300 cycles, of which a few per cent may fail: by Weibull's law of shape 6.
+        assert 120 < ages[-1].cycles < 300
+    end = lived.estimate()
+    assert end.half_width < 0.5 * end.mean
+    assert len(lived.columns()["years"]) == sum(len(ages) for ages in lived.lives)
+    assert lived.speed > 1e4
+
+
+def test_wear_is_what_was_programmed(lived: drivebay.Life, short: drivebay.Drive) -> None:
+    """Cycles, as amplification has them: bytes programmed over the flash, some 7 % more than the
+    user's."""
+    for ages in lived.lives:
+        early = [age for age in ages if age.failed_blocks < 10]
+        first, last = early[0], early[-1]
+        waf = sum(age.waf for age in early) / len(early)
+        cycles = (last.written_tb - first.written_tb) * 1e12 * waf / short.capacity_bytes
+        assert (last.cycles - first.cycles) / cycles == pytest.approx(0.93, abs=0.07)
+
+
+def test_the_same_seed_lives_the_same_life(short: drivebay.Drive) -> None:
+    one, other = (drivebay.age(short, RANDOM, seeds=1, window=0.1, until="8%") for _ in range(2))
+    assert one.lives == other.lives and one.ended == ("8 % used",)
+
+
+def test_what_cannot_be_aged_is_refused() -> None:
+    sm951 = drivebay.drive("sm951-ahci-512")
+    with pytest.raises(UserError, match="no model of flash that fails"):
+        drivebay.age(sm951)
+    with pytest.raises(UserError, match="no load 'enterprize'"):
+        drivebay.age(sm951, "enterprize")
+    with pytest.raises(UserError, match="must write"):
+        drivebay.age(sm951, Workload(read_percent=100))
+    with pytest.raises(UserError, match="not understood"):
+        drivebay.age(sm951, until="soon")
+
+
+def test_every_rating_is_of_a_drive_of_the_catalog_and_has_a_source() -> None:
+    rows = tomllib.loads((data.path("published") / "endurance.toml").read_text())
+    for name, row in rows.items():
+        tb, load = life.rated(drivebay.drive(name))
+        assert name in profiles.names() and row["source"] and load in life.LOADS
+        assert tb is not None and tb > 100
+
+
+def test_age_on_the_command_line(tmp_path: Path) -> None:
+    chart = tmp_path / "life.svg"
+    words = ["age", "sm951-ahci-512", "--load", "sequential", "--until", "3%", "--seeds", "1"]
+    done = CliRunner().invoke(app, [*words, "--window", "0.5", "--json", "--chart", str(chart)])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["ended"] == ["3 % used"] and found["ages"]["used_percent"][-1] in (3, 4)
+    assert chart.read_text().startswith("<?xml")
+    again = CliRunner().invoke(app, [*words, "--chart", str(chart)])
+    assert again.exit_code != 0

@@ -1,0 +1,131 @@
+"""Storage for models: traces of objects, where they lie, and what a drive gives them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import drivebay
+from drivebay import traces
+from drivebay.cli.app import app
+from drivebay.common.errors import UserError
+from drivebay.library import objects
+
+MIB = 2**20
+KV = """Timestamp,Operation,Object_Size_Bytes,Tier,Key,Phase
+10.0,Write,3000000,Tier-2,a,Prefill
+10.5,Write,1000000,Tier-0,gpu,Prefill
+11.0,Write,1000000,Tier-2,b,Prefill
+12.0,Read,3000000,Tier-2,a,Decode
+"""
+
+
+def of(*accesses: tuple[float, str, int, int]) -> objects.Objects:
+    at, op, key, size = zip(*accesses, strict=True)
+    return objects.Objects(np.array(at), np.array(op) == "w", np.array(key), np.array(size))
+
+
+def requests(placed: objects.Placed) -> list[tuple[str, int, int]]:
+    found = []
+    for columns in traces.batches(placed.trace.source(1)):
+        names = [traces.OPS[op] for op in columns.op]
+        found += list(
+            zip(names, columns.offset_bytes.tolist(), columns.bytes.tolist(), strict=True)
+        )
+    return found
+
+
+def test_kv_cache_benchmarks_log_is_read_by_its_tier(tmp_path: Path) -> None:
+    path = tmp_path / "kv.csv"
+    path.write_text(KV)
+    found = objects.read(path)
+    assert found.at_s.tolist() == [0, 1, 2] and found.is_write.tolist() == [True, True, False]
+    assert found.bytes.tolist() == [3_000_000, 1_000_000, 3_000_000]
+    assert found.key[0] == found.key[2] != found.key[1]
+    assert len(objects.read(path, tier="Tier-0")) == 1
+    for text, said in (
+        (KV.replace("Tier,", "Rank,"), "no column Tier"),
+        (KV.replace("Write", "Erase"), "operation 'erase'"),
+        (KV.replace("Tier-2", "Tier-1"), "no rows of Tier-2"),
+        (KV.replace("3000000", "many"), "must be numbers"),
+    ):
+        path.write_text(text)
+        with pytest.raises(UserError, match=said):
+            objects.read(path)
+
+
+def test_mooncakes_blocks_are_written_once_and_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    rows = [{"timestamp": 0, "hash_ids": [0, 1]}, {"timestamp": 1500, "hash_ids": [0, 2]}]
+    path.write_text("\n".join(json.dumps(row) for row in rows) + "\n")
+    found = objects.read(path, model="llama3.1-8b")
+    assert found.at_s.tolist() == [0, 0, 1.5, 1.5] and found.key.tolist() == [0, 1, 0, 2]
+    assert found.is_write.tolist() == [True, True, False, True]
+    assert set(found.bytes.tolist()) == {512 * 131_072}
+    with pytest.raises(UserError, match="no model 'gpt'"):
+        objects.read(path, model="gpt")
+    path.write_text(path.read_text() + "{}\n")
+    with pytest.raises(UserError, match="line 3"):
+        objects.read(path)
+
+
+def test_slots_take_the_least_recently_used() -> None:
+    asked = of(
+        (0, "w", 1, MIB), (1, "w", 2, MIB), (2, "r", 1, MIB), (3, "w", 3, MIB), (4, "r", 2, MIB)
+    )
+    placed = objects.place(asked, 2 * MIB, "slots")
+    assert (placed.misses, placed.evictions) == (1, 1)
+    assert requests(placed) == [
+        ("write", 0, MIB),
+        ("write", MIB, MIB),
+        ("read", 0, MIB),
+        ("write", MIB, MIB),
+    ]
+    filed = requests(objects.place(asked, 2 * MIB, "files"))
+    assert filed[3:] == [("trim", MIB, MIB), ("write", MIB, MIB)]
+
+
+def test_a_log_goes_around_and_an_object_is_cut_into_requests() -> None:
+    asked = of(
+        (0, "w", 1, 2 * MIB + 1), (1, "w", 2, MIB), (2, "w", 3, MIB), (3, "r", 1, 2 * MIB + 1)
+    )
+    placed = objects.place(asked, 4 * MIB, "log")
+    first, rest = requests(placed)[:3], requests(placed)[3:]
+    assert first == [("write", 0, MIB), ("write", MIB, MIB), ("write", 2 * MIB, 4096)]
+    assert rest == [("write", 2 * MIB + 4096, MIB), ("write", 0, MIB)]
+    assert (placed.misses, placed.evictions) == (1, 1)
+    with pytest.raises(UserError, match="does not fit"):
+        objects.place(asked, MIB, "log")
+
+
+def test_a_drive_is_sized_for_checkpoints() -> None:
+    drive = drivebay.drive("970-evo-plus-1tb")
+    asked = objects.checkpoints(size_bytes=1000 * MIB, every_s=20.0, count=3)
+    found = objects.size(drive, asked, layout="log", scale=12 / 1104)
+    length_s = 3 * 20.0 + 1
+    assert found.write_mb_per_s == pytest.approx(3000 * MIB / 1e6 / length_s, rel=0.01)
+    assert found.read_mb_per_s == pytest.approx(1000 * MIB / 1e6 / length_s, rel=0.01)
+    assert found.written_tb_per_day == pytest.approx(found.write_mb_per_s * 0.0864, rel=1e-6)
+    assert found.years_rated == pytest.approx(
+        600 * 12 / 1104 / found.written_tb_per_day / 365.25, rel=1e-6
+    )
+    assert found.behind_s == 0 and found.waf >= 1 and found.power_w > 0
+    assert found.write_us[0] <= found.write_us[1] <= found.write_us[2]
+    hurried = objects.size(drive, asked, layout="log", scale=12 / 1104, speed=1000)
+    assert hurried.behind_s > 0 and hurried.write_mb_per_s < 3300
+
+
+def test_size_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "kv.csv"
+    path.write_text(KV)
+    run = CliRunner().invoke
+    done = run(app, ["size", "970-evo-plus-1tb", str(path), "--scale", str(12 / 1104), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert found["misses"] == 0 and found["written_tb_per_day"] > 0
+    for words in (["checkpoint:5GB"], ["checkpoint:5/x"], [str(tmp_path / "none.csv")]):
+        assert run(app, ["size", "970-evo-plus-1tb", *words]).exit_code != 0
