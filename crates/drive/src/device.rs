@@ -481,7 +481,13 @@ impl Device {
         self.check(io)?;
         match &mut self.zones {
             None => Ok(io),
-            Some(zones) => zones.admit(io),
+            Some(zones) => {
+                let io = zones.admit(io)?;
+                if io.op == Op::ZoneReset {
+                    self.scheduler.end_finish(io.lba);
+                }
+                Ok(io)
+            }
         }
     }
 

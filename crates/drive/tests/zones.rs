@@ -33,18 +33,27 @@ fn write(zone: u64, page: u64, pages: u32) -> Io {
 /// Zones by the book, each found by a look at all of them.
 struct Naive {
     zones: Vec<(ZoneState, u64)>,
+    /// A finish under way keeps its zone among the active ones.
+    finishing: Vec<bool>,
     active_max: usize,
     open_max: usize,
 }
 
 impl Naive {
+    fn new() -> Naive {
+        let zones = vec![(ZoneState::Empty, 0); ZONES as usize];
+        Naive { zones, finishing: vec![false; ZONES as usize], active_max: 4, open_max: 3 }
+    }
+
     fn count(&self, which: impl Fn(ZoneState) -> bool) -> usize {
         self.zones.iter().filter(|(state, _)| which(*state)).count()
     }
 
     fn open(&mut self, zone: usize, to: ZoneState) -> Result<(), ZoneProblem> {
         let state = self.zones[zone].0;
-        let active = self.count(|state| !matches!(state, ZoneState::Empty | ZoneState::Full));
+        let finishing = self.finishing.iter().filter(|&&finishing| finishing).count();
+        let active =
+            finishing + self.count(|state| !matches!(state, ZoneState::Empty | ZoneState::Full));
         if state == ZoneState::Empty && active == self.active_max {
             return Err(ZoneProblem::TooManyActive);
         }
@@ -91,14 +100,27 @@ impl Naive {
             Op::ZoneOpen => self.open(zone, ZoneState::ExplicitlyOpen)?,
             Op::ZoneClose if state.is_open() => self.zones[zone].0 = ZoneState::Closed,
             Op::ZoneClose if state != ZoneState::Closed => return Err(ZoneProblem::Transition),
-            Op::ZoneFinish => self.zones[zone].0 = ZoneState::Full,
-            Op::ZoneReset => self.zones[zone] = (ZoneState::Empty, 0),
+            Op::ZoneFinish => {
+                self.finishing[zone] |= !matches!(state, ZoneState::Empty | ZoneState::Full);
+                self.zones[zone].0 = ZoneState::Full;
+            }
+            Op::ZoneReset => {
+                (self.zones[zone], self.finishing[zone]) = ((ZoneState::Empty, 0), false);
+            }
             _ => {}
         }
         Ok(io.lba)
     }
 
+    fn served(&mut self, io: Io) {
+        // Without a stream it was another finish of the same zone, or was ended by a reset.
+        if io.op == Op::ZoneFinish && io.handle != u8::MAX {
+            self.finishing[(io.lba / ZONE) as usize] = false;
+        }
+    }
+
     fn power_cut(&mut self) {
+        self.finishing.fill(false);
         for (state, written) in &mut self.zones {
             if *state != ZoneState::Full {
                 *state = if *written > 0 { ZoneState::Closed } else { ZoneState::Empty };
@@ -150,14 +172,16 @@ fn zones_are_those_of_a_naive_model() {
     for seed in 0..u64::from(repeated(12)) {
         let mut device = protected.device();
         let mut rng = Rng::new(seed);
-        let empty = vec![(ZoneState::Empty, 0); ZONES as usize];
-        let mut naive = Naive { zones: empty, active_max: 4, open_max: 3 };
+        let mut naive = Naive::new();
         for step in 0..3_000 {
             let io = any_io(&mut rng, &naive);
             let expected = naive.take(io);
             let given = device.submit(device.now(), io).map(|completion| completion.io.lba);
             match (expected, given) {
-                (Ok(lba), Ok(at)) => assert_eq!(at, lba, "{io:?}"),
+                (Ok(lba), Ok(at)) => {
+                    assert_eq!(at, lba, "{io:?}");
+                    naive.finishing.fill(false);
+                }
                 (Err(expected), Err(DeviceError::Zone { problem, .. })) => {
                     assert_eq!(problem, expected, "{io:?}");
                 }
@@ -214,6 +238,81 @@ fn a_power_cut_takes_write_pointers_back_to_what_is_on_flash() {
         }
     }
     assert!(lost > 0, "some cut loses something");
+}
+
+/// Commands overlap, resets and finishes go on in steps beside others, and the power is cut amid them.
+#[test]
+fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
+    let (mut cuts, mut shrunk) = (0, 0);
+    for seed in 0..u64::from(repeated(40)) {
+        let protected = seed % 2 == 0;
+        let mut device = profile().with("write_buffer.power_loss_protection", protected).device();
+        let mut rng = Rng::new(seed);
+        let mut naive = Naive::new();
+        let (mut now, mut on_their_way) = (Nanos::ZERO, 0);
+        for step in 0..1_500 {
+            let io = any_io(&mut rng, &naive);
+            let expected = naive.take(io).is_ok();
+            let accepted = device.accept(now, io, step, Nanos::ZERO);
+            assert_eq!(accepted.is_ok(), expected, "step {step}: {io:?}: {accepted:?}");
+            on_their_way += u32::from(expected);
+            assert_eq!(seen(&device), naive.zones, "step {step}: {io:?}");
+            now = now.after(Nanos(rng.below(200_000)));
+            while on_their_way > 0 && (on_their_way > 16 || device.next_arrival() <= now) {
+                let served = device.serve().expect("room");
+                on_their_way -= u32::from(served.is_some());
+                served.iter().for_each(|served| naive.served(served.io));
+            }
+            now = now.max(device.now());
+            if rng.below(150) == 0 {
+                device.power_cut(now);
+                (on_their_way, cuts) = (0, cuts + 1);
+                check_data(&device);
+                let before = naive.zones.clone();
+                naive.power_cut();
+                for (index, (state, written)) in seen(&device).into_iter().enumerate() {
+                    let (was, pointer) = before[index];
+                    assert!(written <= pointer, "zone {index}: {written} of {pointer}");
+                    let whole = written == pointer && naive.zones[index].0 == state;
+                    let back = written < pointer && (was == ZoneState::Full || !state.is_open());
+                    assert!(whole || back, "zone {index}: {was:?} {pointer}, {state:?} {written}");
+                    shrunk += u32::from(back);
+                    naive.zones[index] = (state, written);
+                }
+            }
+        }
+        while device.next_arrival() < Nanos(u64::MAX) {
+            device.serve().expect("room");
+        }
+        check_data(&device);
+    }
+    assert!(cuts > 100 && shrunk > 100, "{cuts} cuts, {shrunk} pointers went back");
+}
+
+/// A reset of what a finish is still filling ends the finish, which leaves the zone's next stream alone.
+#[test]
+fn a_reset_ends_a_finish_under_way() {
+    let mut device = wide().device();
+    one_by_one(&mut device, (0..100).map(|i| write(0, i * 8, 8)));
+    let now = device.now();
+    device.accept(now, zone_op(Op::ZoneFinish, 0), 1, Nanos::ZERO).expect("a zone");
+    assert!(device.serve().expect("room").is_none(), "a step of it");
+    device.accept(now, zone_op(Op::ZoneReset, 0), 2, Nanos::ZERO).expect("a zone");
+    let next = write(2_048 / PAGES, 0, 8);
+    device.accept(now, next, 3, Nanos::ZERO).expect("a zone");
+    let mut ended = Vec::new();
+    while device.next_arrival() < Nanos(u64::MAX) {
+        ended.extend(device.serve().expect("room").map(|done| done.tag));
+    }
+    ended.sort_unstable();
+    assert_eq!(ended, [1, 2, 3]);
+    let zones: Vec<_> = seen(&device).into_iter().take(2).collect();
+    assert_eq!(zones, [(ZoneState::Empty, 0), (ZoneState::ImplicitlyOpen, 64)]);
+    let padded = device.counters().placed_pages - device.counters().host_pages;
+    assert!(padded < 2_048 / 2, "{padded} pages of nothing: the finish has ended");
+    let rest = (1..256).map(|i| write(2_048 / PAGES, i * 8, 8));
+    one_by_one(&mut device, rest);
+    assert_eq!((seen(&device)[1].0, device.counters().copied_pages), (ZoneState::Full, 0));
 }
 
 #[test]

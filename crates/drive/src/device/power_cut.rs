@@ -64,6 +64,11 @@ impl Device {
                 let scan = flash.backend.nand().read_time().times(pages);
                 let mut lost_pages = lost_pages << self.spec.geometry.unit_shift;
                 if let Some(zones) = &mut self.zones {
+                    // The host may have written the zone anew behind a reset.
+                    for io in self.scheduler.resets() {
+                        let first = flash.page_of(io.lba);
+                        flash.backend.ftl_mut().trim(first, io.sectors / 8);
+                    }
                     let recent = flash.backend.buffered_pages();
                     let is_mapped = |page| flash.backend.ftl().look_up(Lpn(page as u32)).is_some();
                     for pages in zones.recover(recent, is_mapped) {

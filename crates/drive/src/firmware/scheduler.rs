@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
+use crate::firmware::zones::NO_STREAM;
 use crate::host::admission::Admission;
 use crate::io::{Io, NextCommand, Op};
 use crate::persist::{StateError, ensure, persist, persist_variant};
@@ -163,6 +164,23 @@ impl Scheduler {
         let at = queue.partition_point(|other| other.begin <= request.begin);
         queue.insert(at, request);
         self.arrange();
+    }
+
+    /// A zone's finish that has not ended, as the zone is reset, leaves its write stream alone.
+    #[cold]
+    pub fn end_finish(&mut self, lba: u64) {
+        for request in self.queues.iter_mut().flatten() {
+            if request.io.op == Op::ZoneFinish && request.io.lba == lba {
+                request.io.handle = NO_STREAM;
+            }
+        }
+    }
+
+    /// Zones' resets that have not begun.
+    pub fn resets(&self) -> impl Iterator<Item = Io> {
+        let is_first = |request: &&Request| request.left == Nanos::ZERO;
+        let first = self.queues.iter().flatten().filter(is_first).map(|request| request.io);
+        first.filter(|io| io.op == Op::ZoneReset)
     }
 
     /// Takes the next request, of which there must be one; it may begin at its `begin`, and what it waited for that is booked.

@@ -134,7 +134,11 @@ impl Zones {
             Op::ZoneClose if state.is_open() => self.zones[index].state = Closed,
             Op::ZoneClose if state == Closed => {}
             Op::ZoneClose => return Err(refused(ZoneProblem::Transition)),
-            Op::ZoneFinish => self.zones[index].state = Full,
+            Op::ZoneFinish => {
+                // Nothing is left to do for a full one, or another finish does it.
+                taken.handle = if state == Full { NO_STREAM } else { stream };
+                self.zones[index].state = Full;
+            }
             Op::ZoneReset => {
                 self.release(index);
                 self.zones[index] = EMPTY;
@@ -196,7 +200,10 @@ impl Zones {
 
     /// A finish has been carried out.
     pub fn finished(&mut self, io: Io) {
-        self.release((io.lba / self.spec.sectors) as usize);
+        let index = (io.lba / self.spec.sectors) as usize;
+        if io.handle == self.zones[index].stream {
+            self.release(index);
+        }
     }
 
     /// After a power cut: write pointers go back to the first of the last `recent` pages that is lost, open zones are closed,

@@ -25,7 +25,10 @@ impl FlashMedia {
                 self.finish_zone(&zones, from, io, path)
             }
             Op::ZoneReset if io.sectors > 0 => self.reset_zone(&zones, from, io, is_active, path),
-            _ => self.run_flash_core(from, |costs| costs.write_command, path),
+            _ => {
+                path.left = Nanos::ZERO;
+                self.run_flash_core(from, |costs| costs.write_command, path)
+            }
         }
     }
 
@@ -52,22 +55,26 @@ impl FlashMedia {
         is_active: bool,
         path: &mut Path,
     ) -> Nanos {
-        if path.left == Nanos::ZERO {
-            let (first, pages) = (self.page_of(io.lba), io.sectors >> self.page_shift);
-            self.backend.ftl_mut().trim(first, pages);
-            self.backend.replace(first.0, pages);
-            let mut work = zones.reset.0 + zones.reset_ps_per_sector * u64::from(io.sectors) / 1000;
-            if is_active {
-                self.backend.abandon(usize::from(io.handle), from);
-                // What has not filled a row is still in the buffer: no block has begun.
-                work += if pages > self.row_pages() { zones.close.0 } else { 0 };
-            }
-            self.backend.collect_empty(from);
-            path.left = Nanos(work);
+        let (first, pages) = (self.page_of(io.lba), io.sectors >> self.page_shift);
+        let is_first = path.left == Nanos::ZERO;
+        if is_first {
+            let written = zones.reset_ps_per_sector * u64::from(io.sectors) / 1000;
+            // What has not filled a row is still in the buffer: no block has begun.
+            let closes = is_active && pages > self.row_pages();
+            path.left = Nanos(zones.reset.0 + written + if closes { zones.close.0 } else { 0 });
         }
         let step = path.left.min(zones.slice);
         path.left = path.left.since(step);
-        self.run_flash_core(from, |_| step, path)
+        let clock = self.run_flash_core(from, |_| step, path);
+        if is_first {
+            self.backend.ftl_mut().trim(first, pages);
+            self.backend.replace(first.0, pages);
+            if is_active {
+                self.backend.abandon(usize::from(io.handle), clock);
+            }
+            self.backend.collect_empty(clock);
+        }
+        clock
     }
 
     /// A zone's first block is about to be written through a stream whose superblock may be another's.
