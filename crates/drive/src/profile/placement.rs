@@ -30,6 +30,8 @@ pub struct ZoneSpec {
     pub open: u32,
     /// Flash core, of a zone append beside a write.
     pub append: Nanos,
+    /// Until a write is acknowledged, behind the flash core.
+    pub write_latency: Nanos,
     /// Until an append's address is told, beside that.
     pub append_latency: Nanos,
     /// Flash core, of a reset.
@@ -126,6 +128,7 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
         active: active as u32,
         open: open as u32,
         append: zns.append_us.micros(),
+        write_latency: zns.write_latency_us.micros(),
         append_latency: zns.append_latency_us.micros(),
         reset: zns.reset_us.micros(),
         reset_ps_per_sector: nanos(zns.reset_us_per_gib.value).0 * 1000 / sectors_per_gib,

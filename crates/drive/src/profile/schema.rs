@@ -692,7 +692,9 @@ sections! {
         open: Option<Whole> = 1..=64,
         /// Flash core, of a zone append beside a write.
         append_us: Number = MICROS,
-        /// Until the address of a zone append is told, beside that.
+        /// Until a write to a zone is acknowledged, behind the flash core: a latency that holds up no other.
+        write_latency_us: Number = MICROS,
+        /// The same, until the address of a zone append is told, beside that.
         append_latency_us: Number = MICROS,
         /// Flash core, of a reset of a zone with one block.
         reset_us: Number = MICROS,

@@ -221,8 +221,13 @@ impl Profile {
     /// Zones of so many superblocks, of which so many may be active and open; an append, a reset and a finish cost something.
     pub fn zoned(self, superblocks: i64, active: i64, open: i64) -> Profile {
         let zones = [("zone_superblocks", superblocks), ("active", active), ("open", open)];
-        let costs = [("append_us", 2.0), ("append_latency_us", 1.0), ("reset_us", 1_000.0)];
-        let more = [("reset_us_per_gib", 100_000.0), ("close_us", 500.0), ("slice_us", 40.0)];
+        let costs = [("append_us", 2.0), ("append_latency_us", 1.0), ("write_latency_us", 0.0)];
+        let more = [
+            ("reset_us", 1_000.0),
+            ("reset_us_per_gib", 100_000.0),
+            ("close_us", 500.0),
+            ("slice_us", 40.0),
+        ];
         let profile = zones.iter().fold(self, |p, (key, n)| p.with(&format!("zns.{key}"), *n));
         costs.iter().chain(&more).fold(profile, |p, (key, us)| p.with(&format!("zns.{key}"), *us))
     }

@@ -177,6 +177,11 @@ class Requests(Data):
         return self.offsets.startswith(ONLY_VIRTUAL)
 
     @property
+    def manages_zones(self) -> bool:
+        """Whether zones are reset or finished, not written."""
+        return self.zone_op in ("reset", "finish")
+
+    @property
     def stands_for_ranks(self) -> bool:
         """Whether a block stands for several ranks of Zipf's law."""
         return self.offsets.startswith(ZIPF) and "/" in self.offsets

@@ -27,9 +27,12 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         let (first, last) = self.touched(io);
         let count = last.0 - first.0 + 1;
-        let (append, append_latency) = match self.zones {
-            Some(zones) if io.op == Op::Append => (zones.append, zones.append_latency),
-            _ => (Nanos::ZERO, Nanos::ZERO),
+        let (append, latency) = match self.zones {
+            Some(zones) if io.op == Op::Append => {
+                (zones.append, zones.write_latency.after(zones.append_latency))
+            }
+            Some(zones) => (Nanos::ZERO, zones.write_latency),
+            None => (Nanos::ZERO, Nanos::ZERO),
         };
         let mut clock = self.write_pass(from, u64::from(count), append, path);
         if self.backend.has_map_cache() {
@@ -43,7 +46,7 @@ impl FlashMedia {
         let stream = self.backend.ftl_mut().stream_of(first, count, io.handle)?;
         self.begin_zone(first, stream, clock);
         clock = self.store(stream, clock, first, count, path)?;
-        clock = path.book(Stage::Firmware, clock, clock.after(append_latency));
+        clock = path.book(Stage::Firmware, clock, clock.after(latency));
         if io.op == Op::WriteFua && self.flush_waits {
             let safe = self.backend.make_durable(stream, clock, u64::from(count));
             clock = path.book(Stage::Buffer, clock, safe);
