@@ -6,6 +6,7 @@ import pytest
 
 import drivebay
 from drivebay import Drive, Workload
+from drivebay.lab.array import Array
 from drivebay.common.errors import UserError
 
 
@@ -98,6 +99,11 @@ def test_a_load_by_zone_needs_zones_and_random_writes_none() -> None:
         plain.run(Workload(pattern="sequential", zones=1, queue_depth=1))
     with pytest.raises(UserError, match="does not begin at the zone's write pointer"):
         small().device().run(Workload(ios=10))
+
+
+def test_drives_with_zones_are_no_array() -> None:
+    with pytest.raises(UserError, match="zones are written in sequence"):
+        Array([small().device() for _ in range(2)], "1")
 
 
 def test_a_power_cut_keeps_what_a_protected_drive_has_acknowledged() -> None:
