@@ -411,12 +411,19 @@ impl Workload {
     }
 
     fn check_zones(&self, spec: &Spec) -> Result<(), WorkloadError> {
-        if self.zones == 0 {
-            return Ok(());
-        }
         let refused = |field, given: &dyn Display, allowed: &str| {
             Err(WorkloadError::refused(field, given, allowed))
         };
+        if self.zones == 0 {
+            let writes = self.is_random() && self.read_percent < 100.0;
+            return match spec.zones {
+                Some(_) if writes => {
+                    let allowed = "1 or more for random writes to a drive with zones (suite zones)";
+                    refused("zones", &0, allowed)
+                }
+                _ => Ok(()),
+            };
+        }
         let Some(zones) = &spec.zones else {
             return refused("zones", &self.zones, "0 for a drive without zones ([zns], zns=14)");
         };
