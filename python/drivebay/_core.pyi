@@ -41,6 +41,7 @@ __all__ = [
     "TraceSource",
     "TraceSummary",
     "TrimCheckResult",
+    "VirtualArray",
     "VirtualDrive",
     "Workload",
     "replay_real",
@@ -949,6 +950,41 @@ class TrimCheckResult:
     @property
     def run(self, /) -> RunResult:
         """The reads of the extents' middle halves, 4 KiB at queue depth 1."""
+
+@final
+class VirtualArray:
+    """Virtual drives that a host sees as one, as Linux md does; the drives stay the caller's."""
+    def __new__(
+        cls,
+        /,
+        members: SupportsGetItem[int, VirtualDrive],
+        level: str,
+        chunk_bytes: SupportsIndex,
+        good_bytes: SupportsGetItem[int, SupportsIndex | None],
+    ) -> VirtualArray:
+        """
+        Of these drives; `good_bytes` is up to where the data of each is good, None of one that failed and -1 of one that is
+        whole. Raises `UserError` for what is no array.
+        """
+    def capacity_bytes(self, /) -> int:
+        """What the host can write."""
+    def good_bytes(self, /) -> list[int | None]:
+        """Up to where the data of each member is good, in bytes: None of one that failed, -1 of one that is whole."""
+    def rebuild(
+        self,
+        /,
+        control: Control | None = None,
+        rebuild_rate: SupportsFloat | SupportsIndex | None = None,
+    ) -> float:
+        """Rebuild members that are not whole, with nothing else to do; the seconds that it took."""
+    def run_jobs(
+        self,
+        /,
+        jobs: SupportsGetItem[int, tuple[Workload, SupportsIndex]],
+        control: Control | None = None,
+        rebuild_rate: SupportsFloat | SupportsIndex | None = None,
+    ) -> list[RunResult]:
+        """As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most."""
 
 @final
 class VirtualDrive:

@@ -117,11 +117,11 @@ impl VirtualDrive {
         work(guard.as_mut().ok_or_else(|| user_error("the drive is gone\nhint: make a new one"))?)
     }
 
-    fn take(&self) -> Option<Device> {
+    pub(crate) fn take(&self) -> Option<Device> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, device: Device) {
+    pub(crate) fn put(&self, device: Device) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 
@@ -132,15 +132,25 @@ impl VirtualDrive {
         control: Option<&PyControl>,
         work: impl FnOnce(&mut Device, &Control) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
-        let work = |device: &mut Device| {
-            let result = work(device, &control)?;
-            device.check_plugin().map_err(user_error)?;
-            Ok(result)
-        };
-        let (result, signal) = interruptible(py, || control.cancel(), || self.with(work));
-        signal.map_or(result, Err)
+        run_until_stopped(py, control, |control| {
+            self.with(|device| {
+                let result = work(device, control)?;
+                device.check_plugin().map_err(user_error)?;
+                Ok(result)
+            })
+        })
     }
+}
+
+/// Does `work` until it ends, or Ctrl-C or `control` cancels it.
+pub(crate) fn run_until_stopped<T: Send>(
+    py: Python<'_>,
+    control: Option<&PyControl>,
+    work: impl FnOnce(&Control) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
+    let (result, signal) = interruptible(py, || control.cancel(), || work(&control));
+    signal.map_or(result, Err)
 }
 
 #[pymethods]

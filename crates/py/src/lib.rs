@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod class;
+mod array;
 mod columns;
 mod crash;
 mod document;
@@ -23,6 +24,8 @@ mod workload;
 /// The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
 #[pyo3::pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::array::VirtualArray;
     #[pymodule_export]
     use crate::columns::PyHistogram;
     #[pymodule_export]

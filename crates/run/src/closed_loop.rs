@@ -19,6 +19,7 @@ use crate::pacing::Pacing;
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Recorder, Totals};
+use crate::storage::Storage;
 use crate::workload::{Stable, Workload};
 
 /// Requests drawn ahead.
@@ -119,7 +120,7 @@ pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
 impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     /// At the drive's present time.
     pub(crate) fn new(
-        device: &mut Device,
+        device: &mut impl Storage,
         workload: &Workload,
         seed: u64,
         control: &'a Control,
@@ -127,7 +128,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     ) -> ClosedLoop<'a, KEEPS> {
         device.take_peak_power_w();
         let start = device.now();
-        let watch = (keep.events > 0).then(|| Box::new(Watch::new(device, keep.events)));
+        let watched = device.one().filter(|_| keep.events > 0);
+        let watch = watched.map(|device| Box::new(Watch::new(device, keep.events)));
         let every = keep.sample_every;
         let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
         ClosedLoop {
@@ -152,11 +154,12 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
 
     /// What was recorded, and what was kept. A run by time ends with its time, one by amount with its last
     /// completion.
-    pub(crate) fn finish(self, device: &mut Device) -> (Outcome, Kept) {
+    pub(crate) fn finish(self, device: &mut impl Storage) -> (Outcome, Kept) {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
         let outcome = self.recorder.finish(device, end, end.max(self.host.now));
-        let inside = self.watch.and_then(|watch| watch.finish(device, end));
+        let watched = self.watch.zip(device.one());
+        let inside = watched.and_then(|(watch, device)| watch.finish(device, end));
         (
             Outcome { stable: self.stable, worn_out: self.worn_out, ..outcome },
             Kept { samples: self.samples.taken, inside },
@@ -386,7 +389,11 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
 
     /// Once per virtual second: sensors, progress, cancellation, the rule for stability.
     #[cold]
-    pub(crate) fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
+    pub(crate) fn on_second(
+        &mut self,
+        device: &mut impl Storage,
+        now: Nanos,
+    ) -> Result<(), RunError> {
         if !self.recorder.on_second(device, self.control, now, 0) {
             return Err(RunError::Cancelled);
         }

@@ -1,9 +1,9 @@
 """What-ifs as a person types them: "heatsink", "unused=25%", "link=pcie2x4".
 
-Kinds of words: a variant that the profile names; another host or an ailment, which bring whole
-sections; one of the short names below, which stand for values of the profile; or a value by its own
-name, `thermal.ambient_c=30`, where the section may be left out if only one section has such a name.
-The core checks the changed drive.
+Kinds of words: a variant that the profile names; another host, another drive's firmware or an
+ailment, which bring whole sections; one of the short names below, which stand for values of the
+profile; or a value by its own name, `thermal.ambient_c=30`, where the section may be left out if
+only one section has such a name. The core checks the changed drive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import ailments, hosts, policies
-from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved
+from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved, load
 
 WHAT_IF = "what-if, given by the user"
 SECTOR_BYTES = 512
@@ -28,6 +28,18 @@ AGED_MAX = 2.55
 RATED_CYCLES = 3000
 """guess: of a drive whose profile rates none, as TLC flash of data sheets."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
+
+FIRMWARE = (
+    *("controller", "gc", "map_cache", "map_journal", "read_ahead", "slc_cache", "wear_leveling"),
+    "write_buffer",
+)
+"""Sections that are a firmware's: what it does, how long its cores take, and the memory that it
+divides. Flash, link, energy and heat are the drive's, `host` the computer's."""
+OWN_AMOUNTS = (
+    *("gc.threshold_mb", "gc.target_mb", "gc.idle.free_mb"),
+    *("slc_cache.static_mb", "slc_cache.dynamic_mb", "slc_cache.keep_mb"),
+)
+"""Of these, amounts of the drive's own flash: with another firmware they stay."""
 
 Raw = dict[str, Any]
 Applied = tuple[str, str]
@@ -76,7 +88,7 @@ def _rank(word: str) -> int:
     name, equals, _ = _parts(word)
     if name in ("unused", "over_provisioning"):
         return SHARES
-    if equals and name == "host":
+    if equals and name in ("host", "firmware"):
         return 0
     return VALUES if equals and name not in SHORT else 1
 
@@ -85,6 +97,8 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
     name, equals, value = _parts(word)
     if equals and name == "host":
         return _host(raw, value)
+    if equals and name == "firmware":
+        return _firmware(raw, value)
     if equals and name == "ailment" and value.partition(":")[0] != "aged":
         return _ailment(raw, value)
     if equals and name == "ailment":
@@ -108,6 +122,43 @@ def _host(raw: Raw, value: str) -> Applied:
     except UserError as problem:
         raise UserError(f"--host {value}: {problem.message}", problem.hint) from None
     return f"host={value}", "see: drivebay hosts"
+
+
+def _firmware(raw: Raw, value: str) -> Applied:
+    """The firmware of another drive: of the catalog or a profile."""
+    try:
+        other = load(value).resolved()
+    except UserError as problem:
+        raise UserError(f"--set firmware={value}: {problem.message}", problem.hint) from None
+    words = f"firmware = {other['drive']['name']}"
+    own = {path: leaf for path in OWN_AMOUNTS if (leaf := _leaf(raw, path)) is not None}
+    for section in FIRMWARE:
+        before = raw.pop(section, None)
+        if section in other:
+            raw[section] = other[section]
+        if raw.get(section) != before:
+            _give_source(raw.get(section), f"{WHAT_IF}: {words}")
+    for path, leaf in own.items():
+        if _leaf(raw, path) is not None:
+            _put(raw, path, leaf)
+    return words, "a firmware of a drive of the same kind of flash: drivebay drives"
+
+
+def _give_source(node: Any, source: str) -> None:
+    """Of every leaf below."""
+    if isinstance(node, dict) and "value" in node:
+        node["source"] = source
+    elif isinstance(node, dict | list):
+        for inner in node.values() if isinstance(node, dict) else node:
+            _give_source(inner, source)
+
+
+def _leaf(raw: Raw, dotted: str) -> Any:
+    """What a profile has at a path; None if nothing."""
+    node: Any = raw
+    for key in dotted.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
 
 
 def _ailment(raw: Raw, value: str) -> Applied:
@@ -146,6 +197,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "unused": "unused=25%",
         "link": "link=pcie2x4",
         "host": "host=linux-io-uring",
+        "firmware": "firmware=xp941-512",
         "ailment": "ailment=slow-die",
         "aged": "aged=80%",
         "fdp": "fdp=8",
