@@ -986,6 +986,8 @@ class VirtualArray:
         rebuild_rate: SupportsFloat | SupportsIndex | None = None,
     ) -> list[RunResult]:
         """As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most."""
+    def stripe_bytes(self, /) -> int:
+        """The host's data in a stripe."""
 
 @final
 class VirtualDrive:

@@ -133,7 +133,14 @@ impl VirtualArray {
     }
 
     /// What the host can write.
-    fn capacity_bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, None, None, |array, _| Ok(array.capacity_bytes()))
+    fn capacity_bytes(&self) -> PyResult<u64> {
+        let each: PyResult<Vec<_>> =
+            self.members.iter().map(|member| member.get().capacity_bytes()).collect();
+        Ok(self.layout.sectors(each?.into_iter().min().unwrap_or(0) / 512) * 512)
+    }
+
+    /// The host's data in a stripe.
+    fn stripe_bytes(&self) -> u64 {
+        self.layout.stripe() * 512
     }
 }

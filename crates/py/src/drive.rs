@@ -417,7 +417,7 @@ impl VirtualDrive {
 
     /// User capacity.
     #[getter]
-    fn capacity_bytes(&self) -> PyResult<u64> {
+    pub(crate) fn capacity_bytes(&self) -> PyResult<u64> {
         self.with(|device| Ok(device.spec().capacity_bytes()))
     }
 }
