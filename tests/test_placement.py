@@ -124,3 +124,12 @@ def test_a_page_of_the_suite_shows_write_amplification_first_and_no_rates_of_riv
     assert text.count("Three streams, without placement: write amplification") >= 1
     assert "beside 128 KiB sequential write" not in text
     assert not nearest.loads(review(results.load(made)))
+
+
+def test_objects_at_random_amplify_as_theory_says() -> None:
+    """Of which LMCache's published figure without handles would need 23.4 % of spare flash."""
+    lmcache = runpy.run_path(str(STUDY.with_name("lmcache.py")))
+    assert lmcache["theory"](0.234) == pytest.approx(lmcache["PUBLISHED"][0], rel=0.01)
+    small = drivebay.drive("pm9a3-960").scaled(1 / 256).with_("over_provisioning=23.4%")
+    found = lmcache["measured"](small, set(), False)
+    assert found == pytest.approx(lmcache["theory"](0.234), rel=0.05)

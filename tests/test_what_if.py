@@ -13,8 +13,9 @@ import pytest
 
 from drivebay.analysis.modified import changes
 from drivebay.common.errors import UserError
+from drivebay.definitions import modifications
 from drivebay.definitions import profiles as catalog
-from drivebay.definitions.modifications import changed
+from drivebay.definitions.modifications import FIRMWARE, changed
 
 TOP = Path(__file__).resolve().parent.parent
 
@@ -133,3 +134,41 @@ def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_pat
     ):
         wrong = drivebay(*refused, cwd=tmp_path)
         assert wrong.returncode == 2 and "hint:" in wrong.stderr, refused
+
+
+def test_a_firmware_goes_to_another_drive_without_host_and_hardware() -> None:
+    one, other = catalog.load("sm951-nvme-512"), catalog.load("xp941-512")
+    made = changed(one, ["firmware=xp941-512"])
+    leaves = modifications._leaves
+    own = ("gc.threshold_mb", "gc.target_mb", "gc.idle.free_mb")  # amounts of the drive's own flash
+    theirs, mine = leaves(dict(other.raw)), leaves(dict(made.raw))
+    of_firmware = {path for path in {*theirs, *mine} if path.partition(".")[0] in FIRMWARE}
+    assert len(of_firmware) > 20
+    for path in of_firmware - set(own):
+        assert mine.get(path) == theirs.get(path), path
+    assert [mine[path] for path in own] == [leaves(dict(one.raw))[path] for path in own]
+    assert made.raw["controller"] != one.raw["controller"]
+    rest = set(one.raw) - set(FIRMWARE)
+    assert {key: made.raw[key] for key in rest} == {key: one.raw[key] for key in rest}
+    assert changes({"profile": made.raw}) == ("firmware = xp941-512",)
+
+
+@pytest.mark.parametrize("name", ["sm951-ahci-512", "980-pro-1tb", "p41-plus-1tb", "pm9a3-960"])
+def test_its_own_firmware_changes_nothing(name: str) -> None:
+    drive = catalog.load(name)
+    assert changed(drive, [f"firmware={name}"]).json() == drive.json()
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("firmware=none", "not in the catalog"),
+        ("firmware=p4800x-375", "gc"),
+        ("firmware", "value is missing"),
+    ],
+)
+def test_a_firmware_that_cannot_be_is_refused(
+    drive: catalog.Profile, word: str, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        changed(drive, [word])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from drivebay.definitions.suites import load as load_suite
     from drivebay.library import (
         Age,
+        Array,
         Device,
         Drive,
         Inside,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Age",
+    "Array",
     "Device",
     "Drive",
     "DrivebayError",
@@ -70,6 +72,7 @@ __all__ = [
 _LIBRARY = {
     *(
         "Age",
+        "Array",
         "Device",
         "Drive",
         "Inside",

@@ -41,8 +41,10 @@ __all__ = [
     "TraceSource",
     "TraceSummary",
     "TrimCheckResult",
+    "VirtualArray",
     "VirtualDrive",
     "Workload",
+    "Zone",
     "replay_real",
     "replay_survey",
     "synth_names",
@@ -951,6 +953,43 @@ class TrimCheckResult:
         """The reads of the extents' middle halves, 4 KiB at queue depth 1."""
 
 @final
+class VirtualArray:
+    """Virtual drives that a host sees as one, as Linux md does; the drives stay the caller's."""
+    def __new__(
+        cls,
+        /,
+        members: SupportsGetItem[int, VirtualDrive],
+        level: str,
+        chunk_bytes: SupportsIndex,
+        good_bytes: SupportsGetItem[int, SupportsIndex | None],
+    ) -> VirtualArray:
+        """
+        Of these drives; `good_bytes` is up to where the data of each is good, None of one that failed and -1 of one that is
+        whole. Raises `UserError` for what is no array.
+        """
+    def capacity_bytes(self, /) -> int:
+        """What the host can write."""
+    def good_bytes(self, /) -> list[int | None]:
+        """Up to where the data of each member is good, in bytes: None of one that failed, -1 of one that is whole."""
+    def rebuild(
+        self,
+        /,
+        control: Control | None = None,
+        rebuild_rate: SupportsFloat | SupportsIndex | None = None,
+    ) -> float:
+        """Rebuild members that are not whole, with nothing else to do; the seconds that it took."""
+    def run_jobs(
+        self,
+        /,
+        jobs: SupportsGetItem[int, tuple[Workload, SupportsIndex]],
+        control: Control | None = None,
+        rebuild_rate: SupportsFloat | SupportsIndex | None = None,
+    ) -> list[RunResult]:
+        """As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most."""
+    def stripe_bytes(self, /) -> int:
+        """The host's data in a stripe."""
+
+@final
 class VirtualDrive:
     """A virtual drive in memory; what it runs releases the interpreter lock, and Ctrl-C stops it."""
     def __new__(cls, /, profile: Profile, seed: SupportsIndex) -> VirtualDrive: ...
@@ -1051,6 +1090,8 @@ class VirtualDrive:
         Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
         halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
         """
+    def zones(self, /) -> list[Zone]:
+        """The zones, in the order of their addresses; empty on a drive without."""
 
 @final
 class Workload:
@@ -1063,6 +1104,16 @@ class Workload:
     has come, if the offsets go over the span in passes. Raises `UserError` naming a field that is not allowed.
     """
     def __new__(cls, /, **fields: Any) -> Workload: ...
+
+@final
+class Zone:
+    """A zone of a drive that has them."""
+    @property
+    def state(self, /) -> str:
+        """ "empty", "implicitly open", "explicitly open", "closed" or "full"."""
+    @property
+    def written_bytes(self, /) -> int:
+        """What the host has written to it: its write pointer, but for a zone that was finished."""
 
 def replay_real(
     source: TraceSource,

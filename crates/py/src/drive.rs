@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Device, HandleUse, Health, Mark, Sanitize, Spec};
+use drivebay_drive::{Device, HandleUse, Health, Mark, Sanitize, Spec, Zone};
 use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -117,11 +117,11 @@ impl VirtualDrive {
         work(guard.as_mut().ok_or_else(|| user_error("the drive is gone\nhint: make a new one"))?)
     }
 
-    fn take(&self) -> Option<Device> {
+    pub(crate) fn take(&self) -> Option<Device> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn put(&self, device: Device) {
+    pub(crate) fn put(&self, device: Device) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 
@@ -132,15 +132,25 @@ impl VirtualDrive {
         control: Option<&PyControl>,
         work: impl FnOnce(&mut Device, &Control) -> PyResult<T> + Send,
     ) -> PyResult<T> {
-        let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
-        let work = |device: &mut Device| {
-            let result = work(device, &control)?;
-            device.check_plugin().map_err(user_error)?;
-            Ok(result)
-        };
-        let (result, signal) = interruptible(py, || control.cancel(), || self.with(work));
-        signal.map_or(result, Err)
+        run_until_stopped(py, control, |control| {
+            self.with(|device| {
+                let result = work(device, control)?;
+                device.check_plugin().map_err(user_error)?;
+                Ok(result)
+            })
+        })
     }
+}
+
+/// Does `work` until it ends, or Ctrl-C or `control` cancels it.
+pub(crate) fn run_until_stopped<T: Send>(
+    py: Python<'_>,
+    control: Option<&PyControl>,
+    work: impl FnOnce(&Control) -> PyResult<T> + Send,
+) -> PyResult<T> {
+    let control = control.map_or_else(Arc::default, |given| Arc::clone(&given.0));
+    let (result, signal) = interruptible(py, || control.cancel(), || work(&control));
+    signal.map_or(result, Err)
 }
 
 #[pymethods]
@@ -395,6 +405,11 @@ impl VirtualDrive {
         self.with(|device| device.placement().into_iter().map(PyHandleUse::new).collect())
     }
 
+    /// The zones, in the order of their addresses; empty on a drive without.
+    pub(crate) fn zones(&self) -> PyResult<Vec<PyZone>> {
+        self.with(|device| device.zones().iter().map(PyZone::new).collect())
+    }
+
     /// The health log at this moment.
     fn health(&self) -> PyResult<PyHealth> {
         self.with(|device| PyHealth::new(device.health()))
@@ -402,7 +417,7 @@ impl VirtualDrive {
 
     /// User capacity.
     #[getter]
-    fn capacity_bytes(&self) -> PyResult<u64> {
+    pub(crate) fn capacity_bytes(&self) -> PyResult<u64> {
         self.with(|device| Ok(device.spec().capacity_bytes()))
     }
 }
@@ -425,6 +440,17 @@ class! {
     /// Pages written and copied per page written; None before the first.
     waf: Option<f64> = (used.written_4k > 0)
         .then(|| (used.written_4k + used.copied_4k) as f64 / used.written_4k as f64),
+}
+
+class! {
+    /// A zone of a drive that has them.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Zone")]
+    #[derive(PartialEq)]
+    PyZone(zone: &Zone) {}
+    /// "empty", "implicitly open", "explicitly open", "closed" or "full".
+    state: &'static str = zone.state.name(),
+    /// What the host has written to it: its write pointer, but for a zone that was finished.
+    written_bytes: u64 = zone.written * SECTOR_BYTES,
 }
 
 class! {

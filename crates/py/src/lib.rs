@@ -6,6 +6,7 @@
 
 #[macro_use]
 mod class;
+mod array;
 mod columns;
 mod crash;
 mod document;
@@ -24,12 +25,14 @@ mod workload;
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
+    use crate::array::VirtualArray;
+    #[pymodule_export]
     use crate::columns::PyHistogram;
     #[pymodule_export]
     use crate::crash::{PyCrashStates, PyCrashView};
     #[pymodule_export]
     use crate::drive::{
-        PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, VirtualDrive,
+        PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, PyZone, VirtualDrive,
     };
     #[pymodule_export]
     use crate::inside::Inside;

@@ -19,6 +19,7 @@ use crate::pacing::Pacing;
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Recorder, Totals};
+use crate::storage::Storage;
 use crate::workload::{Stable, Workload};
 
 /// Requests drawn ahead.
@@ -119,7 +120,7 @@ pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
 impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     /// At the drive's present time.
     pub(crate) fn new(
-        device: &mut Device,
+        device: &mut impl Storage,
         workload: &Workload,
         seed: u64,
         control: &'a Control,
@@ -127,14 +128,15 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     ) -> ClosedLoop<'a, KEEPS> {
         device.take_peak_power_w();
         let start = device.now();
-        let watch = (keep.events > 0).then(|| Box::new(Watch::new(device, keep.events)));
+        let watched = device.one().filter(|_| keep.events > 0);
+        let watch = watched.map(|device| Box::new(Watch::new(device, keep.events)));
         let every = keep.sample_every;
         let end = workload.duration().map_or(Nanos(u64::MAX), |len| start.after(len));
         ClosedLoop {
             samples: Sampling { every, left: every, taken: Vec::new() },
             next_look: next_look(watch.as_deref()),
             watch,
-            generator: Generator::new(workload, seed),
+            generator: Generator::on(workload, seed, device.spec()),
             host: HostQueue::new(workload, device.spec(), start),
             recorder: Recorder::new(start, end, device.counters()),
             bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
@@ -152,11 +154,12 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
 
     /// What was recorded, and what was kept. A run by time ends with its time, one by amount with its last
     /// completion.
-    pub(crate) fn finish(self, device: &mut Device) -> (Outcome, Kept) {
+    pub(crate) fn finish(self, device: &mut impl Storage) -> (Outcome, Kept) {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
         let outcome = self.recorder.finish(device, end, end.max(self.host.now));
-        let inside = self.watch.and_then(|watch| watch.finish(device, end));
+        let watched = self.watch.zip(device.one());
+        let inside = watched.and_then(|(watch, device)| watch.finish(device, end));
         (
             Outcome { stable: self.stable, worn_out: self.worn_out, ..outcome },
             Kept { samples: self.samples.taken, inside },
@@ -173,7 +176,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let Err(RunError::Device(DeviceError::ReadOnly { .. })) = ended else { return ended };
         while device.next_arrival() < NEVER {
             match device.serve() {
-                Ok(served) => drop(self.count(served)),
+                Ok(served) => drop(served.map(|served| self.count(served))),
                 Err(DeviceError::ReadOnly { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -234,8 +237,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             if at < device.next_arrival() {
                 return Ok(at);
             }
-            let served = device.serve()?;
-            self.count(served);
+            if let Some(served) = device.serve()? {
+                self.count(served);
+            }
         }
     }
 
@@ -273,12 +277,17 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         self.host.slots.set(tag as usize, self.host.next_after(done));
         self.latest = self.latest.max(done);
         self.note_outstanding(requested, done);
-        if matches!(io.op, Op::Trim | Op::Flush) {
+        if self.generator.counts_apart(io.op) {
             self.recorder.count_apart(io.op, done.since(requested), done);
             return (tag as usize, done);
         }
-        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        self.recorder.count(io.op, bytes, done.since(requested), done, &completion.stages);
+        self.recorder.count(
+            io.op,
+            io.data_bytes(),
+            done.since(requested),
+            done,
+            &completion.stages,
+        );
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
@@ -336,7 +345,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
             let turn = device.next_arrival();
             if turn < NEVER && turn <= requested.min(taken) {
-                let served = device.serve()?;
+                let Some(served) = device.serve()? else { continue };
                 let (slot, done) = self.count(served);
                 places.give_back(done);
                 if done <= self.end {
@@ -371,8 +380,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     /// Serves what is still under way.
     fn drain(&mut self, device: &mut Device) -> Result<(), RunError> {
         while device.next_arrival() < NEVER {
-            let served = device.serve()?;
-            self.count(served);
+            if let Some(served) = device.serve()? {
+                self.count(served);
+            }
         }
         Ok(())
     }
@@ -386,7 +396,11 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
 
     /// Once per virtual second: sensors, progress, cancellation, the rule for stability.
     #[cold]
-    pub(crate) fn on_second(&mut self, device: &mut Device, now: Nanos) -> Result<(), RunError> {
+    pub(crate) fn on_second(
+        &mut self,
+        device: &mut impl Storage,
+        now: Nanos,
+    ) -> Result<(), RunError> {
         if !self.recorder.on_second(device, self.control, now, 0) {
             return Err(RunError::Cancelled);
         }

@@ -11,6 +11,7 @@ use std::fmt::Display;
 use drivebay_drive::{Completion, Device, DeviceError, Io, Spec};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
+use crate::array::Array;
 use crate::closed_loop::ClosedLoop;
 use crate::control::Control;
 use crate::error::RunError;
@@ -18,6 +19,7 @@ use crate::inside::{Inside, Keep, Watch, next_look};
 use crate::queue_slots::{DEPTH_MAX, NEVER};
 use crate::queues::{CommandPlaces, QueuedCommand, SubmissionQueues};
 use crate::recorder::{Outcome, Totals};
+use crate::storage::Storage;
 use crate::workload::{Workload, WorkloadError};
 
 /// Most jobs: each is looked at for every request.
@@ -50,7 +52,7 @@ impl Job<'_> {
     }
 
     /// Makes a request: what is asked, and the job's slot for it.
-    fn request(&mut self, device: &Device, at: Nanos) -> (Io, usize) {
+    fn request(&mut self, device: &impl Storage, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
         let slot = run.host.submit(at);
         run.host.slots.take(slot as usize);
@@ -104,8 +106,22 @@ pub fn run_jobs(
     done
 }
 
+/// As [`run_jobs`], on an array. Where a member is not whole, it is rebuilt meanwhile.
+///
+/// # Errors
+/// As [`run_jobs`].
+pub fn run_array(
+    array: &mut Array,
+    jobs: &[(Workload, u64)],
+    control: &Control,
+) -> Result<Vec<Outcome>, RunError> {
+    check(array.spec(), jobs)?;
+    array.check(jobs)?;
+    Ok(run_together::<false>(array, jobs, control, 0)?.0)
+}
+
 fn run_together<const KEEPS: bool>(
-    device: &mut Device,
+    device: &mut impl Storage,
     jobs: &[(Workload, u64)],
     control: &Control,
     events: usize,
@@ -127,7 +143,8 @@ fn run_together<const KEEPS: bool>(
     let mut queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
     // There is nothing to choose then, and nothing to wait for.
     let taken_at_once = count == 1 && places.are_unlimited();
-    let mut watch = KEEPS.then(|| Watch::new(device, events));
+    let watched = device.one().filter(|_| KEEPS);
+    let mut watch = watched.map(|device| Watch::new(device, events));
     let mut look_at = next_look(watch.as_ref());
     let mut run_to_end = || -> Result<(), RunError> {
         loop {
@@ -136,8 +153,10 @@ fn run_together<const KEEPS: bool>(
             let room = places.free_at();
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
             let turn = device.next_arrival();
-            if turn < NEVER && turn <= at.min(taken) {
-                let served = device.serve()?;
+            // Of an array something may go on that is no job's.
+            let waits = at.min(taken) < NEVER || running.iter().any(|job| job.outstanding > 0);
+            if waits && turn < NEVER && turn <= at.min(taken) {
+                let Some(served) = device.serve()? else { continue };
                 places.give_back(served.done);
                 let job = job_of(&mut running, &served);
                 let (requested, done) = job.count(served);
@@ -156,7 +175,7 @@ fn run_together<const KEEPS: bool>(
             } else if at < taken {
                 if KEEPS
                     && at >= look_at
-                    && let Some(watch) = &mut watch
+                    && let Some((watch, device)) = watch.as_mut().zip(device.one())
                 {
                     watch.read(device, at);
                     look_at = watch.next();
@@ -165,7 +184,7 @@ fn run_together<const KEEPS: bool>(
                 let (io, own) = job.request(device, at);
                 let slot = job.first_tag as usize + own;
                 if taken_at_once {
-                    device.accept(at, io, slot as u32, Nanos::ZERO)?;
+                    device.accept(at, io, slot as u32)?;
                 } else {
                     let queue = queues.of_slot(job.queue_of(own));
                     queues.submit(QueuedCommand {
@@ -190,20 +209,22 @@ fn run_together<const KEEPS: bool>(
     };
     let outcomes: Vec<_> = running.into_iter().map(finish).collect();
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
-    Ok((outcomes, watch.and_then(|watch| watch.finish(device, end))))
+    let watched = watch.zip(device.one());
+    Ok((outcomes, watched.and_then(|(watch, device)| watch.finish(device, end))))
 }
 
 /// The loop has ended so. Where the flash wore out, what is still under way is served, and what was measured until then are
 /// the outcomes, if anything was; as `ClosedLoop::end_with` of one.
 fn end_with(
-    device: &mut Device,
+    device: &mut impl Storage,
     running: &mut [Job<'_>],
     ended: Result<(), RunError>,
 ) -> Result<(), RunError> {
     let Err(RunError::Device(DeviceError::ReadOnly { .. })) = ended else { return ended };
     while device.next_arrival() < NEVER {
         match device.serve() {
-            Ok(served) => drop(job_of(running, &served).count(served)),
+            Ok(None) => {}
+            Ok(Some(served)) => drop(job_of(running, &served).count(served)),
             Err(DeviceError::ReadOnly { .. }) => {}
             Err(error) => return Err(error.into()),
         }

@@ -2,9 +2,11 @@
 //!
 //! `driver.rs` chooses the loop, `jobs.rs` runs several at once; `closed_loop.rs` is the loop: next request, earliest free queue slot, the
 //! drive, `recorder.rs`; `inside.rs` is what it keeps on request. `replay.rs` is the open loop for traces. `trim_check.rs` validates TRIM.
+//! `array.rs` is several drives as one, on which `jobs.rs` runs as on a drive (`storage.rs`).
 //! `snapshot.rs` keeps a drive's state in a file.
 //! This crate must not know protocols on the wire, Python, or files but those of a drive's state.
 
+mod array;
 mod bssplit;
 mod closed_loop;
 mod control;
@@ -25,9 +27,11 @@ mod replay;
 pub mod snapshot;
 mod split;
 mod sprandom;
+mod storage;
 mod trim_check;
 mod workload;
 
+pub use array::{Array, Layout, Level, MEMBERS_MAX, WHOLE};
 pub use control::{Control, Progress};
 pub use discard::discard;
 pub use distribution::{Offsets, Zone};
@@ -35,7 +39,7 @@ pub use drivebay_units::{Bin, Histogram};
 pub use driver::{run, run_keeping};
 pub use error::RunError;
 pub use inside::{Inside, Keep, Kept, Reading, Sample};
-pub use jobs::run_jobs;
+pub use jobs::{run_array, run_jobs};
 pub use queue_depth::{DepthTracker, QueueDepths};
 pub use queue_slots::DEPTH_MAX;
 pub use recorder::{Outcome, Recorder, Row, Sensor, Totals};

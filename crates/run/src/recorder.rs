@@ -3,10 +3,11 @@
 //! An I/O counts in the second in which it completes. Counts are exact; latencies are kept as sum and
 //! maximum per second and as a histogram over the run.
 
-use drivebay_drive::{Counters, Device, Op, STAGE_COUNT, Stages};
+use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
 use drivebay_units::{Histogram, Nanos};
 
 use crate::control::{Control, Progress};
+use crate::storage::Storage;
 
 /// Everything known after a run.
 pub struct Outcome {
@@ -179,9 +180,9 @@ impl Recorder {
     /// cancelled. `requests` is how many of a trace were replayed.
     #[cold]
     #[must_use]
-    pub fn on_second(
+    pub(crate) fn on_second(
         &mut self,
-        device: &mut Device,
+        device: &mut impl Storage,
         control: &Control,
         now: Nanos,
         requests: u64,
@@ -202,7 +203,12 @@ impl Recorder {
 
     /// Leaves the drive idle until `idle_until`, and gives what was recorded up to `end`, as of one
     /// submission queue.
-    pub fn finish(mut self, device: &mut Device, end: Nanos, idle_until: Nanos) -> Outcome {
+    pub(crate) fn finish(
+        mut self,
+        device: &mut impl Storage,
+        end: Nanos,
+        idle_until: Nanos,
+    ) -> Outcome {
         device.idle_until(idle_until);
         let after = device.counters();
         self.sample_sensors(end, &after, device.take_peak_power_w());

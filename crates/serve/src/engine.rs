@@ -22,7 +22,6 @@ use drivebay_crash::Recorder;
 use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
-use crate::auto_scale::AutoScale;
 use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{Data, Drive, Io};
 use crate::events::{Events, What};
@@ -83,7 +82,6 @@ pub struct Engine {
     power_cuts: PowerCuts,
     lateness: Lateness,
     latencies: LatencyMonitor,
-    auto_scale: AutoScale,
     /// For how long the requests of this iteration could not be read, on the host's clock.
     starved: Nanos,
     /// Up to where the model's flash core has been served.
@@ -131,7 +129,6 @@ impl Engine {
             power_cuts: PowerCuts::new(rng.fork("losses")),
             latencies: LatencyMonitor::new(device.now()),
             lateness: Lateness::default(),
-            auto_scale: AutoScale::default(),
             starved: Nanos::ZERO,
             served: Nanos::ZERO,
             traffic: Traffic::default(),
@@ -233,7 +230,8 @@ impl Engine {
             }
             self.served = self.served.max(next.at);
             match self.device.serve() {
-                Ok(served) => {
+                Ok(None) => {}
+                Ok(Some(served)) => {
                     let command = &mut self.inflight[served.tag];
                     if served.media_error {
                         command.status = Status::MediaError;

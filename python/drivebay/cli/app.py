@@ -26,6 +26,7 @@ PANELS = {
     "Traces and servers": ("trace", "replay", "size", "serve", "ctl", "crash"),
     "Model accuracy and experiments": (
         "age",
+        "array",
         "validate",
         "calibrate",
         "sweep",

@@ -1,9 +1,9 @@
 """What-ifs as a person types them: "heatsink", "unused=25%", "link=pcie2x4".
 
-Kinds of words: a variant that the profile names; another host or an ailment, which bring whole
-sections; one of the short names below, which stand for values of the profile; or a value by its own
-name, `thermal.ambient_c=30`, where the section may be left out if only one section has such a name.
-The core checks the changed drive.
+Kinds of words: a variant that the profile names; another host, another drive's firmware or an
+ailment, which bring whole sections; one of the short names below, which stand for values of the
+profile; or a value by its own name, `thermal.ambient_c=30`, where the section may be left out if
+only one section has such a name. The core checks the changed drive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
 from drivebay.definitions import ailments, hosts, policies
-from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved
+from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved, load
 
 WHAT_IF = "what-if, given by the user"
 SECTOR_BYTES = 512
@@ -27,7 +27,21 @@ AGED_MAX = 2.55
 """What the health log can tell: 255 %."""
 RATED_CYCLES = 3000
 """guess: of a drive whose profile rates none, as TLC flash of data sheets."""
+ZONED = "zn540-1tb"
+"""The catalog's drive with zones."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
+
+FIRMWARE = (
+    *("controller", "gc", "map_cache", "map_journal", "read_ahead", "slc_cache", "wear_leveling"),
+    "write_buffer",
+)
+"""Sections that are a firmware's: what it does, how long its cores take, and the memory that it
+divides. Flash, link, energy and heat are the drive's, `host` the computer's."""
+OWN_AMOUNTS = (
+    *("gc.threshold_mb", "gc.target_mb", "gc.idle.free_mb"),
+    *("slc_cache.static_mb", "slc_cache.dynamic_mb", "slc_cache.keep_mb"),
+)
+"""Of these, amounts of the drive's own flash: with another firmware they stay."""
 
 Raw = dict[str, Any]
 Applied = tuple[str, str]
@@ -76,7 +90,7 @@ def _rank(word: str) -> int:
     name, equals, _ = _parts(word)
     if name in ("unused", "over_provisioning"):
         return SHARES
-    if equals and name == "host":
+    if equals and name in ("host", "firmware"):
         return 0
     return VALUES if equals and name not in SHORT else 1
 
@@ -85,6 +99,8 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
     name, equals, value = _parts(word)
     if equals and name == "host":
         return _host(raw, value)
+    if equals and name == "firmware":
+        return _firmware(raw, value)
     if equals and name == "ailment" and value.partition(":")[0] != "aged":
         return _ailment(raw, value)
     if equals and name == "ailment":
@@ -108,6 +124,43 @@ def _host(raw: Raw, value: str) -> Applied:
     except UserError as problem:
         raise UserError(f"--host {value}: {problem.message}", problem.hint) from None
     return f"host={value}", "see: drivebay hosts"
+
+
+def _firmware(raw: Raw, value: str) -> Applied:
+    """The firmware of another drive: of the catalog or a profile."""
+    try:
+        other = load(value).resolved()
+    except UserError as problem:
+        raise UserError(f"--set firmware={value}: {problem.message}", problem.hint) from None
+    words = f"firmware = {other['drive']['name']}"
+    own = {path: leaf for path in OWN_AMOUNTS if (leaf := _leaf(raw, path)) is not None}
+    for section in FIRMWARE:
+        before = raw.pop(section, None)
+        if section in other:
+            raw[section] = other[section]
+        if raw.get(section) != before:
+            _give_source(raw.get(section), f"{WHAT_IF}: {words}")
+    for path, leaf in own.items():
+        if _leaf(raw, path) is not None:
+            _put(raw, path, leaf)
+    return words, "a firmware of a drive of the same kind of flash: drivebay drives"
+
+
+def _give_source(node: Any, source: str) -> None:
+    """Of every leaf below."""
+    if isinstance(node, dict) and "value" in node:
+        node["source"] = source
+    elif isinstance(node, dict | list):
+        for inner in node.values() if isinstance(node, dict) else node:
+            _give_source(inner, source)
+
+
+def _leaf(raw: Raw, dotted: str) -> Any:
+    """What a profile has at a path; None if nothing."""
+    node: Any = raw
+    for key in dotted.split("."):
+        node = node.get(key) if isinstance(node, Mapping) else None
+    return node
 
 
 def _ailment(raw: Raw, value: str) -> Applied:
@@ -146,9 +199,11 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "unused": "unused=25%",
         "link": "link=pcie2x4",
         "host": "host=linux-io-uring",
+        "firmware": "firmware=xp941-512",
         "ailment": "ailment=slow-die",
         "aged": "aged=80%",
         "fdp": "fdp=8",
+        "zns": "zns=14",
     }
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
@@ -267,6 +322,40 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
 
 
+def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """So many active zones, of so many superblocks, or "none". The capacity becomes whole zones,
+    with spare flash for those that are active; what the commands cost is as on the catalog's drive
+    with zones. A cached map, an SLC cache and frontiers by lifespan go."""
+    if value == "none":
+        raw.pop("zns", None)
+        return "zns = none", {}
+    active, _, superblocks = value.partition(":")
+    superblocks = superblocks or "1"
+    if not (active.isdecimal() and superblocks.isdecimal() and int(superblocks[:9])):
+        raise UserError(
+            f"--set zns={value}: must be a number of active zones, with the superblocks of a zone "
+            "after it, or none",
+            "--set zns=14, or --set zns=14:4",
+        )
+    raw.get("gc", {}).pop("host_frontiers", None)
+    gone = [name for name in ("slc_cache", "map_cache") if raw.pop(name, None)]
+    raw["zns"] = dict(load(ZONED).resolved()["zns"])
+    raw["zns"].pop("open", None)
+    values = {"zns.active": int(active[:9]), "zns.zone_superblocks": int(superblocks[:9])}
+    nand, reserve = raw["nand"], 2
+    if "gc" in raw:
+        reserve = int(raw["gc"]["reserve_superblocks"]["value"]) + 2
+    good = nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"]
+    sectors = flash_bytes(raw) // good // SECTOR_BYTES
+    spare = values["zns.active"] + reserve
+    zone = values["zns.zone_superblocks"]
+    capacity = int(raw["drive"]["capacity_sectors"]["value"])
+    zones = min(capacity // (zone * sectors), (good - spare) // zone)
+    values["drive.capacity_sectors"] = max(zones, 1) * zone * sectors
+    words = f"zns = {max(zones, 1)} zones of {zone} superblocks, {active} active"
+    return words + "".join(f", without its {name}" for name in gone), values
+
+
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
@@ -275,6 +364,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "aged": _aged,
     "policy": _policy,
     "fdp": _fdp,
+    "zns": _zns,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

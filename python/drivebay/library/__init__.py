@@ -5,12 +5,14 @@
     result.series.iops, result.latency.percentile_us(99)
 
 A drive and a load (`load.py`) make a `Result` (`result.py`, `latency.py`); a `Device` is a drive
-that stays and takes one load after another (both `drives.py`); `Replicates` are a load with several
+that stays and takes one load after another (both `drives.py`), an `Array` several devices as one
+(`arrays.py`); `Replicates` are a load with several
 seeds (`replication.py`), a `Life` a drive's years under a load (`life.py`). One call crosses the
 border to the core per run, never one per I/O. This room must not know suites' files, result folders
 or the command line.
 """
 
+from drivebay.library.arrays import Array
 from drivebay.library.drives import Device, Drive, drive, run
 from drivebay.library.latency import Latencies
 from drivebay.library.life import Age, Life, age
@@ -21,6 +23,7 @@ from drivebay.targets.virtual.inside import Inside
 
 __all__ = [
     "Age",
+    "Array",
     "Device",
     "Drive",
     "Inside",

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Counters, HandleUse, Health, VirtualDrive
+from drivebay._core import Counters, HandleUse, Health, VirtualDrive, Zone
+from drivebay._core import Workload as CoreWorkload
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
@@ -379,17 +380,7 @@ class Device:
         >>> both["database"].iops > both["backup"].iops > 0
         True
         """
-        if not all(isinstance(load, Workload) for load in jobs.values()):
-            raise UserError("run_jobs takes workloads by name", 'run_jobs({"a": Workload()})')
-        seeds = {
-            name: derived_seed(self.seed + self.runs if seed is None else seed, name)
-            if seed is not None or load.seed is None
-            else load.seed
-            for name, load in jobs.items()
-        }
-        cores = [
-            (load.core(self.capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()
-        ]
+        seeds, cores = jobs_of(jobs, seed, self.seed + self.runs, self.capacity_bytes)
         with self._named():
             results = self._core.run_jobs(cores, events=_most(events))
         self.runs += 1
@@ -458,6 +449,10 @@ class Device:
         """What went through each placement handle so far and, with initial isolation, last through
         the frontier of copies; empty on a drive without placement."""
         return self._core.placement()
+
+    def zones(self) -> list[Zone]:
+        """The zones in the order of their addresses; empty on a drive without."""
+        return self._core.zones()
 
     def health(self) -> Health:
         """The health log at this moment."""
@@ -619,6 +614,23 @@ def run(
         device.prepare(rest_s=rest_s)
     chosen = seed if load.seed is None else load.seed
     return device.run(load, seed=chosen, sample_every=sample_every, events=events)
+
+
+def jobs_of(
+    jobs: Mapping[str, Workload], seed: int | None, fallback: int, capacity_bytes: int
+) -> tuple[dict[str, int], list[tuple[CoreWorkload, int]]]:
+    """Seeds by the names of jobs, of `seed` or else the job's own or the fallback, and what the
+    core runs."""
+    if not all(isinstance(load, Workload) for load in jobs.values()):
+        raise UserError("run_jobs takes workloads by name", 'run_jobs({"a": Workload()})')
+    seeds = {
+        name: derived_seed(fallback if seed is None else seed, name)
+        if seed is not None or load.seed is None
+        else load.seed
+        for name, load in jobs.items()
+    }
+    cores = [(load.core(capacity_bytes), seeds[name] & SEED_MASK) for name, load in jobs.items()]
+    return seeds, cores
 
 
 def _refuse_stranger(path: Path, begins: bytes) -> None:

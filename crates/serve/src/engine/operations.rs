@@ -11,6 +11,7 @@ use drivebay_drive::{Io as ModelIo, Op as ModelOp};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::Engine;
+use crate::auto_scale;
 use crate::drive::{Control, ControlError, Io, Namespaces};
 use crate::error::ServeError;
 use crate::events::{Event, What};
@@ -391,7 +392,7 @@ impl Engine {
         }
         let scale = self.clock.scale();
         if scale.is_auto()
-            && let Some(time_scale) = self.auto_scale.judge(scale.ratio(), &lately)
+            && let Some(time_scale) = auto_scale::judge(scale.ratio(), &lately)
         {
             self.clock.set_scale(time_scale);
             self.note(What::TimeScale { time_scale, kept_up_percent });

@@ -1,0 +1,146 @@
+//! Arrays at the border: virtual drives as one, each still a drive of its own.
+
+use std::sync::{Mutex, PoisonError};
+
+use drivebay_drive::Device;
+use drivebay_run::{Array, Control, Keep, Kept, Layout, Level, WHOLE};
+use pyo3::prelude::*;
+
+use crate::drive::{PyControl, VirtualDrive, run_until_stopped};
+use crate::errors::{run_error, user_error};
+use crate::run::RunResult;
+use crate::workload::PyWorkload;
+
+/// Virtual drives that a host sees as one, as Linux md does; the drives stay the caller's.
+#[pyclass(module = "drivebay._core", frozen)]
+pub(crate) struct VirtualArray {
+    layout: Layout,
+    members: Vec<Py<VirtualDrive>>,
+    /// Up to which sector each member's data is good; none of one that failed.
+    standing: Mutex<Vec<Option<u64>>>,
+}
+
+impl VirtualArray {
+    fn standing(&self) -> Vec<Option<u64>> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Does `work` on the array, whose drives are gone meanwhile, and are put back whatever happens.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        control: Option<&PyControl>,
+        rebuild_rate: Option<f64>,
+        work: impl FnOnce(&mut Array, &Control) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        let taken: Vec<_> = self.members.iter().map(|member| member.get().take()).collect();
+        if taken.iter().any(Option::is_none) {
+            self.put_back(taken);
+            let why = "a drive of the array is gone, or in it twice";
+            return Err(user_error(format!("{why}\nhint: make a new one for each place")));
+        }
+        let devices = taken.into_iter().flatten().collect();
+        let array = Array::new(self.layout, devices, self.standing(), rebuild_rate);
+        let mut array = array.map_err(user_error)?;
+        let result = run_until_stopped(py, control, |control| work(&mut array, control));
+        let (devices, standing) = array.into_parts();
+        *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+        self.put_back(devices.into_iter().map(Some));
+        result
+    }
+
+    fn put_back(&self, devices: impl IntoIterator<Item = Option<Device>>) {
+        for (member, device) in self.members.iter().zip(devices) {
+            device.into_iter().for_each(|device| member.get().put(device));
+        }
+    }
+}
+
+#[pymethods]
+impl VirtualArray {
+    /// Of these drives; `good_bytes` is up to where the data of each is good, None of one that failed and -1 of one that is
+    /// whole. Raises `UserError` for what is no array.
+    #[new]
+    fn new(
+        members: Vec<Py<VirtualDrive>>,
+        level: &str,
+        chunk_bytes: u64,
+        good_bytes: Vec<Option<i64>>,
+    ) -> PyResult<VirtualArray> {
+        let level = match level {
+            "0" => Level::Raid0,
+            "1" => Level::Raid1,
+            "10" => Level::Raid10,
+            "5" => Level::Raid5,
+            "6" => Level::Raid6,
+            other => {
+                let hint = "hint: 0, 1, 10, 5 or 6";
+                return Err(user_error(format!("no such level as {other:?}\n{hint}")));
+            }
+        };
+        let layout = Layout { level, members: members.len(), chunk: chunk_bytes / 512 };
+        for member in &members {
+            if !member.get().zones()?.is_empty() {
+                let why = "zones are written in sequence, which an array does not keep to";
+                return Err(user_error(format!("{why}\nhint: drives without zones")));
+            }
+        }
+        let sectors = |bytes: i64| u64::try_from(bytes / 512).ok().filter(|_| bytes >= 0);
+        let good = |of: Option<i64>| of.map(|bytes| sectors(bytes).unwrap_or(WHOLE));
+        let standing: Vec<_> = good_bytes.into_iter().map(good).collect();
+        layout.check(&standing).map_err(user_error)?;
+        Ok(VirtualArray { layout, members, standing: Mutex::new(standing) })
+    }
+
+    /// As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most.
+    #[pyo3(signature = (jobs, control = None, rebuild_rate = None))]
+    fn run_jobs(
+        &self,
+        py: Python<'_>,
+        jobs: Vec<(PyRef<'_, PyWorkload>, u64)>,
+        control: Option<&PyControl>,
+        rebuild_rate: Option<f64>,
+    ) -> PyResult<Vec<Py<RunResult>>> {
+        let jobs: Vec<_> = jobs.iter().map(|(job, seed)| (job.0.clone(), *seed)).collect();
+        let outcomes = self.with(py, control, rebuild_rate, |array, control| {
+            drivebay_run::run_array(array, &jobs, control).map_err(run_error)
+        })?;
+        let nothing = || (Keep::default(), Kept::default());
+        outcomes
+            .iter()
+            .map(|outcome| Py::new(py, RunResult::new(py, outcome, nothing())?))
+            .collect()
+    }
+
+    /// Rebuild members that are not whole, with nothing else to do; the seconds that it took.
+    #[pyo3(signature = (control = None, rebuild_rate = None))]
+    fn rebuild(
+        &self,
+        py: Python<'_>,
+        control: Option<&PyControl>,
+        rebuild_rate: Option<f64>,
+    ) -> PyResult<f64> {
+        let took = self.with(py, control, rebuild_rate, |array, control| {
+            array.rebuild(control).map_err(run_error)
+        })?;
+        Ok(took.as_secs_f64())
+    }
+
+    /// Up to where the data of each member is good, in bytes: None of one that failed, -1 of one that is whole.
+    fn good_bytes(&self) -> Vec<Option<i64>> {
+        let bytes = |sectors| if sectors == WHOLE { -1 } else { (sectors * 512) as i64 };
+        self.standing().into_iter().map(|good| good.map(bytes)).collect()
+    }
+
+    /// What the host can write.
+    fn capacity_bytes(&self) -> PyResult<u64> {
+        let each: PyResult<Vec<_>> =
+            self.members.iter().map(|member| member.get().capacity_bytes()).collect();
+        Ok(self.layout.sectors(each?.into_iter().min().unwrap_or(0) / 512) * 512)
+    }
+
+    /// The host's data in a stripe.
+    fn stripe_bytes(&self) -> u64 {
+        self.layout.stripe() * 512
+    }
+}

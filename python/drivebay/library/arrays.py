@@ -1,0 +1,315 @@
+"""Arrays: several virtual drives that a host sees as one, as Linux md puts them together.
+
+Stripes (0), mirrors (1), stripes over mirrors (10), and one or two parities (5, 6), in one virtual
+time; a member may fail, and a new drive in its place is rebuilt while loads go on. The core says
+what md does (`crates/run/src/array/layout.rs`), and what is left out. The drives stay devices of
+their own: their health, counters and copies are those of any device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from drivebay._core import VirtualArray
+from drivebay.common.errors import UserError
+from drivebay.library.drives import FILL, REST_S, Device, Drive, jobs_of
+from drivebay.library.load import Workload
+from drivebay.library.result import Result
+
+Level = Literal["0", "1", "10", "5", "6"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+WHOLE = -1
+"""Of a member whose data is good to the end."""
+CHUNK_BYTES = 512 * 1024
+"""mdadm's default."""
+
+
+class Array:
+    """Devices as one. They may be of different drives; the smallest counts.
+
+    Attributes
+    ----------
+    devices
+        The members; a failed one keeps its place until it is replaced.
+    level, chunk_bytes
+        How data lies on them; of mirrors alone the chunk means nothing.
+
+    >>> from drivebay.library import drive
+    >>> small = drive("sm951-nvme-512").scaled(1 / 64)
+    >>> array = Array([small.device(seed=n) for n in range(4)], "5", chunk_bytes=65536)
+    >>> array.run(Workload(queue_depth=1, ios=1000)).iops > 1000
+    True
+    >>> array.devices[0].health().host_reads > 0  # old data and parity
+    True
+    """
+
+    def __init__(
+        self, devices: Sequence[Device], level: Level, *, chunk_bytes: int = CHUNK_BYTES
+    ) -> None:
+        if not all(isinstance(device, Device) for device in devices):
+            raise UserError("an array is made of devices", 'Array([drive.device(), ...], "5")')
+        self.devices = list(devices)
+        self.level = level
+        self.chunk_bytes = chunk_bytes
+        self.runs = 0
+        self._make([WHOLE] * len(self.devices))
+
+    def _make(self, good: list[int | None]) -> None:
+        members = [device._core for device in self.devices]
+        self._core = VirtualArray(members, self.level, self.chunk_bytes, good)
+
+    @property
+    def capacity_bytes(self) -> int:
+        """What the user can write."""
+        return self._core.capacity_bytes()
+
+    @property
+    def stripe_bytes(self) -> int:
+        """The user's data in a stripe: a write of so much, aligned, reads nothing."""
+        return self._core.stripe_bytes()
+
+    @property
+    def rebuilt_bytes(self) -> list[int | None]:
+        """By member, up to where its data is good: all its bytes of one that is whole, None of one
+        that failed."""
+        good = zip(self._core.good_bytes(), self.devices, strict=True)
+        return [device.capacity_bytes if one == WHOLE else one for one, device in good]
+
+    def run(
+        self, load: Workload, *, seed: int | None = None, rebuild_mb_per_s: float | None = None
+    ) -> Result:
+        """Runs a load, from the present state and time on; a replaced member is rebuilt meanwhile.
+
+        Parameters
+        ----------
+        load
+            What is asked of the array.
+        seed
+            Of the addresses; by default the load's own, else the number of runs before.
+        rebuild_mb_per_s
+            Highest rate of the rebuild, 10^6 bytes per second; by default as fast as it can. Linux'
+            default is 205 (`sync_speed_max`).
+
+        Raises
+        ------
+        UserError
+            If the array cannot be asked this.
+
+        The result's counters are sums over the members: its `waf` is that of their flash, without
+        what parity and mirrors write more.
+        """
+        found = self.run_jobs({"load": load}, seed=seed, rebuild_mb_per_s=rebuild_mb_per_s)
+        return found["load"]
+
+    def run_jobs(
+        self,
+        jobs: Mapping[str, Workload],
+        *,
+        seed: int | None = None,
+        rebuild_mb_per_s: float | None = None,
+    ) -> dict[str, Result]:
+        """Runs several workloads at the same time, as `Device.run_jobs`."""
+        seeds, cores = jobs_of(jobs, seed, self.runs + 1, self.capacity_bytes)
+        results = self._core.run_jobs(cores, rebuild_rate=_rate(rebuild_mb_per_s))
+        self.runs += 1
+        return {
+            name: Result(self.title, load, seeds[name], core)
+            for (name, load), core in zip(jobs.items(), results, strict=True)
+        }
+
+    @property
+    def title(self) -> str:
+        """As results name it."""
+        return f"RAID {self.level} of {len(self.devices)} x {self.devices[0].drive.title}"
+
+    def prepare(self, *, rest_s: float = REST_S) -> None:
+        """Fills it in whole stripes, and lets it rest."""
+        whole = self.stripe_bytes * max(1, FILL.block_bytes // self.stripe_bytes)
+        blocks = self.capacity_bytes // whole
+        self.run(FILL.model_copy(update={"block_bytes": whole, "bytes": blocks * whole}))
+        self.rest(rest_s)
+
+    def rest(self, seconds: float) -> None:
+        """Nothing is asked of it for so long."""
+        for device in self.devices:
+            device.rest(seconds)
+
+    def fail(self, member: int) -> None:
+        """A member fails: what lay on it is computed from the others.
+
+        Raises
+        ------
+        UserError
+            If data would be lost.
+        """
+        good = self._core.good_bytes()
+        good[self._place(member)] = None
+        self._make(good)
+
+    def replace(self, member: int, device: Device) -> None:
+        """A new device in a member's place, to be rebuilt by `rebuild`, and beside loads.
+
+        Raises
+        ------
+        UserError
+            If it is smaller than what the array needs of it, or data would be lost.
+        """
+        if device.capacity_bytes < min(one.capacity_bytes for one in self.devices):
+            raise UserError(f"{device!r} is smaller than the members", "a drive as large as they")
+        good = self._core.good_bytes()
+        good[self._place(member)] = 0
+        before, self.devices[member] = self.devices[member], device
+        try:
+            self._make(good)
+        except UserError:
+            self.devices[member] = before
+            raise
+
+    def _place(self, member: int) -> int:
+        if not 0 <= member < len(self.devices):
+            raise UserError(f"there is no member {member}", f"0 to {len(self.devices) - 1}")
+        return member
+
+    def rebuild(self, *, rebuild_mb_per_s: float | None = None) -> float:
+        """Rebuilds what was replaced, with nothing else to do; the seconds that it took."""
+        return self._core.rebuild(rebuild_rate=_rate(rebuild_mb_per_s))
+
+    def copy(self) -> Array:
+        """Another array in the same state. Both go on bit for bit the same."""
+        other = Array.__new__(Array)
+        other.devices = [device.copy() for device in self.devices]
+        other.level, other.chunk_bytes, other.runs = self.level, self.chunk_bytes, self.runs
+        other._make(self._core.good_bytes())
+        return other
+
+    def __repr__(self) -> str:
+        return f"<Array of {self.title}>"
+
+
+def _rate(mb_per_s: float | None) -> float | None:
+    """Bytes per second."""
+    if mb_per_s is not None and not 0 < mb_per_s < 1e9:
+        raise UserError(f"rebuild_mb_per_s = {mb_per_s} is not allowed", "rebuild_mb_per_s=205")
+    return None if mb_per_s is None else mb_per_s * 1e6
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A load on one drive, and on the array as it is.
+
+    Attributes
+    ----------
+    load, state
+        Their names; the states are those of `survey`.
+    iops, mb_per_s, mean_us, p99_us
+        Rates, and latencies in microseconds.
+    """
+
+    load: str
+    state: str
+    iops: float
+    mb_per_s: float
+    mean_us: float
+    p99_us: float
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What `survey` found.
+
+    Attributes
+    ----------
+    measured
+        Loads in the order of the states.
+    capacity_bytes
+        Of the array, whole.
+    rebuild_s
+        Of a whole member with nothing else to do, at full size.
+    """
+
+    measured: list[Measured]
+    capacity_bytes: int
+    rebuild_s: float | None
+
+
+def survey(
+    drive: Drive,
+    level: Level,
+    members: int,
+    *,
+    chunk_bytes: int = CHUNK_BYTES,
+    queue_depth: int = 32,
+    duration_s: float = 5.0,
+    rebuild_mb_per_s: float | None = None,
+    scale: float = 1.0,
+    seed: int = 1,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Survey:
+    """The same loads on one drive, on an array of such, with a member failed, and while a new one
+    is rebuilt; each from the filled and rested array.
+
+    Parameters
+    ----------
+    scale
+        Of the drives' capacity; the time of a rebuild is told for whole ones.
+    progress
+        Is told what goes on.
+    """
+    small = drive if scale == 1.0 else drive.scaled(scale)
+    alone = small.device(seed=seed)
+    array = Array(
+        [small.device(seed=seed + number) for number in range(members)],
+        level,
+        chunk_bytes=chunk_bytes,
+    )
+    progress("fill")
+    alone.prepare()
+    array.prepare()
+    states: dict[str, Device | Array] = {"one drive": alone, "whole": array}
+    if level != "0":
+        states["degraded"] = degraded = array.copy()
+        degraded.fail(0)
+        states["rebuilding"] = rebuilding = array.copy()
+        rebuilding.replace(0, small.device(seed=seed + members))
+    measured = []
+    for name, load in _loads(array.stripe_bytes, queue_depth, duration_s).items():
+        for state, target in states.items():
+            progress(f"{name}, {state}")
+            result = (
+                target.copy().run(load, seed=seed)
+                if isinstance(target, Device)
+                else target.copy().run(load, seed=seed, rebuild_mb_per_s=rebuild_mb_per_s)
+            )
+            latency = result.latency
+            measured.append(
+                Measured(
+                    name,
+                    state,
+                    result.iops,
+                    result.mb_per_s,
+                    latency.mean_us,
+                    latency.percentile_us(99),
+                )
+            )
+    rebuild_s = None
+    if level != "0":
+        progress("rebuild")
+        rebuild_s = rebuilding.rebuild(rebuild_mb_per_s=rebuild_mb_per_s) / scale
+    return Survey(measured, round(array.capacity_bytes / scale), rebuild_s)
+
+
+def _loads(stripe_bytes: int, queue_depth: int, duration_s: float) -> dict[str, Workload]:
+    def load(**more: object) -> Workload:
+        given = {"queue_depth": queue_depth, "duration_s": duration_s, **more}
+        return Workload.model_validate(given)
+
+    streams = {"pattern": "sequential", "block_bytes": stripe_bytes, "queue_depth": 4}
+    return {
+        "whole stripes read": load(**streams, read_percent=100),
+        "whole stripes written": load(**streams),
+        "4 KiB read at random": load(read_percent=100),
+        "4 KiB written at random": load(),
+        "70 % read, 30 % written": load(read_percent=70),
+    }
