@@ -27,14 +27,11 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         let (first, last) = self.touched(io);
         let count = last.0 - first.0 + 1;
-        let (append, latency) = match self.zones {
-            Some(zones) if io.op == Op::Append => {
-                (zones.append, zones.write_latency.after(zones.append_latency))
-            }
-            Some(zones) => (Nanos::ZERO, zones.write_latency),
-            None => (Nanos::ZERO, Nanos::ZERO),
-        };
-        let mut clock = self.write_pass(from, u64::from(count), append, path);
+        let zoned = self.zones.is_some();
+        let mut clock = self.write_pass(from, u64::from(count), path);
+        if zoned {
+            clock = self.append_pass(clock, io, path);
+        }
         if self.backend.has_map_cache() {
             let ready = self.backend.translate(clock, first, last, true);
             clock = path.book(Stage::Map, clock, ready);
@@ -44,9 +41,13 @@ impl FlashMedia {
         }
         self.host_4k += frames_touched(io);
         let stream = self.backend.ftl_mut().stream_of(first, count, io.handle)?;
-        self.begin_zone(first, stream, clock);
+        if zoned {
+            self.begin_zone(first, stream, clock);
+        }
         clock = self.store(stream, clock, first, count, path)?;
-        clock = path.book(Stage::Firmware, clock, clock.after(latency));
+        if zoned {
+            clock = self.acknowledge(clock, io, path);
+        }
         if io.op == Op::WriteFua && self.flush_waits {
             let safe = self.backend.make_durable(stream, clock, u64::from(count));
             clock = path.book(Stage::Buffer, clock, safe);
@@ -55,11 +56,10 @@ impl FlashMedia {
         Ok(clock)
     }
 
-    /// The flash core's work for a command that writes `pages` pages, and for `more`.
+    /// The flash core's work for a command that writes `pages` pages.
     #[inline(always)]
-    fn write_pass(&mut self, from: Nanos, pages: u64, more: Nanos, path: &mut Path) -> Nanos {
-        let write = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
-        let cost = |costs: &Costs| write(costs).after(more);
+    fn write_pass(&mut self, from: Nanos, pages: u64, path: &mut Path) -> Nanos {
+        let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
         self.run_flash_core(from, cost, path)
     }
 
@@ -207,7 +207,7 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         let edges = self.edges(io);
         let count = edges.iter().flatten().count() as u64;
-        let passed = self.write_pass(from, count, Nanos::ZERO, path);
+        let passed = self.write_pass(from, count, path);
         let mut clock = self.unmap(passed, io, path);
         if count > 0 {
             self.merge_edges(clock, io, path);

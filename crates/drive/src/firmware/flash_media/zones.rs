@@ -77,7 +77,25 @@ impl FlashMedia {
         clock
     }
 
+    /// The flash core's work for an append beside a write.
+    #[cold]
+    pub(super) fn append_pass(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
+        match self.zones {
+            Some(zones) if io.op == Op::Append => self.run_flash_core(from, |_| zones.append, path),
+            _ => from,
+        }
+    }
+
+    /// A write to a zone is acknowledged.
+    #[cold]
+    pub(super) fn acknowledge(&self, at: Nanos, io: Io, path: &mut Path) -> Nanos {
+        let Some(zones) = &self.zones else { return at };
+        let more = if io.op == Op::Append { zones.append_latency } else { Nanos::ZERO };
+        path.book(Stage::Firmware, at, at.after(zones.write_latency).after(more))
+    }
+
     /// A zone's first block is about to be written through a stream whose superblock may be another's.
+    #[cold]
     pub(super) fn begin_zone(&mut self, first: Lpn, stream: usize, at: Nanos) {
         if self.zones.is_some_and(|zones| first.0.is_multiple_of(zones.pages)) {
             self.backend.abandon(stream, at);
