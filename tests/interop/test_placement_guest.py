@@ -1,13 +1,14 @@
-"""Placement as others use it: nvme-cli's `nvme fdp`, and Linux's write streams, from 6.16 on.
+"""Placement as others use it: fio's own FDP test, nvme-cli's `nvme fdp`, Linux's write streams.
 
-Not run where DRIVEBAY_GUEST_SUITE names no folder with the programs of Debian's unstable:
-`eval "$(scripts/guest.sh)"` fetches them. Left out: fio's own test of FDP (t/nvmept_fdp.py of its
-source package), whose jobs all fail in this guest; why was not found yet.
+fio's test is t/nvmept_fdp.py of its source package, which is run as it is. Write streams are
+Linux's from 6.16 on. Not run where DRIVEBAY_GUEST_SUITE names no folder with the programs of
+Debian's unstable: `eval "$(scripts/guest.sh)"` fetches them.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -18,7 +19,10 @@ import served_guest
 SUITE = os.environ.get("DRIVEBAY_GUEST_SUITE", "")
 MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp")
 HANDLES = 5
-# Reclaim units of 1,536 blocks.
+# Of fio 3.41's test.
+JOBS = 41
+# Reclaim units of 1,536 blocks, as fio's test writes a dozen of them; capacitors, as a flush would
+# pad what fio counts to the block.
 PROFILE = """\
 base = "pm9a3-960"
 [drive]
@@ -69,6 +73,9 @@ done
 nvme fdp events /dev/nvme0 -e 1 -E >/tmp/log 2>&1; SAY events $?
 nvme fdp set-events /dev/nvme0n1 -p 0 -t 3 -e >/tmp/log 2>&1; SAY set_events $?
 nvme fdp feature /dev/nvme0 -e 1 >/tmp/log 2>&1; SAY feature $? $(tr '\\n' ' ' </tmp/log)
+cd /fio/t
+timeout 3000 python3 nvmept_fdp.py --dut /dev/ng0n1 --artifact-root /tmp/fdp >/tmp/log 2>&1
+SAY fio $? $(grep -c PASSED /tmp/log) $(grep -c FAILED /tmp/log)
 """
 
 
@@ -90,9 +97,14 @@ def _profile(folder: Path) -> Path:
 @pytest.mark.timeout(3600)
 @pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
 @pytest.mark.skipif(not SUITE, reason="DRIVEBAY_GUEST_SUITE names no folder with the suite")
-def test_nvme_cli_and_linuxs_write_streams(tmp_path: Path) -> None:
+def test_fios_own_test_nvme_cli_and_linuxs_write_streams(tmp_path: Path) -> None:
     root = tmp_path / "root"
     subprocess.run(["cp", "-a", f"{SUITE}/root", root], check=True)
+    shutil.copytree(next(Path(SUITE).glob("fio-*/t")), root / "fio/t")
+    # The guest has no other user than root.
+    sudo = root / "usr/bin/sudo"
+    sudo.write_text('#!/bin/sh\nexec "$@"\n')
+    sudo.chmod(0o755)
     (root / "stream.py").write_text(STREAM)
     placed = ("--set", f"fdp={HANDLES}", "--nqn", served_guest.NQN)
     profile = str(_profile(tmp_path))
@@ -117,3 +129,6 @@ def test_nvme_cli_and_linuxs_write_streams(tmp_path: Path) -> None:
     for name in ("configs", "usage", "stats", "events", "set_events"):
         assert said[name] == "0", name
     assert said["feature"].startswith("0")
+    code, passed, failed = said["fio"].split()
+    assert (code, failed) == ("0", "0")
+    assert int(passed) == JOBS

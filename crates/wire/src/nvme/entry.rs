@@ -170,11 +170,6 @@ impl Sqe {
         self.cdw12.get() & 1 << 30 != 0
     }
 
-    /// Protection information is asked for (it is not supported).
-    pub fn asks_protection(&self) -> bool {
-        self.cdw12.get() & 0xf << 26 != 0
-    }
-
     /// Directive Type of a command that writes; 0 for none.
     pub fn directive(&self) -> u8 {
         (self.cdw12.get() >> 20 & 0xf) as u8
