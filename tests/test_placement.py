@@ -133,3 +133,15 @@ def test_objects_at_random_amplify_as_theory_says() -> None:
     small = drivebay.drive("pm9a3-960").scaled(1 / 256).with_("over_provisioning=23.4%")
     found = lmcache["measured"](small, set(), False)
     assert found == pytest.approx(lmcache["theory"](0.234), rel=0.05)
+
+
+def test_uniform_overwrites_gain_nothing() -> None:
+    """Of what lies there, all is as likely to be overwritten next."""
+    study = runpy.run_path(str(STUDY))
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    ways = {way: study["WAYS"][way] for way in ("no placement", "persistently isolated")}
+    mixed, apart = (
+        study["amplification"](drive.with_(words) if words else drive, handles, "uniform", 30)[0]
+        for words, handles in ways.values()
+    )
+    assert apart == pytest.approx(mixed, rel=0.15)

@@ -1,4 +1,4 @@
-"""WARP's two real drives: one stream, and three streams through handles, beside theory and the model.
+"""WARP's two real drives, one stream and three through handles, beside theory and the model.
 
 Sources: counters of two drives in the artifact of WARP (FAST 2026; archive/result-FIO of
 WARP-FAST26-AE), a Samsung PM9D3a of 7.68 TB and a FADU drive of 3.84 TB; their authors' abstract at
@@ -9,7 +9,7 @@ drive, for 40 and 72 drive writes, of which the last tenth counts. All else is t
 stream again, and three (study.py). Not published: how the drives isolate handles, and the shares of
 the streams.
 
-Usage: python examples/placement/warp.py [SHARE OF THE DRIVE, 1/64] [SECONDS OF THREE STREAMS, 120]
+Usage: python examples/placement/warp.py [SHARE OF THE DRIVE, 1/128] [SECONDS OF THREE, 60]
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def one_stream(what: Drive) -> float:
 def main() -> None:
     """Prints a table."""
     warnings.simplefilter("ignore")
-    share = float(sys.argv[1]) if len(sys.argv) > 1 else 1 / 64
-    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 120
+    share = float(sys.argv[1]) if len(sys.argv) > 1 else 1 / 128
+    seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
     print("| drive | spare | streams | published | model |\n|---|---|---|---|---|")
     for name, (alone, three) in PUBLISHED.items():
         spare = spare_of(alone)
