@@ -318,6 +318,7 @@ def test_a_stand_in_is_called_one_wherever_it_is_shown(
     today = {f"{name}-{size}tb" for name, sizes in families.items() for size in sizes}
     servers = {
         "pm9a3-960", "7450-pro-960", "7450-max-800", "p5520-1920", "p4800x-375", "p5336-61440",
+        "zn540-1tb",
     }  # fmt: skip
     expected = COMPARED - {"samsung-850-pro-512"} | today | servers
     assert {drive.name for drive in stand_ins} == expected

@@ -44,6 +44,7 @@ __all__ = [
     "VirtualArray",
     "VirtualDrive",
     "Workload",
+    "Zone",
     "replay_real",
     "replay_survey",
     "synth_names",
@@ -985,6 +986,8 @@ class VirtualArray:
         rebuild_rate: SupportsFloat | SupportsIndex | None = None,
     ) -> list[RunResult]:
         """As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most."""
+    def stripe_bytes(self, /) -> int:
+        """The host's data in a stripe."""
 
 @final
 class VirtualDrive:
@@ -1087,6 +1090,8 @@ class VirtualDrive:
         Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
         halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
         """
+    def zones(self, /) -> list[Zone]:
+        """The zones, in the order of their addresses; empty on a drive without."""
 
 @final
 class Workload:
@@ -1099,6 +1104,16 @@ class Workload:
     has come, if the offsets go over the span in passes. Raises `UserError` naming a field that is not allowed.
     """
     def __new__(cls, /, **fields: Any) -> Workload: ...
+
+@final
+class Zone:
+    """A zone of a drive that has them."""
+    @property
+    def state(self, /) -> str:
+        """ "empty", "implicitly open", "explicitly open", "closed" or "full"."""
+    @property
+    def written_bytes(self, /) -> int:
+        """What the host has written to it: its write pointer, but for a zone that was finished."""
 
 def replay_real(
     source: TraceSource,

@@ -108,9 +108,9 @@ def score(validation: Document, kept: Document) -> str:
         f"{_percent(found['median_abs_loo_error_pct'])}, nine in ten under "
         f"{_percent(found['p90_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
         f"number), {100 * (found['within_share'] or 0):.0f} % within their bounds.** "
-        f"Their 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the published "
-        f"values. It was fitted to {found['n_fitted']} others; {found['n_in_profile']} more are "
-        f"in its profiles.{linear if refits else ''}\n"
+        f"Parameters' 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the "
+        f"published values. It was fitted to {found['n_fitted']} others; "
+        f"{found['n_in_profile']} more are in its profiles.{linear if refits else ''}\n"
     )
 
 

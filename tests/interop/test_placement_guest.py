@@ -1,8 +1,8 @@
 """Placement as others use it: fio's own FDP test, nvme-cli's `nvme fdp`, Linux's write streams.
 
-fio's test is t/nvmept_fdp.py of its source package, which is run as it is. Write streams are
-Linux's from 6.16 on. Not run where DRIVEBAY_GUEST_SUITE names no folder with the programs of
-Debian's unstable: `eval "$(scripts/guest.sh)"` fetches them.
+fio's test is t/nvmept_fdp.py of its source package. It is run as it is, and nothing of it is kept
+here: `eval "$(scripts/guest.sh)"` fetches it, with the programs of Debian's unstable that it needs.
+Write streams are Linux's from 6.16 on. Not run where DRIVEBAY_GUEST_SUITE names no such folder.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ import served_guest
 SUITE = os.environ.get("DRIVEBAY_GUEST_SUITE", "")
 MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp")
 HANDLES = 5
-# Of fio 3.41's test.
-JOBS = 41
 # Reclaim units of 1,536 blocks, as fio's test writes a dozen of them; capacitors, as a flush would
 # pad what fio counts to the block.
 PROFILE = """\
@@ -76,6 +74,7 @@ nvme fdp feature /dev/nvme0 -e 1 >/tmp/log 2>&1; SAY feature $? $(tr '\\n' ' ' <
 cd /fio/t
 timeout 3000 python3 nvmept_fdp.py --dut /dev/ng0n1 --artifact-root /tmp/fdp >/tmp/log 2>&1
 SAY fio $? $(grep -c PASSED /tmp/log) $(grep -c FAILED /tmp/log)
+grep -v PASSED /tmp/log | sed 's/^/   /'
 """
 
 
@@ -129,6 +128,6 @@ def test_fios_own_test_nvme_cli_and_linuxs_write_streams(tmp_path: Path) -> None
     for name in ("configs", "usage", "stats", "events", "set_events"):
         assert said[name] == "0", name
     assert said["feature"].startswith("0")
-    code, passed, failed = said["fio"].split()
-    assert (code, failed) == ("0", "0")
-    assert int(passed) == JOBS
+    jobs = (root / "fio/t/nvmept_fdp.py").read_text().count('"test_id"')
+    assert jobs > 30
+    assert said["fio"].split() == ["0", str(jobs), "0"]

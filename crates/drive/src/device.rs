@@ -27,9 +27,10 @@ use crate::firmware::map_cache::MapTraffic;
 use crate::firmware::media::Media;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::{Request, Scheduler};
+use crate::firmware::zones::{Zone, Zones};
 use crate::host::interface::HostInterface;
 use crate::host::link::Link;
-use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
+use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted, ZoneProblem};
 use crate::physics::reliability::Reliability;
 use crate::physics::thermal::{Thermal, Work};
 use crate::policy_plugin::{Decides, Decisions};
@@ -93,6 +94,7 @@ pub struct Device {
     thermal: Thermal,
     log: Log,
     lived: Lived,
+    zones: Option<Box<Zones>>,
 }
 
 impl Device {
@@ -123,6 +125,7 @@ impl Device {
             thermal: Thermal::new(&spec),
             log: Log::new(),
             lived: spec.history.lived,
+            zones: spec.zones.map(|zones| Box::new(Zones::new(zones))),
             spec,
         })
     }
@@ -152,6 +155,12 @@ impl Device {
     /// [`DeviceError::Policy`], once a policy plug-in has given an answer that is not allowed.
     pub fn check_plugin(&self) -> Result<(), DeviceError> {
         self.media.flash().map_or(Ok(()), |flash| flash.backend.check_plugin())
+    }
+
+    /// The zones, in the order of their addresses: none on a drive without.
+    #[must_use]
+    pub fn zones(&self) -> &[Zone] {
+        self.zones.as_ref().map_or(&[], |zones| zones.all())
     }
 
     /// Time of the last submission, or the end of the last idle time.
@@ -264,7 +273,10 @@ impl Device {
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert_eq!(self.next_arrival(), NEVER, "accepted requests were served");
-        let completion = self.accept(now, io, 0, NEVER)?;
+        let mut completion = self.accept(now, io, 0, NEVER)?;
+        while completion.is_none() {
+            completion = self.serve()?; // a step of it
+        }
         Ok(completion.expect("nothing else is submitted before it is served"))
     }
 
@@ -284,15 +296,15 @@ impl Device {
         until: Nanos,
     ) -> Result<Option<Completion>, DeviceError> {
         debug_assert!(now >= self.now(), "submissions come in time order");
-        self.check(io)?;
+        let io = self.admit(io)?;
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
         let alone = self.next_arrival() == NEVER;
         if alone && request.begin <= until && self.scheduler.is_in_order() {
-            return self.serve_request(request).map(Some);
+            return self.serve_request(request);
         }
         self.scheduler.push(request);
-        if alone && self.next_arrival() <= until { self.serve().map(Some) } else { Ok(None) }
+        if alone && self.next_arrival() <= until { self.serve() } else { Ok(None) }
     }
 
     /// The host puts a command into a submission queue; to be followed by [`Device::fetch`].
@@ -323,7 +335,7 @@ impl Device {
         io: Io,
         tag: u32,
     ) -> Result<(), DeviceError> {
-        self.check(io)?;
+        let io = self.admit(io)?;
         let ready = posted.ready.max(room);
         let now = self.now().max(ready.max(self.fetch_free_at()));
         let mut request = self.enter(now, Posted { at: posted.at, ready }, io, tag);
@@ -363,7 +375,7 @@ impl Device {
         }
         let moves_now = io.op.is_write() && !self.scheduler.is_half_duplex();
         let begin = if moves_now { self.receive(fetched, io, &mut stages) } else { fetched };
-        Request { begin, tag, io, submitted: at, stages }
+        Request { begin, tag, io, submitted: at, stages, left: Nanos::ZERO }
     }
 
     /// When what reaches the link or the firmware at `at` goes on, if it falls into an outage.
@@ -392,7 +404,7 @@ impl Device {
         self.scheduler.peek()
     }
 
-    /// Serves the accepted request that is next.
+    /// Serves the accepted request that is next; none, if that was a step of a zone's reset or finish, which goes on later.
     ///
     /// # Errors
     /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
@@ -400,13 +412,13 @@ impl Device {
     /// # Panics
     /// When no request has been accepted: see [`Device::next_arrival`].
     #[inline]
-    pub fn serve(&mut self) -> Result<Completion, DeviceError> {
+    pub fn serve(&mut self) -> Result<Option<Completion>, DeviceError> {
         let request = self.scheduler.next();
         self.serve_request(request)
     }
 
     #[inline(always)]
-    fn serve_request(&mut self, mut request: Request) -> Result<Completion, DeviceError> {
+    fn serve_request(&mut self, mut request: Request) -> Result<Option<Completion>, DeviceError> {
         if self.scheduler.is_half_duplex() && request.io.op.is_write() {
             request.begin = self.receive(request.begin, request.io, &mut request.stages);
             self.scheduler.release(request.begin);
@@ -417,15 +429,31 @@ impl Device {
             link: &mut self.link,
             stages: &mut request.stages,
             backpressure: self.scheduler.has_backpressure(),
+            left: request.left,
         };
         let (ready, media_error) = self.media.serve(begin, io, &mut path)?;
+        let left = path.left;
+        if io.op.is_zone_management() {
+            if left > Nanos::ZERO {
+                self.scheduler.push(Request { begin: ready, left, ..request });
+                return Ok(None);
+            }
+            self.end_zone_management(io);
+        }
         if !self.scheduler.is_in_order() {
             let flash = self.media.flash_mut();
             self.scheduler.follow(io.op, [begin, ready], |admission| {
                 flash.expect("writes are admitted to flash").room(begin, admission)
             });
         }
-        Ok(self.complete(request, ready, media_error))
+        Ok(Some(self.complete(request, ready, media_error)))
+    }
+
+    #[cold]
+    fn end_zone_management(&mut self, io: Io) {
+        if let Some(zones) = self.zones.as_mut().filter(|_| io.op == Op::ZoneFinish) {
+            zones.finished(io);
+        }
     }
 
     /// The completion of a request that the drive is done with at `ready`.
@@ -446,6 +474,23 @@ impl Device {
         Completion { tag, io, submitted, done, stages, media_error }
     }
 
+    /// Refuses what does not lie on the drive, no command can carry, or its zone does not take; else the command as the drive
+    /// takes it.
+    #[inline(always)]
+    fn admit(&mut self, io: Io) -> Result<Io, DeviceError> {
+        self.check(io)?;
+        match &mut self.zones {
+            None => Ok(io),
+            Some(zones) => {
+                let io = zones.admit(io)?;
+                if io.op == Op::ZoneReset {
+                    self.scheduler.end_finish(io.lba);
+                }
+                Ok(io)
+            }
+        }
+    }
+
     /// Refuses what does not lie on the drive, or no command can carry.
     #[inline(always)]
     fn check(&self, io: Io) -> Result<(), DeviceError> {
@@ -453,7 +498,8 @@ impl Device {
         let end = io.lba.checked_add(u64::from(io.sectors));
         // Zero wraps round to too long.
         let length_is_odd = io.sectors.wrapping_sub(1) >= SECTORS_MAX;
-        if length_is_odd || end.is_none_or(|end| end > capacity) {
+        if length_is_odd || io.op as u8 >= Op::Append as u8 || end.is_none_or(|end| end > capacity)
+        {
             self.check_range(io, capacity)?;
         }
         Ok(())
@@ -463,6 +509,11 @@ impl Device {
     #[cold]
     fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
         let Io { op, lba, sectors, .. } = io;
+        if (op == Op::Append || op.is_zone_management()) && self.zones.is_none() {
+            return Err(DeviceError::Zone { op, zone: 0, problem: ZoneProblem::NoZones });
+        }
+        // The command is for the zone of its first block.
+        let sectors = if op.is_zone_management() { 1 } else { sectors };
         let end = lba.checked_add(u64::from(sectors));
         let ranged = !matches!(op, Op::Flush | Op::HandleUpdate);
         if ranged && (sectors == 0 || end.is_none_or(|end| end > capacity)) {

@@ -26,16 +26,34 @@ pub enum Op {
     /// Reclaim Unit Handle Update (I/O Management Send): the handle's next write begins a new reclaim unit; address and
     /// count mean nothing.
     HandleUpdate,
+    /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` says where the data is.
+    Append,
+    /// Zone Management Send, Open Zone; this and the following for the zone that begins at `lba`, the count means nothing.
+    ZoneOpen,
+    /// Close Zone.
+    ZoneClose,
+    /// Finish Zone.
+    ZoneFinish,
+    /// Reset Zone.
+    ZoneReset,
 }
 
-persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes, HandleUpdate);
+persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes, HandleUpdate, Append, ZoneOpen, ZoneClose,
+    ZoneFinish, ZoneReset);
 
 impl Op {
     /// Whether data or zeros are written.
     #[inline(always)]
     #[must_use]
     pub fn is_write(self) -> bool {
-        matches!(self, Op::Write | Op::WriteFua)
+        matches!(self, Op::Write | Op::WriteFua | Op::Append)
+    }
+
+    /// Whether it is of the Zone Management Send command.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_zone_management(self) -> bool {
+        matches!(self, Op::ZoneOpen | Op::ZoneClose | Op::ZoneFinish | Op::ZoneReset)
     }
 }
 
@@ -66,7 +84,7 @@ impl Io {
     #[inline(always)]
     #[must_use]
     pub fn data_bytes(&self) -> u64 {
-        let moves = matches!(self.op, Op::Read | Op::Write | Op::WriteFua);
+        let moves = self.op == Op::Read || self.op.is_write();
         if moves { u64::from(self.sectors) * SECTOR_BYTES } else { 0 }
     }
 }
@@ -108,6 +126,47 @@ pub struct Completion {
     pub media_error: bool,
 }
 
+/// Why a zone does not take a command; the names are those of the zoned command set's status codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ZoneProblem {
+    /// Zone Boundary Error.
+    #[error("the data ends beyond the zone's capacity\nhint: split it at the end of the zone")]
+    Boundary,
+    /// Zone Is Full.
+    #[error("the zone is full\nhint: reset it, or write to another")]
+    Full,
+    /// Zone Invalid Write.
+    #[error(
+        "the write does not begin at the zone's write pointer\nhint: write a zone in sequence, one write at a time, or append"
+    )]
+    InvalidWrite,
+    /// Too Many Active Zones.
+    #[error("as many zones are active as may be\nhint: finish or reset one, or raise zns.active")]
+    TooManyActive,
+    /// Too Many Open Zones.
+    #[error("as many zones are open as may be, by command\nhint: close one, or raise zns.open")]
+    TooManyOpen,
+    /// Invalid Zone State Transition.
+    #[error(
+        "no such change from the zone's state\nhint: open a zone that is not full, close one that is open"
+    )]
+    Transition,
+    /// The address is not that of a zone's first block.
+    #[error("the address is not a zone's first block\nhint: give the zone by its beginning")]
+    NotItsStart,
+    /// Data is not in whole blocks.
+    #[error("the data is not in blocks of 4 KiB\nhint: write whole blocks")]
+    Unaligned,
+    /// A command that zones do not have.
+    #[error("a zone takes no such command\nhint: a zone is emptied by a reset")]
+    NotZoned,
+    /// The drive has no zones.
+    #[error(
+        "the drive has no zones\nhint: give it some with zns=14, or leave zones out of the workload"
+    )]
+    NoZones,
+}
+
 /// Why a drive refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -125,6 +184,16 @@ pub enum DeviceError {
         sectors: u32,
         /// The drive's sectors.
         capacity: u64,
+    },
+    /// A zone does not take the command.
+    #[error("{op:?} to zone {zone}: {problem}")]
+    Zone {
+        /// The kind of the request.
+        op: Op,
+        /// The zone's number.
+        zone: u32,
+        /// Why.
+        problem: ZoneProblem,
     },
     /// More data than a command can carry.
     #[error(

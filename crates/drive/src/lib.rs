@@ -41,7 +41,8 @@ pub use firmware::backend::StreamPage;
 pub use firmware::ftl::Ftl;
 pub use firmware::health::Health;
 pub use firmware::map_cache::MapTraffic;
-pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted};
+pub use firmware::zones::{Zone, ZoneState};
+pub use io::{Completion, DeviceError, Io, NextCommand, Op, Posted, ZoneProblem};
 pub use persist::StateError;
 pub use physics::reliability::Reliability;
 pub use physics::variation::Variation;
@@ -50,7 +51,8 @@ pub use policy_plugin::{
     SuperblockView,
 };
 pub use profile::{
-    Identify, Interface, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, whole_profile,
+    Identify, Interface, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, ZoneSpec,
+    whole_profile,
 };
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use superblock::State;

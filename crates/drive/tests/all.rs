@@ -32,3 +32,4 @@ mod support;
 mod thermal;
 mod tlc_drive;
 mod wear;
+mod zones;

@@ -110,10 +110,11 @@ fn a_drive_lives_on_from_a_saved_state_as_it_would_have() {
 }
 
 /// Programs until the drive refuses writes, of random writes; `times`: multiples of each window, of twice the drive's programs,
-/// that are not simulated.
+/// that are not simulated. Blocks are small ones: how many there are counts.
 fn life(seed: u64, times: f64) -> f64 {
+    const PAGES: u64 = 5_000;
     let profile = Profile::sm951()
-        .one_die(200, 128, PAGES as u32)
+        .one_die(200, 32, PAGES as u32)
         .cool()
         .wearing()
         .set("reliability.block_life_cycles", 400)

@@ -94,7 +94,8 @@ fn see(result: Result<(u32, Completion), DeviceError>) -> Seen {
 
 fn serve_until(device: &mut Device, until: Nanos, seen: &mut Vec<Seen>) {
     while device.next_arrival() <= until && device.next_arrival() < Nanos(u64::MAX) {
-        seen.push(see(device.serve().map(|served| (served.tag, served))));
+        let whole = |served: Option<Completion>| served.expect("without zones none has steps");
+        seen.push(see(device.serve().map(whole).map(|served| (served.tag, served))));
     }
 }
 
@@ -244,6 +245,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (29, vec![45072, 47262, 45141, 45669, 47234, 45113, 49676, 46704])
+        (30, vec![45104, 47294, 45173, 45701, 47266, 45145, 49708, 46736])
     );
 }

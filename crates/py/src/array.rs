@@ -79,6 +79,12 @@ impl VirtualArray {
             }
         };
         let layout = Layout { level, members: members.len(), chunk: chunk_bytes / 512 };
+        for member in &members {
+            if !member.get().zones()?.is_empty() {
+                let why = "zones are written in sequence, which an array does not keep to";
+                return Err(user_error(format!("{why}\nhint: drives without zones")));
+            }
+        }
         let sectors = |bytes: i64| u64::try_from(bytes / 512).ok().filter(|_| bytes >= 0);
         let good = |of: Option<i64>| of.map(|bytes| sectors(bytes).unwrap_or(WHOLE));
         let standing: Vec<_> = good_bytes.into_iter().map(good).collect();
@@ -127,7 +133,14 @@ impl VirtualArray {
     }
 
     /// What the host can write.
-    fn capacity_bytes(&self, py: Python<'_>) -> PyResult<u64> {
-        self.with(py, None, None, |array, _| Ok(array.capacity_bytes()))
+    fn capacity_bytes(&self) -> PyResult<u64> {
+        let each: PyResult<Vec<_>> =
+            self.members.iter().map(|member| member.get().capacity_bytes()).collect();
+        Ok(self.layout.sectors(each?.into_iter().min().unwrap_or(0) / 512) * 512)
+    }
+
+    /// The host's data in a stripe.
+    fn stripe_bytes(&self) -> u64 {
+        self.layout.stripe() * 512
     }
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use drivebay_drive::{Device, HandleUse, Health, Mark, Sanitize, Spec};
+use drivebay_drive::{Device, HandleUse, Health, Mark, Sanitize, Spec, Zone};
 use drivebay_run::{Control, Keep, Kept, Progress, TrimPlan, snapshot};
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, SECTOR_BYTES};
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyType};
 
@@ -402,7 +402,15 @@ impl VirtualDrive {
     /// What went through each placement handle since the drive was made and, with initial isolation, behind them through
     /// the frontier of copies; empty without placement.
     fn placement(&self) -> PyResult<Vec<PyHandleUse>> {
-        self.with(|device| device.placement().into_iter().map(PyHandleUse::new).collect())
+        self.with(|device| {
+            let used = if device.zones().is_empty() { device.placement() } else { Vec::new() };
+            used.into_iter().map(PyHandleUse::new).collect()
+        })
+    }
+
+    /// The zones, in the order of their addresses; empty on a drive without.
+    pub(crate) fn zones(&self) -> PyResult<Vec<PyZone>> {
+        self.with(|device| device.zones().iter().map(PyZone::new).collect())
     }
 
     /// The health log at this moment.
@@ -412,7 +420,7 @@ impl VirtualDrive {
 
     /// User capacity.
     #[getter]
-    fn capacity_bytes(&self) -> PyResult<u64> {
+    pub(crate) fn capacity_bytes(&self) -> PyResult<u64> {
         self.with(|device| Ok(device.spec().capacity_bytes()))
     }
 }
@@ -435,6 +443,17 @@ class! {
     /// Pages written and copied per page written; None before the first.
     waf: Option<f64> = (used.written_4k > 0)
         .then(|| (used.written_4k + used.copied_4k) as f64 / used.written_4k as f64),
+}
+
+class! {
+    /// A zone of a drive that has them.
+    #[pyclass(module = "drivebay._core", frozen, get_all, name = "Zone")]
+    #[derive(PartialEq)]
+    PyZone(zone: &Zone) {}
+    /// "empty", "implicitly open", "explicitly open", "closed" or "full".
+    state: &'static str = zone.state.name(),
+    /// What the host has written to it: its write pointer, but for a zone that was finished.
+    written_bytes: u64 = zone.written * SECTOR_BYTES,
 }
 
 class! {

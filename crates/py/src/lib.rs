@@ -32,7 +32,7 @@ mod _core {
     use crate::crash::{PyCrashStates, PyCrashView};
     #[pymodule_export]
     use crate::drive::{
-        PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, VirtualDrive,
+        PyControl, PyHandleUse, PyHealth, PyMark, PyProfile, PyProgress, PyZone, VirtualDrive,
     };
     #[pymodule_export]
     use crate::inside::Inside;

@@ -127,7 +127,7 @@ impl Array {
         let least = devices.iter().map(|device| device.spec().geometry.user_sectors).min();
         let member_sectors = least.unwrap_or(0) / layout.chunk * layout.chunk;
         let mut spec = devices[0].spec().clone();
-        spec.geometry.user_sectors = member_sectors * layout.columns() as u64;
+        spec.geometry.user_sectors = layout.sectors(member_sectors);
         spec.queue_depth_max = DEPTH_MAX as u32;
         spec.host_interface.queues_max = 1;
         spec.host_interface.commands_max = None;
@@ -169,12 +169,6 @@ impl Array {
     #[must_use]
     pub fn into_parts(self) -> (Vec<Device>, Vec<Option<u64>>) {
         (self.members.into_iter().map(|member| member.device).collect(), self.standing)
-    }
-
-    /// What the host can write.
-    #[must_use]
-    pub fn capacity_bytes(&self) -> u64 {
-        self.spec.capacity_bytes()
     }
 
     /// Refuses jobs that an array cannot be asked.
@@ -420,7 +414,7 @@ impl Storage for Array {
         let (at, event) = self.next();
         self.now = self.now.max(at);
         let (member, served) = match event {
-            Event::Arrival(member) => (member, Some(self.members[member].device.serve()?)),
+            Event::Arrival(member) => (member, self.members[member].device.serve()?),
             Event::Submission(member) => (member, self.submit(member, at)?),
             Event::Rebuild => {
                 self.begin_piece(at);

@@ -136,7 +136,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             samples: Sampling { every, left: every, taken: Vec::new() },
             next_look: next_look(watch.as_deref()),
             watch,
-            generator: Generator::new(workload, seed),
+            generator: Generator::on(workload, seed, device.spec()),
             host: HostQueue::new(workload, device.spec(), start),
             recorder: Recorder::new(start, end, device.counters()),
             bytes_left: workload.stop.bytes.unwrap_or(u64::MAX),
@@ -176,7 +176,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         let Err(RunError::Device(DeviceError::ReadOnly { .. })) = ended else { return ended };
         while device.next_arrival() < NEVER {
             match device.serve() {
-                Ok(served) => drop(self.count(served)),
+                Ok(served) => drop(served.map(|served| self.count(served))),
                 Err(DeviceError::ReadOnly { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -237,8 +237,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             if at < device.next_arrival() {
                 return Ok(at);
             }
-            let served = device.serve()?;
-            self.count(served);
+            if let Some(served) = device.serve()? {
+                self.count(served);
+            }
         }
     }
 
@@ -276,12 +277,17 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         self.host.slots.set(tag as usize, self.host.next_after(done));
         self.latest = self.latest.max(done);
         self.note_outstanding(requested, done);
-        if matches!(io.op, Op::Trim | Op::Flush) {
+        if self.generator.counts_apart(io.op) {
             self.recorder.count_apart(io.op, done.since(requested), done);
             return (tag as usize, done);
         }
-        let bytes = u64::from(io.sectors) * SECTOR_BYTES;
-        self.recorder.count(io.op, bytes, done.since(requested), done, &completion.stages);
+        self.recorder.count(
+            io.op,
+            io.data_bytes(),
+            done.since(requested),
+            done,
+            &completion.stages,
+        );
         if completion.media_error {
             self.recorder.count_media_error(done);
         }
@@ -339,7 +345,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
             let turn = device.next_arrival();
             if turn < NEVER && turn <= requested.min(taken) {
-                let served = device.serve()?;
+                let Some(served) = device.serve()? else { continue };
                 let (slot, done) = self.count(served);
                 places.give_back(done);
                 if done <= self.end {
@@ -374,8 +380,9 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
     /// Serves what is still under way.
     fn drain(&mut self, device: &mut Device) -> Result<(), RunError> {
         while device.next_arrival() < NEVER {
-            let served = device.serve()?;
-            self.count(served);
+            if let Some(served) = device.serve()? {
+                self.count(served);
+            }
         }
         Ok(())
     }

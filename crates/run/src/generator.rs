@@ -2,13 +2,13 @@
 //!
 //! The order of the draws is part of every result.
 
-use drivebay_drive::{Io, Op};
+use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Rng, SECTOR_BYTES};
 
 use crate::distribution::{Offsets, OpenZones, Skew, ZoneRequest};
 use crate::permutation::Permutation;
 use crate::sprandom::Sprandom;
-use crate::workload::{Pattern, Streams, Workload};
+use crate::workload::{Pattern, Streams, Workload, ZoneOp};
 
 /// How the next block is found.
 enum Order {
@@ -18,6 +18,71 @@ enum Order {
     Skewed(Skew),
     OpenZones(OpenZones),
     Sprandom(Box<Sprandom>),
+    Zones(ZoneOrder),
+}
+
+/// Zones of a drive that has them, some at a time.
+struct ZoneOrder {
+    op: Op,
+    sectors: u64,
+    first: u64,
+    count: u64,
+    /// Zones begun so far.
+    begun: u64,
+    /// Those that are used now, and how many blocks of each are written.
+    used: Vec<(u64, u64)>,
+    /// Which of them is next.
+    turn: usize,
+    /// Blocks that are written of each.
+    blocks: u64,
+}
+
+impl ZoneOrder {
+    fn new(workload: &Workload, sectors: u64) -> ZoneOrder {
+        let bytes = sectors * SECTOR_BYTES;
+        let (first, count) = workload.zones_of_span(bytes);
+        let share = workload.zone_fill_percent / 100.0;
+        let blocks = ((bytes / workload.block_bytes) as f64 * share).ceil() as u64;
+        let op = match workload.zone_op {
+            ZoneOp::Write => Op::Write,
+            ZoneOp::Append => Op::Append,
+            ZoneOp::Reset => Op::ZoneReset,
+            ZoneOp::Finish => Op::ZoneFinish,
+        };
+        let used = vec![(0, blocks); workload.zones as usize];
+        ZoneOrder { op, sectors, first, count, begun: 0, used, turn: 0, blocks }
+    }
+
+    /// The first sector of the next zone.
+    fn begin(&mut self) -> u64 {
+        let zone = self.first + self.begun % self.count;
+        self.begun += 1;
+        zone * self.sectors
+    }
+
+    fn next(&mut self, block_sectors: u32) -> Io {
+        let manages = self.op.is_zone_management();
+        let (begin, written) = self.used[self.turn];
+        if written < self.blocks {
+            self.used[self.turn].1 += 1;
+            if !manages {
+                self.turn = (self.turn + 1) % self.used.len();
+            }
+            let op = if manages { Op::Write } else { self.op };
+            let at = if op == Op::Write { written * u64::from(block_sectors) } else { 0 };
+            return Io::new(op, begin + at, block_sectors);
+        }
+        if manages && written == self.blocks && self.begun > 0 {
+            self.used[self.turn].1 += 1;
+            return Io::new(self.op, begin, 0);
+        }
+        let begin = self.begin();
+        self.used[self.turn] = (begin, 0);
+        match self.op {
+            Op::ZoneReset => self.next(block_sectors),
+            _ => Io::new(Op::ZoneReset, begin, 0),
+        }
+    }
 }
 
 impl Order {
@@ -133,6 +198,15 @@ impl Generator {
         }
     }
 
+    /// The same on a drive, whose zones are used where the workload says so.
+    pub fn on(workload: &Workload, seed: u64, spec: &Spec) -> Generator {
+        let mut generator = Generator::new(workload, seed);
+        if let Some(zones) = spec.zones.filter(|_| workload.zones > 0) {
+            generator.order = Order::Zones(ZoneOrder::new(workload, zones.sectors));
+        }
+        generator
+    }
+
     /// The next request. Cost: 1 draw (uniform), walk (permutation) or both (Zipf), 1 more (mixed), 1 more
     /// (sizes differ). The order of the draws is part of every result.
     #[inline(always)]
@@ -140,6 +214,11 @@ impl Generator {
         if self.until_flush == 0 {
             self.until_flush = self.fsync;
             return Io::new(Op::Flush, self.start_lba, 0);
+        }
+        if let Order::Zones(zones) = &mut self.order {
+            let io = zones.next(self.block_sectors);
+            self.until_flush -= u64::from(io.op.is_write());
+            return io;
         }
         let count = self.sizes.draw(&mut self.rng);
         let drawn = match self.order {
@@ -168,6 +247,7 @@ impl Generator {
                     return Io::new(Op::Trim, lba, sectors);
                 }
             },
+            Order::Zones(_) => unreachable!("drawn above"),
             Order::Sequential { shared } => {
                 let stream = usize::from(!*shared && op == Op::Write);
                 self.step(stream)
@@ -191,8 +271,21 @@ impl Generator {
     /// By how many bytes a request counts towards an end by amount.
     #[inline(always)]
     pub(crate) fn amount(&self, io: &Io) -> u64 {
+        if let Order::Zones(_) = self.order {
+            let counts = !self.counts_apart(io.op);
+            return if counts { u64::from(self.block_sectors) * SECTOR_BYTES } else { 0 };
+        }
         let whole_zone = io.op == Op::Trim && matches!(self.order, Order::OpenZones(_));
         if whole_zone { 0 } else { u64::from(io.sectors) * SECTOR_BYTES }
+    }
+
+    /// Whether requests of a kind are in no figure of reads and writes: trims, flushes, and by zone all but what is asked for.
+    #[inline(always)]
+    pub(crate) fn counts_apart(&self, op: Op) -> bool {
+        match &self.order {
+            Order::Zones(zones) => zones.op != op,
+            _ => matches!(op, Op::Trim | Op::Flush),
+        }
     }
 
     /// The next block of a stream, which then moves on, round and round.

@@ -365,7 +365,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
     /// Serves the request whose turn it is, and counts it.
     #[inline(always)]
     fn serve(&mut self, device: &mut Device) -> Result<(), ReplayError> {
-        let mut completion = device.serve()?;
+        let Some(mut completion) = device.serve()? else { return Ok(()) };
         let Completion { tag, io, submitted, .. } = completion;
         let InFlight { released, ticket } = self.in_flight[tag as usize];
         completion.stages.add(Stage::Host, submitted.since(released));

@@ -69,8 +69,9 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
             let next_request = if more { free } else { NEVER };
             let turn = device.next_arrival();
             if turn < NEVER && turn <= next_request.min(hand_over) {
-                let served = device.serve()?;
-                self.count_part(&mut split, served);
+                if let Some(served) = device.serve()? {
+                    self.count_part(&mut split, served);
+                }
             } else if next_request <= hand_over && next_request < NEVER {
                 if KEEPS && next_request >= self.next_look {
                     self.take_reading(device, next_request);
@@ -115,7 +116,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         self.latest = self.latest.max(done);
         self.note_outstanding(request.requested, done);
         split.request_slots.set(request_slot, self.host.next_after(done));
-        if matches!(io.op, Op::Trim | Op::Flush) {
+        if self.generator.counts_apart(io.op) {
             self.recorder.count_apart(io.op, latency, done);
             return;
         }

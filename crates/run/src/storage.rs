@@ -78,6 +78,6 @@ impl Storage for Device {
     }
     #[inline(always)]
     fn serve(&mut self) -> Result<Option<Completion>, DeviceError> {
-        Device::serve(self).map(Some)
+        Device::serve(self)
     }
 }

@@ -96,6 +96,21 @@ pub enum RateProcess {
     Poisson,
 }
 
+/// What a load by zone asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ZoneOp {
+    /// Writes at the write pointers; a zone is reset before its first one.
+    #[default]
+    Write,
+    /// Zone appends, likewise.
+    Append,
+    /// Resets of zone after zone, each once it is written.
+    Reset,
+    /// Finishes, likewise.
+    Finish,
+}
+
 /// A closed loop of requests at a queue depth.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -132,6 +147,12 @@ pub struct Workload {
     pub weight: u32,
     /// Placement handle of the writes (Flexible Data Placement); of a drive without, 0.
     pub handle: u8,
+    /// Zones of the span that are used at a time, in turns, each in sequence, then the next ones; 0: not by zone.
+    pub zones: u32,
+    /// What is asked for by zone. An end by bytes counts a reset or a finish as a block.
+    pub zone_op: ZoneOp,
+    /// Share of each zone that is written, in percent; before a reset or finish, beside the figures.
+    pub zone_fill_percent: f64,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
     /// Submission queues (NVMe), each with a processor of the host.
@@ -163,6 +184,9 @@ impl Default for Workload {
             thinktime_blocks: 1,
             weight: 1,
             handle: 0,
+            zones: 0,
+            zone_op: ZoneOp::Write,
+            zone_fill_percent: 100.0,
             queue_depth: 32,
             queues: 1,
             span_start_bytes: 0,
@@ -272,6 +296,27 @@ const RULES: &[Rule] = &[
         w.thinktime_blocks == 1 || w.thinktime_blocks > 1 && w.thinktime_us.is_some()
     }),
     rule("queue_depth", "1 to 1024", |w| (1..=DEPTH_MAX as u32).contains(&w.queue_depth)),
+    rule("zones", "0, or for a sequential load without reads in one queue", |w| {
+        w.zones == 0 || !w.is_random() && w.read_percent == 0.0 && w.queues == 1
+    }),
+    rule("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
+    rule(
+        "zone_fill_percent",
+        "above 0, up to 100, 0 for resets and finishes alone; 100 without zones",
+        |w| {
+            let (share, manages) = (w.zone_fill_percent, w.manages_zones());
+            share == 100.0
+                || w.zones > 0 && share < 100.0 && (share > 0.0 || manages && share == 0.0)
+        },
+    ),
+    rule(
+        "queue_depth",
+        "at most the zones, where zone_op is not append; 1 for resets and finishes",
+        |w| {
+            let most = if w.manages_zones() { 1 } else { w.zones };
+            w.zones == 0 || w.zone_op == ZoneOp::Append || w.queue_depth <= most
+        },
+    ),
     rule("span_start_bytes", "a multiple of 512", |w| {
         w.span_start_bytes.is_multiple_of(SECTOR_BYTES)
     }),
@@ -346,15 +391,54 @@ impl Workload {
     pub fn check(&self, spec: &Spec) -> Result<(), WorkloadError> {
         self.check_fields()?;
         self.check_span(spec.capacity_bytes())?;
-        let handles = spec.streams.handles.max(1);
+        // The streams of zones are no handles of the host's.
+        let handles = if spec.zones.is_some() { 1 } else { spec.streams.handles.max(1) };
         if usize::from(self.handle) >= handles {
             let allowed = format!("below {handles}, the drive's fdp.handles (1 without)");
             return Err(WorkloadError::refused("handle", &self.handle, &allowed));
         }
+        self.check_zones(spec)?;
         if self.stop.duration_s.is_none() && self.stop.bytes.is_none() {
             return Err(WorkloadError::refused("stop", "no end", "a duration_s or bytes"));
         }
         self.check_queues(spec)
+    }
+
+    /// First zone of the span and how many lie in it whole, of zones of so many bytes.
+    pub(crate) fn zones_of_span(&self, zone_bytes: u64) -> (u64, u64) {
+        let first = self.span_start_bytes.div_ceil(zone_bytes);
+        let end = (self.span_start_bytes + self.span_bytes) / zone_bytes;
+        (first, end.saturating_sub(first))
+    }
+
+    fn check_zones(&self, spec: &Spec) -> Result<(), WorkloadError> {
+        let refused = |field, given: &dyn Display, allowed: &str| {
+            Err(WorkloadError::refused(field, given, allowed))
+        };
+        if self.zones == 0 {
+            let writes = self.is_random() && self.read_percent < 100.0;
+            return match spec.zones {
+                Some(_) if writes => {
+                    let allowed = "1 or more for random writes to a drive with zones (suite zones)";
+                    refused("zones", &0, allowed)
+                }
+                _ => Ok(()),
+            };
+        }
+        let Some(zones) = &spec.zones else {
+            return refused("zones", &self.zones, "0 for a drive without zones ([zns], zns=14)");
+        };
+        let bytes = zones.sectors * SECTOR_BYTES;
+        let (active, inside) = (u64::from(zones.active), self.zones_of_span(bytes).1);
+        if u64::from(self.zones) > inside.min(active) {
+            let allowed = format!("at most zns.active, {active}, and the span's {inside} zones");
+            return refused("zones", &self.zones, &allowed);
+        }
+        if !self.block_bytes.is_multiple_of(4096) || !bytes.is_multiple_of(self.block_bytes) {
+            let allowed = format!("blocks of 4096 bytes that divide a zone's {bytes}");
+            return refused("block_bytes", &self.block_bytes, &allowed);
+        }
+        Ok(())
     }
 
     fn check_fields(&self) -> Result<(), WorkloadError> {
@@ -399,6 +483,10 @@ impl Workload {
 
     fn is_random(&self) -> bool {
         self.pattern == Pattern::Random
+    }
+
+    fn manages_zones(&self) -> bool {
+        matches!(self.zone_op, ZoneOp::Reset | ZoneOp::Finish)
     }
 
     fn is_mixed(&self) -> bool {

@@ -63,7 +63,7 @@ fn alone(device: &mut Device, load: &Workload) -> Outcome {
 
 /// Fills what loads read, in whole stripes.
 fn filled(mut array: Array) -> Array {
-    let block = array.capacity_bytes().min(CHUNK * 512 * 60) / (CHUNK * 512) * CHUNK * 512;
+    let block = CHUNK * 512 * 60; // whole stripes of up to six columns
     let fill =
         Workload { stop: Stop::after_bytes(1 << 30), ..load(Pattern::Sequential, 0.0, block, 32) };
     go(&mut array, &fill);

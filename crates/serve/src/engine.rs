@@ -230,7 +230,8 @@ impl Engine {
             }
             self.served = self.served.max(next.at);
             match self.device.serve() {
-                Ok(served) => {
+                Ok(None) => {}
+                Ok(Some(served)) => {
                     let command = &mut self.inflight[served.tag];
                     if served.media_error {
                         command.status = Status::MediaError;

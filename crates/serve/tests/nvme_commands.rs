@@ -156,6 +156,21 @@ fn what_a_host_makes_uncorrectable_fails_until_it_is_written() {
 }
 
 #[test]
+fn protection_is_ignored_where_blocks_have_none() {
+    let (mut rig, _admin, mut host) = drive();
+    let one = |rig: &mut Rig, host: &mut Host, opcode, data: &[u8]| {
+        // PRACT and all checks.
+        let mut sqe = nvme_host::io(opcode, 8, 1);
+        sqe.cdw12 = (sqe.cdw12.get() | 0xf << 26).into();
+        rig.io(host, sqe, BLOCK as u32, data)
+    };
+    assert_eq!(one(&mut rig, &mut host, 0x01, &[7; BLOCK]).0, Status::SUCCESS);
+    assert_eq!(one(&mut rig, &mut host, 0x02, &[]), (Status::SUCCESS, vec![7; BLOCK]));
+    assert_eq!(one(&mut rig, &mut host, 0x05, &[7; BLOCK]).0, Status::SUCCESS);
+    assert_eq!(one(&mut rig, &mut host, 0x05, &[8; BLOCK]).0, Status::COMPARE_FAILURE);
+}
+
+#[test]
 fn a_namespace_can_have_blocks_of_4_kib() {
     let (mut rig, mut admin, mut host) = drive();
     let id = namespace(&mut rig, &mut admin);

@@ -99,10 +99,6 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     };
     let keep = |_: &mut Sqe| {};
     expect(0x02, last - 1, 1, keep, Status::SUCCESS);
-    // Protection information is ignored where there is none: PRACT.
-    for opcode in [0x01, 0x02] {
-        expect(opcode, 0, 1, |sqe| sqe.cdw12 = (1 << 29).into(), Status::SUCCESS);
-    }
     expect(0x02, last, 1, keep, Status::LBA_OUT_OF_RANGE.dnr());
     expect(0x02, u64::MAX, 8, keep, Status::LBA_OUT_OF_RANGE.dnr());
     expect(0x01, last - 1, 2, keep, Status::LBA_OUT_OF_RANGE.dnr());

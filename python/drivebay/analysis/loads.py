@@ -68,7 +68,8 @@ def sizes(test: Test, phases: Phases) -> Measured:
 
 
 def loads(test: Test, phases: Phases) -> Measured:
-    """Scores before the phases that they are made of; without scores the phases' rates."""
+    """Scores before the phases that they are made of; without scores the phases' rates, and the
+    latency of resets and finishes of zones, which move nothing."""
     rows = of_each(phases)
     rates = {phase.label: phase.step.rate_mb_s for phase in phases}
     scores = []
@@ -77,8 +78,13 @@ def loads(test: Test, phases: Phases) -> Measured:
         note = "" if points is not None else "a phase that it needs has no rate"
         count = len(score.terms)
         scores.append(_counted(f"score_{score.key}", score.label, points, "points", count, note))
-    main = [row.key for row in scores] or [row.key for row in rows if row.unit == "MB/s"]
+    main = [row.key for row in scores] or [_main(phase, len(phases) == 1) for phase in phases]
     return Measured(test, phases, by_key([*scores, *rows]), tuple(main))
+
+
+def _main(phase: PhaseFigures, alone: bool) -> str:
+    kind = "latency_mean" if phase.workload.manages_zones else "rate"
+    return kind if alone else f"{kind}_{phase.label}"
 
 
 def efficiency(test: Test, phases: Phases) -> Measured:

@@ -24,7 +24,8 @@ RATES = ("IOPS", "MB/s")
 
 
 def loads(review: Review) -> list[Load]:
-    """Every load that ran by itself, but for traces: what it was, and what came of it."""
+    """Every load that ran by itself, but for traces and loads by zone: what it was, and what came
+    of it."""
     found = []
     for test_id, measured in review.tests.items():
         ladder = len(measured.phases) < 2 or measured.test.kind == "ladder"
@@ -35,7 +36,7 @@ def loads(review: Review) -> list[Load]:
         for phase in measured.phases:
             label = "" if ladder else f", {spoken(phase.label)}"
             load, step = phase.workload, phase.step
-            if phase.bench is not None or not step.total_ios:
+            if phase.bench is not None or load.zones or not step.total_ios:
                 continue
             title = f"{measured.test.title}{label}" if of_rates else _words(load)
             found.append(

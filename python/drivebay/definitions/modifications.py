@@ -27,6 +27,8 @@ AGED_MAX = 2.55
 """What the health log can tell: 255 %."""
 RATED_CYCLES = 3000
 """guess: of a drive whose profile rates none, as TLC flash of data sheets."""
+ZONED = "zn540-1tb"
+"""The catalog's drive with zones."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
 
 FIRMWARE = (
@@ -201,6 +203,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "ailment": "ailment=slow-die",
         "aged": "aged=80%",
         "fdp": "fdp=8",
+        "zns": "zns=14",
     }
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
@@ -319,6 +322,40 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
 
 
+def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """So many active zones, of so many superblocks, or "none". The capacity becomes whole zones,
+    with spare flash for those that are active; what the commands cost is as on the catalog's drive
+    with zones. A cached map, an SLC cache and frontiers by lifespan go."""
+    if value == "none":
+        raw.pop("zns", None)
+        return "zns = none", {}
+    active, _, superblocks = value.partition(":")
+    superblocks = superblocks or "1"
+    if not (active.isdecimal() and superblocks.isdecimal() and int(superblocks[:9])):
+        raise UserError(
+            f"--set zns={value}: must be a number of active zones, with the superblocks of a zone "
+            "after it, or none",
+            "--set zns=14, or --set zns=14:4",
+        )
+    raw.get("gc", {}).pop("host_frontiers", None)
+    gone = [name for name in ("slc_cache", "map_cache") if raw.pop(name, None)]
+    raw["zns"] = dict(load(ZONED).resolved()["zns"])
+    raw["zns"].pop("open", None)
+    values = {"zns.active": int(active[:9]), "zns.zone_superblocks": int(superblocks[:9])}
+    nand, reserve = raw["nand"], 2
+    if "gc" in raw:
+        reserve = int(raw["gc"]["reserve_superblocks"]["value"]) + 2
+    good = nand["blocks_per_plane"]["value"] - nand["bad_superblocks"]["value"]
+    sectors = flash_bytes(raw) // good // SECTOR_BYTES
+    spare = values["zns.active"] + reserve
+    zone = values["zns.zone_superblocks"]
+    capacity = int(raw["drive"]["capacity_sectors"]["value"])
+    zones = min(capacity // (zone * sectors), (good - spare) // zone)
+    values["drive.capacity_sectors"] = max(zones, 1) * zone * sectors
+    words = f"zns = {max(zones, 1)} zones of {zone} superblocks, {active} active"
+    return words + "".join(f", without its {name}" for name in gone), values
+
+
 SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
@@ -327,6 +364,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "aged": _aged,
     "policy": _policy,
     "fdp": _fdp,
+    "zns": _zns,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

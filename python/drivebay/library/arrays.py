@@ -68,9 +68,7 @@ class Array:
     @property
     def stripe_bytes(self) -> int:
         """The user's data in a stripe: a write of so much, aligned, reads nothing."""
-        n = len(self.devices)
-        columns = {"0": n, "1": 1, "10": n // 2, "5": n - 1, "6": n - 2}
-        return self.chunk_bytes * columns[self.level]
+        return self._core.stripe_bytes()
 
     @property
     def rebuilt_bytes(self) -> list[int | None]:

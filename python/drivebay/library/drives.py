@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivebay._core import Counters, HandleUse, Health, VirtualDrive
+from drivebay._core import Counters, HandleUse, Health, VirtualDrive, Zone
 from drivebay._core import Workload as CoreWorkload
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
@@ -449,6 +449,10 @@ class Device:
         """What went through each placement handle so far and, with initial isolation, last through
         the frontier of copies; empty on a drive without placement."""
         return self._core.placement()
+
+    def zones(self) -> list[Zone]:
+        """The zones in the order of their addresses; empty on a drive without."""
+        return self._core.zones()
 
     def health(self) -> Health:
         """The health log at this moment."""

@@ -9,7 +9,15 @@ import math
 import re
 
 from drivebay.common import units
-from drivebay.definitions.suites import Phase, Prepare, Test, Workload, shares_of, writes_of
+from drivebay.definitions.suites import (
+    Phase,
+    Prepare,
+    Test,
+    Workload,
+    shares_of,
+    writes_of,
+    zone_words,
+)
 
 GAP = "\N{NO-BREAK SPACE}"
 DASH = "\N{EN DASH}"
@@ -104,12 +112,12 @@ def load(workload: Workload) -> str:
     if workload.thinktime_us is not None:
         every = f" every {workload.thinktime_blocks:,}" if workload.thinktime_blocks > 1 else ""
         length = f"think time {latency(workload.thinktime_us)}{every}, {length}"
+    order = f"{_order(workload)} {kind(workload)}"
+    if workload.zones:
+        order = zone_words(workload.zones, workload.zone_op, workload.zone_fill_percent)
     percent = workload.content.compressible_percent
     content = f", {workload.content.words()}" if percent else ""
-    return (
-        f"{size} {_order(workload)} {kind(workload)}, "
-        f"{_depth(workload)}, {span(workload)}{content}, {length}"
-    )
+    return f"{size} {order}, {_depth(workload)}, {span(workload)}{content}, {length}"
 
 
 def tenancy(phase: Phase) -> str:

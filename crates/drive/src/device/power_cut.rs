@@ -6,7 +6,7 @@
 //! The time to come back is that of reading the open superblocks' spare bytes on all dies at once.
 //! guess: real firmware also reads its journal, and takes tenths of a second to start.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Lpn, Nanos};
 
 use super::Device;
 use crate::firmware::backend::StreamPage;
@@ -62,7 +62,21 @@ impl Device {
                 let pages =
                     self.spec.streams.count as u64 * u64::from(self.spec.geometry.pages_per_die());
                 let scan = flash.backend.nand().read_time().times(pages);
-                (lost_pages << self.spec.geometry.unit_shift, at.after(scan))
+                let mut lost_pages = lost_pages << self.spec.geometry.unit_shift;
+                if let Some(zones) = &mut self.zones {
+                    // The host may have written the zone anew behind a reset.
+                    for io in self.scheduler.resets() {
+                        let first = flash.page_of(io.lba);
+                        flash.backend.ftl_mut().trim(first, io.sectors / 8);
+                    }
+                    let recent = flash.backend.buffered_pages();
+                    let is_mapped = |page| flash.backend.ftl().look_up(Lpn(page as u32)).is_some();
+                    for pages in zones.recover(recent, is_mapped) {
+                        let (first, len) = (Lpn(pages.start as u32), pages.end - pages.start);
+                        lost_pages += flash.backend.ftl_mut().trim(first, len as u32);
+                    }
+                }
+                (lost_pages, at.after(scan))
             }
         };
         self.scheduler = Scheduler::new(&self.spec);

@@ -71,6 +71,7 @@ impl Device {
         if let Some(flash) = self.media.flash_mut() {
             flash.backend.forget_all(erase);
         }
+        self.zones.iter_mut().for_each(|zones| zones.forget_all());
         self.forget_work_under_way();
     }
 }

@@ -14,9 +14,9 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 29;
+pub const STATE_VERSION: u32 = 30;
 
-persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived; given: spec);
+persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec);
 
 impl Device {
     /// A drive in the same state, with memory of its own.
@@ -99,6 +99,7 @@ impl Device {
         };
         self.log.check(self.now())?;
         self.thermal.check(self.now(), self.work())?;
+        self.zones.iter().try_for_each(|zones| zones.check())?;
         self.scheduler.check(|io| self.check(io).is_ok(), written)
     }
 }

@@ -397,7 +397,7 @@ impl Flash {
     /// Cost: 1 ring entry per page of the buffer.
     pub fn make_durable(&mut self, stream: usize, at: Nanos, pages: u64) -> Nanos {
         let g = self.geometry;
-        self.pad(stream, false, at);
+        self.pad(stream, 0, at);
         self.program_all();
         let taken = self.buffers[stream].taken();
         // Dies filled in part lie in the newest row, which lies in the open superblock.
@@ -415,12 +415,28 @@ impl Flash {
         safe
     }
 
-    /// Fills a stream's open flash page with nothing, or with `whole` all that is left of its superblock.
-    pub fn pad(&mut self, stream: usize, whole: bool, at: Nanos) {
-        let Some((first, count)) = self.ftl.pad(stream, whole) else { return };
+    /// Fills at least so many pages of a stream's superblock with nothing, and its open flash page; returns when they have
+    /// found room in the buffer.
+    pub fn pad(&mut self, stream: usize, pages: u32, at: Nanos) -> Nanos {
+        let Some((first, count)) = self.ftl.pad(stream, pages) else { return at };
         self.padded_pages += u64::from(count);
         self.padding += u64::from(count);
-        self.fill(stream, first, count, at);
+        self.fill(stream, first, count, at)
+    }
+
+    /// A stream's superblock takes no more, though it may not be full: what it was given so far is programmed.
+    pub fn abandon(&mut self, stream: usize, at: Nanos) {
+        if self.ftl.room(stream) > 0 {
+            self.make_durable(stream, at, 0);
+            self.ftl.abandon(stream);
+        }
+    }
+
+    /// Gives back the superblocks in which nothing is valid any more.
+    pub fn collect_empty(&mut self, at: Nanos) {
+        while self.ftl.take_empty() {
+            self.retire_victim(Purpose::Folding, at, Trigger::Behind);
+        }
     }
 
     /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were copied

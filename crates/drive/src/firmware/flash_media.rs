@@ -5,6 +5,7 @@
 
 mod read;
 mod write;
+mod zones;
 
 use drivebay_units::{Lpn, Nanos, Rng};
 
@@ -19,7 +20,7 @@ use crate::host::admission::Admission;
 use crate::io::{DeviceError, Io, Op};
 use crate::persist::{StateError, ensure, persist};
 use crate::physics::thermal::Work;
-use crate::profile::{Costs, EndOfLife, Geometry, Spec};
+use crate::profile::{Costs, EndOfLife, Geometry, Spec, ZoneSpec};
 
 /// log2 of sectors in 4 KiB.
 const SHIFT_4K: u32 = 3;
@@ -42,10 +43,12 @@ pub struct FlashMedia {
     /// Wear of an erase after use with one bit per cell, against one after use with all.
     slc_cycle_weight: f64,
     end_of_life: Option<EndOfLife>,
+    zones: Option<ZoneSpec>,
 }
 
 persist!(FlashMedia: backend, gc, slc_cache, read_ahead, host_4k, host_pages;
-    given: geometry, page_shift, flush_waits, slc_cycle_weight, end_of_life);
+    given: geometry, page_shift, flush_waits, slc_cycle_weight, end_of_life,
+    zones);
 
 impl FlashMedia {
     /// Fresh flash; `memory`: flash whose tables are used where they fit.
@@ -71,6 +74,7 @@ impl FlashMedia {
                 .slc_cache
                 .map_or(1.0, |slc| f64::from(slc.cycle_weight_256) / 256.0),
             end_of_life: spec.end_of_life,
+            zones: spec.zones,
         })
     }
 
@@ -155,10 +159,13 @@ impl FlashMedia {
             Op::Flush => self.flush(from, path),
             _ if self.backend.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
             Op::Read => self.read(from, io, path),
-            Op::Write | Op::WriteFua => self.write(from, io, path)?,
+            Op::Write | Op::WriteFua | Op::Append => self.write(from, io, path)?,
             Op::Trim => self.trim(from, io, path),
             Op::WriteZeroes => self.write_zeroes(from, io, path)?,
             Op::HandleUpdate => self.update_handle(from, io, path),
+            Op::ZoneOpen | Op::ZoneClose | Op::ZoneFinish | Op::ZoneReset => {
+                self.manage_zone(from, io, path)
+            }
         };
         path.controller.flash_core().close_command();
         if self.end_of_life.is_some_and(|end| self.host_4k >= end.writes_4k) {

@@ -63,7 +63,7 @@ pub struct Health {
 }
 
 /// Room to count commands by [`Op`].
-const OPS_MAX: usize = 8;
+const OPS_MAX: usize = 12;
 
 /// Commands, idle times and power cycles so far.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,10 @@ impl Log {
         let idle = self.idle.after(idle_now);
         Health {
             host_reads: self.commands[Op::Read as usize],
-            host_writes: self.commands[Op::Write as usize] + self.commands[Op::WriteFua as usize],
+            host_writes: [Op::Write, Op::WriteFua, Op::Append]
+                .map(|op| self.commands[op as usize])
+                .iter()
+                .sum(),
             busy: now.max(self.busy_until).since(idle),
             power_cycles: self.power_cycles,
             power_on: now,

@@ -66,10 +66,8 @@ impl InPlaceMedia {
     pub fn serve(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let ready = match io.op {
             Op::Read => self.read(from, io, path),
-            Op::Write | Op::WriteFua => self.write(from, io, path),
-            Op::Flush | Op::Trim | Op::WriteZeroes | Op::HandleUpdate => {
-                path.run_flash_core(from, |costs| costs.write_command)
-            }
+            op if op.is_write() => self.write(from, io, path),
+            _ => path.run_flash_core(from, |costs| costs.write_command),
         };
         path.controller.flash_core().close_command();
         ready

@@ -17,3 +17,4 @@ pub mod read_ahead;
 pub mod scheduler;
 pub mod slc_cache;
 pub mod write_buffer;
+pub mod zones;

@@ -14,6 +14,8 @@ pub struct Path<'a> {
     pub stages: &'a mut Stages,
     /// The write buffer fills.
     pub backpressure: bool,
+    /// What is left of a command that is done in steps; nothing before the first step.
+    pub left: Nanos,
 }
 
 impl Path<'_> {

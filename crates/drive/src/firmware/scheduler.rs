@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use drivebay_units::Nanos;
 
+use crate::firmware::zones::NO_STREAM;
 use crate::host::admission::Admission;
 use crate::io::{Io, NextCommand, Op};
 use crate::persist::{StateError, ensure, persist, persist_variant};
@@ -49,14 +50,17 @@ pub struct Request {
     pub io: Io,
     pub submitted: Nanos,
     pub stages: Stages,
+    /// What is left of a command that is done in steps; nothing before the first.
+    pub left: Nanos,
 }
 
-persist!(Request: begin, tag, io, submitted, stages);
+persist!(Request: begin, tag, io, submitted, stages, left);
 
 impl Default for Request {
     fn default() -> Request {
         let io = Io::new(Op::Read, 0, 0);
-        Request { begin: NEVER, tag: 0, io, submitted: NEVER, stages: Stages::default() }
+        let (stages, left) = (Stages::default(), Nanos::ZERO);
+        Request { begin: NEVER, tag: 0, io, submitted: NEVER, stages, left }
     }
 }
 
@@ -134,12 +138,49 @@ impl Scheduler {
     /// Takes a request on its way.
     #[inline(always)]
     pub fn push(&mut self, request: Request) {
-        let queue = if request.io.op.is_write() { WITH_DATA } else { DIRECT };
+        let op = request.io.op;
+        if op.is_zone_management() {
+            return self.push_step(request);
+        }
+        let queue = if op.is_write() { WITH_DATA } else { DIRECT };
         self.due[queue] = self.due[queue].min(request.begin);
         self.queues[queue].push_back(request);
         if !self.is_in_order() {
             self.arrange();
         }
+    }
+
+    /// Takes a step of a zone's command. The first keeps its order among writes, behind which it waits; later ones let what
+    /// has come meanwhile go before.
+    #[cold]
+    fn push_step(&mut self, mut request: Request) {
+        let is_first = request.left == Nanos::ZERO;
+        let queue = &mut self.queues[if is_first { WITH_DATA } else { DIRECT }];
+        if is_first && let Some(last) = queue.back() {
+            let wait = last.begin.since_or_zero(request.begin);
+            request.stages.add(Stage::Firmware, wait);
+            request.begin = request.begin.after(wait);
+        }
+        let at = queue.partition_point(|other| other.begin <= request.begin);
+        queue.insert(at, request);
+        self.arrange();
+    }
+
+    /// A zone's finish that has not ended, as the zone is reset, leaves its write stream alone.
+    #[cold]
+    pub fn end_finish(&mut self, lba: u64) {
+        for request in self.queues.iter_mut().flatten() {
+            if request.io.op == Op::ZoneFinish && request.io.lba == lba {
+                request.io.handle = NO_STREAM;
+            }
+        }
+    }
+
+    /// Zones' resets that have not begun.
+    pub fn resets(&self) -> impl Iterator<Item = Io> {
+        let is_first = |request: &&Request| request.left == Nanos::ZERO;
+        let first = self.queues.iter().flatten().filter(is_first).map(|request| request.io);
+        first.filter(|io| io.op == Op::ZoneReset)
     }
 
     /// Takes the next request, of which there must be one; it may begin at its `begin`, and what it waited for that is booked.

@@ -73,8 +73,10 @@ impl Variation {
         // Multiply, fold, multiply: enough mixing for four bytes of the upper half (Steele et al., 2014).
         let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-        let [.., a, b, c, d] = mixed.to_le_bytes();
-        i64::from(a) + i64::from(b) + i64::from(c) + i64::from(d) - 510
+        // The four upper bytes, added two by two in halves of a word.
+        let bytes = mixed >> 32;
+        let halves = (bytes & 0x00FF_00FF) + ((bytes >> 8) & 0x00FF_00FF);
+        ((halves + (halves >> 16)) & 0xFFFF) as i64 - 510
     }
 }
 

@@ -346,7 +346,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
 pub(super) fn check_spare(
     geometry: &Geometry,
     reserve: u64,
-    handles: usize,
+    (field, handles): (&str, usize),
 ) -> Result<(), SpecError> {
     let needed = geometry.spare_needed(reserve);
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
@@ -359,8 +359,8 @@ pub(super) fn check_spare(
         );
         if handles > 0 {
             let allowed = format!("so many that the spare flash, {given}, is {allowed}");
-            let hint = "use fewer handles, initial isolation, or offer less capacity";
-            return Err(SpecError::out("fdp.handles", handles, allowed, hint));
+            let hint = "use fewer, initial isolation of handles, or offer less capacity";
+            return Err(SpecError::out(field, handles, allowed, hint));
         }
         let hint =
             "raise nand.blocks_per_plane, lower nand.bad_superblocks, or offer less capacity";

@@ -27,11 +27,12 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
         return Ok(None);
     }
     let health = raw.health.as_ref();
-    let refused: [(&str, bool); 14] = [
+    let refused: [(&str, bool); 15] = [
         ("gc", raw.gc.is_some()),
         ("write_buffer", raw.write_buffer.is_some()),
         ("slc_cache", raw.slc_cache.is_some()),
         ("fdp", raw.fdp.is_some()),
+        ("zns", raw.zns.is_some()),
         ("map_cache", raw.map_cache.is_some()),
         ("map_journal", raw.map_journal.is_some()),
         ("read_ahead", raw.read_ahead.is_some()),

@@ -49,6 +49,7 @@ pub use key::SpecError;
 pub use link::{LinkSpec, SataFrames};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use map_journal::MapJournalSpec;
+pub use placement::ZoneSpec;
 pub use power::{Power, Rated, Sleep};
 pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
@@ -93,6 +94,8 @@ pub struct Spec {
     pub idle_policy: Option<Policy>,
     /// The write streams.
     pub streams: Streams,
+    /// Zones, if the drive has them.
+    pub zones: Option<ZoneSpec>,
     /// Free superblocks kept for garbage collection in the foreground.
     pub reserve_superblocks: u32,
     /// Pacing of garbage collection.
@@ -222,21 +225,27 @@ impl Spec {
         let reserve = raw.gc().reserve_superblocks.value;
         let by_plugin = decides.is_some_and(|decides| decides.frontier);
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
-        let placed = placement::check_placement(&raw, by_lifespan, background.is_some())?;
+        let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
+        let beside =
+            placement::Beside { splits: by_lifespan, background: background.is_some(), protocol };
+        let (placed, zones) = placement::check_placement(&raw, &geometry, &beside)?;
         let streams = placed.unwrap_or(Streams::plain(shared_frontier, by_lifespan));
         if in_place.is_none() {
             let more = streams.count as u64 - 2 + u64::from(slc_cache.is_some());
-            flash::check_spare(&geometry, reserve + more, streams.handles)?;
+            let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
+            flash::check_spare(&geometry, reserve + more, (field, streams.handles))?;
         }
         let buffer_pages =
             flash::share_buffer(&geometry, buffer_pages, buffer_release, streams.handles);
-        let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
         let host = host::check_host(&raw, protocol)?;
         let link = link::check_link(&raw, protocol)?;
         let thermal = thermal::check_thermal(&raw.thermal)?;
         let energy = thermal::energy(&raw, &geometry);
         let power = power::check_power(&raw, &energy)?;
-        let idle = gc::check_idle(&raw, &geometry)?;
+        // What zones leave behind is only collected where the reserve is needed.
+        let mut pacing = pacing;
+        pacing.start_free = zones.map_or(pacing.start_free, |_| 0);
+        let idle = gc::check_idle(&raw, &geometry)?.filter(|_| zones.is_none());
         let journal = |raw| map_journal::map_journal(raw, &geometry);
         let fold_after = slc_cache.map(|slc| slc.fold_after);
         let rated = power::check_rated(&raw)?;
@@ -283,6 +292,7 @@ impl Spec {
             policy,
             idle_policy,
             streams,
+            zones,
             in_place,
             raw: given,
         })

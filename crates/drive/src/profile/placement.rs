@@ -1,22 +1,71 @@
-//! Flexible Data Placement: which write streams a drive has.
+//! Who says where data is placed: the write streams of a drive with Flexible Data Placement, or with zones.
 //!
-//! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles, initially and persistently
-//! isolated. Left out: several reclaim groups, reclaim units that are not whole superblocks, a time limit of theirs.
+//! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles, initially and persistently
+//! isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits). A zone's size is the next power of two of its
+//! capacity, as Linux asks for (drivers/nvme/host/zns.c). Left out: several reclaim groups, reclaim units that are not whole
+//! superblocks, a time limit of theirs; a zone random write area.
 
-use super::key::SpecError;
+use drivebay_units::{Nanos, SECTOR_BYTES};
+
+use super::flash::Geometry;
+use super::host_interface::Protocol;
+use super::key::{SpecError, nanos};
 use super::schema::RawSpec;
 use crate::superblock::Streams;
 
-/// The streams of a drive with placement handles; none without. `splits`: the host's writes are split otherwise;
-/// `background`: copies go on in the background and in rounds.
+/// Zones, and what their commands cost.
+#[derive(Clone, Copy, Debug)]
+pub struct ZoneSpec {
+    /// How many.
+    pub count: u32,
+    /// Capacity of each, in pages.
+    pub pages: u32,
+    /// The same in sectors of 512 B.
+    pub sectors: u64,
+    /// Distance of their first blocks in the host's addresses, in sectors of 512 B.
+    pub size_sectors: u64,
+    /// Most that are active.
+    pub active: u32,
+    /// Most that are open.
+    pub open: u32,
+    /// Flash core, of a zone append beside a write.
+    pub append: Nanos,
+    /// Until a write is acknowledged, behind the flash core.
+    pub write_latency: Nanos,
+    /// Until an append's address is told, beside that.
+    pub append_latency: Nanos,
+    /// Flash core, of a reset.
+    pub reset: Nanos,
+    /// The same, for each sector written, in picoseconds.
+    pub reset_ps_per_sector: u64,
+    /// Flash core, of closing the blocks of a zone that is not full.
+    pub close: Nanos,
+    /// Most of that at a time.
+    pub slice: Nanos,
+}
+
+/// What stands beside placement in a profile.
+pub(super) struct Beside {
+    /// The host's writes are split by lifespan or by a policy.
+    pub splits: bool,
+    /// Copies go on in the background and in rounds.
+    pub background: bool,
+    pub protocol: Protocol,
+}
+
+/// The streams of a drive whose host says where data is placed, and its zones; none without.
 pub(super) fn check_placement(
     raw: &RawSpec,
-    splits: bool,
-    background: bool,
-) -> Result<Option<Streams>, SpecError> {
-    let Some(fdp) = &raw.fdp else { return Ok(None) };
-    let handles = fdp.handles.value;
-    let apart = fdp.isolation.value == "persistent";
+    geometry: &Geometry,
+    beside: &Beside,
+) -> Result<(Option<Streams>, Option<ZoneSpec>), SpecError> {
+    let (field, given) = match (&raw.fdp, &raw.zns) {
+        (None, None) => return Ok((None, None)),
+        (Some(fdp), _) => ("fdp.handles", fdp.handles.value),
+        (None, Some(zns)) => ("zns.active", zns.active.value),
+    };
+    let zones = raw.zns.is_some();
+    let apart = raw.fdp.as_ref().is_some_and(|fdp| fdp.isolation.value == "persistent");
     let cannot = [
         (
             raw.slc_cache.is_some(),
@@ -24,19 +73,66 @@ pub(super) fn check_placement(
             "leave out [slc_cache]",
         ),
         (
-            splits,
+            beside.splits,
             "writes split by lifespan or by a policy",
             "leave out gc.host_frontiers and gc.plugin",
         ),
         (
-            apart && background,
+            (apart || zones) && beside.background,
             "gc.background_pages_per_s, whose rounds have one frontier",
-            "use initial isolation",
+            "use initial isolation, or leave that out",
         ),
+        (zones && raw.fdp.is_some(), "zones", "leave out [fdp] or [zns]"),
+        (zones && raw.map_cache.is_some(), "a map that is cached", "leave out [map_cache]"),
+        (
+            zones && geometry.unit_shift > 0,
+            "a mapping unit above 4 KiB, of which a zone's last block is a part",
+            "leave out controller.mapping_unit_kib",
+        ),
+        (zones && beside.protocol != Protocol::Nvme, "AHCI", "zones are of NVMe drives"),
     ];
     if let Some((_, beside, hint)) = cannot.into_iter().find(|(cannot, _, _)| *cannot) {
         let allowed = format!("left out beside {beside}");
-        return Err(SpecError::out("fdp.handles", handles, allowed, hint));
+        return Err(SpecError::out(field, given, allowed, hint));
     }
-    Ok(Some(Streams::placed(handles as usize, apart)))
+    let streams = Streams::placed(given as usize, apart);
+    Ok((Some(streams), check_zones(raw, geometry)?))
+}
+
+fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, SpecError> {
+    let Some(zns) = &raw.zns else { return Ok(None) };
+    let pages = zns.zone_superblocks.value * u64::from(geometry.superblock_pages);
+    let sectors = pages * geometry.unit_bytes() / SECTOR_BYTES;
+    let capacity = geometry.user_sectors;
+    if capacity < sectors || !capacity.is_multiple_of(sectors) || sectors > u64::from(u32::MAX) {
+        let allowed = format!(
+            "such that drive.capacity_sectors, {capacity}, is a multiple of a zone's {sectors} sectors, below 2 TiB"
+        );
+        let whole = (capacity / sectors).max(1) * sectors;
+        let hint = format!("use drive.capacity_sectors = {whole}, or zones of another capacity");
+        let given = zns.zone_superblocks.value;
+        return Err(SpecError::out("zns.zone_superblocks", given, allowed, &hint));
+    }
+    let active = zns.active.value;
+    let open = zns.open.as_ref().map_or(active, |open| open.value);
+    if open > active {
+        let allowed = format!("at most zns.active, {active}");
+        return Err(SpecError::out("zns.open", open, allowed, "an open zone is active"));
+    }
+    let sectors_per_gib = (1u64 << 30) / SECTOR_BYTES;
+    Ok(Some(ZoneSpec {
+        count: (capacity / sectors) as u32,
+        pages: pages as u32,
+        sectors,
+        size_sectors: sectors.next_power_of_two(),
+        active: active as u32,
+        open: open as u32,
+        append: zns.append_us.micros(),
+        write_latency: zns.write_latency_us.micros(),
+        append_latency: zns.append_latency_us.micros(),
+        reset: zns.reset_us.micros(),
+        reset_ps_per_sector: nanos(zns.reset_us_per_gib.value).0 * 1000 / sectors_per_gib,
+        close: zns.close_us.micros(),
+        slice: zns.slice_us.micros(),
+    }))
 }

@@ -74,6 +74,8 @@ sections! {
         slc_cache: Option<RawSlcCache>,
         /// Flexible Data Placement; absent: the host has no say in where its data is put.
         fdp: Option<RawFdp>,
+        /// Zoned Namespaces; absent: blocks may be written in any order.
+        zns: Option<RawZns>,
         /// Named sets of changes: `[variants.heatsink]` with dotted keys.
         #[serde(default)]
         variants: serde_json::Map<String, serde_json::Value>,
@@ -677,6 +679,31 @@ sections! {
         /// What garbage collection does with the data of several handles: puts it together (`initial`: initially isolated),
         /// or apart, with a frontier for each (`persistent`).
         isolation: Word = &["initial", "persistent"],
+    }
+
+    /// Zoned Namespaces: an active zone is a stream with superblocks of its own, and a share of the write buffer. It takes the
+    /// place of `gc.frontiers`; garbage collection is left for what power cuts and errors leave.
+    RawZns {
+        /// Superblocks that a zone fills, which make its capacity; its size is the next power of two of that.
+        zone_superblocks: Whole = 1..=4096,
+        /// Zones that may be active at a time: open, or closed and not yet full.
+        active: Whole = 1..=64,
+        /// Zones that may be open at a time; as many as may be active if left out.
+        open: Option<Whole> = 1..=64,
+        /// Flash core, of a zone append beside a write.
+        append_us: Number = MICROS,
+        /// Until a write to a zone is acknowledged, behind the flash core: a latency that holds up no other.
+        write_latency_us: Number = MICROS,
+        /// The same, until the address of a zone append is told, beside that.
+        append_latency_us: Number = MICROS,
+        /// Flash core, of a reset of a zone with one block.
+        reset_us: Number = MICROS,
+        /// The same, for each GiB written to it.
+        reset_us_per_gib: Number = MICROS,
+        /// Flash core, of closing the blocks of a zone that is not full: before a reset, and behind a finish.
+        close_us: Number = MICROS,
+        /// After so much of that work the flash core does what commands wait for.
+        slice_us: Number = 1.0..=1e6,
     }
 
     /// The drive's own identify data.

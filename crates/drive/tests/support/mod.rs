@@ -218,6 +218,20 @@ impl Profile {
         self.with("fdp.handles", handles).with("fdp.isolation", isolation)
     }
 
+    /// Zones of so many superblocks, of which so many may be active and open; an append, a reset and a finish cost something.
+    pub fn zoned(self, superblocks: i64, active: i64, open: i64) -> Profile {
+        let zones = [("zone_superblocks", superblocks), ("active", active), ("open", open)];
+        let costs = [("append_us", 2.0), ("append_latency_us", 1.0), ("write_latency_us", 0.0)];
+        let more = [
+            ("reset_us", 1_000.0),
+            ("reset_us_per_gib", 100_000.0),
+            ("close_us", 500.0),
+            ("slice_us", 40.0),
+        ];
+        let profile = zones.iter().fold(self, |p, (key, n)| p.with(&format!("zns.{key}"), *n));
+        costs.iter().chain(&more).fold(profile, |p, (key, us)| p.with(&format!("zns.{key}"), *us))
+    }
+
     /// The checked profile.
     pub fn spec(&self) -> Spec {
         self.checked().unwrap_or_else(|e| panic!("{e}"))
@@ -265,7 +279,7 @@ pub fn closed_loop(
     let start = device.now();
     let mut free: BinaryHeap<Reverse<Nanos>> = (0..depth).map(|_| Reverse(start)).collect();
     let mut serve = |device: &mut Device, free: &mut BinaryHeap<Reverse<Nanos>>| {
-        let served = device.serve().expect("the drive has room");
+        let Some(served) = device.serve().expect("the drive has room") else { return };
         seen(&served);
         free.push(Reverse(served.done));
     };

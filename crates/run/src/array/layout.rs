@@ -145,8 +145,15 @@ impl Layout {
     }
 
     /// Sectors of the host's data in a stripe.
-    pub(super) fn stripe(&self) -> u64 {
+    #[must_use]
+    pub fn stripe(&self) -> u64 {
         self.chunk * self.columns() as u64
+    }
+
+    /// Sectors of the host's data, in whole stripes, on members of which the smallest has so many.
+    #[must_use]
+    pub fn sectors(&self, least: u64) -> u64 {
+        least / self.chunk * self.stripe()
     }
 
     /// Whether nothing is lost, with members as they are.

@@ -2,8 +2,8 @@
 //!
 //! Source: NVM Express NVM command set specification 2.0. Compare is a read whose data is compared when it is done, Verify
 //! one whose data nobody gets, Copy reads and then a write; a Dataset Management command is as many requests as it has
-//! ranges. What commands say of protection information is ignored, as on any namespace that is formatted without (fio sets
-//! PRACT wherever it is not told otherwise).
+//! ranges. What commands say of protection information is ignored, as by any namespace that is formatted without: fio sets
+//! PRACT in all of its own.
 
 use std::sync::Arc;
 

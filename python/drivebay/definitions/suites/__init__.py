@@ -4,7 +4,7 @@ This room must not know how a target carries a test out, nor what is computed fr
 """
 
 from drivebay.definitions.suites.loader import load, names, spoken
-from drivebay.definitions.suites.loads import shares_of, writes_of
+from drivebay.definitions.suites.loads import shares_of, writes_of, zone_words
 from drivebay.definitions.suites.model import (
     SCHEMA_VERSION,
     Phase,
@@ -39,4 +39,5 @@ __all__ = [
     "shares_of",
     "spoken",
     "writes_of",
+    "zone_words",
 ]

@@ -93,6 +93,18 @@ def writes_of(fsync: int) -> str:
     return "every write" if fsync == 1 else f"every {fsync:,} writes"
 
 
+def zone_words(zones: int, op: str, fill_percent: float) -> str:
+    """What a load by zone asks for.
+
+    >>> zone_words(4, "append", 25), zone_words(1, "reset", 100)
+    ('appends to 4 zones at a time, 25 % of each', 'zone resets')
+    """
+    if op in ("reset", "finish"):
+        return {"reset": "zone resets", "finish": "zone finishes"}[op]
+    part = "" if fill_percent == 100 else f", {fill_percent:g} % of each"
+    return f"{op}s to {zones} zone{'s at a time' if zones > 1 else ''}{part}"
+
+
 class Requests(Data):
     """A closed loop: `queue_depth` requests are outstanding at all times, in each of `queues`
     submission queues (NVMe).
@@ -120,7 +132,11 @@ class Requests(Data):
     in no figure of reads and writes; what is neither read nor trim is a write. With `fsync` a flush
     follows so many writes, as fio's; it takes a queue slot, waits for no other request, and counts
     as trims do. Writes go to the placement `handle` of a drive that has several (Flexible Data
-    Placement, `fdp.handles`).
+    Placement, `fdp.handles`). On a drive with zones a sequential load writes so many `zones` at a
+    time in turns, each from its beginning, where it is reset first, and then the next ones of the
+    span; by appends, or writes at the write pointers ("write"), of which a zone has one at a time.
+    `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
+    finishes zone after zone, once that much is written, which counts in no figure.
     """
 
     model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
@@ -141,6 +157,9 @@ class Requests(Data):
     thinktime_us: int | None = None
     thinktime_blocks: int = 1
     handle: int = 0
+    zones: int = 0
+    zone_op: Literal["write", "append", "reset", "finish"] = "write"
+    zone_fill_percent: float = 100
     content: Content = Content()
 
     @model_validator(mode="after")
@@ -156,6 +175,11 @@ class Requests(Data):
     def only_virtual(self) -> bool:
         """Whether a real drive cannot be asked for such offsets."""
         return self.offsets.startswith(ONLY_VIRTUAL)
+
+    @property
+    def manages_zones(self) -> bool:
+        """Whether zones are reset or finished, not written."""
+        return self.zone_op in ("reset", "finish")
 
     @property
     def stands_for_ranks(self) -> bool:

@@ -84,12 +84,14 @@ def _quantity(one: Figure) -> tuple[str, str]:
 
 
 def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and latency of each phase, the course of the run, latencies and stages."""
+    """Rate and latency of each phase, the course of the run, latencies and stages; no rate where
+    nothing is moved, as by resets of zones."""
     shown: list[Panel] = []
     if any(len(run.measured.phases) > 1 for run in found):
+        moves = any(step.rate_mb_s for run in found for step in run.measured.steps)
+        values = [("rate", "Data rate")] * moves + [("latency", "Mean latency")]
         shown = [
-            by_phase(prefix, found, what, f"{name} by load", bars=True)
-            for what, name in (("rate", "Data rate"), ("latency", "Mean latency"))
+            by_phase(prefix, found, what, f"{name} by load", bars=True) for what, name in values
         ]
     return [*shown, time.over_time(prefix, found, latency=True), *latency.inside(prefix, found)]
 

@@ -224,6 +224,8 @@ class FioTarget(Target):
             if load.handle:
                 hint = "fio places data through NVMe passthrough, which is not used here"
                 refuse("handle", load.handle, ": it is for virtual drives", hint)
+            if load.zones:
+                refuse("zones", load.zones, ": loads by zone are for virtual drives")
             if load.only_virtual:
                 refuse("offsets", offsets, ": it is for virtual drives")
             if load.stands_for_ranks:

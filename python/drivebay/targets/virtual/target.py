@@ -172,7 +172,8 @@ class VirtualTarget(Target):
                     # core compare with what the interface carries.
                     loads = [phase.workload for phase in group]
                     depth = sum(load.queue_depth * load.queues for load in loads)
-                    whole = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
+                    whole: dict[str, Any] = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
+                    whole |= {"zones": 0, "zone_op": "write", "zone_fill_percent": 100}
                     load = group[0].workload.model_copy(update=whole)
                     where = f"test {test.id}, phase {group[0].label} and those together with it"
                     self._check_load(core, load, where, f"leave the test out: --skip {test.id}")

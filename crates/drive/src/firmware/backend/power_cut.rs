@@ -42,6 +42,11 @@ impl Flash {
         lost_pages
     }
 
+    /// As many of a stream's newest pages may not be programmed.
+    pub fn buffered_pages(&self) -> u64 {
+        (WriteBuffer::places(self.buffer_pages) as u64) << self.geometry.page_shift
+    }
+
     /// Works out what follows from a state that was read back.
     pub fn derive(&mut self) {
         self.deferred.derive();

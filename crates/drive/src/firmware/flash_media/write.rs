@@ -27,7 +27,14 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         let (first, last) = self.touched(io);
         let count = last.0 - first.0 + 1;
-        let mut clock = self.write_pass(from, u64::from(count), path);
+        let (append, latency) = match self.zones {
+            Some(zones) if io.op == Op::Append => {
+                (zones.append, zones.write_latency.after(zones.append_latency))
+            }
+            Some(zones) => (Nanos::ZERO, zones.write_latency),
+            None => (Nanos::ZERO, Nanos::ZERO),
+        };
+        let mut clock = self.write_pass(from, u64::from(count), append, path);
         if self.backend.has_map_cache() {
             let ready = self.backend.translate(clock, first, last, true);
             clock = path.book(Stage::Map, clock, ready);
@@ -37,7 +44,9 @@ impl FlashMedia {
         }
         self.host_4k += frames_touched(io);
         let stream = self.backend.ftl_mut().stream_of(first, count, io.handle)?;
+        self.begin_zone(first, stream, clock);
         clock = self.store(stream, clock, first, count, path)?;
+        clock = path.book(Stage::Firmware, clock, clock.after(latency));
         if io.op == Op::WriteFua && self.flush_waits {
             let safe = self.backend.make_durable(stream, clock, u64::from(count));
             clock = path.book(Stage::Buffer, clock, safe);
@@ -46,10 +55,11 @@ impl FlashMedia {
         Ok(clock)
     }
 
-    /// The flash core's work for a command that writes `pages` pages.
+    /// The flash core's work for a command that writes `pages` pages, and for `more`.
     #[inline(always)]
-    fn write_pass(&mut self, from: Nanos, pages: u64, path: &mut Path) -> Nanos {
-        let cost = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
+    fn write_pass(&mut self, from: Nanos, pages: u64, more: Nanos, path: &mut Path) -> Nanos {
+        let write = |costs: &Costs| costs.write_command.after(costs.write_page.times(pages));
+        let cost = |costs: &Costs| write(costs).after(more);
         self.run_flash_core(from, cost, path)
     }
 
@@ -94,6 +104,9 @@ impl FlashMedia {
         at: Nanos,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
+        if self.zones.is_some() {
+            self.backend.collect_empty(at);
+        }
         let (gc, flash) = (&mut self.gc, &mut self.backend);
         let mut may_go_on = Nanos::ZERO;
         if let Some(cache) = &mut self.slc_cache {
@@ -152,7 +165,7 @@ impl FlashMedia {
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let begin = self.run_flash_core(from, |costs| costs.write_command, path);
         let stream = self.backend.ftl().streams().of_handle(io.handle);
-        self.backend.pad(stream, true, begin);
+        self.backend.pad(stream, self.backend.ftl().room(stream), begin);
         begin
     }
 
@@ -194,7 +207,7 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         let edges = self.edges(io);
         let count = edges.iter().flatten().count() as u64;
-        let passed = self.write_pass(from, count, path);
+        let passed = self.write_pass(from, count, Nanos::ZERO, path);
         let mut clock = self.unmap(passed, io, path);
         if count > 0 {
             self.merge_edges(clock, io, path);

@@ -428,18 +428,35 @@ impl Ftl {
         (Ppa(first), count)
     }
 
-    /// Fills a stream's open flash page with nothing, or with `whole` all that is left of its superblock; returns the
-    /// first address of that and how many. None if there is nothing to fill.
-    pub fn pad(&mut self, stream: usize, whole: bool) -> Option<(Ppa, u32)> {
+    /// Fills at least so many pages of a stream's superblock, which has room for them, and its open flash page with nothing;
+    /// returns the first address of that and how many. None if there is nothing to fill.
+    pub fn pad(&mut self, stream: usize, pages: u32) -> Option<(Ppa, u32)> {
         let next = self.placement.frontiers()[stream].next;
-        let to_page = next.next_multiple_of(1 << self.geometry.page_shift) - next;
-        let count = if whole { self.room(stream) } else { to_page };
+        let count = (next + pages).next_multiple_of(1 << self.geometry.page_shift) - next;
         if count == 0 {
             return None;
         }
         self.placement.take(stream, count);
         self.mapping.pad(next, count);
         Some((Ppa(next), count))
+    }
+
+    /// A stream's superblock takes no more.
+    pub fn abandon(&mut self, stream: usize) {
+        self.placement.take(stream, self.room(stream));
+    }
+
+    /// A full superblock without valid pages becomes the victim of folding, read to its end; false if there is none. For
+    /// drives without a cache to fold. Cost: one pass over all superblocks.
+    pub fn take_empty(&mut self) -> bool {
+        let all = (0u32..).zip(self.superblocks.all().iter().zip(self.mapping.valid()));
+        let mut empty = all.filter(|(_, (s, valid))| s.state == State::Sealed && **valid == 0);
+        let Some((index, _)) = empty.next() else { return false };
+        let victim = self.empty(index);
+        self.placement.free_pages += u64::from(victim.end - victim.next);
+        let slot = self.slot(Purpose::Folding);
+        self.victims[slot] = Some(Victim { next: victim.end, ..victim });
+        true
     }
 
     /// The flash page that lies `back` before the newest of a stream, in the same superblock.

@@ -1,0 +1,130 @@
+"""Zones from Python: what-ifs, loads by zone, what is in each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import drivebay
+from drivebay import Array, Drive, Workload
+from drivebay.cli.entry import run
+from drivebay.common.errors import UserError
+
+
+def small() -> Drive:
+    return drivebay.drive("pm9a3-960").scaled(1 / 128).with_("zns=4")
+
+
+def test_any_drive_of_flash_takes_zones() -> None:
+    for name in ("pm9a3-960", "sn770-1tb", "980-pro-1tb", "970-evo-plus-250gb"):
+        drive = drivebay.drive(name).scaled(1 / 16).with_("zns=14:2")
+        zones = drive.device().zones()
+        assert len(zones) > 20 and {zone.state for zone in zones} == {"empty"}, name
+        assert drive.with_("zns=none").device().zones() == []
+
+
+def test_loads_by_zone_fill_zones_in_turns() -> None:
+    device = small().device()
+    zone = device.capacity_bytes // len(device.zones())
+    run = device.run(Workload(pattern="sequential", zones=4, queue_depth=4, bytes=zone // 2))
+    assert [one.written_bytes for one in device.zones()[:5]] == [zone // 8] * 4 + [0]
+    assert [one.state for one in device.zones()[:5]] == ["implicitly open"] * 4 + ["empty"]
+    assert run.ios == zone // 2 // 4096
+    device.run(
+        Workload(pattern="sequential", zones=1, zone_op="append", queue_depth=8, bytes=2 * zone)
+    )
+    assert [one.state for one in device.zones()[:2]] == ["full"] * 2
+    resets = device.run(
+        Workload(
+            pattern="sequential",
+            zones=1,
+            zone_op="reset",
+            zone_fill_percent=0,
+            queue_depth=1,
+            ios=2,
+        )
+    )
+    assert resets.ios == 2 and resets.write_latency.mean_us > 1_700
+    assert [one.state for one in device.zones()[:3]] == ["empty", "empty", "implicitly open"]
+    finishes = device.run(
+        Workload(
+            pattern="sequential",
+            zones=1,
+            zone_op="finish",
+            zone_fill_percent=25,
+            queue_depth=1,
+            ios=1,
+            span_start_bytes=2 * zone,
+            span_bytes=zone,
+        )
+    )
+    assert finishes.ios == 1 and device.zones()[2].state == "full"
+    assert device.counters().copied_pages == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ("zns=many", "must be a number of active zones", "zns=14"),
+        ("zns", "a value is missing", "zns=14"),
+        ("zns=65", "1 to 64", "possible are"),
+        ("zns=4:0", "must be a number of active zones", "zns=14:4"),
+    ],
+)
+def test_zones_that_cannot_be_are_refused(words: str, said: str, hint: str) -> None:
+    with pytest.raises(UserError) as refused:
+        drivebay.drive("pm9a3-960").with_(words)
+    assert said in refused.value.message and hint in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"zones": 5, "queue_depth": 1}, "zones: 5 is not allowed; must be at most zns.active, 4"),
+        (
+            {"zones": 2, "queue_depth": 3},
+            "queue_depth: 3 is not allowed; must be at most the zones",
+        ),
+        ({"zones": 1, "queue_depth": 1, "block_bytes": 512}, "block_bytes: 512 is not allowed"),
+        ({"zones": 1, "queue_depth": 1, "handle": 3}, "handle: 3 is not allowed; must be below 1"),
+        ({"zone_op": "append"}, "zone_op: 'append' is not allowed; must be write without zones"),
+    ],
+)
+def test_loads_that_cannot_be_are_refused(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        small().device().run(Workload(pattern="sequential", **fields))
+
+
+def test_a_load_by_zone_needs_zones_and_random_writes_none() -> None:
+    plain = drivebay.drive("pm9a3-960").scaled(1 / 128).device()
+    with pytest.raises(UserError, match="zones: 1 is not allowed; must be 0 for a drive without"):
+        plain.run(Workload(pattern="sequential", zones=1, queue_depth=1))
+    with pytest.raises(UserError, match="zones: 0 is not allowed; must be 1 or more for random"):
+        small().device().run(Workload(ios=10))
+
+
+def test_drives_with_zones_are_no_array() -> None:
+    with pytest.raises(UserError, match="zones are written in sequence"):
+        Array([small().device() for _ in range(2)], "1")
+
+
+def test_a_power_cut_keeps_what_a_protected_drive_has_acknowledged() -> None:
+    device = small().device()
+    device.run(Workload(pattern="sequential", zones=2, queue_depth=2, ios=100))
+    assert device.power_cut().lost_bytes == 0
+    assert [(one.state, one.written_bytes) for one in device.zones()[:2]] == [
+        ("closed", 50 * 4096)
+    ] * 2
+
+
+def test_zones_have_no_handles_and_are_not_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert small().device().placement() == []
+    socket = tmp_path / "socket"
+    assert run(["serve", "zn540-1tb", "--nbd", f"unix:{socket}", "--memory", "4GiB"]) == 2
+    said = capsys.readouterr().err
+    assert "error: zn540-1tb: zones are not served\nhint: " in said and "--set zns=none" in said
+    assert not socket.exists()
