@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import drivebay
 from drivebay import Array, Drive, Workload
+from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 
 
@@ -86,6 +88,7 @@ def test_zones_that_cannot_be_are_refused(words: str, said: str, hint: str) -> N
             "queue_depth: 3 is not allowed; must be at most the zones",
         ),
         ({"zones": 1, "queue_depth": 1, "block_bytes": 512}, "block_bytes: 512 is not allowed"),
+        ({"zones": 1, "queue_depth": 1, "handle": 3}, "handle: 3 is not allowed; must be below 1"),
         ({"zone_op": "append"}, "zone_op: 'append' is not allowed; must be write without zones"),
     ],
 )
@@ -114,3 +117,14 @@ def test_a_power_cut_keeps_what_a_protected_drive_has_acknowledged() -> None:
     assert [(one.state, one.written_bytes) for one in device.zones()[:2]] == [
         ("closed", 50 * 4096)
     ] * 2
+
+
+def test_zones_have_no_handles_and_are_not_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert small().device().placement() == []
+    socket = tmp_path / "socket"
+    assert run(["serve", "zn540-1tb", "--nbd", f"unix:{socket}", "--memory", "4GiB"]) == 2
+    said = capsys.readouterr().err
+    assert "error: zn540-1tb: zones are not served\nhint: " in said and "--set zns=none" in said
+    assert not socket.exists()

@@ -402,7 +402,10 @@ impl VirtualDrive {
     /// What went through each placement handle since the drive was made and, with initial isolation, behind them through
     /// the frontier of copies; empty without placement.
     fn placement(&self) -> PyResult<Vec<PyHandleUse>> {
-        self.with(|device| device.placement().into_iter().map(PyHandleUse::new).collect())
+        self.with(|device| {
+            let used = if device.zones().is_empty() { device.placement() } else { Vec::new() };
+            used.into_iter().map(PyHandleUse::new).collect()
+        })
     }
 
     /// The zones, in the order of their addresses; empty on a drive without.

@@ -391,7 +391,8 @@ impl Workload {
     pub fn check(&self, spec: &Spec) -> Result<(), WorkloadError> {
         self.check_fields()?;
         self.check_span(spec.capacity_bytes())?;
-        let handles = spec.streams.handles.max(1);
+        // The streams of zones are no handles of the host's.
+        let handles = if spec.zones.is_some() { 1 } else { spec.streams.handles.max(1) };
         if usize::from(self.handle) >= handles {
             let allowed = format!("below {handles}, the drive's fdp.handles (1 without)");
             return Err(WorkloadError::refused("handle", &self.handle, &allowed));

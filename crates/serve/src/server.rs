@@ -50,6 +50,12 @@ impl CheckedDrive {
     /// Reads what is kept of the drive, and makes nothing.
     fn new((spec, options): (Spec, DriveOptions)) -> Result<CheckedDrive, ServeError> {
         faults::check_all(&options.faults)?;
+        if spec.zones.is_some() {
+            let what = format!("{}: zones are not served", spec.raw.drive.name);
+            let hint =
+                "they are for reviews, sweeps and the library; --set zns=none leaves them out";
+            return Err(ServeError::refused(what, hint));
+        }
         if let Some(path) = options.vfio_user.as_deref().filter(|path| path.exists()) {
             return Err(vfio::exists(path));
         }
