@@ -87,6 +87,19 @@ def test_placement_gains_where_lifetimes_differ() -> None:
     assert apart < 0.8 * whole["first and third share"] < whole["no placement"]
 
 
+def test_a_sequence_beside_what_overwrites_it_is_collected_too_early() -> None:
+    """Alone it dies superblock by superblock, before any of it is copied (WARP, FAST 2026)."""
+    study = runpy.run_path(str(STUDY))
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128).with_("fdp=3:persistent")
+    device = drive.device()
+    span = device.capacity_bytes * 9 // 10 >> 17 << 17
+    circle = Workload(pattern="sequential", block_bytes=128 << 10, queue_depth=1, span_bytes=span)
+    device.run(circle.model_copy(update={"bytes": 4 * span}))
+    assert device.placement()[0].waf == 1
+    beside = study["amplification"](drive, (0, 1, 2), "zipf:1.2", 30)[1]
+    assert 1.02 < beside < 1.5
+
+
 def test_the_suite_reports_each_handles_write_amplification() -> None:
     def of(name: str, words: tuple[str, ...]) -> Measured:
         test = next(one for one in suites.load("placement").tests if one.id == name)
