@@ -133,3 +133,37 @@ def test_objects_at_random_amplify_as_theory_says() -> None:
     small = drivebay.drive("pm9a3-960").scaled(1 / 256).with_("over_provisioning=23.4%")
     found = lmcache["measured"](small, set(), False)
     assert found == pytest.approx(lmcache["theory"](0.234), rel=0.05)
+
+
+def test_uniform_overwrites_gain_nothing_and_a_stream_in_sequence_is_collected_too_early() -> None:
+    """All is as likely to be overwritten next; what would soon have been overwritten in circles is
+    copied before, as the random streams need room."""
+    study = runpy.run_path(str(STUDY))
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    ways = {way: study["WAYS"][way] for way in ("no placement", "persistently isolated")}
+    mixed, apart = (
+        study["amplification"](drive.with_(words) if words else drive, handles, "uniform", 30)
+        for words, handles in ways.values()
+    )
+    assert apart[0] == pytest.approx(mixed[0], rel=0.15)
+    assert apart[1] > 1.5
+
+
+def test_a_noisy_neighbour_raises_what_another_handle_costs() -> None:
+    device = drivebay.drive("pm9a3-960").scaled(1 / 128).with_("fdp=2:persistent").device()
+    half = device.capacity_bytes // 2 // 4096 * 4096
+    index = Workload(span_bytes=half, queue_depth=8, rate_iops=2000, duration_s=30)
+    noise = Workload(span_start_bytes=half, span_bytes=half, handle=1, duration_s=30)
+    device.fill()
+
+    def waf_of_index(**neighbour: Workload) -> float:
+        before = device.placement()[0]
+        device.run_jobs({"index": index, **neighbour})
+        after = device.placement()[0]
+        written = after.written_4k - before.written_4k
+        return 1 + (after.copied_4k - before.copied_4k) / written
+
+    device.run(noise.model_copy(update={"bytes": 2 * half}))
+    quiet = waf_of_index()
+    noisy = waf_of_index(noise=noise)
+    assert noisy > 1.2 * quiet

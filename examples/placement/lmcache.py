@@ -37,7 +37,11 @@ def theory(spare: float) -> float:
     >>> round(theory(0.147), 2)
     3.7
     """
-    s = (CAPACITY_GIB * (1 + spare) - (CAPACITY_GIB - HOT_GIB)) / HOT_GIB
+    return uniform((CAPACITY_GIB * (1 + spare) - (CAPACITY_GIB - HOT_GIB)) / HOT_GIB)
+
+
+def uniform(s: float) -> float:
+    """With so much flash over the data that is written uniformly at random."""
     low, high = 0.0, s - 1e-9  # of -W: x e^-x rises up to 1
     for _ in range(200):
         x = (low + high) / 2
