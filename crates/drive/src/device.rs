@@ -433,12 +433,8 @@ impl Device {
         };
         let (ready, media_error) = self.media.serve(begin, io, &mut path)?;
         let left = path.left;
-        if io.op.is_zone_management() {
-            if left > Nanos::ZERO {
-                self.scheduler.push(Request { begin: ready, left, ..request });
-                return Ok(None);
-            }
-            self.end_zone_management(io);
+        if io.op.is_zone_management() && self.goes_on(&request, ready, left) {
+            return Ok(None);
         }
         if !self.scheduler.is_in_order() {
             let flash = self.media.flash_mut();
@@ -449,11 +445,18 @@ impl Device {
         Ok(Some(self.complete(request, ready, media_error)))
     }
 
+    /// Whether a zone's command that has done a step by `ready` has something left, and goes on later.
     #[cold]
-    fn end_zone_management(&mut self, io: Io) {
-        if let Some(zones) = self.zones.as_mut().filter(|_| io.op == Op::ZoneFinish) {
-            zones.finished(io);
+    #[inline(never)]
+    fn goes_on(&mut self, request: &Request, ready: Nanos, left: Nanos) -> bool {
+        let is_step = left > Nanos::ZERO;
+        if is_step {
+            self.scheduler.push(Request { begin: ready, left, ..*request });
+        } else if let Some(zones) = self.zones.as_mut().filter(|_| request.io.op == Op::ZoneFinish)
+        {
+            zones.finished(request.io);
         }
+        is_step
     }
 
     /// The completion of a request that the drive is done with at `ready`.
