@@ -296,7 +296,8 @@ impl Device {
         until: Nanos,
     ) -> Result<Option<Completion>, DeviceError> {
         debug_assert!(now >= self.now(), "submissions come in time order");
-        let io = self.admit(io)?;
+        self.check(io)?;
+        let io = if self.zones.is_some() { self.admit(io)? } else { io };
         let ready = self.host_interface.post(0, now);
         let request = self.enter(now, Posted { at: now, ready }, io, tag);
         let alone = self.next_arrival() == NEVER;
@@ -335,7 +336,8 @@ impl Device {
         io: Io,
         tag: u32,
     ) -> Result<(), DeviceError> {
-        let io = self.admit(io)?;
+        self.check(io)?;
+        let io = if self.zones.is_some() { self.admit(io)? } else { io };
         let ready = posted.ready.max(room);
         let now = self.now().max(ready.max(self.fetch_free_at()));
         let mut request = self.enter(now, Posted { at: posted.at, ready }, io, tag);
@@ -477,21 +479,16 @@ impl Device {
         Completion { tag, io, submitted, done, stages, media_error }
     }
 
-    /// Refuses what does not lie on the drive, no command can carry, or its zone does not take; else the command as the drive
-    /// takes it.
-    #[inline(always)]
+    /// Refuses what its zone does not take; else the command as the drive takes it.
+    #[cold]
+    #[inline(never)]
     fn admit(&mut self, io: Io) -> Result<Io, DeviceError> {
-        self.check(io)?;
-        match &mut self.zones {
-            None => Ok(io),
-            Some(zones) => {
-                let io = zones.admit(io)?;
-                if io.op == Op::ZoneReset {
-                    self.scheduler.end_finish(io.lba);
-                }
-                Ok(io)
-            }
+        let Some(zones) = &mut self.zones else { return Ok(io) };
+        let io = zones.admit(io)?;
+        if io.op == Op::ZoneReset {
+            self.scheduler.end_finish(io.lba);
         }
+        Ok(io)
     }
 
     /// Refuses what does not lie on the drive, or no command can carry.
