@@ -8,15 +8,9 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 use crate::persist::{persist, persist_words};
 use crate::stage::Stages;
 
-/// The kind of a request.
+/// The kind of a request. Kinds that are asked for together stand together, which makes one comparison of each question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// Read; done when the host has the data.
-    Read,
-    /// Write; done when the data is in the write buffer.
-    Write,
-    /// Write with Force Unit Access: done when the data is on flash.
-    WriteFua,
     /// Everything acknowledged so far goes to flash; address and count mean nothing.
     Flush,
     /// Dataset Management, Deallocate (TRIM): unmaps whole pages; they read as zeros after.
@@ -26,6 +20,12 @@ pub enum Op {
     /// Reclaim Unit Handle Update (I/O Management Send): the handle's next write begins a new reclaim unit; address and
     /// count mean nothing.
     HandleUpdate,
+    /// Read; done when the host has the data.
+    Read,
+    /// Write; done when the data is in the write buffer.
+    Write,
+    /// Write with Force Unit Access: done when the data is on flash.
+    WriteFua,
     /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` says where the data is.
     Append,
     /// Zone Management Send, Open Zone; this and the following for the zone that begins at `lba`, the count means nothing.
