@@ -64,7 +64,7 @@ documents() {
 python() {
     step "Python format" .venv/bin/ruff format --check .
     step "Python lint" .venv/bin/ruff check .
-    step "Python tests" .venv/bin/pytest -n 4 --dist loadfile --no-loadscope-reorder
+    step "Python tests" .venv/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
 }
 
 step "Types of the core" .venv/bin/python scripts/stub.py --check --profile checks
