@@ -132,6 +132,17 @@ def test_a_frontier_chosen_as_by_lifespan_gives_what_that_gives(build: Build) ->
     assert asked > second > 0
 
 
+def test_a_wrong_answer_in_a_member_ends_an_arrays_run_and_loses_no_drive() -> None:
+    policy = policies.from_functions(
+        "wrong", version="1", open_superblock=policies.OpenSuperblock(lambda *_: 1 << 20)
+    )
+    devices = [with_plugin(policy).device(seed=1), DRIVE.device(seed=2)]
+    few = drivebay.Workload(ios=10)  # before any garbage collection, which would see it
+    with pytest.raises(UserError, match="answered open_superblock with 1048576"):
+        drivebay.Array(devices, "1").run(few)
+    assert all(device.health().host_writes == 10 for device in devices)
+
+
 def test_a_pace_of_twice_as_much_copies_more(build: Build, own: Any) -> None:
     eager = written(with_plugin(drivebay.load_policy(build("EAGER"))))
     asked, changed = decisions(eager).paces or (0, 0)

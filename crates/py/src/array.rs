@@ -45,8 +45,9 @@ impl VirtualArray {
         let result = run_until_stopped(py, control, |control| work(&mut array, control));
         let (devices, standing) = array.into_parts();
         *self.standing.lock().unwrap_or_else(PoisonError::into_inner) = standing;
+        let answers = devices.iter().try_for_each(Device::check_plugin).map_err(user_error);
         self.put_back(devices.into_iter().map(Some));
-        result
+        answers.and(result)
     }
 
     fn put_back(&self, devices: impl IntoIterator<Item = Option<Device>>) {
