@@ -27,10 +27,12 @@ use crate::drive::{Data, Drive, Io};
 use crate::events::{Events, What};
 use crate::faults::Faults;
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
+use crate::kept_logs::KeptLogs;
 use crate::latency_monitor::LatencyMonitor;
 use crate::lateness::Lateness;
 use crate::namespace::NamespaceTable;
 use crate::namespace_file::NamespaceFile;
+use crate::nvme::Records;
 use crate::power_cut::PowerCuts;
 use crate::request::{Completion, Op, Request, SessionId, Status};
 use crate::snapshots::Snapshots;
@@ -164,6 +166,27 @@ impl Engine {
             self.device.idle_until(self.clock.now());
         }
         &self.device
+    }
+
+    /// What of its logs is the engine's own, as it was before; the records are the subsystem's.
+    pub(crate) fn restore_logs(&mut self, kept: &KeptLogs) {
+        self.latencies.clone_from(&kept.latencies);
+        self.faults.media_errors = kept.media_errors;
+        for &(nsid, traffic) in &kept.traffic {
+            if let Some(namespace) = self.namespaces.get(nsid) {
+                namespace.restore_traffic(traffic);
+            }
+        }
+    }
+
+    /// What of its logs outlasts the server, with the records of the subsystem.
+    pub(crate) fn kept_logs(&self, records: Records) -> KeptLogs {
+        KeptLogs {
+            records,
+            latencies: self.latencies.clone(),
+            media_errors: self.faults.media_errors,
+            traffic: self.namespaces.iter().map(|(nsid, one)| (nsid, one.traffic())).collect(),
+        }
     }
 
     // --- requests ---------------------------------------------------------------------------------
@@ -377,7 +400,9 @@ impl Io for Engine {
         self.traffic.requests += 1;
         match request.op {
             Op::Read => self.traffic.bytes_read += u64::from(request.sectors) * SECTOR_BYTES,
-            Op::Write { .. } => self.traffic.bytes_written += data.len() as u64,
+            Op::Write { .. } => {
+                self.traffic.bytes_written += u64::from(request.sectors) * SECTOR_BYTES;
+            }
             _ => {}
         }
         let mut command = InflightCommand::new(self.caller, request, self.traffic.requests);
@@ -463,6 +488,13 @@ impl Data for Engine {
 
     fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize {
         self.store.pieces(lba, sectors, into)
+    }
+
+    /// Not where what a write does depends on more than the store.
+    fn place(&mut self, lba: u64, sectors: u32) -> Option<&mut [u8]> {
+        let is_plain =
+            !self.is_write_protected && self.recorder.is_none() && !self.faults.are_any();
+        if is_plain { self.store.place(lba, sectors) } else { None }
     }
 
     fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {

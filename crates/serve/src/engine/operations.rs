@@ -142,7 +142,9 @@ impl Control for Engine {
         self.device.before_power_cut(at);
         let device = &self.device;
         let programmed = |place| device.is_programmed(place, at);
-        let lost_bytes = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let block_sectors = |lba| self.namespaces.block_sectors_at(lba);
+        let rng = &mut self.power_cuts.rng;
+        let lost_bytes = self.store.power_cut(programmed, block_sectors, rng)?;
         let recovery = self.device.power_cut(at);
         self.clock.skip_to(recovery.ready);
         self.inflight.clear();

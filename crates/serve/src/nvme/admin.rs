@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use drivebay_drive::Sanitize;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, COMMAND_SET_NVM, CONTROLLER_LIST_MAX, Cns, CriticalWarning, Feature, LogPage,
-    NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status, ocp_trailer,
+    AdminOpcode, COMMAND_SET_NVM, CONTROLLER_LIST_MAX, Cns, CriticalWarning, FabricsType, Feature,
+    LogPage, NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status, ocp_trailer,
 };
 use zerocopy::IntoBytes;
 
@@ -61,8 +61,12 @@ pub(super) const NOT_ABORTED: u32 = 1;
 pub(super) fn transfer(sqe: &Sqe) -> Transfer {
     let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
     if sqe.opcode == OPCODE_FABRICS {
-        // Connect alone has data.
-        return if sqe.nsid.get() as u8 == 1 { Transfer::FromHost(1024) } else { Transfer::None };
+        return match FabricsType::of(sqe) {
+            FabricsType::Connect { .. } => Transfer::FromHost(1024),
+            FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
+            FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
+            _ => Transfer::None,
+        };
     }
     match AdminOpcode::of(sqe.opcode) {
         Some(AdminOpcode::Identify) => to_host(4096),
@@ -195,11 +199,7 @@ impl Subsystem {
     pub(super) fn note_reset(&mut self, id: u16, drive: &mut dyn Drive) {
         let (now, health) = (drive.now(), drive.health());
         self.records.self_tests.end(&[SHORT], ABORTED_BY_RESET, now);
-        let Firmware { next, active, .. } = &mut self.records.firmware;
-        if *next != 0 {
-            *active = std::mem::take(next);
-            self.publish_firmware();
-        }
+        self.activate_firmware();
         let mut data = self.records.firmware.revision().to_vec();
         let mut one = [0; 36];
         one[..2].copy_from_slice(&id.to_le_bytes());
@@ -677,6 +677,15 @@ impl Subsystem {
         self.publish_firmware();
         self.note(id, PersistentKind::FirmwareCommit, now, &event);
         answer
+    }
+
+    /// Runs the image that waits for a reset, if one does.
+    pub(super) fn activate_firmware(&mut self) {
+        let Firmware { next, active, .. } = &mut self.records.firmware;
+        if *next != 0 {
+            *active = std::mem::take(next);
+        }
+        self.publish_firmware();
     }
 
     fn publish_firmware(&mut self) {

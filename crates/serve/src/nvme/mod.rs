@@ -27,4 +27,5 @@ mod subsystem;
 pub mod tcp;
 
 pub use identity::Identity;
+pub(crate) use records::Records;
 pub use subsystem::{Shared, Subsystem, Subsystems};

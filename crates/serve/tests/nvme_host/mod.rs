@@ -167,6 +167,11 @@ impl Rig {
         Rig { engine, subsystem, sessions: 0, controller: 0 }
     }
 
+    /// The newest one.
+    pub fn controller(&self) -> u16 {
+        self.controller
+    }
+
     pub fn blocks(&self) -> u64 {
         self.engine.store().sectors()
     }
