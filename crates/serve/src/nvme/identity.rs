@@ -14,7 +14,6 @@ use drivebay_wire::nvme::{
 use zerocopy::IntoBytes;
 
 use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES};
-use super::io::blocks_of;
 use super::records::{PersistentEvents, SLOTS};
 use super::{placement, zones};
 use crate::drive::Drive;
@@ -236,7 +235,7 @@ impl Identity {
         let is_alone = drive.namespace_ids().len() == 1;
         let used = if is_alone { (drive.used_sectors() >> shift).min(capacity) } else { capacity };
         let id = IdentifyNamespace {
-            nsze: blocks_of(namespace).into(),
+            nsze: zones::blocks_of(namespace).into(),
             ncap: capacity.into(),
             nuse: used.into(),
             flbas: self.format_of(namespace.block_shift()),

@@ -468,16 +468,8 @@ fn readable(namespace: &Namespace, lba: u64, blocks: u32) -> Result<((u64, u32),
 
 fn check_range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(), Status> {
     match lba.checked_add(blocks.into()) {
-        Some(end) if end <= blocks_of(namespace) => Ok(()),
+        Some(end) if end <= zones::blocks_of(namespace) => Ok(()),
         _ => Err(Status::LBA_OUT_OF_RANGE.dnr()),
-    }
-}
-
-/// Blocks of a namespace, as its host counts them.
-pub(super) fn blocks_of(namespace: &Namespace) -> u64 {
-    match namespace.zones() {
-        Some(spec) => zones::blocks_of(spec, namespace.sectors()),
-        None => namespace.sectors() >> namespace.block_sectors_log2(),
     }
 }
 

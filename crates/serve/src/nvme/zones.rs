@@ -34,9 +34,12 @@ fn zone_blocks(zones: &ZoneSpec) -> u64 {
     zones.size_sectors >> BLOCK_SECTORS_LOG2
 }
 
-/// Blocks of a namespace of so many sectors, gaps included.
-pub(super) fn blocks_of(zones: &ZoneSpec, sectors: u64) -> u64 {
-    sectors / zones.sectors * zone_blocks(zones)
+/// Blocks of a namespace, with zones or without, as its host counts them: gaps included.
+pub(super) fn blocks_of(namespace: &Namespace) -> u64 {
+    match namespace.zones() {
+        Some(zones) => namespace.sectors() / zones.sectors * zone_blocks(zones),
+        None => namespace.sectors() >> namespace.block_sectors_log2(),
+    }
 }
 
 /// Sectors of a namespace that is to have so many blocks, of which so many can be written.
@@ -110,7 +113,7 @@ pub(super) fn report(
     let action = sqe.cdw13.get() as u8;
     let state = STATE_CODES.get(usize::from(sqe.zone_filter()));
     let (bytes, head) = (sqe.report_bytes() as usize, size_of::<ZoneReport>());
-    if sqe.lba() >= blocks_of(zones, namespace.sectors()) {
+    if sqe.lba() >= blocks_of(namespace) {
         return Err(Status::LBA_OUT_OF_RANGE.dnr());
     }
     let state = *state.filter(|_| action == REPORT).ok_or(Status::INVALID_FIELD.dnr())?;
@@ -185,7 +188,7 @@ pub(super) fn manage(
     let capacity = zones.sectors as u32;
     let request = |lba| Request::new(Op::Zone(op), lba, capacity, 0);
     if !sqe.is_for_all_zones() {
-        if sqe.lba() >= blocks_of(zones, namespace.sectors()) {
+        if sqe.lba() >= blocks_of(namespace) {
             return Err(Status::LBA_OUT_OF_RANGE.dnr());
         }
         if !sqe.lba().is_multiple_of(zone_blocks(zones)) {
