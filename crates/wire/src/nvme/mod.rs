@@ -16,6 +16,7 @@ mod log;
 mod pdu;
 mod placement;
 mod status;
+mod zones;
 
 pub use auth::{
     AuthChallenge, AuthFailure, AuthId, AuthNegotiate, AuthReply, AuthSuccess, SECURITY_PROTOCOL,
@@ -51,6 +52,10 @@ pub use placement::{
     PlacementEventKind, PlacementStatistics,
 };
 pub use status::Status;
+pub use zones::{
+    CC_ALL_COMMAND_SETS, COMMAND_SET_ZONED, IdentifyZonedNamespace, ZONE_SEQUENTIAL, ZoneAction,
+    ZoneDescriptor, ZoneFormat, ZoneReport,
+};
 
 #[cfg(test)]
 mod tests;
