@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from here import drivebay
 
 from drivebay.analysis.modified import changes
 from drivebay.common.errors import UserError
@@ -105,12 +103,6 @@ def test_what_is_no_change_is_refused_with_something_to_type(
         changed(drive, [word])
     assert message in problem.value.message and hint in problem.value.hint
     assert "\n" not in problem.value.message + problem.value.hint
-
-
-def drivebay(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(TOP / "python"), "NO_COLOR": "1"}
-    command = [sys.executable, "-c", "from drivebay.cli import main; main()", *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_path: Path) -> None:

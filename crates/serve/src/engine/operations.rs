@@ -143,7 +143,9 @@ impl Control for Engine {
         let device = &self.device;
         let programmed = |place| device.is_programmed(place, at);
         let lost_bytes = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let zones = self.device.zones().to_vec();
         let recovery = self.device.power_cut(at);
+        self.forget_behind_write_pointers(&zones)?;
         self.clock.skip_to(recovery.ready);
         self.inflight.clear();
         self.lateness.drop_answers();
@@ -322,6 +324,9 @@ impl Engine {
         self.faults.heal(now, sectors.start, sectors.end - sectors.start);
         let mut done = self.clock.now();
         self.record_erased(&sectors);
+        if !self.device.zones().is_empty() {
+            return self.reset_zones(sectors);
+        }
         let mut lba = sectors.start;
         while lba < sectors.end {
             let count = (sectors.end - lba).min(DISCARD_MAX);
