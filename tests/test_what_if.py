@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from here import drivebay
 
+from drivebay import library
 from drivebay.analysis.modified import changes
 from drivebay.common.errors import UserError
 from drivebay.definitions import modifications
@@ -106,9 +107,10 @@ def test_what_is_no_change_is_refused_with_something_to_type(
 
 
 def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_path: Path) -> None:
-    plain = ["review", "sm951-nvme-128", "--suite", "quick", "--quick", "--only", "random-read"]
+    library.drive("sm951-nvme-128").scaled(1 / 64).save(tmp_path / "small.toml")
+    plain = ["review", "small.toml", "--suite", "quick", "--quick", "--only", "random-read"]
     alone = drivebay(*plain, "--set", "link=pcie1x1", cwd=tmp_path)
-    assert alone.returncode == 0 and "drivebay review sm951-nvme-128" in alone.stderr
+    assert alone.returncode == 0 and f"drivebay review {tmp_path}/small.toml" in alone.stderr
     assert drivebay(*plain, cwd=tmp_path).returncode == 0
     done = drivebay(*plain, "--set", "link=pcie1x1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

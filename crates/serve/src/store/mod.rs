@@ -350,17 +350,18 @@ impl Store {
         self.undo.as_ref().map_or(0, UndoLog::bytes)
     }
 
-    /// What was not durable is gone; returns the number of bytes. `block_sectors`: of a host's block there.
+    /// What was not durable is gone; returns where that was, first sectors and numbers of them. `block_sectors`: of a host's
+    /// block there.
     pub(crate) fn power_cut(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
         block_sectors: impl Fn(u64) -> u64,
         rng: &mut Rng,
-    ) -> io::Result<u64> {
-        let Some(undo) = &mut self.undo else { return Ok(0) };
-        let mut lost = 0;
+    ) -> io::Result<Vec<(u64, u64)>> {
+        let Some(undo) = &mut self.undo else { return Ok(Vec::new()) };
+        let mut lost = Vec::new();
         for (lba, old) in undo.roll_back(programmed, block_sectors, rng) {
-            lost += old.len() as u64;
+            lost.push((lba, old.len() as u64 / SECTOR_BYTES));
             self.put(lba, &old, Limit::MayBeExceeded)?;
         }
         Ok(lost)
