@@ -22,18 +22,17 @@ use std::ops::Range;
 use drivebay_crash::Recorder;
 use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize, Zone};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{Data, Drive, Io};
 use crate::events::{Events, What};
 use crate::faults::Faults;
 use crate::inflight::{InflightCommand, InflightCommands, NEVER};
-use crate::kept_logs::KeptLogs;
 use crate::latency_monitor::LatencyMonitor;
 use crate::lateness::Lateness;
 use crate::namespace::NamespaceTable;
 use crate::namespace_file::NamespaceFile;
-use crate::nvme::Records;
 use crate::power_cut::PowerCuts;
 use crate::request::{Completion, Op, Request, SessionId, Status};
 use crate::snapshots::Snapshots;
@@ -61,6 +60,16 @@ struct Reported {
     is_late: bool,
     /// When the second began by which the host is judged, on its clock since the start.
     second: Nanos,
+}
+
+/// What its logs hold beside what is in the model's state and in the records of NVMe.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct DriveLogs {
+    latencies: LatencyMonitor,
+    /// Of faults that were injected.
+    media_errors: u64,
+    /// By namespace: reads, writes, sectors read and written.
+    traffic: Vec<(u32, [u64; 4])>,
 }
 
 /// A served drive: the model, its data, its clock, and the commands in flight.
@@ -170,21 +179,20 @@ impl Engine {
         &self.device
     }
 
-    /// What of its logs is the engine's own, as it was before; the records are the subsystem's.
-    pub(crate) fn restore_logs(&mut self, kept: &KeptLogs) {
-        self.latencies.clone_from(&kept.latencies);
+    /// Goes on with what its logs held before.
+    pub(crate) fn restore_logs(&mut self, kept: DriveLogs) {
+        self.latencies = kept.latencies;
         self.faults.media_errors = kept.media_errors;
-        for &(nsid, traffic) in &kept.traffic {
+        for (nsid, traffic) in kept.traffic {
             if let Some(namespace) = self.namespaces.get(nsid) {
                 namespace.restore_traffic(traffic);
             }
         }
     }
 
-    /// What of its logs outlasts the server, with the records of the subsystem.
-    pub(crate) fn kept_logs(&self, records: Records) -> KeptLogs {
-        KeptLogs {
-            records,
+    /// What of its logs outlasts the server.
+    pub(crate) fn logs(&self) -> DriveLogs {
+        DriveLogs {
             latencies: self.latencies.clone(),
             media_errors: self.faults.media_errors,
             traffic: self.namespaces.iter().map(|(nsid, one)| (nsid, one.traffic())).collect(),

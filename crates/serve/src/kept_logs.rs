@@ -5,15 +5,12 @@
 //! log stay as well, which the specification leaves to the drive. What SMART takes from the model is in the state. A power cut
 //! takes none of it; it begins a controller anew, which aborts a short self-test.
 
-use std::collections::VecDeque;
 use std::path::Path;
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use serde::{Deserialize, Serialize};
 
+use crate::engine::DriveLogs;
 use crate::error::ServeError;
-use crate::latency_monitor::LatencyMonitor;
 use crate::nvme::Records;
 use crate::sidecar;
 
@@ -21,12 +18,9 @@ use crate::sidecar;
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptLogs {
+    /// The subsystem's.
     pub records: Records,
-    pub latencies: LatencyMonitor,
-    /// Of faults that were injected.
-    pub media_errors: u64,
-    /// By namespace: reads, writes, sectors read and written.
-    pub traffic: Vec<(u32, [u64; 4])>,
+    pub drive: DriveLogs,
 }
 
 impl KeptLogs {
@@ -53,27 +47,5 @@ impl KeptLogs {
             let what = format!("the logs cannot be kept in {}: {why}", path.display());
             ServeError::machine(what, "see the disk and who may write: df, ls -ld")
         })
-    }
-}
-
-/// Structures of the specification, each as its bytes: for `serde(with)`.
-pub(crate) mod as_bytes {
-    use super::*;
-
-    pub(crate) fn serialize<T: IntoBytes + Immutable, S: Serializer>(
-        all: &VecDeque<T>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        to.collect_seq(all.iter().map(IntoBytes::as_bytes))
-    }
-
-    pub(crate) fn deserialize<'de, T: FromBytes, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<VecDeque<T>, D::Error> {
-        let all = Vec::<Vec<u8>>::deserialize(from)?;
-        let one = |bytes: &Vec<u8>| {
-            T::read_from_bytes(bytes).map_err(|_| D::Error::custom("an entry of another length"))
-        };
-        all.iter().map(one).collect()
     }
 }

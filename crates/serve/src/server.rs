@@ -248,7 +248,7 @@ impl ServedDrive {
             nvme.lock().require(secrets);
         }
         if let Some(logs) = logs {
-            event_loop.engine().restore_logs(&logs);
+            event_loop.engine().restore_logs(logs.drive);
             let now = event_loop.engine().now();
             nvme.lock().restore_records(logs.records, now);
         }
@@ -298,7 +298,8 @@ impl ServedDrive {
         })?;
         if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
-            engine.kept_logs(nvme.lock().take_records()).save(path)?;
+            let records = nvme.lock().take_records();
+            KeptLogs { records, drive: engine.logs() }.save(path)?;
         }
         shown?;
         Ok(engine.report())

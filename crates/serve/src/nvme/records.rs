@@ -13,7 +13,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-use crate::kept_logs::as_bytes;
+use crate::sidecar::as_bytes;
 
 /// Events that are kept, at most. guess: a few hundred kilobytes at the most.
 const EVENTS_MAX: usize = 1000;
