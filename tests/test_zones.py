@@ -128,7 +128,7 @@ def test_a_load_that_is_not_by_zone_writes_empty_zones_once_or_is_refused_before
     ):
         with pytest.raises(UserError, match=said):
             again()
-    part = {"zones": 1, "queue_depth": 1, "zone_fill_percent": 25, "block_bytes": 4096}
+    part: dict[str, Any] = {"zones": 1, "queue_depth": 1, "zone_fill_percent": 25}
     with pytest.raises(
         UserError, match="zone_fill_percent: 25 is not allowed; must be 100 for more"
     ):
