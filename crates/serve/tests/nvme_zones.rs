@@ -214,6 +214,10 @@ fn a_drive_without_zones_knows_nothing_of_them() {
         Status::INVALID_FIELD.dnr()
     );
     assert_eq!(identify(&mut rig, &mut admin, 0x1c, 0, 0).1[0], 1);
+    let (status, page) = log(&mut rig, &mut admin, LogPage::Commands, COMMAND_SET_ZONED, 4096);
+    let effects = CommandEffects::read_from_bytes(&page).expect("a page");
+    assert_eq!((status, effects.admin[6].get() & 1), (Status::SUCCESS, 1));
+    assert!(effects.io.iter().all(|effects| effects.get() == 0));
     let changed = log(&mut rig, &mut admin, LogPage::ChangedZones, 0, 64).0;
     assert_eq!(changed, Status::INVALID_LOG_PAGE.dnr());
     for opcode in [0x79, 0x7a, 0x7d] {

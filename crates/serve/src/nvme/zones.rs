@@ -4,14 +4,16 @@
 //! model's (`drivebay_drive`'s `firmware/zones.rs`). A host's addresses have a gap between a zone's capacity and its size, the
 //! next power of two; those of the drive have none. What is not written, gaps too, reads as zeros. Reads do not cross zones.
 //! Write Zeroes is a write of zeros, Deallocate does nothing, Write Uncorrectable is no command of this set. Limits are the drive's,
-//! also where it has several namespaces. No zone changes by itself, so that the list of those that have (BFh) is empty and no
-//! event tells of one. Left out: zone descriptor extensions, a zone random write area, zones that become read-only or offline.
+//! also where it has several namespaces. The list of changed zones (BFh), and its event, tell of those that become
+//! read-only or go offline without a host. Left out: zone descriptor extensions, a zone random write area.
+
+use std::collections::BTreeSet;
 
 use drivebay_drive::{Op as ModelOp, Zone, ZoneProblem, ZoneSpec, ZoneState};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
-    COMMAND_SET_ZONED, IdentifyZonedNamespace, NvmOpcode, Sqe, Status, ZONE_SEQUENTIAL, ZoneAction,
-    ZoneDescriptor, ZoneFormat, ZoneReport,
+    COMMAND_SET_ZONED, ChangedZones, IdentifyZonedNamespace, NvmOpcode, Sqe, Status,
+    ZONE_SEQUENTIAL, ZoneAction, ZoneDescriptor, ZoneFormat, ZoneReport,
 };
 use zerocopy::IntoBytes;
 
@@ -24,6 +26,8 @@ const BLOCK_SECTORS_LOG2: u8 = ZONED_BLOCK_SHIFT - SECTOR_BYTES.ilog2() as u8;
 const REPORT: u8 = 0;
 /// Likewise, filter by state: all; each of the others stands for one.
 const STATE_CODES: [u8; 8] = [0, 0x1, 0x2, 0x3, 0x4, 0xe, 0xd, 0xf];
+/// States of zones that the drive itself has changed: read-only, offline.
+const FAILED: [u8; 2] = [0xd, 0xf];
 /// Where the fields of a command are that may be to blame.
 const DWORD_10: u16 = 40;
 const DWORD_12: u16 = 48;
@@ -162,6 +166,33 @@ fn own<'a>(
 ) -> impl Iterator<Item = &'a Zone> {
     let first = (namespace.first() / zones.sectors) as usize;
     all.iter().skip(first).take((namespace.sectors() / zones.sectors) as usize)
+}
+
+/// Whether a zone of the drive is one of a namespace's.
+pub(super) fn is_of(zone: usize, namespace: &Namespace) -> bool {
+    let spec = namespace.zones();
+    spec.is_some_and(|spec| namespace.range().contains(&(zone as u64 * spec.sectors)))
+}
+
+/// Changed Zone List: those of a namespace.
+pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u8> {
+    let mut log = ChangedZones::default();
+    let Some(spec) = namespace.zones() else { return log.as_bytes().to_vec() };
+    let first = (namespace.first() / spec.sectors) as usize;
+    let mut own = changed.iter().filter(|&&zone| is_of(zone, namespace));
+    let mut count = 0;
+    for (place, zone) in log.starts.iter_mut().zip(own.by_ref()) {
+        *place = ((zone - first) as u64 * zone_blocks(spec)).into();
+        count += 1;
+    }
+    log.count = if own.next().is_some() { u16::MAX } else { count }.into();
+    log.as_bytes().to_vec()
+}
+
+/// Zones that the drive has made read-only or taken offline.
+pub(super) fn failed(all: &[Zone]) -> impl Iterator<Item = usize> {
+    let is_failed = |zone: &Zone| FAILED.contains(&(zone.state as u8));
+    (0..).zip(all).filter(move |(_, zone)| is_failed(zone)).map(|(index, _)| index)
 }
 
 /// Zone Management Send: what is asked of the drive, for each zone that it is about.

@@ -85,6 +85,21 @@ layout! { 64:
     }
 }
 
+layout! { 4096:
+    /// Changed Zone List.
+    pub struct ChangedZones {
+        /// How many; all ones where they are more than there is room for.
+        pub count: U16,
+        #[doc(hidden)]
+        pub reserved_2: [u8; 6],
+        /// The first block of each.
+        pub starts: [U64; CHANGED_ZONES_MAX],
+    }
+}
+
+/// Zones in the list of those that have changed, at most.
+pub const CHANGED_ZONES_MAX: usize = 511;
+
 codes! {
     /// What Zone Management Send does (bits 7:0 of command dword 13).
     ZoneAction {
