@@ -108,6 +108,7 @@ codes! {
         Open = 0x03,
         Reset = 0x04,
         Offline = 0x05,
+        FlushArea = 0x11,
     }
 }
 
@@ -120,6 +121,11 @@ impl Sqe {
     /// Zone Management Send: to all zones that it can be done to.
     pub fn is_for_all_zones(&self) -> bool {
         self.cdw13.get() & 1 << 8 != 0
+    }
+
+    /// Zone Management Send, Open: with a random write area.
+    pub fn wants_random_area(&self) -> bool {
+        self.cdw13.get() & 1 << 9 != 0
     }
 
     /// Zone Management Receive: zones of which state (0: of any) the report is about.
