@@ -16,10 +16,13 @@ import served_guest
 pytestmark = served_guest.SUITE_MARKS
 HERE = Path(__file__).resolve().parent
 ACTIVE_ZONES = 16
+# Zones of 6 MiB in 8 MiB, and of 8 MiB: fsck.f2fs 1.16 counts free segments wrong where a zone's
+# capacity is below its size, on QEMU's zones too.
+PAGES = {"btrfs": 96, "f2fs": 128}
 DRIVES = """\
 [drive.zones]
 profile = "{small}"
-set = ["zns={active}"]
+set = ["zns={active}", "nand.pages_per_block={pages}"]
 serial = "zones"
 [drive.other]
 profile = "{small}"
@@ -33,12 +36,14 @@ dmesg | grep -iE 'error|corrupt' | grep -v 'errors=' | tail -n 20
 """
 
 
-@pytest.mark.parametrize("kind", ["btrfs", "f2fs"])
+@pytest.mark.parametrize("kind", PAGES)
 def test_a_file_system_keeps_what_it_was_told_to(tmp_path: Path, kind: str) -> None:
     root = served_guest.suite_root(tmp_path)
     shutil.copy(HERE / "file_system_job.py", root / "job.py")
     config, control = tmp_path / "serve.toml", tmp_path / "control"
-    config.write_text(DRIVES.format(small=served_guest.SMALL_DRIVE, active=ACTIVE_ZONES))
+    pages = PAGES[kind]
+    small = served_guest.SMALL_DRIVE
+    config.write_text(DRIVES.format(small=small, active=ACTIVE_ZONES, pages=pages))
     options = ("--config", str(config), "--nvme-tcp", "127.0.0.1:0", "--control", f"unix:{control}")
     said: dict[str, str] = {}
     with served_guest.server(*options, drive=None) as lines:
