@@ -128,7 +128,6 @@ def test_zones_have_no_handles() -> None:
     [
         (["--nbd", "unix:SOCKET"], "--nbd"),
         (["--nvme-tcp", "127.0.0.1:0", "--record", "record"], "--record"),
-        (["--nvme-tcp", "127.0.0.1:0", "--loss", "random"], "--loss"),
     ],
 )
 def test_what_carries_no_zones_refuses_them(

@@ -22,7 +22,7 @@ PAGES = {"btrfs": 96, "f2fs": 128}
 DRIVES = """\
 [drive.zones]
 profile = "{small}"
-set = ["zns={active}", "nand.pages_per_block={pages}"]
+set = ["nand.pages_per_block={pages}", "zns={active}"]
 serial = "zones"
 [drive.other]
 profile = "{small}"

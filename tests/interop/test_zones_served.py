@@ -42,6 +42,15 @@ nvme zns changed-zone-list /dev/nvme0n1 >/tmp/log 2>&1; SAY changed $?
 """
 
 
+def test_it_is_served_and_kept(tmp_path: Path) -> None:
+    kept = ("--state", str(tmp_path / "state"), "--data", str(tmp_path / "data"))
+    options = ("--set", "zns=14", "--nvme-tcp", "127.0.0.1:0", *kept)
+    for _ in range(2):
+        with served_guest.server(*options) as lines:
+            assert any("nvme-tcp:127.0.0.1:" in one for one in lines)
+        assert (tmp_path / "state").is_file()
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")

@@ -325,7 +325,8 @@ impl Engine {
         let is_synced = sync.is_some();
         let completion = self.inflight.complete(tag);
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
-            self.store.completed(number, &completion.request);
+            let request = self.with_what_lies_before(completion.request);
+            self.store.completed(number, &request);
         }
         self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
         let since = self.clock.since_start(at).0;

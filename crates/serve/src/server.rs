@@ -31,7 +31,7 @@ use crate::options::{DriveOptions, Options};
 use crate::pci::vfio;
 use crate::precondition::REST;
 use crate::report::Report;
-use crate::store::{Image, PowerCutLoss, Store};
+use crate::store::{Image, Store};
 use crate::ublk;
 
 /// What the user may have got wrong about a drive, looked at before anything is made.
@@ -95,11 +95,6 @@ fn refuse_beside_zones(
         (drive.ublk, "--ublk", "this block device has no zones"),
         (drive.record.is_some(), "--record", "commands for zones are not recorded"),
         (drive.image.is_some(), "--from", "an image does not say what its zones hold"),
-        (
-            drive.loss != PowerCutLoss::All,
-            "--loss",
-            "a zone loses what was not programmed, with its write pointer",
-        ),
     ];
     let found = beside.into_iter().find(|&(is_given, ..)| is_given && spec.zones.is_some());
     found.map_or(Ok(()), |(_, option, why)| {
@@ -577,7 +572,9 @@ fn adopt(
 fn close_zones(device: &mut Device) -> Result<(), DeviceError> {
     for (index, zone) in device.zones().to_vec().into_iter().enumerate() {
         let op = match zone.state {
-            ZoneState::Empty | ZoneState::Full => continue,
+            ZoneState::Empty | ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline => {
+                continue;
+            }
             _ if zone.written == 0 => Op::ZoneReset,
             ZoneState::Closed => continue,
             _ => Op::ZoneClose,

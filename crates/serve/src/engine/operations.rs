@@ -142,7 +142,9 @@ impl Control for Engine {
         self.device.before_power_cut(at);
         let device = &self.device;
         let programmed = |place| device.is_programmed(place, at);
-        let lost_bytes = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let lost = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let lost_bytes = lost.iter().map(|(_, sectors)| sectors * SECTOR_BYTES).sum();
+        lost.into_iter().for_each(|(lba, sectors)| self.device.lose(lba, sectors));
         let zones = self.device.zones().to_vec();
         let recovery = self.device.power_cut(at);
         self.forget_behind_write_pointers(&zones)?;
@@ -254,6 +256,8 @@ impl Engine {
         let spec = self.device.spec();
         let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
         let bytes_max = match loss {
+            // A write pointer goes back by no more than the buffer.
+            PowerCutLoss::Unflushed if spec.zones.is_some() => buffer,
             PowerCutLoss::Unflushed => buffer.max(LOSABLE_MIN),
             // Twice the buffers of the host's two streams.
             PowerCutLoss::All | PowerCutLoss::Random => 4 * buffer + UNSERVED_MAX,

@@ -85,6 +85,18 @@ impl Engine {
         self.store.discard(number, lba, count)
     }
 
+    /// A write that is durable, with what lies before it in its zone: the write pointer lies behind both.
+    pub(super) fn with_what_lies_before(&self, request: Request) -> Request {
+        match &self.device.spec().zones {
+            Some(zones) if request.op == (Op::Write { fua: true }) => {
+                let before = request.lba % zones.sectors;
+                let (lba, sectors) = (request.lba - before, request.sectors + before as u32);
+                Request { lba, sectors, ..request }
+            }
+            _ => request,
+        }
+    }
+
     fn zone_of(&self, lba: u64) -> usize {
         let zones = self.device.spec().zones.as_ref();
         zones.map_or(0, |zones| (lba / zones.sectors) as usize)

@@ -336,16 +336,16 @@ impl Store {
         self.undo.as_ref().map_or(0, UndoLog::bytes)
     }
 
-    /// What was not durable is gone; returns the number of bytes.
+    /// What was not durable is gone; returns where that was, first sectors and numbers of them.
     pub(crate) fn power_cut(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
         rng: &mut Rng,
-    ) -> io::Result<u64> {
-        let Some(undo) = &mut self.undo else { return Ok(0) };
-        let mut lost = 0;
+    ) -> io::Result<Vec<(u64, u64)>> {
+        let Some(undo) = &mut self.undo else { return Ok(Vec::new()) };
+        let mut lost = Vec::new();
         for (lba, old) in undo.roll_back(programmed, rng) {
-            lost += old.len() as u64;
+            lost.push((lba, old.len() as u64 / SECTOR_BYTES));
             self.put(lba, &old, Limit::MayBeExceeded)?;
         }
         Ok(lost)
