@@ -21,8 +21,8 @@ ACTIVE_ZONES = 16
 PAGES = {"btrfs": 96, "f2fs": 128}
 DRIVES = """\
 [drive.zones]
-profile = "{small}"
-set = ["nand.pages_per_block={pages}", "zns={active}"]
+profile = "{zoned}"
+set = ["zns={active}"]
 serial = "zones"
 [drive.other]
 profile = "{small}"
@@ -41,9 +41,11 @@ def test_a_file_system_keeps_what_it_was_told_to(tmp_path: Path, kind: str) -> N
     root = served_guest.suite_root(tmp_path)
     shutil.copy(HERE / "file_system_job.py", root / "job.py")
     config, control = tmp_path / "serve.toml", tmp_path / "control"
-    pages = PAGES[kind]
-    small = served_guest.SMALL_DRIVE
-    config.write_text(DRIVES.format(small=small, active=ACTIVE_ZONES, pages=pages))
+    small, zoned = Path(served_guest.SMALL_DRIVE), tmp_path / "zoned.toml"
+    before, found, after = small.read_text().partition("pages_per_block = { value = 96")
+    assert found
+    zoned.write_text(f"{before}pages_per_block = {{ value = {PAGES[kind]}{after}")
+    config.write_text(DRIVES.format(small=small, zoned=zoned, active=ACTIVE_ZONES))
     options = ("--config", str(config), "--nvme-tcp", "127.0.0.1:0", "--control", f"unix:{control}")
     said: dict[str, str] = {}
     with served_guest.server(*options, drive=None) as lines:
