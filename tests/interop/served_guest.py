@@ -38,7 +38,10 @@ export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
 /bin/busybox mkdir -p /proc /sys /dev /tmp /etc/nvme
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
-for module in $(cat /modules.order); do insmod /modules/$module 2>/dev/null; done
+touch /modules.options
+for module in $(cat /modules.order); do
+  insmod /modules/$module $(sed -n "s/^$module //p" /modules.options) 2>/dev/null
+done
 """
 WAIT = """\
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/nvme0n1 ] || sleep 0.3; done

@@ -30,7 +30,7 @@ done
 # The script takes fio from its own source's folder. -w: zones that are left active by earlier cases
 # count against the drive's limit.
 ZONES = """\
-ln -s /usr/bin/fio /fio/fio
+ln -s /usr/bin/fio /fio/fio; ln -s /proc/self/fd /dev/fd
 cd /fio/t/zbd
 ./test-zbd-support -w /dev/nvme0n1 >/tmp/log 2>&1
 sed -n 's/^Running test 0*\\([0-9]*\\) ... /SAID zbd_\\1 /p' /tmp/log
@@ -66,6 +66,8 @@ def test_fios_pass_through_tests_pass(tmp_path: Path) -> None:
 
 def test_fios_tests_of_zones_pass(tmp_path: Path) -> None:
     root = _root(tmp_path)
+    # The script sets the scheduler, of which a drive that several paths lead to has none.
+    (root / "modules.options").write_text("nvme-core.ko multipath=N\n")
     options = ("--nvme-tcp", "127.0.0.1:0", "--set", f"zns={ACTIVE_ZONES}")
     with served_guest.server(*options, drive=served_guest.SMALL_DRIVE) as lines:
         said = served_guest.boot_suite(root, ZONES, lines)
