@@ -101,8 +101,56 @@ def test_a_load_by_zone_needs_zones_and_random_writes_none() -> None:
     plain = drivebay.drive("pm9a3-960").scaled(1 / 128).device()
     with pytest.raises(UserError, match="zones: 1 is not allowed; must be 0 for a drive without"):
         plain.run(Workload(pattern="sequential", zones=1, queue_depth=1))
-    with pytest.raises(UserError, match="zones: 0 is not allowed; must be 1 or more for random"):
+    with pytest.raises(UserError, match="zones: 0 is not allowed; must be 1 or more for writes"):
         small().device().run(Workload(ios=10))
+
+
+def test_a_load_that_is_not_by_zone_writes_empty_zones_once_or_is_refused_before_it_runs(
+    tmp_path: Path,
+) -> None:
+    device = small().device()
+    load = Workload(pattern="sequential", block_bytes=131072, queue_depth=8)
+    said = "zones: 0 is not allowed; must be 1 or more for writes to a drive with zones"
+    for wrong in (
+        {"duration_s": 1.0},
+        {"bytes": 2 * device.capacity_bytes},
+        {"bytes": 10**9, "span_start_bytes": 131072},
+        {"bytes": 10**6, "read_percent": 50},
+    ):
+        with pytest.raises(UserError, match=said):
+            device.run(load.model_copy(update=wrong))
+    assert device.counters().commands == 0, "nothing ran"
+    device.run(load.model_copy(update={"bytes": device.capacity_bytes}))
+    assert {zone.state for zone in device.zones()} == {"full"}
+    for again in (
+        device.fill,
+        lambda: device.run_jobs({"fill": load.model_copy(update={"bytes": 10**6})}),
+    ):
+        with pytest.raises(UserError, match=said):
+            again()
+    part: dict[str, Any] = {"zones": 1, "queue_depth": 1, "zone_fill_percent": 25}
+    with pytest.raises(
+        UserError, match="zone_fill_percent: 25 is not allowed; must be 100 for more"
+    ):
+        device.run(Workload(pattern="sequential", bytes=10**9, **part))
+
+
+def test_writes_to_random_write_areas_come_at_any_depth_and_are_programmed_once() -> None:
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128).with_("zns=4:1:1024/16")
+    device = drive.device()
+    zone = device.capacity_bytes // len(device.zones())
+    load = Workload(
+        pattern="sequential", zones=2, zone_op="zrwa", queue_depth=16, block_bytes=16384
+    )
+    run = device.run(load.model_copy(update={"bytes": 3 * zone}))
+    assert run.ios == 3 * zone // 16384
+    assert [one.state for one in device.zones()[:2]] == ["full"] * 2
+    used = device.counters()
+    assert used.placed_pages <= used.host_pages, "what is in the areas is not programmed yet"
+    with pytest.raises(UserError, match="zone_op: 'zrwa' is not allowed; must be zrwa for whole"):
+        small().device().run(load.model_copy(update={"bytes": zone}))
+    with pytest.raises(UserError, match="power_loss_protection"):
+        drivebay.drive("980-pro-1tb").with_("zns=4:1:1024/16").device()
 
 
 def test_drives_with_zones_are_no_array() -> None:

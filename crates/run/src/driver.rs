@@ -65,6 +65,7 @@ fn run_loop<const KEEPS: bool>(
     keep: Keep,
 ) -> Result<(Outcome, Kept), RunError> {
     workload.check(device.spec())?;
+    workload.check_state(device)?;
     let mut run = ClosedLoop::<KEEPS>::new(device, workload, seed, control, keep);
     let transfer_max = device.spec().host.transfer_max;
     if workload.queues > 1 {

@@ -21,6 +21,11 @@ enum Order {
     Zones(ZoneOrder),
 }
 
+/// Sectors in a block of a drive with zones.
+const BLOCK_SECTORS: u64 = 8;
+/// In place of how many blocks of a zone are written: it is to be opened with a random write area.
+const TO_OPEN: u64 = u64::MAX;
+
 /// Zones of a drive that has them, some at a time.
 struct ZoneOrder {
     op: Op,
@@ -46,10 +51,12 @@ impl ZoneOrder {
         let op = match workload.zone_op {
             ZoneOp::Write => Op::Write,
             ZoneOp::Append => Op::Append,
+            ZoneOp::Zrwa => Op::ZrwaWrite,
             ZoneOp::Reset => Op::ZoneReset,
             ZoneOp::Finish => Op::ZoneFinish,
         };
-        let used = vec![(0, blocks); workload.zones as usize];
+        // Before the first zone of each there is none to be flushed.
+        let used = vec![(0, blocks + 1); workload.zones as usize];
         ZoneOrder { op, sectors, first, count, begun: 0, used, turn: 0, blocks }
     }
 
@@ -63,21 +70,29 @@ impl ZoneOrder {
     fn next(&mut self, block_sectors: u32) -> Io {
         let manages = self.op.is_zone_management();
         let (begin, written) = self.used[self.turn];
+        if written == TO_OPEN {
+            self.used[self.turn].1 = 0;
+            return Io::new(Op::ZoneOpenZrwa, begin, 0);
+        }
         if written < self.blocks {
             self.used[self.turn].1 += 1;
             if !manages {
                 self.turn = (self.turn + 1) % self.used.len();
             }
             let op = if manages { Op::Write } else { self.op };
-            let at = if op == Op::Write { written * u64::from(block_sectors) } else { 0 };
+            let at = if op == Op::Append { 0 } else { written * u64::from(block_sectors) };
             return Io::new(op, begin + at, block_sectors);
         }
-        if manages && written == self.blocks && self.begun > 0 {
+        let in_areas = self.op == Op::ZrwaWrite;
+        if (manages || in_areas) && written == self.blocks {
             self.used[self.turn].1 += 1;
-            return Io::new(self.op, begin, 0);
+            return match in_areas {
+                true => Io::new(Op::ZrwaFlush, begin + self.sectors - BLOCK_SECTORS, 0),
+                false => Io::new(self.op, begin, 0),
+            };
         }
         let begin = self.begin();
-        self.used[self.turn] = (begin, 0);
+        self.used[self.turn] = (begin, if in_areas { TO_OPEN } else { 0 });
         match self.op {
             Op::ZoneReset => self.next(block_sectors),
             _ => Io::new(Op::ZoneReset, begin, 0),

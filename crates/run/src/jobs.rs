@@ -95,6 +95,7 @@ pub fn run_jobs(
     events: usize,
 ) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
     check(device.spec(), jobs)?;
+    jobs.iter().try_for_each(|(workload, _)| workload.check_state(device))?;
     // Compiled apart, as in `run_keeping`.
     if events == 0 {
         return run_together::<false>(device, jobs, control, events);

@@ -84,6 +84,11 @@ pub enum ReplayError {
         "scale: the size of the recorded drive is not known\nhint: give it, or fold the addresses"
     )]
     UnknownSize,
+    /// A trace has no resets of zones.
+    #[error(
+        "a drive with zones takes no trace, which writes anywhere\nhint: --set zns=none, or the suite zones"
+    )]
+    Zones,
     /// The drive refused a command.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -115,6 +120,9 @@ pub fn replay(
     control: &Control,
 ) -> Result<ReplayOutcome, ReplayError> {
     let capacity = device.spec().capacity_bytes();
+    if device.spec().zones.is_some() {
+        return Err(ReplayError::Zones);
+    }
     if options.rule == Rule::Scale && options.recorded_bytes == 0 {
         return Err(ReplayError::UnknownSize);
     }

@@ -12,7 +12,7 @@
 
 use std::fmt::Display;
 
-use drivebay_drive::Spec;
+use drivebay_drive::{Device, Spec, Zone, ZoneState};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -105,6 +105,8 @@ pub enum ZoneOp {
     Write,
     /// Zone appends, likewise.
     Append,
+    /// Writes to zones that are opened with a random write area, which is flushed at a zone's end.
+    Zrwa,
     /// Resets of zone after zone, each once it is written.
     Reset,
     /// Finishes, likewise.
@@ -311,10 +313,12 @@ const RULES: &[Rule] = &[
     ),
     rule(
         "queue_depth",
-        "at most the zones, where zone_op is not append; 1 for resets and finishes",
+        "at most the zones, where zone_op is not append or zrwa; 1 for resets and finishes",
         |w| {
             let most = if w.manages_zones() { 1 } else { w.zones };
-            w.zones == 0 || w.zone_op == ZoneOp::Append || w.queue_depth <= most
+            w.zones == 0
+                || matches!(w.zone_op, ZoneOp::Append | ZoneOp::Zrwa)
+                || w.queue_depth <= most
         },
     ),
     rule("span_start_bytes", "a multiple of 512", |w| {
@@ -337,6 +341,10 @@ const RULES: &[Rule] = &[
         w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
     }),
 ];
+
+/// What `zones` may be for a load that writes to a drive with zones.
+const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), but for one pass in sequence over zones \
+                     that are empty";
 
 /// What a field may be, in words; empty where its type says all.
 fn allowed(field: &str) -> String {
@@ -416,12 +424,11 @@ impl Workload {
             Err(WorkloadError::refused(field, given, allowed))
         };
         if self.zones == 0 {
-            let writes = self.is_random() && self.read_percent < 100.0;
+            let once = self.stop.bytes.is_some_and(|bytes| bytes <= self.span_bytes);
+            let fits = self.read_percent == 100.0
+                || !self.is_random() && once && self.read_percent + self.trim_percent == 0.0;
             return match spec.zones {
-                Some(_) if writes => {
-                    let allowed = "1 or more for random writes to a drive with zones (suite zones)";
-                    refused("zones", &0, allowed)
-                }
+                Some(_) if !fits => refused("zones", &0, ZONES),
                 _ => Ok(()),
             };
         }
@@ -438,7 +445,51 @@ impl Workload {
             let allowed = format!("blocks of 4096 bytes that divide a zone's {bytes}");
             return refused("block_bytes", &self.block_bytes, &allowed);
         }
+        if self.zone_op == ZoneOp::Zrwa {
+            let most = zones.zrwa.map_or(0, |zrwa| zrwa.zones);
+            let kib = zones.zrwa.map_or(0, |zrwa| zrwa.sectors / 2);
+            let is_whole = self.zone_fill_percent == 100.0;
+            if self.zones > most || self.block_bytes > kib * 1024 || !is_whole {
+                let allowed = format!(
+                    "zrwa for whole zones, {most} at a time in blocks of up to {kib} KiB (zns.zrwa)"
+                );
+                return refused("zone_op", &"'zrwa'", &allowed);
+            }
+        }
+        let blocks = ((bytes / self.block_bytes) as f64 * self.zone_fill_percent / 100.0).ceil();
+        let most = active * blocks as u64 * self.block_bytes;
+        if !self.manages_zones()
+            && self.zone_fill_percent < 100.0
+            && self.stop.bytes.is_none_or(|bytes| bytes > most)
+        {
+            let allowed = format!("100 for more than {most} bytes: as many zones may be active");
+            return refused("zone_fill_percent", &self.zone_fill_percent, &allowed);
+        }
         Ok(())
+    }
+
+    /// Checks a load that is not by zone against what is in a drive's zones.
+    ///
+    /// # Errors
+    /// [`WorkloadError`], where one that it writes to is not empty.
+    pub(crate) fn check_state(&self, device: &Device) -> Result<(), WorkloadError> {
+        let Some(spec) = device.spec().zones else { return Ok(()) };
+        if self.zones > 0 || self.read_percent == 100.0 {
+            return Ok(());
+        }
+        let (start, sectors) = (self.span_start_bytes / SECTOR_BYTES, spec.sectors);
+        let end = start + self.stop.bytes.unwrap_or(self.span_bytes).div_ceil(SECTOR_BYTES);
+        let (zones, first) = (device.zones(), start / sectors);
+        let used = first..end.div_ceil(sectors).min(zones.len() as u64);
+        let is_ready = |zone: u64| {
+            let Zone { state, written, .. } = zones[zone as usize];
+            let begins = if zone == first { start % sectors } else { 0 };
+            written == begins && (state == ZoneState::Empty || state.is_open())
+        };
+        match used.clone().all(is_ready) {
+            true => Ok(()),
+            false => Err(WorkloadError::refused("zones", &0, ZONES)),
+        }
     }
 
     fn check_fields(&self) -> Result<(), WorkloadError> {

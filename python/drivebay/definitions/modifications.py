@@ -329,18 +329,25 @@ def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     if value == "none":
         raw.pop("zns", None)
         return "zns = none", {}
-    active, _, superblocks = value.partition(":")
-    superblocks = superblocks or "1"
-    if not (active.isdecimal() and superblocks.isdecimal() and int(superblocks[:9])):
+    parts = value.split(":")
+    active, superblocks, area, *more = [*parts, *("", "1", "")[len(parts) :]]
+    size, _, step = area.partition("/")
+    numbers = (active, superblocks, *((size, step) if area else ()))
+    if more or not (all(n.isdecimal() for n in numbers) and int(superblocks[:9])):
         raise UserError(
             f"--set zns={value}: must be a number of active zones, with the superblocks of a zone "
-            "after it, or none",
-            "--set zns=14, or --set zns=14:4",
+            "after it, and the KiB of a random write area and its granularity, or none",
+            "--set zns=14, or --set zns=14:4, or --set zns=14:1:1024/16",
         )
     raw.get("gc", {}).pop("host_frontiers", None)
     gone = [name for name in ("slc_cache", "map_cache") if raw.pop(name, None)]
     raw["zns"] = dict(load(ZONED).resolved()["zns"])
     raw["zns"].pop("open", None)
+    if area:
+        keys = {"zones": active, "size_kib": size, "granularity_kib": step}
+        raw["zns"]["zrwa"] = {
+            key: {"value": int(given[:9]), "source": WHAT_IF} for key, given in keys.items()
+        }
     values = {"zns.active": int(active[:9]), "zns.zone_superblocks": int(superblocks[:9])}
     nand, reserve = raw["nand"], 2
     if "gc" in raw:
@@ -353,6 +360,7 @@ def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     zones = min(capacity // (zone * sectors), (good - spare) // zone)
     values["drive.capacity_sectors"] = max(zones, 1) * zone * sectors
     words = f"zns = {max(zones, 1)} zones of {zone} superblocks, {active} active"
+    words += f", random write areas of {size} KiB" if area else ""
     return words + "".join(f", without its {name}" for name in gone), values
 
 

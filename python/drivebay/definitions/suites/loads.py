@@ -101,6 +101,8 @@ def zone_words(zones: int, op: str, fill_percent: float) -> str:
     """
     if op in ("reset", "finish"):
         return {"reset": "zone resets", "finish": "zone finishes"}[op]
+    if op == "zrwa":
+        return f"writes to random write areas of {zones} zone{'s at a time' if zones > 1 else ''}"
     part = "" if fill_percent == 100 else f", {fill_percent:g} % of each"
     return f"{op}s to {zones} zone{'s at a time' if zones > 1 else ''}{part}"
 
@@ -134,7 +136,8 @@ class Requests(Data):
     as trims do. Writes go to the placement `handle` of a drive that has several (Flexible Data
     Placement, `fdp.handles`). On a drive with zones a sequential load writes so many `zones` at a
     time in turns, each from its beginning, where it is reset first, and then the next ones of the
-    span; by appends, or writes at the write pointers ("write"), of which a zone has one at a time.
+    span; by appends, or writes at the write pointers ("write"), of which a zone has one at a time
+    unless it has a random write area ("zrwa").
     `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
     finishes zone after zone, once that much is written, which counts in no figure.
     """
@@ -158,7 +161,7 @@ class Requests(Data):
     thinktime_blocks: int = 1
     handle: int = 0
     zones: int = 0
-    zone_op: Literal["write", "append", "reset", "finish"] = "write"
+    zone_op: Literal["write", "append", "zrwa", "reset", "finish"] = "write"
     zone_fill_percent: float = 100
     content: Content = Content()
 

@@ -173,8 +173,10 @@ class VirtualTarget(Target):
                     loads = [phase.workload for phase in group]
                     depth = sum(load.queue_depth * load.queues for load in loads)
                     whole: dict[str, Any] = {"queue_depth": depth, "queues": 1, "rate_iops": 1.0}
-                    whole |= {"zones": 0, "zone_op": "write", "zone_fill_percent": 100}
-                    load = group[0].workload.model_copy(update=whole)
+                    load = group[0].workload
+                    if load.zones:  # appends are those of any depth
+                        whole |= {"zone_op": "append", "zone_fill_percent": 100}
+                    load = load.model_copy(update=whole)
                     where = f"test {test.id}, phase {group[0].label} and those together with it"
                     self._check_load(core, load, where, f"leave the test out: --skip {test.id}")
 
