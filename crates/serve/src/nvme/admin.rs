@@ -167,6 +167,7 @@ impl Subsystem {
         }
         controller.complete_slow(now);
         controller.check_namespaces(drive);
+        controller.check_zones(drive.zones());
         let warning = logs::warning(drive, &controller.features);
         let enabled = controller.features[Feature::AsyncEvents];
         let changed = controller.events.warn(warning, enabled as u8);
@@ -395,9 +396,8 @@ impl Subsystem {
         let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
         let is_of_set = match sqe.command_set() {
             COMMAND_SET_NVM => log != LogPage::ChangedZones,
-            COMMAND_SET_ZONED if self.identity.zones.is_some() => {
-                matches!(log, LogPage::Commands | LogPage::ChangedZones)
-            }
+            // Tools ask for its commands wherever a host may enable several command sets.
+            COMMAND_SET_ZONED => matches!(log, LogPage::Commands | LogPage::ChangedZones),
             _ => false,
         };
         if !uuids.contains(&sqe.uuid_index()) || !is_of_set {
@@ -421,11 +421,11 @@ impl Subsystem {
             LogPage::FirmwareSlots => logs::firmware(&self.records.firmware),
             LogPage::ChangedNamespaces => list(controller.changed.iter().copied()),
             LogPage::Commands => logs::commands(kind, &self.identity, sqe.command_set()),
-            LogPage::ChangedZones if drive.namespace(sqe.nsid.get()).is_none() => {
-                return Err(Status::INVALID_NAMESPACE.dnr());
+            LogPage::ChangedZones => {
+                let namespace = drive.namespace(sqe.nsid.get());
+                let namespace = namespace.ok_or(Status::INVALID_NAMESPACE.dnr())?;
+                zones::changed(&controller.changed_zones, namespace)
             }
-            // Zones are changed by hosts alone.
-            LogPage::ChangedZones => vec![0; 4096],
             LogPage::SelfTest => {
                 let is_healthy = !drive.is_read_only();
                 self.records.self_tests.settle(now, is_healthy);
@@ -476,6 +476,9 @@ impl Subsystem {
             if let Some(controller) = self.get_mut(id) {
                 if log == LogPage::ChangedNamespaces {
                     controller.changed.clear();
+                }
+                if let (LogPage::ChangedZones, Some(one)) = (log, drive.namespace(sqe.nsid.get())) {
+                    controller.changed_zones.retain(|&zone| !zones::is_of(zone, one));
                 }
                 controller.events.page_read(log as u8);
             }

@@ -53,8 +53,8 @@ pub use placement::{
 };
 pub use status::Status;
 pub use zones::{
-    CC_ALL_COMMAND_SETS, COMMAND_SET_ZONED, IdentifyZonedNamespace, ZONE_SEQUENTIAL, ZoneAction,
-    ZoneDescriptor, ZoneFormat, ZoneReport,
+    CC_ALL_COMMAND_SETS, CHANGED_ZONES_MAX, COMMAND_SET_ZONED, ChangedZones,
+    IdentifyZonedNamespace, ZONE_SEQUENTIAL, ZoneAction, ZoneDescriptor, ZoneFormat, ZoneReport,
 };
 
 #[cfg(test)]
