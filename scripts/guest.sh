@@ -83,13 +83,15 @@ if [ "${1:-}" = fetch ]; then
     exit 0
 fi
 
-# nvme-cli's and fio's own tests, of their source packages, and a root that can run them: nvme-cli, fio and Python of
-# unstable, with all that they depend on, as if nothing were installed.
+# nvme-cli's and fio's own tests, of their source packages, and a root that can run them: unstable's programs, with all
+# that they depend on, as if nothing were installed.
 if [ "${1:-}" = fetch-suite ]; then
     sources unstable
     : >"$apt/status"
     printf 'Dir::State::status "%s";\n' "$apt/status" >>"$apt/config"
-    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends nvme-cli fio python3 python3-nose2 |
+    tools=(nvme-cli fio python3 python3-nose2 sg3-utils f2fs-tools btrfs-progs)
+    tools+=(bash coreutils diffutils findutils gawk grep mount procps sed util-linux util-linux-extra)
+    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends "${tools[@]}" |
         sed -n 's/^Inst \([^ ]*\) .*/\1/p')
     [ ${#packages[@]} -gt 2 ]
     rm -rf "$suite.new"
@@ -115,8 +117,8 @@ if [ -z "$(find "$guest/kernel/usr" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
     scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
         without "Debian's packages cannot be had here (see .tools/guest.log)"
 fi
-if [ -z "$(find "$suite" -maxdepth 1 -name 'fio-*' 2>/dev/null)" ]; then
-    say "Guest: nvme-cli's and fio's own tests" >&2
+if [ ! -e "$suite/root/usr/sbin/mkfs.f2fs" ]; then
+    say "Guest: nvme-cli's and fio's own tests, and programs for them" >&2
     scripts/guest.sh fetch-suite >.tools/suite.log 2>&1 ||
         printf '==> nvme-cli'"'"'s and fio'"'"'s own tests: skipped, as they cannot be had here (see .tools/suite.log)\n' >&2
 fi

@@ -15,19 +15,33 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import nvme_guest
+import pytest
 from nbd_server import PROGRAM
 
 DRIVE = "sm951-nvme-256"
 AHCI_DRIVE = "sm951-ahci-512"
+SMALL_DRIVE = str(Path(__file__).with_name("small_drive.toml"))
 NQN = f"nqn.2026-11.localhost.drivebay:{DRIVE}"
 HOST = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555"
+SUITE = os.environ.get("DRIVEBAY_GUEST_SUITE", "")
+# Of tests that others wrote: a guest without KVM takes its time.
+SUITE_MARKS = [
+    pytest.mark.long,
+    pytest.mark.timeout(3600),
+    pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-"),
+    pytest.mark.skipif(not SUITE, reason="DRIVEBAY_GUEST_SUITE names no folder with the suite"),
+]
+TCP_MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp")
 BEGIN = """\
 #!/bin/busybox sh
 export PATH=/bin:/usr/bin:/usr/sbin:/sbin LD_LIBRARY_PATH=/guest-lib
 /bin/busybox mkdir -p /proc /sys /dev /tmp /etc/nvme
 /bin/busybox --install -s /bin
 mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
-for module in $(cat /modules.order); do insmod /modules/$module 2>/dev/null; done
+touch /modules.options
+for module in $(cat /modules.order); do
+  insmod /modules/$module $(sed -n "s/^$module //p" /modules.options) 2>/dev/null
+done
 """
 WAIT = """\
 for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do [ -b /dev/nvme0n1 ] || sleep 0.3; done
@@ -141,6 +155,18 @@ mkdir -p /host/run/lock /host/tmp/out
 mount --bind /out /host/tmp/out
 ip addr add 127.0.0.1/8 dev lo; ip link set lo up; date -s @NOW >/dev/null
 """
+SUITE_BEGIN = f"""\
+export PATH=/usr/bin:/usr/sbin:/bin:/sbin PYTHONDONTWRITEBYTECODE=1
+unset LD_LIBRARY_PATH
+SAY() {{ echo "SAID $*"; }}
+ip addr add 127.0.0.1/8 dev lo; ip link set lo up
+ip addr add 10.0.2.15/24 dev eth0; ip link set eth0 up
+echo {HOST} > /etc/nvme/hostnqn; echo {HOST[-36:]} > /etc/nvme/hostid
+for nqn in $(nvme discover -t tcp -a 10.0.2.2 -s PORT | sed -n 's/^subnqn: *//p'); do
+  nvme connect -t tcp -a 10.0.2.2 -s PORT -n $nqn
+done
+{WAIT}
+"""
 END = """\
 nvme disconnect-all 2>/dev/null; echo "SAID bye"
 poweroff -f
@@ -248,6 +274,38 @@ def boot_root(root: Path, script: str, modules: Sequence[str], *arguments: str) 
     lines = [line.split("SAID ", 1)[1] for line in done.stdout.splitlines() if "SAID " in line]
     assert "bye" in lines, done.stdout[-4000:] + done.stderr[-2000:]
     return {name: rest.strip() for name, _, rest in (line.partition(" ") for line in lines)}
+
+
+def suite_root(folder: Path) -> Path:
+    """A root with the programs that others' tests need, as scripts/guest.sh has fetched them."""
+    root = folder / "root"
+    subprocess.run(["cp", "-a", f"{SUITE}/root", root], check=True)
+    # The guest has no other user than root.
+    sudo = root / "usr/bin/sudo"
+    sudo.write_text('#!/bin/sh\nexec "$@"\n')
+    sudo.chmod(0o755)
+    return root
+
+
+def boot_suite(
+    root: Path,
+    script: str,
+    lines: Sequence[str],
+    *,
+    modules: Sequence[str] = (),
+    control: Path | None = None,
+) -> dict[str, str]:
+    """Boot a guest with such a root as the host of what is served at the TCP port of these lines;
+    its address 10.0.2.9 is the control socket at port 9."""
+    port = next(one for one in lines if "127.0.0.1:" in one).split("127.0.0.1:")[1].split()[0]
+    forward = "" if control is None else f",guestfwd=tcp:10.0.2.9:9-unix:{control}"
+    return boot_root(
+        root,
+        SUITE_BEGIN.replace("PORT", port) + script,
+        (*TCP_MODULES, *modules),
+        *("-cpu", "max", "-netdev", f"user,id=n0{forward}"),
+        *("-device", "virtio-net-pci,netdev=n0,romfile="),
+    )
 
 
 def host_files(shared: Path) -> list[str]:

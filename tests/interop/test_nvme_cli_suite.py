@@ -8,17 +8,12 @@ newer C library than this machine may have. Not run where DRIVEBAY_GUEST_SUITE n
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
-import nvme_guest
-import pytest
 import served_guest
 
-SUITE = os.environ.get("DRIVEBAY_GUEST_SUITE", "")
-MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp")
+pytestmark = served_guest.SUITE_MARKS
 # What these ask for is left out: Get LBA Status, whose tests name no namespace that there is.
 SKIPPED = {"nvme_get_lba_status_test", "nvme_lba_status_log_test"}
 CONFIG = (
@@ -27,8 +22,6 @@ CONFIG = (
 )
 # The limit is that of the suite's own build; a skipped test is told as such.
 JOB = """\
-export PATH=/usr/bin:/usr/sbin:/bin:/sbin PYTHONDONTWRITEBYTECODE=1
-unset LD_LIBRARY_PATH
 cd /suite
 for test in NAMES; do
   timeout 500 python3 -m nose2 --verbose --start-dir tests $test >/tmp/log 2>&1; code=$?
@@ -38,31 +31,16 @@ done
 """
 
 
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-@pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
-@pytest.mark.skipif(not SUITE, reason="DRIVEBAY_GUEST_SUITE names no folder with the suite")
 def test_nvme_clis_own_tests_pass(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    subprocess.run(["cp", "-a", f"{SUITE}/root", root], check=True)
+    root = served_guest.suite_root(tmp_path)
     tests = root / "suite/tests"
-    shutil.copytree(next(Path(SUITE).glob("nvme-cli-*/tests")), tests)
+    shutil.copytree(next(Path(served_guest.SUITE).glob("nvme-cli-*/tests")), tests)
     (tests / "config.json").write_text(CONFIG)
     names = sorted(
         path.stem for path in tests.glob("nvme_*_test.py") if "template" not in path.stem
     )
     assert len(names) >= 20
     with served_guest.server("--nvme-tcp", "127.0.0.1:0", "--nqn", served_guest.NQN) as lines:
-        port = next(one for one in lines if "127.0.0.1:" in one).split("127.0.0.1:")[1].split()[0]
-        connect = served_guest.CONNECT.replace("PORT", port).replace(
-            " --hdr-digest --data-digest", ""
-        )
-        said = served_guest.boot_root(
-            root,
-            connect + served_guest.WAIT + JOB.replace("NAMES", " ".join(names)),
-            MODULES,
-            *("-cpu", "max", "-netdev", "user,id=n0"),
-            *("-device", "virtio-net-pci,netdev=n0,romfile="),
-        )
+        said = served_guest.boot_suite(root, JOB.replace("NAMES", " ".join(names)), lines)
     results = {name: said.get(name, "not run") for name in names}
     assert results == {name: "skipped" if name in SKIPPED else "0" for name in names}

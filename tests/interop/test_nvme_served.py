@@ -5,11 +5,13 @@ See served_guest.py for what it needs. Not run where that is absent.
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
 import nvme_guest
 import pytest
 import served_guest
+import test_nvme_auth
 
 SECTORS = 500_118_192
 AHCI_SECTORS = 1_000_215_216
@@ -76,6 +78,44 @@ def test_linux_over_tcp(tmp_path: Path) -> None:
     assert said["unallocated"] == str(SECTORS * 512 - 2**30)
     # What the guest wrote it has given back, or it was a namespace's that is deleted.
     assert disk.stat().st_blocks * 512 < 16 * 2**20
+
+
+@pytest.mark.long
+@GUEST
+def test_linux_authenticates_over_tcp(tmp_path: Path) -> None:
+    """With both secrets, with the host's alone, with wrong ones and with none."""
+    host, controller, wrong = (_secret(tmp_path / name) for name in ("host", "controller", "wrong"))
+    options = ("--dhchap-secret", str(tmp_path / "host"))
+    more = ("--dhchap-ctrl-secret", str(tmp_path / "controller"), "--nqn", served_guest.NQN)
+    with served_guest.server("--nvme-tcp", "127.0.0.1:0", *options, *more) as lines:
+        port = next(one for one in lines if "nvme-tcp:" in one).split(":")[2].split()[0]
+        begin, _, _ = served_guest.CONNECT.rpartition("nvme connect")
+        connect = f"nvme connect -t tcp -a 10.0.2.2 -s {port} -n {served_guest.NQN}"
+        script = begin.replace("PORT", port)
+        for name, given in (
+            ("both", ("-S", host, "-C", controller)),
+            ("host", ("-S", host)),
+            ("wrong", ("-S", wrong)),
+            ("wrong_drive", ("-S", host, "-C", wrong)),
+            ("none", ()),
+        ):
+            script += f"{connect} {' '.join(given)} >/dev/null 2>&1\n"
+            script += served_guest.WAIT.replace("15", "8") if name in ("both", "host") else ""
+            script += "dd if=/dev/nvme0n1 of=/tmp/x bs=4k count=1 iflag=direct 2>/dev/null && "
+            script += f'echo "SAID {name} read"\nnvme disconnect-all\n'
+        script += "dmesg | sed -n 's/.*authenticated with \\(.*\\)/SAID used \\1/p'\n"
+        modules = ("virtio_pci", "virtio_net", "crc32c_generic", "dh_generic", "nvme-tcp")
+        net = ("-netdev", "user,id=n0", "-device", "virtio-net-pci,netdev=n0,romfile=")
+        said = served_guest.boot(tmp_path, script, modules, *net)
+    assert [name for name in said if said[name] == "read"] == ["both", "host"]
+    assert said["used"] == "hash hmac(sha256) dhgroup ffdhe2048"
+
+
+def _secret(path: Path) -> str:
+    """A new one, also in this file."""
+    made = test_nvme_auth.secret(1, secrets.token_bytes(32))
+    path.write_text(made)
+    return made
 
 
 @pytest.mark.long

@@ -7,40 +7,13 @@ Write streams are Linux's from 6.16 on. Not run where DRIVEBAY_GUEST_SUITE names
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 
-import nvme_guest
-import pytest
 import served_guest
 
-SUITE = os.environ.get("DRIVEBAY_GUEST_SUITE", "")
-MODULES = ("virtio_pci", "virtio_net", "crc32c_generic", "nvme-tcp")
+pytestmark = served_guest.SUITE_MARKS
 HANDLES = 5
-# Reclaim units of 1,536 blocks, as fio's test writes a dozen of them; capacitors, as a flush would
-# pad what fio counts to the block.
-PROFILE = """\
-base = "pm9a3-960"
-[drive]
-name = "placed"
-title = "a small drive with placement"
-capacity_sectors = {{ value = {sectors}, source = "guess: a test's" }}
-[nand]
-{nand}
-[gc]
-{gc}
-[gc.idle]
-{idle}
-"""
-FEW = {
-    "channels": 2,
-    "dies_per_channel": 1,
-    "pages_per_block": 96,
-    "blocks_per_plane": 1024,
-    "bad_superblocks": 0,
-}
 # The hint of a file becomes its writes' stream: `fcntl.F_SET_RW_HINT` is 1036, stream 3 the third.
 STREAM = """\
 import fcntl, mmap, os, struct
@@ -50,10 +23,6 @@ page = mmap.mmap(-1, 65536)
 os.pwrite(fd, page, 1 << 20)
 """
 JOB = """\
-export PATH=/usr/bin:/usr/sbin:/bin:/sbin PYTHONDONTWRITEBYTECODE=1
-unset LD_LIBRARY_PATH
-ip addr add 127.0.0.1/8 dev lo; ip link set lo up
-SAY() { echo "SAID $*"; }
 nvme format /dev/nvme0n1 -l 1 -f >/tmp/log 2>&1; SAY format $?
 sleep 2
 SAY streams $(cat /sys/block/nvme0n1/queue/max_write_streams)
@@ -78,47 +47,15 @@ grep -v PASSED /tmp/log | sed 's/^/   /'
 """
 
 
-def _profile(folder: Path) -> Path:
-    path = folder / "placed.toml"
-
-    def lines(values: dict[str, int]) -> str:
-        one = '{} = {{ value = {}, source = "guess: a test\'s" }}'
-        return "\n".join(one.format(name, value) for name, value in values.items())
-
-    gc = {"threshold_mb": 500, "target_mb": 100}
-    path.write_text(
-        PROFILE.format(sectors=4 << 21, nand=lines(FEW), gc=lines(gc), idle=lines({"free_mb": 300}))
-    )
-    return path
-
-
-@pytest.mark.long
-@pytest.mark.timeout(3600)
-@pytest.mark.skipif(bool(nvme_guest.missing()), reason=nvme_guest.missing() or "-")
-@pytest.mark.skipif(not SUITE, reason="DRIVEBAY_GUEST_SUITE names no folder with the suite")
 def test_fios_own_test_nvme_cli_and_linuxs_write_streams(tmp_path: Path) -> None:
-    root = tmp_path / "root"
-    subprocess.run(["cp", "-a", f"{SUITE}/root", root], check=True)
-    shutil.copytree(next(Path(SUITE).glob("fio-*/t")), root / "fio/t")
-    # The guest has no other user than root.
-    sudo = root / "usr/bin/sudo"
-    sudo.write_text('#!/bin/sh\nexec "$@"\n')
-    sudo.chmod(0o755)
+    root = served_guest.suite_root(tmp_path)
+    shutil.copytree(next(Path(served_guest.SUITE).glob("fio-*/t")), root / "fio/t")
     (root / "stream.py").write_text(STREAM)
     placed = ("--set", f"fdp={HANDLES}", "--nqn", served_guest.NQN)
-    profile = str(_profile(tmp_path))
-    with served_guest.server("--nvme-tcp", "127.0.0.1:0", *placed, drive=profile) as lines:
-        port = next(one for one in lines if "127.0.0.1:" in one).split("127.0.0.1:")[1].split()[0]
-        connect = served_guest.CONNECT.replace("PORT", port).replace(
-            " --hdr-digest --data-digest", ""
-        )
-        said = served_guest.boot_root(
-            root,
-            connect + served_guest.WAIT + JOB,
-            MODULES,
-            *("-cpu", "max", "-netdev", "user,id=n0"),
-            *("-device", "virtio-net-pci,netdev=n0,romfile="),
-        )
+    with served_guest.server(
+        "--nvme-tcp", "127.0.0.1:0", *placed, drive=served_guest.SMALL_DRIVE
+    ) as lines:
+        said = served_guest.boot_suite(root, JOB, lines)
     unit = int(said["runs"]) // 4096
     assert (said["format"], said["written"]) == ("0", "0")
     assert (said["streams"], said["granularity"]) == (str(HANDLES), said["runs"])

@@ -107,7 +107,7 @@ def test_a_file_gives_each_drive_options_of_its_own(tmp_path: Path) -> None:
         server.process.terminate()
         server.process.communicate()
     names = sorted(one.name for one in path.parent.iterdir())
-    beside = [f"db.state{end}" for end in ("", ".identity", ".namespaces")]
+    beside = [f"db.state{end}" for end in ("", ".identity", ".logs", ".namespaces")]
     assert names == ["db.img", *beside, "serve.toml"]
 
 

@@ -9,7 +9,7 @@ const CHUNK: usize = 256 << 10;
 const LONG: usize = CHUNK / 4;
 
 /// What is read behind a long message: more than the longest head of a protocol.
-const HEAD: usize = 128;
+pub(crate) const HEAD: usize = 128;
 
 /// An empty buffer that has grown beyond this is freed.
 const KEEP: usize = 1 << 20;
@@ -38,6 +38,21 @@ impl Input {
                 self.bytes = Vec::new();
             }
         }
+    }
+
+    /// Reads once, at most the head of a message, where nothing is ready; returns how many bytes came for this buffer. `read`
+    /// tells that, and may have put others elsewhere.
+    pub fn fill_head(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
+    ) -> io::Result<usize> {
+        debug_assert!(self.start == self.end);
+        if self.bytes.len() < HEAD {
+            self.bytes.resize(CHUNK, 0);
+        }
+        (self.start, self.end) = (0, 0);
+        self.end = read(&mut self.bytes[..HEAD])?;
+        Ok(self.end)
     }
 
     /// Reads once; `wanted` bytes are needed for the message in hand. Returns how many came, and whether

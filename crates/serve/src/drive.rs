@@ -122,6 +122,13 @@ pub trait Data {
     /// early, or there may be none, where data is not in memory: it is read then. Valid until the next `&mut` call.
     fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize;
 
+    /// Where the data of a write of these sectors may be put before the write is submitted, without data: all of it in one piece,
+    /// which holds what the sectors hold. None where it must be submitted with its data. Valid until the next `&mut`
+    /// call; to be asked for again then.
+    fn place(&mut self, _lba: u64, _sectors: u32) -> Option<&mut [u8]> {
+        None
+    }
+
     /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents, without a gap. A hole reads as
     /// zeros; what is data may.
     ///

@@ -22,6 +22,7 @@ use std::ops::Range;
 use drivebay_crash::Recorder;
 use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize, Zone};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, Pace, TimeScale};
 use crate::drive::{Data, Drive, Io};
@@ -59,6 +60,16 @@ struct Reported {
     is_late: bool,
     /// When the second began by which the host is judged, on its clock since the start.
     second: Nanos,
+}
+
+/// What its logs hold beside what is in the model's state and in the records of NVMe.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct DriveLogs {
+    latencies: LatencyMonitor,
+    /// Of faults that were injected.
+    media_errors: u64,
+    /// By namespace: reads, writes, sectors read and written.
+    traffic: Vec<(u32, [u64; 4])>,
 }
 
 /// A served drive: the model, its data, its clock, and the commands in flight.
@@ -166,6 +177,26 @@ impl Engine {
             self.device.idle_until(self.clock.now());
         }
         &self.device
+    }
+
+    /// Goes on with what its logs held before.
+    pub(crate) fn restore_logs(&mut self, kept: DriveLogs) {
+        self.latencies = kept.latencies;
+        self.faults.media_errors = kept.media_errors;
+        for (nsid, traffic) in kept.traffic {
+            if let Some(namespace) = self.namespaces.get(nsid) {
+                namespace.restore_traffic(traffic);
+            }
+        }
+    }
+
+    /// What of its logs outlasts the server.
+    pub(crate) fn logs(&self) -> DriveLogs {
+        DriveLogs {
+            latencies: self.latencies.clone(),
+            media_errors: self.faults.media_errors,
+            traffic: self.namespaces.iter().map(|(nsid, one)| (nsid, one.traffic())).collect(),
+        }
     }
 
     // --- requests ---------------------------------------------------------------------------------
@@ -399,7 +430,7 @@ impl Io for Engine {
         match request.op {
             Op::Read => self.traffic.bytes_read += u64::from(request.sectors) * SECTOR_BYTES,
             Op::Write { .. } | Op::Append { .. } => {
-                self.traffic.bytes_written += data.len() as u64;
+                self.traffic.bytes_written += u64::from(request.sectors) * SECTOR_BYTES;
             }
             _ => {}
         }
@@ -498,6 +529,15 @@ impl Data for Engine {
 
     fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize {
         self.store.pieces(lba, sectors, into)
+    }
+
+    /// Not where what a write does depends on more than the store.
+    fn place(&mut self, lba: u64, sectors: u32) -> Option<&mut [u8]> {
+        let is_plain = !self.is_write_protected
+            && self.recorder.is_none()
+            && !self.faults.are_any()
+            && self.device.spec().zones.is_none();
+        if is_plain { self.store.place(lba, sectors) } else { None }
     }
 
     fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {

@@ -190,6 +190,11 @@ impl Faults {
         ambient_c
     }
 
+    /// Whether there are any that commands may meet.
+    pub fn are_any(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// What the faults do to a request that is submitted now.
     pub fn effect(&mut self, now: Nanos, request: &Request) -> Effect {
         let mut effect = Effect::default();

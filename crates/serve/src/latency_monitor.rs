@@ -7,6 +7,7 @@
 //! Left out: the debug log.
 
 use drivebay_units::Nanos;
+use serde::{Deserialize, Serialize};
 
 use crate::request::Op;
 
@@ -18,7 +19,7 @@ const TIMER: Nanos = Nanos::secs(300);
 const WINDOW: Nanos = Nanos::millis(100);
 
 /// What of it a host can set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencySettings {
     /// Whether it counts.
     pub is_on: bool,
@@ -48,7 +49,7 @@ impl Default for LatencySettings {
 const KINDS: usize = 3;
 
 /// What was counted in a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyCounts {
     /// By bucket: reads, writes, deallocations.
     pub commands: [[u32; KINDS]; 4],
@@ -57,7 +58,7 @@ pub struct LatencyCounts {
 }
 
 /// The monitor of a drive.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LatencyMonitor {
     settings: LatencySettings,
     /// Latencies from which the buckets begin; none below the first.

@@ -28,6 +28,7 @@ mod events;
 mod faults;
 mod identity;
 mod inflight;
+mod kept_logs;
 mod latency_monitor;
 mod lateness;
 mod listener;

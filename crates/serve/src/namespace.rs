@@ -223,6 +223,13 @@ impl Namespace {
         [0, 1, 2, 3].map(|place: usize| self.traffic[place].load(Ordering::Relaxed))
     }
 
+    /// As many as that were asked of it before.
+    pub(crate) fn restore_traffic(&self, traffic: [u64; 4]) {
+        for (place, count) in self.traffic.iter().zip(traffic) {
+            place.store(count, Ordering::Relaxed);
+        }
+    }
+
     /// Whether several controllers may have it at a time.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
@@ -459,6 +466,12 @@ impl NamespaceTable {
     /// With their numbers, in the order of these.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
         (1..).zip(&self.all).filter_map(|(nsid, one)| Some((nsid, one.as_ref()?)))
+    }
+
+    /// Sectors of a block of the namespace at a sector of the drive; 1 where there is none.
+    pub(crate) fn block_sectors_at(&self, lba: u64) -> u64 {
+        let here = self.iter().find(|(_, one)| one.range().contains(&lba));
+        here.map_or(1, |(_, one)| 1 << one.block_sectors_log2())
     }
 
     pub(crate) fn get(&self, nsid: u32) -> Option<&Arc<Namespace>> {

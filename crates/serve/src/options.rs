@@ -87,6 +87,10 @@ pub struct DriveOptions {
     pub loss: PowerCutLoss,
     /// Faults to inject.
     pub faults: Vec<Fault>,
+    /// The file of the secret that hosts over NVMe/TCP must know.
+    pub dhchap_secret: Option<PathBuf>,
+    /// The file of the secret by which it proves to them who it is.
+    pub dhchap_ctrl_secret: Option<PathBuf>,
     /// The drive's identity, as far as it is given.
     pub identity: IdentityOptions,
 }

@@ -15,17 +15,19 @@ use rustix::fs::{Access, access};
 use crate::ahci;
 use crate::channel::{Channel, Handle};
 use crate::control::ControlConnection;
-use crate::drive::Control as _;
+use crate::drive::{Control as _, Io as _};
 use crate::engine::Engine;
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
 use crate::faults;
 use crate::identity::DriveIdentity;
+use crate::kept_logs::KeptLogs;
 use crate::listener::{Address, Listener, OpenSession};
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::{NamespaceError, NamespaceOptions, NamespaceTable};
 use crate::namespace_file::NamespaceFile;
 use crate::nbd::{self, Export, Exports, Stream};
+use crate::nvme::tcp::Secrets;
 use crate::nvme::{self, Shared, Subsystem, Subsystems};
 use crate::options::{DriveOptions, Options};
 use crate::pci::vfio;
@@ -42,8 +44,10 @@ struct CheckedDrive {
     namespaces: NamespaceTable,
     namespace_file: Option<NamespaceFile>,
     identity: DriveIdentity,
-    /// As it was saved, if it was.
+    /// As it was saved, if it was, with its logs.
     device: Option<Device>,
+    logs: Option<KeptLogs>,
+    secrets: Option<Secrets>,
 }
 
 impl CheckedDrive {
@@ -79,8 +83,22 @@ impl CheckedDrive {
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
         let saved = options.state.as_deref().filter(|_| is_saved);
         let device = saved.map(|path| snapshot::restore(spec.clone(), None, path)).transpose()?;
+        let logs = saved.map(KeptLogs::load).transpose()?.flatten();
+        let controller = options.dhchap_ctrl_secret.as_deref();
+        let secrets = options.dhchap_secret.as_deref();
+        let secrets = secrets.map(|host| Secrets::load(host, controller)).transpose()?;
         let namespace_file = file;
-        Ok(CheckedDrive { spec, options, is_ahci, namespaces, namespace_file, identity, device })
+        Ok(CheckedDrive {
+            spec,
+            options,
+            is_ahci,
+            namespaces,
+            namespace_file,
+            identity,
+            device,
+            logs,
+            secrets,
+        })
     }
 }
 
@@ -149,8 +167,17 @@ impl ServedDrive {
         may_be_cut: bool,
         control: &RunControl,
     ) -> Result<ServedDrive, ServeError> {
-        let CheckedDrive { spec, options, is_ahci, namespaces, namespace_file, identity, device } =
-            checked;
+        let CheckedDrive {
+            spec,
+            options,
+            is_ahci,
+            namespaces,
+            namespace_file,
+            identity,
+            device,
+            logs,
+            secrets,
+        } = checked;
         let seed = options.seed;
         let channel = Channel::new()?;
         let handle = channel.handle();
@@ -171,6 +198,7 @@ impl ServedDrive {
         let known = options.state.as_deref().filter(|_| device.is_some());
         let device = match device {
             Some(mut device) => {
+                device.count_power_cycle(true);
                 close_zones(&mut device)?;
                 device
             }
@@ -216,6 +244,14 @@ impl ServedDrive {
         }
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity, &namespaces);
+        if let Some(secrets) = secrets {
+            nvme.lock().require(secrets);
+        }
+        if let Some(logs) = logs {
+            event_loop.engine().restore_logs(logs.drive);
+            let now = event_loop.engine().now();
+            nvme.lock().restore_records(logs.records, now);
+        }
         if let Some(path) = &options.vfio_user {
             if is_ahci {
                 ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
@@ -244,7 +280,7 @@ impl ServedDrive {
 
     /// Serves until stopped, saves the drive's state, and tells how it went.
     fn run(self) -> Result<Report, ServeError> {
-        let ServedDrive { mut event_loop, ublk, handle, state, .. } = self;
+        let ServedDrive { mut event_loop, ublk, handle, nvme, state, .. } = self;
         event_loop.engine().keep_namespaces()?;
         let (engine, shown) = thread::scope(|scope| {
             let show = |(_, device): (u32, ublk::Control)| {
@@ -262,6 +298,8 @@ impl ServedDrive {
         })?;
         if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
+            let records = nvme.lock().take_records();
+            KeptLogs { records, drive: engine.logs() }.save(path)?;
         }
         shown?;
         Ok(engine.report())

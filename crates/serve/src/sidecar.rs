@@ -33,3 +33,29 @@ pub(crate) fn save(path: &Path, content: &impl Serialize) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(new, path)
 }
+
+/// Structures of the specification, each as its bytes: for `serde(with)`.
+pub(crate) mod as_bytes {
+    use std::collections::VecDeque;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+    use zerocopy::{FromBytes, Immutable, IntoBytes};
+
+    pub(crate) fn serialize<T: IntoBytes + Immutable, S: Serializer>(
+        all: &VecDeque<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(all.iter().map(IntoBytes::as_bytes))
+    }
+
+    pub(crate) fn deserialize<'de, T: FromBytes, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<VecDeque<T>, D::Error> {
+        let all = Vec::<Vec<u8>>::deserialize(from)?;
+        let one = |bytes: &Vec<u8>| {
+            T::read_from_bytes(bytes).map_err(|_| D::Error::custom("an entry of another length"))
+        };
+        all.iter().map(one).collect()
+    }
+}

@@ -16,6 +16,7 @@ mod pci_machine;
 mod prop_ahci;
 mod prop_nbd;
 mod prop_power;
+mod restart;
 mod several;
 mod snapshots;
 mod support;

@@ -403,6 +403,9 @@ fn after_a_shutdown_or_a_reset_no_io_is_carried_out() {
     // Taking the notification back is no reset.
     rig.configure(&mut admin, 0x46_0001);
     assert_eq!(read(&mut rig, &mut io), refused);
+    let mut late = rig.open(Digests::default());
+    let controller = rig.controller();
+    assert_eq!(rig.connect_to(&mut late, NQN, 2, controller), Err(refused));
     rig.configure(&mut admin, 0x46_0000);
     // In the same breath, before the connection is cut.
     let mut late = nvme_host::io(0x01, 0, 1);

@@ -1,6 +1,7 @@
 //! Zones as hosts use them: Identify, reports, Zone Management, appends, and a walk against zones by the book; over TCP, with
 //! a host of our own.
 
+use drivebay_drive::ZoneState;
 use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
 use drivebay_units::Rng;
 use drivebay_wire::nvme::{
@@ -214,6 +215,10 @@ fn a_drive_without_zones_knows_nothing_of_them() {
         Status::INVALID_FIELD.dnr()
     );
     assert_eq!(identify(&mut rig, &mut admin, 0x1c, 0, 0).1[0], 1);
+    let (status, page) = log(&mut rig, &mut admin, LogPage::Commands, COMMAND_SET_ZONED, 4096);
+    let effects = CommandEffects::read_from_bytes(&page).expect("a page");
+    assert_eq!((status, effects.admin[6].get() & 1), (Status::SUCCESS, 1));
+    assert!(effects.io.iter().all(|effects| effects.get() == 0));
     let changed = log(&mut rig, &mut admin, LogPage::ChangedZones, 0, 64).0;
     assert_eq!(changed, Status::INVALID_LOG_PAGE.dnr());
     for opcode in [0x79, 0x7a, 0x7d] {
@@ -505,6 +510,85 @@ fn namespaces_are_made_of_whole_zones_and_erased_by_format_and_sanitize() {
     assert_eq!(versions(&mut rig, &mut host, SIZE, 1), [0]);
 }
 
+#[test]
+fn a_random_write_area_takes_overwrites_until_the_write_pointer_passes() {
+    let guess = "source = \"guess: a test's\"";
+    let mut rig = Rig::zoned_with(&format!(
+        "[write_buffer]\npower_loss_protection = {{ value = true, {guess} }}\n\
+         [zns.zrwa]\nzones = {{ value = 2, {guess} }}\nsize_kib = {{ value = 64, {guess} }}\n\
+         granularity_kib = {{ value = 16, {guess} }}\n"
+    ));
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    rig.engine.allow_power_cuts(None, PowerCutLoss::All);
+    let (_, page) = identify(&mut rig, &mut admin, 5, COMMAND_SET_ZONED, 1);
+    let id = IdentifyZonedNamespace::read_from_bytes(&page).expect("a page");
+    assert_eq!((id.ozcs.get(), id.numzrwa.get(), id.zrwacap), (2, 1, 1));
+    assert_eq!((id.zrwasz.get(), id.zrwafg.get()), (16, 4));
+    let open = 3 | 1 << 9;
+    for zone in [0, 1] {
+        assert_eq!(manage(&mut rig, &mut host, Some(zone * SIZE), open), Status::SUCCESS);
+    }
+    let found = manage(&mut rig, &mut host, Some(2 * SIZE), open);
+    assert_eq!(found, Status::ZRWA_RESOURCES_UNAVAILABLE.dnr());
+    assert_eq!(manage(&mut rig, &mut host, None, open), Status::INVALID_FIELD.dnr());
+    for (at, version) in [(3, 1), (0, 2), (3, 3), (15, 4)] {
+        assert_eq!(write(&mut rig, &mut host, at, version), Status::SUCCESS);
+    }
+    let pointer = |rig: &mut Rig, host: &mut Host| {
+        let one = report(rig, host, 0, 0, 1).1[0];
+        (one.attributes[0], one.write_pointer.get())
+    };
+    assert_eq!(pointer(&mut rig, &mut host), (8, 0));
+    let flush = |rig: &mut Rig, host: &mut Host, at| manage(rig, host, Some(at), 0x11);
+    assert_eq!(flush(&mut rig, &mut host, 4), Status::INVALID_FIELD.dnr(), "no whole step");
+    assert_eq!(flush(&mut rig, &mut host, 3), Status::SUCCESS);
+    assert_eq!(pointer(&mut rig, &mut host), (8, 4));
+    assert_eq!(write(&mut rig, &mut host, 3, 5), Status::ZONE_INVALID_WRITE.dnr());
+    assert_eq!(write(&mut rig, &mut host, 20, 6), Status::SUCCESS, "and the pointer moves");
+    assert_eq!(pointer(&mut rig, &mut host), (8, 8));
+    assert_eq!(append(&mut rig, &mut host, 0, 1, 7).0, Status::INVALID_ZONE_OPERATION.dnr());
+    rig.engine.power_cut().expect("a store in memory");
+    let mut expected = [0; 24];
+    (expected[0], expected[3], expected[15], expected[20]) = (2, 3, 4, 6);
+    assert_eq!(versions(&mut rig, &mut host, 0, 24), expected, "capacitors keep the area");
+    assert_eq!(act(&mut rig, &mut host, 0, ZoneAction::Reset), Status::SUCCESS);
+    assert_eq!(pointer(&mut rig, &mut host), (0, 0));
+    assert_eq!(versions(&mut rig, &mut host, 0, 24), [0; 24]);
+    assert_eq!(flush(&mut rig, &mut host, 3), Status::INVALID_ZONE_OPERATION.dnr());
+}
+
+#[test]
+fn a_zone_that_fails_is_told_of() {
+    let (mut rig, mut admin, mut host) = drive();
+    let notices =
+        Sqe { opcode: 0x09, cdw10: 0x0b.into(), cdw11: (1 << 27).into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, notices, 0, &[]).0, Status::SUCCESS);
+    let event = rig.post(&mut admin, Sqe { opcode: 0x0c, ..Sqe::default() }, 0, &[]);
+    for at in 0..2 {
+        assert_eq!(write(&mut rig, &mut host, at * SIZE, 1 + at), Status::SUCCESS);
+    }
+    rig.tick(&mut admin);
+    assert_eq!(rig.reply(&mut admin, event), None);
+    rig.engine.fail_zone(0, ZoneState::ReadOnly);
+    rig.engine.fail_zone(1, ZoneState::Offline);
+    rig.tick(&mut admin);
+    assert_eq!(rig.reply(&mut admin, event), Some((Status::SUCCESS, 0xbf_ef02)));
+    let (_, page) = log(&mut rig, &mut admin, LogPage::ChangedZones, COMMAND_SET_ZONED, 4096);
+    assert_eq!((page[0], &page[8..16], &page[16..24]), (2, &[0; 8][..], &SIZE.to_le_bytes()[..]));
+    let (_, page) = log(&mut rig, &mut admin, LogPage::ChangedZones, COMMAND_SET_ZONED, 4096);
+    assert_eq!(page, [0; 4096], "it is read once");
+    assert_eq!(write(&mut rig, &mut host, 1, 1), Status::ZONE_IS_READ_ONLY.dnr());
+    assert_eq!(versions(&mut rig, &mut host, 0, 1), [1]);
+    assert_eq!(append(&mut rig, &mut host, SIZE, 1, 1).0, Status::ZONE_IS_OFFLINE.dnr());
+    assert_eq!(read(&mut rig, &mut host, SIZE, 1).0, Status::ZONE_IS_OFFLINE.dnr());
+    assert_eq!(act(&mut rig, &mut host, 0, ZoneAction::Offline), Status::SUCCESS);
+    assert_eq!(read(&mut rig, &mut host, 0, 1).0, Status::ZONE_IS_OFFLINE.dnr());
+    let states: Vec<u8> =
+        report(&mut rig, &mut host, 0, 0, 3).1.iter().map(|one| one.state >> 4).collect();
+    assert_eq!(states, [0xf, 0xf, EMPTY]);
+}
+
 /// Zones by the book, each found by a look at all of them.
 struct Naive {
     zones: Vec<(u8, u64)>,
@@ -584,7 +668,7 @@ impl Naive {
                 (self.zones[zone], self.safe[zone]) = ((EMPTY, 0), 0);
                 self.blocks[zone].clear();
             }
-            ZoneAction::Close | ZoneAction::Offline => {
+            ZoneAction::Close | ZoneAction::Offline | ZoneAction::FlushArea => {
                 return Status::INVALID_ZONE_STATE_TRANSITION;
             }
         }

@@ -2,7 +2,9 @@
 //! The quick form of the fuzz target `nbd_session`.
 
 use crate::support::nbd::NbdClient;
-use crate::support::spec;
+use crate::support::{request as drive_request, spec};
+use drivebay_serve::{Control as _, Op, SessionId};
+use drivebay_units::Rng;
 use proptest::prelude::*;
 
 /// A request whose fields are mostly near what is allowed.
@@ -62,5 +64,79 @@ proptest! {
         let hello = 3u32.to_be_bytes().to_vec();
         let bytes = [hello, options.concat(), after].concat();
         NbdClient::new(spec(4096, false), false).feed(&bytes, piece);
+    }
+}
+
+/// What sectors of 512 B hold, each of one byte: by number.
+fn fills(client: &NbdClient, sectors: std::ops::Range<usize>) -> Vec<u8> {
+    let mut bytes = vec![0; 512 * sectors.len()];
+    client.engine.store().read(sectors.start as u64, &mut bytes).expect("memory");
+    bytes.chunks(512).for_each(|sector| assert!(sector.iter().all(|&one| one == sector[0])));
+    bytes.chunks(512).map(|sector| sector[0]).collect()
+}
+
+fn command(kind: u16, sector: usize, sectors: usize, fill: u8) -> Vec<u8> {
+    let mut bytes = 0x2560_9513u32.to_be_bytes().to_vec();
+    bytes.extend([0, 0]);
+    bytes.extend(kind.to_be_bytes());
+    bytes.extend(7u64.to_be_bytes());
+    bytes.extend((512 * sector as u64).to_be_bytes());
+    bytes.extend((512 * sectors as u32).to_be_bytes());
+    if kind == 1 {
+        bytes.resize(bytes.len() + 512 * sectors, fill);
+    }
+    bytes
+}
+
+/// Data of long writes goes from the socket to its place: however it comes, beside whatever else happens meanwhile.
+#[test]
+fn long_writes_lie_where_they_belong_in_whatever_pieces_they_come() {
+    const SECTORS: usize = 4096;
+    let mut client = NbdClient::new(spec(SECTORS as i64, false), true);
+    let mut rng = Rng::new(1).fork("pieces");
+    let mut flat = vec![0; SECTORS];
+    for _ in 0..300 {
+        let mut bytes = Vec::new();
+        for _ in 0..1 + rng.below(4) {
+            let sectors = [1, 8, 600][rng.below(3) as usize] * (1 + rng.below(2) as usize);
+            let sector = rng.below((SECTORS - sectors) as u64) as usize;
+            let (kind, fill) = if rng.below(4) == 0 { (4, 0) } else { (1, rng.below(256) as u8) };
+            bytes.extend(command(kind, sector, sectors, fill));
+            flat[sector..sector + sectors].fill(fill);
+        }
+        assert!(client.feed(&bytes, 1 + rng.below(100_000) as usize));
+        assert_eq!(fills(&client, 0..SECTORS), flat);
+    }
+    for round in 0..40 {
+        let (old, new) = (1 + round % 100, 101 + round % 100);
+        let whole = command(1, 8, 600, old);
+        assert!(client.feed(&whole, 50_000));
+        let write = command(1, 8, 600, new);
+        let half = 1 + rng.below(write.len() as u64 - 1) as usize;
+        assert!(client.feed(&write[..half], 50_000));
+        // Others meanwhile.
+        let trims = round % 2 == 0;
+        if trims {
+            client.engine.begin_iteration();
+            let other = SessionId::numbered(9);
+            client
+                .engine
+                .drive_of(other)
+                .submit(drive_request(Op::Trim { fua: false }, 0, 4096, 1), &[]);
+            assert!(client.engine.next_completion().is_some());
+        } else {
+            // Until memory for it is made.
+            while client.engine.snapshot("before").expect("memory").is_none() {}
+        }
+        assert!(client.feed(&write[half..], 50_000));
+        let found = fills(&client, 8..608);
+        assert!(found.iter().all(|&one| one == new || (trims && one == 0)), "{found:?}");
+        if !trims {
+            client.engine.restore("before").expect("it was taken");
+            let found = fills(&client, 8..608);
+            let done = (half / 512).min(600);
+            assert!(found[done..].iter().all(|&one| one == old), "{done}: {found:?}");
+            client.engine.forget_snapshot("before").expect("it was taken");
+        }
     }
 }

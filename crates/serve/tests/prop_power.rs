@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use crate::support::{changed_spec, drain, engine, engine_of, request, submit};
-use drivebay_serve::{Control as _, Engine, Op, PowerCutLoss, Status};
+use drivebay_serve::{Control as _, Engine, Namespaces as _, Op, PowerCutLoss, Status};
 use drivebay_units::{Lpn, Ppa, Rng, SECTOR_BYTES};
 
 const SECTORS: u64 = 2048;
@@ -231,6 +231,35 @@ fn data_falls_back_as_the_models_map_does() {
     }
     assert!(lost > 1000 && stayed > 1000, "{lost} lost, {stayed} stayed");
     assert!(unseen < stayed / 100, "{unseen} of {stayed}");
+}
+
+/// A host with blocks of 4 KiB never sees a part of one (AWUPF); one with blocks of 512 B may.
+#[test]
+fn a_cut_tears_writes_between_blocks() {
+    for (block_shift, is_torn_inside) in [(9, true), (12, false)] {
+        let mut engine = engine(SECTORS, 7, false);
+        engine.format_namespace(1, block_shift).expect("a format");
+        engine.allow_power_cuts(None, PowerCutLoss::Random);
+        let mut rng = Rng::new(7).fork("blocks");
+        let (mut torn_inside, mut torn) = (0, 0);
+        for version in 1..400 {
+            let page = rng.below(SECTORS / 8 - 2);
+            let data = pattern(version).repeat(16);
+            engine.begin_iteration();
+            let write = request(Op::Write { fua: false }, page * 8, 16, version);
+            submit(&mut engine, write, &data);
+            drain(&mut engine);
+            engine.power_cut().expect("memory");
+            let found: Vec<_> =
+                (page * 8..page * 8 + 16).map(|lba| read_version(&engine, lba)).collect();
+            let pages = found.chunks(8);
+            torn_inside += pages.filter(|page| page.iter().any(|one| *one != page[0])).count();
+            torn +=
+                usize::from(found.contains(&version) && found.iter().any(|&one| one != version));
+        }
+        assert_eq!(torn_inside > 0, is_torn_inside, "{torn_inside}");
+        assert!(torn > 10, "{torn}");
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Simulated time.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A point in, or a length of, simulated time, in integer nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct Nanos(pub u64);
 

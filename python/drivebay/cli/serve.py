@@ -181,7 +181,8 @@ def serve(
         note(ended=False)
         inside.enter_context(signals.heard(stop))  # before anybody is told that it serves
         inside.enter_context(_shown_on_usr1(server))
-        _tell_addresses(server, shared.control)
+        is_locked = all(one.dhchap_secret is not None for one in made)
+        _tell_addresses(server, shared.control, is_locked=is_locked)
         notify("READY=1")
         reports = server.run()
         note(ended=True)
@@ -220,7 +221,7 @@ def _check_pace(required: float | None, drives: Sequence[serving.Drive]) -> None
         )
 
 
-def _tell_addresses(server: serving.Server, control: str | None) -> None:
+def _tell_addresses(server: serving.Server, control: str | None, *, is_locked: bool) -> None:
     for address in server.addresses:
         is_named = address.startswith(("nvme-tcp:", "vfio-user:", "ublk:"))
         say(address if is_named else f"nbd     {address}")
@@ -229,7 +230,9 @@ def _tell_addresses(server: serving.Server, control: str | None) -> None:
     if server.metrics is not None:
         say(f"metrics {server.metrics.url}")
     metrics = () if server.metrics is None else (server.metrics.address,)
-    _warn_of_strangers(server.addresses, metrics)
+    # Hosts over NVMe/TCP must know a secret, if every drive has one.
+    strangers = [one for one in server.addresses if not (is_locked and one.startswith("nvme-tcp:"))]
+    _warn_of_strangers(strangers, metrics)
     say("Ctrl-C ends; kill -USR1 shows the figures so far")
 
 

@@ -26,7 +26,7 @@ NAMES = {"image": "from", "namespaces": "namespace"}
 """Options that are not called as their fields."""
 HEADINGS = {
     "Addresses": "nbd nvme_tcp vfio_user ublk control metrics tls_cert tls_key",
-    "Identity": "serial nqn eui64",
+    "Identity": "serial nqn eui64 dhchap_secret dhchap_ctrl_secret",
     "Power cuts and faults": "power_cut after_cut loss faults",
 }
 """What stands together in the help."""
@@ -83,7 +83,7 @@ class Options:
         Serve NBD: unix:PATH or HOST:PORT; repeatable. Default HOST: 127.0.0.1. No client is asked
         for a password.
     nvme_tcp : HOST:PORT
-        Serve NVMe/TCP; repeatable. It has no password: stay on 127.0.0.1.
+        Serve NVMe/TCP; repeatable. Without --dhchap-secret stay on 127.0.0.1.
     control : unix:PATH
         Accept commands on this socket.
     metrics : HOST:PORT
@@ -179,13 +179,18 @@ class Drive:
         Name of the NVMe subsystem. [default: by the serial number]
     eui64 : HEX
         EUI-64 of the namespace. [default: by the serial number]
+    dhchap_secret : FILE
+        Let in over NVMe/TCP who knows the secret in this file, a line DHHC-1:... as nvme
+        gen-dhchap-key writes it.
+    dhchap_ctrl_secret : FILE
+        Prove to these hosts, if they ask, that the drive knows the secret in this file.
     power_cut : WHEN
         Cut the power: after=SECONDS, ios=N, at-random or at-random=MEAN_SECONDS.
     after_cut : WHAT
         After a power cut hosts may connect at once (return), after hold=SECONDS, or when the
         control socket is told power-on (refuse). [default: return]
     loss :
-        What a power cut loses: all data not yet programmed; a random part of it, torn at sectors;
+        What a power cut loses: all data not yet programmed; a random part of it, torn at blocks;
         or all that no flush covers, up to the write buffer's size.
     faults : FILE
         Script of faults, TOML with [[fault]].
@@ -214,6 +219,8 @@ class Drive:
     serial: str | None = None
     nqn: str | None = None
     eui64: str | None = None
+    dhchap_secret: Path | None = None
+    dhchap_ctrl_secret: Path | None = None
     power_cut: str | None = None
     after_cut: str | None = None
     loss: Literal["all", "random", "unflushed"] = "all"
@@ -229,6 +236,11 @@ class Drive:
             raise UserError(
                 "--time-scale has no meaning with --pace none, which has no clock",
                 "leave one of them out",
+            )
+        if self.dhchap_secret is None and self.dhchap_ctrl_secret is not None:
+            raise UserError(
+                "--dhchap-ctrl-secret has no meaning without --dhchap-secret",
+                "add --dhchap-secret FILE, or leave it out",
             )
         if self.data is None and self.host_durability is not None:
             raise UserError(

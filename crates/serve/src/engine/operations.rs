@@ -142,7 +142,9 @@ impl Control for Engine {
         self.device.before_power_cut(at);
         let device = &self.device;
         let programmed = |place| device.is_programmed(place, at);
-        let lost = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let block_sectors = |lba| self.namespaces.block_sectors_at(lba);
+        let rng = &mut self.power_cuts.rng;
+        let lost = self.store.power_cut(programmed, block_sectors, rng)?;
         let lost_bytes = lost.iter().map(|(_, sectors)| sectors * SECTOR_BYTES).sum();
         lost.into_iter().for_each(|(lba, sectors)| self.device.lose(lba, sectors));
         let zones = self.device.zones().to_vec();

@@ -19,7 +19,8 @@ impl Engine {
     pub(super) fn hand_over_to_zone(&mut self, at: Nanos, tag: u32, data: &[u8]) {
         let Request { op, lba, sectors, .. } = self.inflight[tag].request;
         let index = self.zone_of(lba);
-        let written = self.device.zones().get(index).map_or(0, |zone| zone.written);
+        let zone = self.device.zones().get(index);
+        let (written, held) = zone.map_or((0, 0), |zone| (zone.written, self.held(zone)));
         let op = match op {
             // Zeros are written as data is: the write pointer moves over them.
             Op::WriteZeroes { .. } => ModelOp::Write,
@@ -36,7 +37,7 @@ impl Engine {
         let request = command.request;
         let applied = match op {
             ModelOp::ZoneReset => {
-                let emptied = self.empty(number, lba..lba + written);
+                let emptied = self.empty(number, lba..lba + held);
                 emptied.map(|()| None).map_err(|_| Status::Internal)
             }
             op if op.is_zone_management() => return,
@@ -52,14 +53,13 @@ impl Engine {
     pub(super) fn reset_zones(&mut self, sectors: Range<u64>) -> Result<Nanos, ControlError> {
         let mut done = self.clock.now();
         for index in self.zone_of(sectors.start)..self.zone_of(sectors.end) {
-            let (start, Zone { written, state, .. }) =
-                (self.start_of(index), self.device.zones()[index]);
-            if state == ZoneState::Empty {
+            let (start, zone) = (self.start_of(index), self.device.zones()[index]);
+            if matches!(zone.state, ZoneState::Empty | ZoneState::ReadOnly | ZoneState::Offline) {
                 continue;
             }
             let at = self.device.now().max(self.clock.now());
             done = self.device.submit(at, ModelIo::new(ModelOp::ZoneReset, start, 1))?.done;
-            self.empty(self.traffic.requests, start..start + written)?;
+            self.empty(self.traffic.requests, start..start + self.held(&zone))?;
         }
         Ok(done)
     }
@@ -68,8 +68,9 @@ impl Engine {
     pub(super) fn forget_behind_write_pointers(&mut self, before: &[Zone]) -> io::Result<()> {
         for (index, before) in before.iter().enumerate() {
             let start = self.start_of(index);
-            let kept = self.device.zones()[index].written.min(before.written);
-            self.empty(self.traffic.requests, start + kept..start + before.written)?;
+            let held = self.held(before);
+            let kept = self.held(&self.device.zones()[index]).min(held);
+            self.empty(self.traffic.requests, start + kept..start + held)?;
         }
         Ok(())
     }
@@ -95,6 +96,18 @@ impl Engine {
             }
             _ => request,
         }
+    }
+
+    /// A zone becomes read-only, or goes offline with what it holds: a fault.
+    pub fn fail_zone(&mut self, index: usize, state: ZoneState) {
+        self.device.fail_zone(index, state);
+    }
+
+    /// Up to where a zone may hold data: its write pointer, or the end of its random write area.
+    fn held(&self, zone: &Zone) -> u64 {
+        let spec = self.device.spec().zones.filter(|_| zone.zrwa);
+        let area = spec.and_then(|spec| Some((spec.zrwa?.sectors, spec.sectors)));
+        area.map_or(zone.written, |(area, capacity)| (zone.written + area).min(capacity))
     }
 
     fn zone_of(&self, lba: u64) -> usize {

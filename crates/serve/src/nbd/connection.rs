@@ -4,7 +4,7 @@
 //! taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is read, nor where memory is
 //! lacking: a request gets all that it needs before its payload is read, or waits without holding any.
 
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader
 
 use super::handshake::{ALLOCATION_ID, After, Exports, Handshake, Negotiated, OPTION_MAX};
 use super::stream::Stream;
-use crate::buffers::{Input, Output};
+use crate::buffers::{HEAD, Input, Output};
 use crate::drive::{Data, Drive};
 use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::namespace::Namespace;
@@ -29,8 +29,8 @@ const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
 const BYTES_FREE: u64 = SESSION_BYTES / 2;
 /// Extents in one reply about data and holes.
 const EXTENTS_MAX: usize = 4096;
-/// Reads of so many bytes are sent from where their data lies; smaller ones are collected, as a system call for each
-/// costs more than the copy. guess: where a copy of some GB/s takes ten times as long as a system call.
+/// Reads of so many bytes are sent from where their data lies, and data of writes is received to where it is to lie; smaller ones
+/// are collected, as a system call for each costs more than the copy. guess: where a copy of some GB/s takes ten times as long as a system call.
 const DIRECT_MIN: usize = 64 << 10;
 /// Pieces of memory that are sent at a time: a read of 512 KiB, its pages scattered, and what is before it.
 const PIECES: usize = 130;
@@ -48,6 +48,16 @@ enum Phase {
     Transmission(Negotiated),
 }
 
+/// A write whose data is put to where it is to lie as it comes.
+struct Placing {
+    request: Request,
+    bytes: usize,
+    /// How many of them have come.
+    come: usize,
+    /// All of them, where there is no such place any more.
+    held: Option<Vec<u8>>,
+}
+
 /// The session of an NBD client.
 pub struct Connection {
     stream: Stream,
@@ -61,6 +71,10 @@ pub struct Connection {
     phase: Phase,
     since: Instant,
     input: Input,
+    /// The write whose data is coming, if it goes to its place.
+    placing: Option<Placing>,
+    /// The last request was such a write: the next one may be one, whose data is not to be read with its head.
+    reads_heads: bool,
     /// Bytes that the message in hand needs.
     wanted: usize,
     output: Output,
@@ -91,6 +105,8 @@ impl Connection {
             phase: Phase::Flags,
             since: Instant::now(),
             input: Input::default(),
+            placing: None,
+            reads_heads: false,
             wanted: 0,
             output,
             inflight: 0,
@@ -110,7 +126,7 @@ impl Connection {
 
     /// Takes message after message from what has come.
     fn parse(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
-        while self.has_room() {
+        while self.has_room() && self.placing.is_none() {
             let went_on = match &mut self.phase {
                 Phase::Flags => self.flags()?,
                 Phase::Options(_) => self.option()?,
@@ -181,19 +197,18 @@ impl Connection {
         if !self.reserve(if is_read { request.length } else { request.payload }) {
             return Ok(false);
         }
+        self.reads_heads = request.payload as usize >= DIRECT_MIN
+            && self.input.ready().len() < end
+            && self.begin_placing(&request, negotiated, drive);
+        if self.reads_heads {
+            return Ok(true);
+        }
         if !self.has(end) {
             return Ok(false);
         }
         match self.meaning(&request, negotiated, drive) {
             Ok(Some(op)) => {
-                let (token, sectors) = (request.cookie, request.length / SECTOR_BYTES as u32);
-                let submitted = match op {
-                    Op::Flush => Request::flush(token),
-                    _ => {
-                        let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
-                        Request::new(op, lba, sectors, token)
-                    }
-                };
+                let submitted = self.submitted(op, &request);
                 drive.submit(submitted, &self.input.ready()[wire::REQUEST_BYTES..end]);
                 self.inflight += 1;
                 if op == Op::Read {
@@ -205,6 +220,77 @@ impl Connection {
         }
         self.input.consume(end);
         Ok(true)
+    }
+
+    /// The request to the drive that asks for this.
+    fn submitted(&self, op: Op, request: &wire::Request) -> Request {
+        let (token, sectors) = (request.cookie, request.length / SECTOR_BYTES as u32);
+        let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
+        if op == Op::Flush { Request::flush(token) } else { Request::new(op, lba, sectors, token) }
+    }
+
+    /// Puts what has come of a write's data to where it is to lie; whether there is such a place.
+    fn begin_placing(
+        &mut self,
+        request: &wire::Request,
+        negotiated: Negotiated,
+        drive: &mut dyn Drive,
+    ) -> bool {
+        if self.stream.holds_bytes() {
+            return false;
+        }
+        let Ok(Some(op)) = self.meaning(request, negotiated, drive) else { return false };
+        let request = self.submitted(op, request);
+        let Some(place) = drive.place(request.lba, request.sectors) else { return false };
+        let come = &self.input.ready()[wire::REQUEST_BYTES..];
+        place[..come.len()].copy_from_slice(come);
+        let (bytes, come) = (place.len(), come.len());
+        self.input.consume(wire::REQUEST_BYTES + come);
+        self.placing = Some(Placing { request, bytes, come, held: None });
+        true
+    }
+
+    /// Reads once: what is missing of a write's data, and what may be the next head. Returns how many bytes came, and whether there
+    /// may be more.
+    fn receive_placed(&mut self, drive: &mut dyn Drive) -> io::Result<(usize, bool)> {
+        let placing = self.placing.as_mut().expect("the caller looked");
+        let Placing { request, bytes, come, held } = placing;
+        let missing = *bytes - *come;
+        if held.is_none() && drive.place(request.lba, request.sectors).is_none() {
+            let mut data = vec![0; *bytes];
+            drive.read(request.lba, &mut data)?;
+            *held = Some(data);
+        }
+        let place = match held {
+            Some(data) => &mut data[..],
+            None => drive.place(request.lba, request.sectors).expect("it was there just now"),
+        };
+        let (stream, mut got) = (&mut self.stream, 0);
+        self.input.fill_head(|head| {
+            got = stream
+                .read_pieces(&mut [IoSliceMut::new(&mut place[*come..]), IoSliceMut::new(head)])?;
+            Ok(got.saturating_sub(missing))
+        })?;
+        *come += got.min(missing);
+        if *come == *bytes {
+            let placing = self.placing.take().expect("it was there");
+            drive.submit(placing.request, placing.held.as_deref().unwrap_or(&[]));
+            self.inflight += 1;
+        }
+        Ok((got, got == missing + HEAD))
+    }
+
+    /// Reads once. Returns how many bytes came, and whether there may be more.
+    fn receive(&mut self, drive: &mut dyn Drive) -> io::Result<(usize, bool)> {
+        if self.placing.is_some() {
+            return self.receive_placed(drive);
+        }
+        let stream = &mut self.stream;
+        if self.reads_heads && self.input.ready().is_empty() {
+            let got = self.input.fill_head(|into| stream.read(into))?;
+            return Ok((got, got == HEAD));
+        }
+        self.input.fill(self.wanted, |into| stream.read(into))
     }
 
     /// Reserves memory for `bytes` more than is in flight.
@@ -357,8 +443,7 @@ impl Connection {
             if !self.has_room() {
                 return Ok(());
             }
-            let stream = &mut self.stream;
-            let (got, more) = match self.input.fill(self.wanted, |into| stream.read(into)) {
+            let (got, more) = match self.receive(drive) {
                 Ok(result) => result,
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => continue,
@@ -450,7 +535,8 @@ impl Session for Connection {
                     continue;
                 }
             }
-            if all && self.inflight == 0 && self.input.ready().is_empty() {
+            let is_idle = self.inflight == 0 && self.placing.is_none();
+            if all && is_idle && self.input.ready().is_empty() {
                 self.memory.resize(0);
             }
             return Ok(Next::Wait { read: self.has_room(), write: !all });

@@ -1,6 +1,6 @@
 //! The bytes of a connection, plain or inside TLS. Never blocks.
 
-use std::io::{self, IoSlice, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
@@ -44,6 +44,17 @@ impl Stream {
         match self {
             Stream::Plain(socket) => socket.read(into),
             Stream::Tls(stream) => stream.read(into),
+        }
+    }
+
+    /// As [`Stream::read`], into the first piece and then the next; inside TLS into the first alone.
+    ///
+    /// # Errors
+    /// As [`Stream::read`].
+    pub fn read_pieces(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.read_vectored(pieces),
+            Stream::Tls(stream) => stream.read(&mut pieces[0]),
         }
     }
 

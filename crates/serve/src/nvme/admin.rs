@@ -10,7 +10,8 @@ use drivebay_drive::Sanitize;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
     AdminOpcode, COMMAND_SET_NVM, COMMAND_SET_ZONED, CONTROLLER_LIST_MAX, Cns, CriticalWarning,
-    Feature, LogPage, NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status, ocp_trailer,
+    FabricsType, Feature, LogPage, NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status,
+    ocp_trailer,
 };
 use zerocopy::IntoBytes;
 
@@ -60,8 +61,12 @@ pub(super) const NOT_ABORTED: u32 = 1;
 pub(super) fn transfer(sqe: &Sqe) -> Transfer {
     let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
     if sqe.opcode == OPCODE_FABRICS {
-        // Connect alone has data.
-        return if sqe.nsid.get() as u8 == 1 { Transfer::FromHost(1024) } else { Transfer::None };
+        return match FabricsType::of(sqe) {
+            FabricsType::Connect { .. } => Transfer::FromHost(1024),
+            FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
+            FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
+            _ => Transfer::None,
+        };
     }
     match AdminOpcode::of(sqe.opcode) {
         Some(AdminOpcode::Identify) => to_host(4096),
@@ -162,6 +167,7 @@ impl Subsystem {
         }
         controller.complete_slow(now);
         controller.check_namespaces(drive);
+        controller.check_zones(drive.zones());
         let warning = logs::warning(drive, &controller.features);
         let enabled = controller.features[Feature::AsyncEvents];
         let changed = controller.events.warn(warning, enabled as u8);
@@ -194,11 +200,7 @@ impl Subsystem {
     pub(super) fn note_reset(&mut self, id: u16, drive: &mut dyn Drive) {
         let (now, health) = (drive.now(), drive.health());
         self.records.self_tests.end(&[SHORT], ABORTED_BY_RESET, now);
-        let Firmware { next, active, .. } = &mut self.records.firmware;
-        if *next != 0 {
-            *active = std::mem::take(next);
-            self.publish_firmware();
-        }
+        self.activate_firmware();
         let mut data = self.records.firmware.revision().to_vec();
         let mut one = [0; 36];
         one[..2].copy_from_slice(&id.to_le_bytes());
@@ -394,9 +396,8 @@ impl Subsystem {
         let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
         let is_of_set = match sqe.command_set() {
             COMMAND_SET_NVM => log != LogPage::ChangedZones,
-            COMMAND_SET_ZONED if self.identity.zones.is_some() => {
-                matches!(log, LogPage::Commands | LogPage::ChangedZones)
-            }
+            // Tools ask for its commands wherever a host may enable several command sets.
+            COMMAND_SET_ZONED => matches!(log, LogPage::Commands | LogPage::ChangedZones),
             _ => false,
         };
         if !uuids.contains(&sqe.uuid_index()) || !is_of_set {
@@ -420,11 +421,11 @@ impl Subsystem {
             LogPage::FirmwareSlots => logs::firmware(&self.records.firmware),
             LogPage::ChangedNamespaces => list(controller.changed.iter().copied()),
             LogPage::Commands => logs::commands(kind, &self.identity, sqe.command_set()),
-            LogPage::ChangedZones if drive.namespace(sqe.nsid.get()).is_none() => {
-                return Err(Status::INVALID_NAMESPACE.dnr());
+            LogPage::ChangedZones => {
+                let namespace = drive.namespace(sqe.nsid.get());
+                let namespace = namespace.ok_or(Status::INVALID_NAMESPACE.dnr())?;
+                zones::changed(&controller.changed_zones, namespace)
             }
-            // Zones are changed by hosts alone.
-            LogPage::ChangedZones => vec![0; 4096],
             LogPage::SelfTest => {
                 let is_healthy = !drive.is_read_only();
                 self.records.self_tests.settle(now, is_healthy);
@@ -475,6 +476,9 @@ impl Subsystem {
             if let Some(controller) = self.get_mut(id) {
                 if log == LogPage::ChangedNamespaces {
                     controller.changed.clear();
+                }
+                if let (LogPage::ChangedZones, Some(one)) = (log, drive.namespace(sqe.nsid.get())) {
+                    controller.changed_zones.retain(|&zone| !zones::is_of(zone, one));
                 }
                 controller.events.page_read(log as u8);
             }
@@ -704,6 +708,15 @@ impl Subsystem {
         self.publish_firmware();
         self.note(id, PersistentKind::FirmwareCommit, now, &event);
         answer
+    }
+
+    /// Runs the image that waits for a reset, if one does.
+    pub(super) fn activate_firmware(&mut self) {
+        let Firmware { next, active, .. } = &mut self.records.firmware;
+        if *next != 0 {
+            *active = std::mem::take(next);
+        }
+        self.publish_firmware();
     }
 
     fn publish_firmware(&mut self) {

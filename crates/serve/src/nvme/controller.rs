@@ -8,13 +8,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use drivebay_drive::Zone;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{CC_ALL_COMMAND_SETS, Feature, Status};
 
-use super::events::{Event, Events, NAMESPACE_NOTICES};
+use super::events::{Event, Events, NAMESPACE_NOTICES, ZONE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
-use super::placement;
+use super::{placement, zones};
 use crate::drive::Namespaces;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
@@ -146,6 +147,10 @@ pub(super) struct Controller {
     pub events: Events,
     /// Namespaces that have changed since the host read of it.
     pub changed: BTreeSet<u32>,
+    /// Zones that were read-only or offline, when they were last looked at.
+    failed_zones: Option<BTreeSet<usize>>,
+    /// Those that the drive itself has changed since the host has read their list.
+    pub changed_zones: BTreeSet<usize>,
     /// How often each namespace had changed when it was last looked at; 0 of those that were not attached.
     seen: Option<Vec<u64>>,
     /// Abort commands that wait for a connection to look for the command.
@@ -177,6 +182,8 @@ impl Controller {
             features: Features::new(identity),
             events: Events::new(identity.own.events_max),
             changed: BTreeSet::new(),
+            failed_zones: None,
+            changed_zones: BTreeSet::new(),
             seen: None,
             aborts: Vec::new(),
             slow: Vec::new(),
@@ -219,6 +226,7 @@ impl Controller {
             self.publish_features();
             self.events = Events::new(identity.own.events_max);
             self.changed.clear();
+            self.changed_zones.clear();
             self.aborts.clear();
             self.slow.clear();
             return Effect::Reset;
@@ -255,6 +263,21 @@ impl Controller {
         self.changed.extend(changed);
         if self.features[Feature::AsyncEvents] & NAMESPACE_NOTICES != 0 {
             self.events.raise(Event::Namespaces);
+        }
+    }
+
+    /// Notes which zones the drive itself has changed since, and tells a host that wants to know.
+    pub fn check_zones(&mut self, all: &[Zone]) {
+        let failed: BTreeSet<usize> = zones::failed(all).collect();
+        let before = self.failed_zones.replace(failed.clone());
+        let changed: Vec<usize> =
+            before.iter().flat_map(|before| failed.difference(before).copied()).collect();
+        if changed.is_empty() {
+            return;
+        }
+        self.changed_zones.extend(changed);
+        if self.features[Feature::AsyncEvents] & ZONE_NOTICES != 0 {
+            self.events.raise(Event::Zones);
         }
     }
 

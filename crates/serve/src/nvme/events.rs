@@ -12,6 +12,8 @@ pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 
 /// Likewise: telemetry.
 pub(super) const TELEMETRY_NOTICES: u32 = 1 << 10;
+/// Likewise: zones that the drive itself has changed.
+pub(super) const ZONE_NOTICES: u32 = 1 << 27;
 /// Likewise: changes of the discovery log, which this server's does not have as long as it runs.
 pub(super) const DISCOVERY_NOTICES: u32 = 1 << 31;
 
@@ -30,16 +32,19 @@ pub(super) enum Event {
     Namespaces,
     /// There is telemetry that the controller has taken by itself.
     Telemetry,
+    /// The drive itself has changed a zone.
+    Zones,
 }
 
 impl Event {
-    const ALL: [Event; 6] = [
+    const ALL: [Event; 7] = [
         Event::Reliability,
         Event::Temperature,
         Event::Spare,
         Event::Sanitized,
         Event::Namespaces,
         Event::Telemetry,
+        Event::Zones,
     ];
     /// What a bit of the critical warning, once it is set, tells hosts that want to know.
     const OF_WARNINGS: [(u8, Event); 3] = [
@@ -57,6 +62,7 @@ impl Event {
             Event::Sanitized => (6, 1, 0x81),
             Event::Namespaces => (2, 0, 0x04),
             Event::Telemetry => (2, 3, 0x08),
+            Event::Zones => (2, 0xef, 0xbf),
         };
         kind | information << 8 | page << 16
     }

@@ -13,7 +13,7 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES};
+use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES, ZONE_NOTICES};
 use super::records::{PersistentEvents, SLOTS};
 use super::{placement, zones};
 use crate::drive::Drive;
@@ -182,6 +182,9 @@ impl Identity {
         id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
         id.oaes = (NAMESPACE_NOTICES | TELEMETRY_NOTICES).into();
         id.oacs = OACS.into();
+        if self.zones.is_some() {
+            id.oaes = (id.oaes.get() | ZONE_NOTICES).into();
+        }
         if self.placement.is_some() {
             // Directives; endurance groups, and placement in them.
             id.oacs = (OACS | 1 << 5).into();

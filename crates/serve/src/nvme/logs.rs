@@ -202,7 +202,8 @@ pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<
         };
         log.admin[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }
-    for &opcode in NvmOpcode::ALL {
+    let has_set = command_set != COMMAND_SET_ZONED || identity.zones.is_some();
+    for &opcode in NvmOpcode::ALL.iter().filter(|_| has_set) {
         use NvmOpcode as N;
         let is_placement = matches!(opcode, N::IoManagementReceive | N::IoManagementSend);
         let is_of_set = zones::has_command(opcode, command_set == COMMAND_SET_ZONED);

@@ -28,4 +28,5 @@ pub mod tcp;
 mod zones;
 
 pub use identity::Identity;
+pub(crate) use records::Records;
 pub use subsystem::{Shared, Subsystem, Subsystems};

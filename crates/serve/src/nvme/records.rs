@@ -1,7 +1,7 @@
 //! What a subsystem remembers for its logs: failed commands, self-tests, telemetry, events, sanitize, time and firmware.
 //!
 //! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its pages tell of. Time is the
-//! drive's. Nothing outlasts the server.
+//! drive's. All but the time of day and an image under way is kept beside the drive's state (`kept_logs.rs`).
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,10 @@ use drivebay_wire::nvme::{
     ErrorEntry, LogPage, PersistentEvent, PersistentKind, SELF_TEST_NONE, SELF_TESTS, SelfTestLog,
     SelfTestResult, TELEMETRY_BLOCK, TelemetryHeader,
 };
+use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
+
+use crate::sidecar::as_bytes;
 
 /// Events that are kept, at most. guess: a few hundred kilobytes at the most.
 const EVENTS_MAX: usize = 1000;
@@ -19,21 +22,33 @@ pub(super) const SLOTS: usize = 3;
 const HOUR: u64 = 3_600_000_000_000;
 
 /// All of it.
-#[derive(Default)]
-pub(super) struct Records {
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Records {
     /// Newest first.
-    pub errors: VecDeque<ErrorEntry>,
+    #[serde(with = "as_bytes")]
+    pub(super) errors: VecDeque<ErrorEntry>,
     /// Errors ever.
-    pub error_count: u64,
-    pub timestamp: Timestamp,
-    pub events: PersistentEvents,
+    pub(super) error_count: u64,
+    #[serde(skip)]
+    pub(super) timestamp: Timestamp,
+    pub(super) events: PersistentEvents,
     /// Initiated by the host, and by the controller.
-    pub telemetry: [Telemetry; 2],
-    pub self_tests: SelfTests,
-    pub sanitize: Option<Sanitization>,
-    pub firmware: Firmware,
+    pub(super) telemetry: [Telemetry; 2],
+    pub(super) self_tests: SelfTests,
+    pub(super) sanitize: Option<Sanitization>,
+    pub(super) firmware: Firmware,
     /// The highest temperature so far that was looked at, degrees Celsius.
-    pub temperature_max_c: f64,
+    pub(super) temperature_max_c: f64,
+}
+
+impl Records {
+    /// Whether firmware is in the slots that they name.
+    pub fn are_sound(&self) -> bool {
+        let Firmware { slots, active, next, .. } = &self.firmware;
+        let is_used =
+            |slot: u8| slots.get(usize::from(slot).wrapping_sub(1)).is_some_and(Option::is_some);
+        is_used(*active) && (*next == 0 || is_used(*next))
+    }
 }
 
 /// Whole hours.
@@ -62,7 +77,7 @@ impl Timestamp {
 }
 
 /// A sanitize operation.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Sanitization {
     /// Command dword 10.
     pub cdw10: u32,
@@ -81,6 +96,7 @@ impl Sanitization {
 }
 
 /// Images of firmware, by slot.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Firmware {
     pub slots: [Option<[u8; 8]>; SLOTS],
     /// Counted from 1.
@@ -88,6 +104,7 @@ pub(super) struct Firmware {
     /// The one that the next reset activates; 0 for none.
     pub next: u8,
     /// What has been downloaded of the next image.
+    #[serde(skip)]
     pub image: Vec<u8>,
 }
 
@@ -105,21 +122,21 @@ impl Default for Firmware {
 }
 
 /// One kind of telemetry.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Telemetry {
     generation: u8,
     /// Whether there is some that no host has read.
     pub is_new: bool,
-    reason: &'static str,
+    reason: String,
     data: Vec<u8>,
 }
 
 impl Telemetry {
     /// Takes this as the drive's state now.
-    pub fn take(&mut self, reason: &'static str, mut data: Vec<u8>) {
+    pub fn take(&mut self, reason: &str, mut data: Vec<u8>) {
         data.resize(data.len().next_multiple_of(TELEMETRY_BLOCK), 0);
         self.generation = self.generation.wrapping_add(1);
-        (self.is_new, self.reason, self.data) = (true, reason, data);
+        (self.is_new, self.reason, self.data) = (true, reason.to_owned(), data);
     }
 }
 
@@ -136,15 +153,18 @@ pub(super) fn telemetry_page(telemetry: &[Telemetry; 2], page: LogPage, oui: u32
         ..TelemetryHeader::default()
     };
     header.oui.copy_from_slice(&oui.to_le_bytes()[..3]);
-    header.reason[..one.reason.len()].copy_from_slice(one.reason.as_bytes());
+    for (to, from) in header.reason.iter_mut().zip(one.reason.bytes()) {
+        *to = from;
+    }
     [header.as_bytes(), &one.data].concat()
 }
 
 /// Events, oldest first, and what of them a host reads.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct PersistentEvents {
     all: VecDeque<Vec<u8>>,
     /// The page as it was when a host began to read.
+    #[serde(skip)]
     pub context: Option<Vec<u8>>,
     pub generation: u16,
 }
@@ -176,6 +196,7 @@ impl PersistentEvents {
 }
 
 /// A self-test that goes on.
+#[derive(Serialize, Deserialize)]
 struct Running {
     kind: u8,
     nsid: u32,
@@ -184,9 +205,10 @@ struct Running {
 }
 
 /// The self-test that goes on, and the results of the last.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct SelfTests {
     running: Option<Running>,
+    #[serde(with = "as_bytes")]
     results: VecDeque<SelfTestResult>,
 }
 

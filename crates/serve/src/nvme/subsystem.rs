@@ -4,14 +4,16 @@
 //! it, so its lock is hardly ever waited for; what I/O queues read is in [`super::controller::Flags`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use drivebay_units::Nanos;
 use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Status, padded};
 
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
 use super::records::Records;
+use super::tcp::Secrets;
 use super::{placement, zones};
 use crate::drive::{ControlError, Namespaces};
 use crate::lock::lock;
@@ -83,6 +85,8 @@ pub struct Subsystem {
     pub(super) sanitizing_until: Arc<AtomicU64>,
     /// Events of placement, which I/O commands give rise to as well.
     pub(super) placement: Arc<Mutex<placement::Events>>,
+    /// What hosts over TCP must know; none where anybody may connect.
+    pub(super) secrets: Option<Arc<Secrets>>,
     /// Namespaces that new controllers have.
     attached: BTreeSet<u32>,
     /// Namespaces that one controller at a time may have.
@@ -104,9 +108,31 @@ impl Subsystem {
             records,
             sanitizing_until: Arc::default(),
             placement: Arc::new(Mutex::new(placement)),
+            secrets: None,
             attached: all.iter().copied().collect(),
             private: all.into_iter().filter(is_private).collect(),
         })))
+    }
+
+    /// Goes on with what its logs held at `now`, the time of a drive that was switched off; firmware that waits for a reset runs.
+    pub(crate) fn restore_records(&mut self, records: Records, now: Nanos) {
+        let profiles = self.records.firmware.slots[0];
+        self.records = records;
+        self.records.firmware.slots[0] = profiles;
+        self.activate_firmware();
+        if let Some(one) = self.records.sanitize.filter(|one| now < one.until) {
+            self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives away what its logs hold, at the end.
+    pub(crate) fn take_records(&mut self) -> Records {
+        std::mem::take(&mut self.records)
+    }
+
+    /// From now on hosts over TCP must know these.
+    pub(crate) fn require(&mut self, secrets: Secrets) {
+        self.secrets = Some(Arc::new(secrets));
     }
 
     /// The drive's names.

@@ -4,14 +4,16 @@
 //! model's (`drivebay_drive`'s `firmware/zones.rs`). A host's addresses have a gap between a zone's capacity and its size, the
 //! next power of two; those of the drive have none. What is not written, gaps too, reads as zeros. Reads do not cross zones.
 //! Write Zeroes is a write of zeros, Deallocate does nothing, Write Uncorrectable is no command of this set. Limits are the drive's,
-//! also where it has several namespaces. No zone changes by itself, so that the list of those that have (BFh) is empty and no
-//! event tells of one. Left out: zone descriptor extensions, a zone random write area, zones that become read-only or offline.
+//! also where it has several namespaces. The list of changed zones (BFh), and its event, tell of those that become
+//! read-only or go offline without a host. Left out: zone descriptor extensions.
+
+use std::collections::BTreeSet;
 
 use drivebay_drive::{Op as ModelOp, Zone, ZoneProblem, ZoneSpec, ZoneState};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
-    COMMAND_SET_ZONED, IdentifyZonedNamespace, NvmOpcode, Sqe, Status, ZONE_SEQUENTIAL, ZoneAction,
-    ZoneDescriptor, ZoneFormat, ZoneReport,
+    COMMAND_SET_ZONED, ChangedZones, IdentifyZonedNamespace, NvmOpcode, Sqe, Status,
+    ZONE_SEQUENTIAL, ZoneAction, ZoneDescriptor, ZoneFormat, ZoneReport,
 };
 use zerocopy::IntoBytes;
 
@@ -24,6 +26,12 @@ const BLOCK_SECTORS_LOG2: u8 = ZONED_BLOCK_SHIFT - SECTOR_BYTES.ilog2() as u8;
 const REPORT: u8 = 0;
 /// Likewise, filter by state: all; each of the others stands for one.
 const STATE_CODES: [u8; 8] = [0, 0x1, 0x2, 0x3, 0x4, 0xe, 0xd, 0xf];
+/// Optional: zone random write areas.
+const OZCS_RANDOM_AREAS: u16 = 1 << 1;
+/// Zone attributes: it has a random write area.
+const ATTRIBUTE_RANDOM_AREA: u8 = 1 << 3;
+/// States of zones that the drive itself has changed: read-only, offline.
+const FAILED: [u8; 2] = [0xd, 0xf];
 /// Where the fields of a command are that may be to blame.
 const DWORD_10: u16 = 40;
 const DWORD_12: u16 = 48;
@@ -89,6 +97,14 @@ pub(super) fn identify(zones: &ZoneSpec) -> Vec<u8> {
         mor: (zones.open - 1).into(),
         ..IdentifyZonedNamespace::default()
     };
+    if let Some(area) = &zones.zrwa {
+        let blocks = |sectors: u64| (sectors >> BLOCK_SECTORS_LOG2) as u16;
+        // They can be flushed by command.
+        (id.ozcs, id.zrwacap) = (OZCS_RANDOM_AREAS.into(), 1);
+        id.numzrwa = (area.zones - 1).into();
+        id.zrwafg = blocks(area.granularity).into();
+        id.zrwasz = blocks(area.sectors).into();
+    }
     id.lbafe[0] = ZoneFormat { zone_blocks: zone_blocks(zones).into(), ..ZoneFormat::default() };
     id.as_bytes().to_vec()
 }
@@ -147,6 +163,7 @@ fn descriptor(index: u64, zone: &Zone, zones: &ZoneSpec) -> ZoneDescriptor {
     ZoneDescriptor {
         kind: ZONE_SEQUENTIAL,
         state: (zone.state as u8) << 4,
+        attributes: [ATTRIBUTE_RANDOM_AREA * u8::from(zone.zrwa), 0],
         capacity: (zones.sectors >> BLOCK_SECTORS_LOG2).into(),
         start: start.into(),
         write_pointer: if is_writable { pointer } else { u64::MAX }.into(),
@@ -164,6 +181,43 @@ fn own<'a>(
     all.iter().skip(first).take((namespace.sectors() / zones.sectors) as usize)
 }
 
+/// Whether a zone of the drive is one of a namespace's.
+pub(super) fn is_of(zone: usize, namespace: &Namespace) -> bool {
+    let spec = namespace.zones();
+    spec.is_some_and(|spec| namespace.range().contains(&(zone as u64 * spec.sectors)))
+}
+
+/// Changed Zone List: those of a namespace.
+pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u8> {
+    let mut log = ChangedZones::default();
+    let Some(spec) = namespace.zones() else { return log.as_bytes().to_vec() };
+    let first = (namespace.first() / spec.sectors) as usize;
+    let mut own = changed.iter().filter(|&&zone| is_of(zone, namespace));
+    let mut count = 0;
+    for (place, zone) in log.starts.iter_mut().zip(own.by_ref()) {
+        *place = ((zone - first) as u64 * zone_blocks(spec)).into();
+        count += 1;
+    }
+    log.count = if own.next().is_some() { u16::MAX } else { count }.into();
+    log.as_bytes().to_vec()
+}
+
+/// Zones that the drive has made read-only or taken offline.
+pub(super) fn failed(all: &[Zone]) -> impl Iterator<Item = usize> {
+    let is_failed = |zone: &Zone| FAILED.contains(&(zone.state as u8));
+    (0..).zip(all).filter(move |(_, zone)| is_failed(zone)).map(|(index, _)| index)
+}
+
+/// Whether what is to be done is not known, or is about a random write area and there is none, or not of a single zone.
+fn cannot_be(sqe: &Sqe, zones: &ZoneSpec) -> bool {
+    let is_about_area = match sqe.zone_action() {
+        None => return true,
+        Some(ZoneAction::Open) => sqe.wants_random_area(),
+        Some(action) => action == ZoneAction::FlushArea,
+    };
+    is_about_area && (zones.zrwa.is_none() || sqe.is_for_all_zones())
+}
+
 /// Zone Management Send: what is asked of the drive, for each zone that it is about.
 pub(super) fn manage(
     sqe: &Sqe,
@@ -173,15 +227,21 @@ pub(super) fn manage(
 ) -> Result<Vec<Request>, Status> {
     use ZoneState::{Closed, ExplicitlyOpen, Full, ImplicitlyOpen, ReadOnly};
     let action = sqe.zone_action().ok_or(Status::INVALID_FIELD.dnr())?;
+    let with_area = action == ZoneAction::Open && sqe.wants_random_area();
+    if cannot_be(sqe, zones) {
+        return Err(Status::INVALID_FIELD.dnr());
+    }
     // Of all zones, those in these states.
     let (op, states) = match action {
         ZoneAction::Close => (ModelOp::ZoneClose, &[ImplicitlyOpen, ExplicitlyOpen][..]),
         ZoneAction::Finish => (ModelOp::ZoneFinish, &[ImplicitlyOpen, ExplicitlyOpen, Closed][..]),
+        ZoneAction::Open if with_area => (ModelOp::ZoneOpenZrwa, &[][..]),
         ZoneAction::Open => (ModelOp::ZoneOpen, &[Closed][..]),
         ZoneAction::Reset => {
             (ModelOp::ZoneReset, &[ImplicitlyOpen, ExplicitlyOpen, Closed, Full][..])
         }
         ZoneAction::Offline => (ModelOp::ZoneOffline, &[ReadOnly][..]),
+        ZoneAction::FlushArea => (ModelOp::ZrwaFlush, &[][..]),
     };
     let capacity = zones.sectors as u32;
     let request = |lba| Request::new(Op::Zone(op), lba, capacity, 0);
@@ -189,10 +249,14 @@ pub(super) fn manage(
         if sqe.lba() >= blocks_of(namespace) {
             return Err(Status::LBA_OUT_OF_RANGE.dnr());
         }
-        if !sqe.lba().is_multiple_of(zone_blocks(zones)) {
-            return Err(Status::INVALID_FIELD.dnr());
-        }
-        return Ok(vec![request(place(namespace, zones, sqe.lba(), 1)?.lba)]);
+        let Place { lba, gap, .. } = place(namespace, zones, sqe.lba(), 1)?;
+        let is_right = match action {
+            // Up to a block that can be written.
+            ZoneAction::FlushArea => gap == 0,
+            _ => sqe.lba().is_multiple_of(zone_blocks(zones)),
+        };
+        let request = is_right.then(|| vec![request(lba)]);
+        return request.ok_or(Status::INVALID_FIELD.dnr());
     }
     let about =
         own(all, namespace, zones).zip(0..).filter(|(zone, _)| states.contains(&zone.state));
@@ -237,7 +301,7 @@ pub(super) fn blamed(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16>
         }
         (N::ZoneManagementSend, Status::INVALID_ZONE_STATE_TRANSITION) => Some(DWORD_13),
         (N::ZoneManagementSend, Status::INVALID_FIELD) => {
-            Some(if sqe.zone_action().is_none() { DWORD_13 } else { DWORD_10 })
+            Some(if cannot_be(sqe, zones) { DWORD_13 } else { DWORD_10 })
         }
         (N::ZoneManagementReceive, Status::INVALID_FIELD) => Some(match sqe.cdw13.get() as u8 {
             REPORT if usize::from(sqe.zone_filter()) >= STATE_CODES.len() => DWORD_13 + 1,

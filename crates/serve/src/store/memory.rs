@@ -451,6 +451,25 @@ impl Memory {
         Ok(())
     }
 
+    /// Where `bytes` from a sector on are to lie, made if they lie nowhere, with what they held: in one piece, which they are
+    /// if they were first written at once. None if they are not, or cannot be.
+    pub fn place(&mut self, lba: u64, bytes: usize) -> Option<&mut [u8]> {
+        let mut first = None;
+        for (n, part) in (0..).zip(parts(lba, bytes)) {
+            if self.table.frame(part.page) == Some(IMAGE) {
+                return None;
+            }
+            let frame = self.frame_of(part.page, true, Limit::Holds).ok()?;
+            let (from, _) = *first.get_or_insert((frame, part.within.start));
+            if frame != from + n || frame as usize / BLOCK != from as usize / BLOCK {
+                return None;
+            }
+        }
+        let (frame, within) = first?;
+        let from = frame as usize % BLOCK * PAGE_BYTES + within;
+        Some(&mut self.frames.blocks[frame as usize / BLOCK][from..from + bytes])
+    }
+
     /// Makes sectors read as zeros; `allocated` keeps space for them.
     ///
     /// # Errors

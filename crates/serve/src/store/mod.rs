@@ -156,6 +156,18 @@ impl Store {
         self.memory_of().map_or(0, |memory| memory.pieces(lba, bytes, into))
     }
 
+    /// Where the data of a write may be put at once, as [`Memory::place`]; nowhere in a file, and where a power cut may take
+    /// it back.
+    pub(crate) fn place(&mut self, lba: u64, sectors: u32) -> Option<&mut [u8]> {
+        let end = lba.checked_add(u64::from(sectors)).filter(|&end| end <= self.sectors);
+        end.filter(|_| self.undo.is_none() && self.memory_of().is_some())?;
+        self.keep_for_snapshots(lba, u64::from(sectors), Limit::Holds).ok()?;
+        match &mut self.medium {
+            Medium::Memory(memory) => memory.place(lba, sectors as usize * SECTOR_BYTES as usize),
+            Medium::File(_) => None,
+        }
+    }
+
     /// Data and holes from `lba` on, over at most `sectors` sectors and `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
         match &self.medium {
@@ -165,7 +177,7 @@ impl Store {
     }
 
     /// Carries out what `request` changes; returns the sync that its completion must wait for. `number`
-    /// grows from request to request; `data` is what a write carries.
+    /// grows from request to request; `data` is what a write carries, if it was not placed.
     pub(crate) fn apply(
         &mut self,
         number: u64,
@@ -180,6 +192,8 @@ impl Store {
         }
         let changed = match op {
             Op::Read | Op::Flush | Op::HandleUpdate | Op::Zone(_) => Ok(()),
+            // It was placed.
+            Op::Write { .. } if data.is_empty() => Ok(()),
             Op::Write { .. } | Op::Append { .. } => {
                 debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
                 self.write(number, lba, data)
@@ -336,15 +350,17 @@ impl Store {
         self.undo.as_ref().map_or(0, UndoLog::bytes)
     }
 
-    /// What was not durable is gone; returns where that was, first sectors and numbers of them.
+    /// What was not durable is gone; returns where that was, first sectors and numbers of them. `block_sectors`: of a host's
+    /// block there.
     pub(crate) fn power_cut(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
+        block_sectors: impl Fn(u64) -> u64,
         rng: &mut Rng,
     ) -> io::Result<Vec<(u64, u64)>> {
         let Some(undo) = &mut self.undo else { return Ok(Vec::new()) };
         let mut lost = Vec::new();
-        for (lba, old) in undo.roll_back(programmed, rng) {
+        for (lba, old) in undo.roll_back(programmed, block_sectors, rng) {
             lost.push((lba, old.len() as u64 / SECTOR_BYTES));
             self.put(lba, &old, Limit::MayBeExceeded)?;
         }

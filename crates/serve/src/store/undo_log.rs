@@ -29,7 +29,7 @@ pub enum PowerCutLoss {
     /// All data that the drive had not programmed.
     #[default]
     All,
-    /// A random part of it; of some writes only some sectors.
+    /// A random part of it; of some writes only some blocks.
     Random,
     /// All data that no flush covers, programmed or not, up to the size of the write buffer: the worst
     /// that the specifications allow.
@@ -198,10 +198,12 @@ impl UndoLog {
         self.count_bytes();
     }
 
-    /// The power is cut. Returns the data to be written back, in this order.
+    /// The power is cut. Returns the data to be written back, in this order. `block_sectors` tells how large the host's block at a
+    /// sector is: one is never torn.
     pub fn roll_back(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
+        block_sectors: impl Fn(u64) -> u64,
         rng: &mut Rng,
     ) -> Vec<(u64, Vec<u8>)> {
         self.prune(programmed);
@@ -211,14 +213,18 @@ impl UndoLog {
             PowerCutLoss::All | PowerCutLoss::Unflushed => {
                 newest_first.map(|undo| (undo.lba, undo.old)).collect()
             }
-            PowerCutLoss::Random => random_part(newest_first, rng),
+            PowerCutLoss::Random => random_part(newest_first, block_sectors, rng),
         }
     }
 }
 
-/// Of each write all, nothing or some sectors are taken back; under a sector that stays, no older write
+/// Of each write all, nothing or some blocks are taken back; under a sector that stays, no older write
 /// of it matters any more.
-fn random_part(newest_first: impl Iterator<Item = Entry>, rng: &mut Rng) -> Vec<(u64, Vec<u8>)> {
+fn random_part(
+    newest_first: impl Iterator<Item = Entry>,
+    block_sectors: impl Fn(u64) -> u64,
+    rng: &mut Rng,
+) -> Vec<(u64, Vec<u8>)> {
     let mut back = Vec::new();
     let mut stay = HashSet::new();
     let (mut of, mut fate) = (None, 0);
@@ -227,6 +233,8 @@ fn random_part(newest_first: impl Iterator<Item = Entry>, rng: &mut Rng) -> Vec<
             // Out of five writes two are lost, two stay, one is torn.
             (of, fate) = (Some(undo.number), rng.below(5));
         }
+        let block = block_sectors(undo.lba);
+        let (mut drawn, mut is_block_lost) = (None, false);
         for (i, old) in undo.old.chunks(SECTOR_BYTES as usize).enumerate() {
             let lba = undo.lba + i as u64;
             if stay.contains(&lba) {
@@ -235,7 +243,11 @@ fn random_part(newest_first: impl Iterator<Item = Entry>, rng: &mut Rng) -> Vec<
             let lost = match fate {
                 0 | 1 => true,
                 2 | 3 => false,
-                _ => rng.below(2) == 0,
+                _ if drawn == Some(lba / block) => is_block_lost,
+                _ => {
+                    (drawn, is_block_lost) = (Some(lba / block), rng.below(2) == 0);
+                    is_block_lost
+                }
             };
             if lost {
                 back.push((lba, old.to_vec()));

@@ -155,6 +155,11 @@ impl Rig {
 
     /// With a drive of 20 zones of 6 MiB, at every 8 MiB.
     pub fn zoned() -> Rig {
+        Rig::zoned_with("")
+    }
+
+    /// Likewise, with more sections.
+    pub fn zoned_with(more: &str) -> Rig {
         let value = |key: &str, value: u32| {
             format!("{key} = {{ value = {value}, source = \"guess: a test's\" }}\n")
         };
@@ -182,7 +187,7 @@ impl Rig {
             let keys = keys.iter().map(|&(key, number)| value(key, number)).collect::<String>();
             format!("[{name}]\n{keys}")
         });
-        Rig::of(small_drive(&text.concat()))
+        Rig::of(small_drive(&(text.concat() + more)))
     }
 
     /// With a sick drive, as a file of `ailments/` has it.
@@ -200,6 +205,11 @@ impl Rig {
         let store = Store::memory(sectors, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30));
         let engine = Engine::new(Device::new(spec, 1).expect("memory"), store, Pace::None, 1);
         Rig { engine, subsystem, sessions: 0, controller: 0 }
+    }
+
+    /// The newest one.
+    pub fn controller(&self) -> u16 {
+        self.controller
     }
 
     pub fn blocks(&self) -> u64 {

@@ -10,7 +10,7 @@ use drivebay_serve::{Engine, MemoryLimit, NamespaceTable, Next, Pace, Session, S
 
 /// A connection and its other side.
 pub struct NbdClient {
-    engine: Engine,
+    pub engine: Engine,
     connection: Connection,
     client: UnixStream,
     alive: bool,
@@ -27,7 +27,7 @@ impl NbdClient {
         client.set_nonblocking(true).expect("a socket");
         let export = Arc::new(Exports {
             tls: None,
-            memory: MemoryLimit::new(0, 0, 1 << 30),
+            memory: MemoryLimit::new(0, 1 << 30, 1 << 30),
             all: Export::of("drive", 0, &NamespaceTable::whole(bytes / 512, false)),
         });
         let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);

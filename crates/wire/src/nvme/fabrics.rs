@@ -17,6 +17,9 @@ pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 /// Connect: the host takes any controller.
 pub const CONNECT_CNTLID_ANY: u16 = 0xffff;
 
+/// In the result of Connect: the queue must be authenticated before all else.
+pub const CONNECT_AUTHENTICATE: u32 = 1 << 17;
+
 /// What a fabrics command is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FabricsType {
@@ -49,6 +52,20 @@ pub enum FabricsType {
         /// Four bytes or eight.
         is_wide: bool,
     },
+    /// A message of the host for its authentication.
+    AuthenticationSend {
+        /// Of which protocol: [`super::SECURITY_PROTOCOL`].
+        protocol: u32,
+        /// Its bytes.
+        bytes: u32,
+    },
+    /// A message of the controller.
+    AuthenticationReceive {
+        /// Of which protocol.
+        protocol: u32,
+        /// Bytes that the host takes.
+        bytes: u32,
+    },
     /// Take a queue away.
     Disconnect,
     /// Anything else.
@@ -72,6 +89,8 @@ impl FabricsType {
                 keep_alive_ms: sqe.cdw12.get(),
             },
             0x04 => FabricsType::PropertyGet { offset, is_wide },
+            0x05 => FabricsType::AuthenticationSend { protocol: sqe.cdw10.get(), bytes: offset },
+            0x06 => FabricsType::AuthenticationReceive { protocol: sqe.cdw10.get(), bytes: offset },
             0x08 => FabricsType::Disconnect,
             other => FabricsType::Other(other),
         }
@@ -98,6 +117,11 @@ impl FabricsType {
                 sqe.cdw10 = u32::from(is_wide).into();
                 sqe.cdw11 = offset.into();
                 0x04
+            }
+            FabricsType::AuthenticationSend { protocol, bytes }
+            | FabricsType::AuthenticationReceive { protocol, bytes } => {
+                (sqe.cdw10, sqe.cdw11) = (protocol.into(), bytes.into());
+                if matches!(self, FabricsType::AuthenticationSend { .. }) { 0x05 } else { 0x06 }
             }
             FabricsType::Disconnect => 0x08,
             FabricsType::Other(code) => code,

@@ -4,8 +4,9 @@
 //! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP transport
 //! (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes as they are;
 //! reserved bytes are zero when made here and ignored when read.
-//! Left out: metadata, reservations, directives but data placement, authentication, TLS.
+//! Left out: metadata, reservations, directives but data placement, TLS.
 
+mod auth;
 mod entry;
 mod fabrics;
 mod feature;
@@ -17,12 +18,16 @@ mod placement;
 mod status;
 mod zones;
 
+pub use auth::{
+    AuthChallenge, AuthFailure, AuthId, AuthNegotiate, AuthReply, AuthSuccess, SECURITY_PROTOCOL,
+};
 pub use entry::{
     AdminOpcode, CopyRange, Cqe, DsmRange, NAMESPACE_CREATE, NvmOpcode, Sgl, SglKind, Sqe,
 };
 pub use fabrics::{
-    CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
-    OPCODE_FABRICS, Property, SUBSYSTEM_NVM, TRANSPORT_TCP, nqn_of, padded_nqn,
+    CONNECT_AUTHENTICATE, CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry,
+    DiscoveryHeader, FabricsType, OPCODE_FABRICS, Property, SUBSYSTEM_NVM, TRANSPORT_TCP, nqn_of,
+    padded_nqn,
 };
 pub use feature::{Feature, Select, Shape};
 pub use identify::{
@@ -48,8 +53,8 @@ pub use placement::{
 };
 pub use status::Status;
 pub use zones::{
-    CC_ALL_COMMAND_SETS, COMMAND_SET_ZONED, IdentifyZonedNamespace, ZONE_SEQUENTIAL, ZoneAction,
-    ZoneDescriptor, ZoneFormat, ZoneReport,
+    CC_ALL_COMMAND_SETS, CHANGED_ZONES_MAX, COMMAND_SET_ZONED, ChangedZones,
+    IdentifyZonedNamespace, ZONE_SEQUENTIAL, ZoneAction, ZoneDescriptor, ZoneFormat, ZoneReport,
 };
 
 #[cfg(test)]

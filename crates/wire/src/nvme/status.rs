@@ -139,6 +139,8 @@ statuses! {
     CONNECT_CONTROLLER_BUSY = COMMAND_SPECIFIC | 0x81;
     /// Fabrics: a parameter of Connect is wrong.
     CONNECT_INVALID_PARAMETERS = COMMAND_SPECIFIC | 0x82;
+    /// Fabrics: the queue is not authenticated.
+    AUTHENTICATION_REQUIRED = COMMAND_SPECIFIC | 0x91;
     /// Fabrics: not a queue that can be disconnected.
     INVALID_QUEUE_TYPE = COMMAND_SPECIFIC | 0x85;
 

@@ -85,6 +85,21 @@ layout! { 64:
     }
 }
 
+layout! { 4096:
+    /// Changed Zone List.
+    pub struct ChangedZones {
+        /// How many; all ones where they are more than there is room for.
+        pub count: U16,
+        #[doc(hidden)]
+        pub reserved_2: [u8; 6],
+        /// The first block of each.
+        pub starts: [U64; CHANGED_ZONES_MAX],
+    }
+}
+
+/// Zones in the list of those that have changed, at most.
+pub const CHANGED_ZONES_MAX: usize = 511;
+
 codes! {
     /// What Zone Management Send does (bits 7:0 of command dword 13).
     ZoneAction {
@@ -93,6 +108,7 @@ codes! {
         Open = 0x03,
         Reset = 0x04,
         Offline = 0x05,
+        FlushArea = 0x11,
     }
 }
 
@@ -105,6 +121,11 @@ impl Sqe {
     /// Zone Management Send: to all zones that it can be done to.
     pub fn is_for_all_zones(&self) -> bool {
         self.cdw13.get() & 1 << 8 != 0
+    }
+
+    /// Zone Management Send, Open: with a random write area.
+    pub fn wants_random_area(&self) -> bool {
+        self.cdw13.get() & 1 << 9 != 0
     }
 
     /// Zone Management Receive: zones of which state (0: of any) the report is about.

@@ -6,11 +6,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use drivebay_wire::nvme::{
-    CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry, DiscoveryHeader, FabricsType,
-    Feature, Property, SUBSYSTEM_NVM, Sqe, Status, TRANSPORT_TCP, nqn_of, padded, padded_nqn,
+    CONNECT_AUTHENTICATE, CONNECT_CNTLID_ANY, ConnectData, DISCOVERY_NQN, DiscoveryEntry,
+    DiscoveryHeader, FabricsType, Feature, Property, SECURITY_PROTOCOL, SUBSYSTEM_NVM, Sqe, Status,
+    TRANSPORT_TCP, nqn_of, padded, padded_nqn,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
+use super::auth::Authentication;
 use crate::drive::Drive;
 use crate::nvme::admin::{Outcome, part_of_page};
 use crate::nvme::controller::{Effect, Flags, READY_TIMEOUTS};
@@ -37,18 +39,35 @@ pub(super) struct Connected {
     pub epoch: u32,
     /// The host has asked for its end.
     pub is_leaving: bool,
+    /// How it authenticates, where it must.
+    pub authentication: Option<Authentication>,
 }
 
 impl Connected {
     fn new(controller: u16, id: u16, entries: u16, flow_control: bool, flags: &Arc<Flags>) -> Self {
-        let (flags, epoch) = (Arc::clone(flags), flags.epoch());
-        Connected { controller, id, entries, flow_control, flags, epoch, is_leaving: false }
+        Connected {
+            controller,
+            id,
+            entries,
+            flow_control,
+            flags: Arc::clone(flags),
+            epoch: flags.epoch(),
+            is_leaving: false,
+            authentication: None,
+        }
+    }
+
+    /// Whether it may be used.
+    pub fn is_authentic(&self) -> bool {
+        self.authentication.as_ref().is_none_or(Authentication::is_done)
     }
 }
 
 /// What a fabrics command gives back.
 pub(super) struct Reply {
     pub result: u64,
+    /// For the host.
+    pub data: Vec<u8>,
     /// The drive is to be flushed: a shutdown.
     pub flush: bool,
 }
@@ -74,20 +93,39 @@ pub(super) fn execute(
             return Err(refuse(Status::COMMAND_SEQUENCE));
         };
         let queue = connect(subsystem, command, data)?;
-        let result = u64::from(queue.controller);
+        let wants = u32::from(!queue.is_authentic()) * CONNECT_AUTHENTICATE;
+        let result = u64::from(u32::from(queue.controller) | wants);
         *connected = Some(queue);
-        return Ok(Reply { result, flush: false });
+        return Ok(Reply { result, data: Vec::new(), flush: false });
     };
     let identity = subsystem.identity.clone();
     let controller = subsystem.get_mut(queue.controller).ok_or(refuse(Status::INTERNAL_ERROR))?;
-    let done = |result| Ok(Reply { result, flush: false });
+    let done = |result| Ok(Reply { result, data: Vec::new(), flush: false });
     match command {
+        FabricsType::AuthenticationSend { protocol, .. }
+        | FabricsType::AuthenticationReceive { protocol, .. }
+            if protocol != SECURITY_PROTOCOL =>
+        {
+            Err(refuse(Status::INVALID_FIELD))
+        }
+        FabricsType::AuthenticationSend { .. } => {
+            let queue = queue.authentication.as_mut().ok_or(refuse(Status::COMMAND_SEQUENCE))?;
+            queue.take(data).map_err(|status| (status, 0))?;
+            done(0)
+        }
+        FabricsType::AuthenticationReceive { bytes, .. } => {
+            let queue = queue.authentication.as_mut().ok_or(refuse(Status::COMMAND_SEQUENCE))?;
+            let mut data = queue.give().map_err(|status| (status, 0))?;
+            data.resize(bytes as usize, 0);
+            Ok(Reply { result: 0, data, flush: false })
+        }
         FabricsType::Connect { .. } => Err(refuse(Status::COMMAND_SEQUENCE)),
         FabricsType::Disconnect if queue.id == 0 => Err(refuse(Status::INVALID_QUEUE_TYPE)),
         FabricsType::Disconnect => {
             queue.is_leaving = true;
             done(0)
         }
+        _ if !queue.is_authentic() => Err(refuse(Status::AUTHENTICATION_REQUIRED)),
         _ if queue.id != 0 => Err(refuse(Status::INVALID_OPCODE)),
         FabricsType::PropertyGet { offset, is_wide } => {
             let property = property_at(offset).filter(|one| one.is_wide() == is_wide);
@@ -112,7 +150,7 @@ pub(super) fn execute(
             if controller.is_ready() && !was_ready && controller.kind != Kind::Discovery {
                 subsystem.note_reset(queue.controller, drive);
             }
-            Ok(Reply { result: 0, flush })
+            Ok(Reply { result: 0, data: Vec::new(), flush })
         }
         FabricsType::PropertySet { .. } => Err(refuse(Status::INVALID_FIELD)),
         FabricsType::Other(_) => Err(refuse(Status::INVALID_OPCODE)),
@@ -157,6 +195,8 @@ fn connect(
         return Err(wrong(44, false));
     }
     let flow_control = attributes & NO_FLOW_CONTROL == 0;
+    let secrets = subsystem.secrets.clone().filter(|_| kind == Kind::Tcp);
+    let authentication = secrets.map(|secrets| Authentication::new(&secrets, host, name));
     let asked = data.controller.get();
     if queue == 0 {
         if asked != CONNECT_CNTLID_ANY {
@@ -168,7 +208,8 @@ fn connect(
         controller.host_nqn = host.to_owned();
         controller.features.host_id = data.host_id;
         controller.features[Feature::KeepAliveTimer] = in_grains(keep_alive_ms);
-        return Ok(Connected::new(id, 0, entries, flow_control, &controller.flags));
+        let queue = Connected::new(id, 0, entries, flow_control, &controller.flags);
+        return Ok(Connected { authentication, ..queue });
     }
     let controller = subsystem.get_mut(asked).ok_or(wrong(16, true))?;
     if controller.host_nqn != host || controller.kind != kind || kind == Kind::Discovery {
@@ -177,7 +218,7 @@ fn connect(
     if controller.features.host_id != data.host_id {
         return Err(wrong(0, true));
     }
-    if !controller.is_ready() {
+    if !controller.flags.serves() {
         return Err((Status::COMMAND_SEQUENCE.dnr(), 0));
     }
     // As many as were granted, counted from 0.
@@ -189,7 +230,8 @@ fn connect(
         return Err((Status::CONNECT_CONTROLLER_BUSY, 0));
     }
     controller.queues |= place;
-    Ok(Connected::new(asked, queue, entries, flow_control, &controller.flags))
+    let queue = Connected::new(asked, queue, entries, flow_control, &controller.flags);
+    Ok(Connected { authentication, ..queue })
 }
 
 /// The number of the drive whose subsystem a Connect command names.

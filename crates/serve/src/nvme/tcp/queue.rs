@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
-    Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, Pdu, SglKind, Sqe, Status,
-    encode_data_with,
+    Cqe, Data, DataPdu, FLAG_LAST, FLAG_SUCCESS, Fault, FaultKind, OPCODE_FABRICS, Pdu, SglKind,
+    Sqe, Status, encode_data_with,
 };
 
 use super::fabrics::{self, Connected};
@@ -87,8 +87,9 @@ impl Queue {
         }
     }
 
+    /// Whether it is connected to a queue that may be used.
     pub fn is_connected(&self) -> bool {
-        self.connected.is_some()
+        self.connected.as_ref().is_some_and(Connected::is_authentic)
     }
 
     /// The number of the drive to whose event loop it must move; told once.
@@ -153,8 +154,11 @@ impl Queue {
         sqe: &Sqe,
         data: Data<'a>,
     ) -> Result<Option<&'a [u8]>, Status> {
-        let transfer =
-            if self.is_io() { io::transfer(sqe, namespaces) } else { admin::transfer(sqe) };
+        let transfer = if self.is_io() && sqe.opcode != OPCODE_FABRICS {
+            io::transfer(sqe, namespaces)
+        } else {
+            admin::transfer(sqe)
+        };
         let sgl = sqe.sgl();
         let max = self.transfer_max;
         let wanted = match transfer {
@@ -246,10 +250,12 @@ impl Queue {
     }
 
     fn execute(&mut self, drive: &mut dyn Drive, out: &mut Output, sqe: Sqe, data: &[u8]) {
-        let is_fabrics = sqe.opcode == drivebay_wire::nvme::OPCODE_FABRICS;
-        let Some(queue) = self.connected.as_ref().filter(|_| !is_fabrics) else {
+        let Some(queue) = self.connected.as_ref().filter(|_| sqe.opcode != OPCODE_FABRICS) else {
             return self.execute_fabrics(drive, out, sqe, data);
         };
+        if !queue.is_authentic() {
+            return self.finish(out, &sqe, Status::AUTHENTICATION_REQUIRED.dnr(), 0);
+        }
         if queue.id == 0 {
             return self.execute_admin(drive, out, sqe, data);
         }
@@ -334,11 +340,14 @@ impl Queue {
         let subsystem = self.subsystem.clone();
         let mut subsystem = subsystem.lock();
         match fabrics::execute(&mut subsystem, drive, &mut self.connected, &sqe, data) {
-            Ok(fabrics::Reply { result, flush }) => {
+            Ok(fabrics::Reply { result, data, flush }) => {
                 if flush {
                     self.inflight.flush_for_shutdown(drive);
                 }
                 drop(subsystem);
+                if !data.is_empty() {
+                    out.put_data(sqe.cid.get(), &data);
+                }
                 self.finish(out, &sqe, Status::SUCCESS, result);
                 self.is_moving = is_new && !self.is_of_no_drive() && !self.subsystems.is_one();
             }

@@ -1,0 +1,443 @@
+//! DH-HMAC-CHAP: a host proves that it knows a secret, and the drive, if asked, that it knows its own.
+//!
+//! Sources: NVM Express base specification 2.0, In-band Authentication (messages, responses, transformed secrets); RFC 7919
+//! (groups); how Linux's host meets it: at most 4,096 bytes a message, identifiers of groups from byte 30 of their list
+//! on. Every queue authenticates by itself, before all else. The first hash that a host offers is taken, and its first
+//! group, where one is not the null group, before that. Exponents have 512 bits, twice of what RFC 7919 asks for the largest
+//! group. Left out: secure channel concatenation, which needs TLS. Numbers are not computed in constant time: this keeps
+//! strangers out of a test machine, no more.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use drivebay_wire::nvme::{
+    AuthChallenge, AuthFailure, AuthId, AuthNegotiate, AuthReply, AuthSuccess, Status,
+};
+use num_bigint::BigUint;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{digest, hmac};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::error::ServeError;
+
+/// Hashes, by identifier from 1 on.
+const HASHES: [(&digest::Algorithm, hmac::Algorithm); 3] = [
+    (&digest::SHA256, hmac::HMAC_SHA256),
+    (&digest::SHA384, hmac::HMAC_SHA384),
+    (&digest::SHA512, hmac::HMAC_SHA512),
+];
+/// Groups of RFC 7919, by identifier from 1 on: bits of the prime, and the term that makes it one.
+const GROUPS: [(u64, u32); 5] =
+    [(2048, 560_316), (3072, 2_625_351), (4096, 5_736_041), (6144, 15_705_020), (8192, 10_965_728)];
+/// Where identifiers of groups begin in a list that begins with those of hashes.
+const GROUP_IDS: usize = 30;
+const EXPONENT_BYTES: usize = 64;
+/// Why an exchange failed.
+const FAILED: u8 = 1;
+const CONCATENATION: u8 = 3;
+const HASH_UNUSABLE: u8 = 4;
+const GROUP_UNUSABLE: u8 = 5;
+const PAYLOAD: u8 = 6;
+const MESSAGE: u8 = 7;
+
+/// A secret as nvme-cli writes it: `DHHC-1:HASH:BASE64:`, of the key and its checksum.
+#[derive(Clone)]
+struct Secret {
+    key: Vec<u8>,
+    /// The hash that transforms it; none for "as it is".
+    transform: Option<hmac::Algorithm>,
+}
+
+impl Secret {
+    /// Why a text is none is said without it.
+    fn parse(text: &str) -> Result<Secret, &'static str> {
+        let rest = text.trim().strip_prefix("DHHC-1:").ok_or("it does not begin with DHHC-1:")?;
+        let (hash, rest) = rest.split_once(':').ok_or("it has no hash")?;
+        let transform = match hash {
+            "00" => None,
+            "01" | "02" | "03" => Some(HASHES[usize::from(hash.as_bytes()[1] - b'1')].1),
+            _ => return Err("its hash is none of 00 to 03"),
+        };
+        let mut key = base64(rest.strip_suffix(':').ok_or("no colon ends it")?)
+            .ok_or("what follows the hash is not base64")?;
+        let length = key.len().saturating_sub(4);
+        if ![32, 48, 64].contains(&length) {
+            return Err("its key has not 32, 48 or 64 bytes");
+        }
+        if crc32fast::hash(&key[..length]).to_le_bytes() != key[length..] {
+            return Err("its checksum is wrong");
+        }
+        key.truncate(length);
+        Ok(Secret { key, transform })
+    }
+
+    fn load(option: &str, path: &Path) -> Result<Secret, ServeError> {
+        let hint = "nvme gen-dhchap-key makes one; give it as a file with that line";
+        let wrong = |why: &dyn std::fmt::Display| format!("{option} {}: {why}", path.display());
+        let text =
+            std::fs::read_to_string(path).map_err(|why| ServeError::machine(wrong(&why), hint))?;
+        Secret::parse(&text).map_err(|why| ServeError::refused(wrong(&why), hint))
+    }
+
+    /// As it is used by whoever has this name.
+    fn of(&self, nqn: &str) -> Vec<u8> {
+        let Some(hash) = self.transform else { return self.key.clone() };
+        mac(hash, &self.key, &[nqn.as_bytes(), b"NVMe-over-Fabrics"])
+    }
+}
+
+/// What hosts of a drive must know, and what it proves to them.
+pub(crate) struct Secrets {
+    host: Secret,
+    controller: Option<Secret>,
+}
+
+impl Secrets {
+    /// From the files of `--dhchap-secret` and `--dhchap-ctrl-secret`.
+    pub fn load(host: &Path, controller: Option<&Path>) -> Result<Secrets, ServeError> {
+        let controller = controller.map(|path| Secret::load("--dhchap-ctrl-secret", path));
+        let host = Secret::load("--dhchap-secret", host)?;
+        Ok(Secrets { host, controller: controller.transpose()? })
+    }
+}
+
+/// How far an exchange is.
+enum Step {
+    Idle,
+    /// The challenge is to be fetched, made with this hash and group.
+    Challenge {
+        hash: u8,
+        group: u8,
+    },
+    /// It was fetched.
+    Challenged(Challenge),
+    /// The host is who it says; it fetches the proof that it asked for, if it did.
+    Success {
+        proof: Option<Vec<u8>>,
+        hash_bytes: u8,
+    },
+    /// It checks the proof.
+    Proved,
+    Failure(u8),
+}
+
+struct Challenge {
+    hash: u8,
+    group: u8,
+    value: Vec<u8>,
+    number: u32,
+    exponent: BigUint,
+}
+
+/// The authentication of one queue.
+pub(super) struct Authentication {
+    secrets: Arc<Secrets>,
+    host_nqn: String,
+    subsystem_nqn: String,
+    transaction: u16,
+    step: Step,
+    is_done: bool,
+}
+
+impl Authentication {
+    /// Of a queue between these two, which is to begin.
+    pub fn new(secrets: &Arc<Secrets>, host_nqn: &str, subsystem_nqn: &str) -> Authentication {
+        Authentication {
+            secrets: Arc::clone(secrets),
+            host_nqn: host_nqn.to_owned(),
+            subsystem_nqn: subsystem_nqn.to_owned(),
+            transaction: 0,
+            step: Step::Idle,
+            is_done: false,
+        }
+    }
+
+    /// Whether the queue may be used.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// A message of the host.
+    pub fn take(&mut self, message: &[u8]) -> Result<(), Status> {
+        let [kind, id, _, _, low, high, ..] = *message else {
+            return Err(Status::INVALID_FIELD.dnr());
+        };
+        let transaction = u16::from_le_bytes([low, high]);
+        let step = std::mem::replace(&mut self.step, Step::Idle);
+        let next = match (AuthId::of(id), step) {
+            (Some(AuthId::Negotiate), _) if kind == 0 => {
+                (self.transaction, self.is_done) = (transaction, false);
+                negotiate(message)
+            }
+            (Some(AuthId::Failure2), _) => {
+                self.is_done = false;
+                return Ok(());
+            }
+            _ if transaction != self.transaction => Err(MESSAGE),
+            (Some(AuthId::Reply), Step::Challenged(challenge)) => self.reply(&challenge, message),
+            (Some(AuthId::Success2), Step::Proved) => {
+                self.is_done = true;
+                return Ok(());
+            }
+            _ => Err(MESSAGE),
+        };
+        self.step = next.unwrap_or_else(Step::Failure);
+        Ok(())
+    }
+
+    /// The message that the host fetches.
+    pub fn give(&mut self) -> Result<Vec<u8>, Status> {
+        let (step, message) = match std::mem::replace(&mut self.step, Step::Idle) {
+            Step::Challenge { hash, group } => {
+                let challenge = Challenge::new(hash, group).ok_or(Status::INTERNAL_ERROR)?;
+                let message = challenge.message(self.transaction);
+                (Step::Challenged(challenge), message)
+            }
+            Step::Success { proof, hash_bytes } => {
+                self.is_done = proof.is_none();
+                let step = if self.is_done { Step::Idle } else { Step::Proved };
+                let head = AuthSuccess {
+                    kind: 1,
+                    id: AuthId::Success1 as u8,
+                    transaction: self.transaction.into(),
+                    hash_bytes,
+                    is_valid: proof.is_some().into(),
+                    ..AuthSuccess::default()
+                };
+                (step, [head.as_bytes(), &proof.unwrap_or_default()].concat())
+            }
+            Step::Failure(why) => {
+                let message = AuthFailure {
+                    id: AuthId::Failure1 as u8,
+                    transaction: self.transaction.into(),
+                    reason: FAILED,
+                    explanation: why,
+                    ..AuthFailure::default()
+                };
+                (Step::Idle, message.as_bytes().to_vec())
+            }
+            Step::Idle | Step::Challenged(_) | Step::Proved => {
+                return Err(Status::COMMAND_SEQUENCE.dnr());
+            }
+        };
+        self.step = step;
+        Ok(message)
+    }
+
+    /// The host's answer to a challenge, and a challenge of its own if it wants the drive to prove something as well.
+    fn reply(&self, challenge: &Challenge, message: &[u8]) -> Result<Step, u8> {
+        let (head, rest) = AuthReply::read_from_prefix(message).map_err(|_| PAYLOAD)?;
+        let hash_bytes = challenge.value.len();
+        let values = 2 * hash_bytes + usize::from(head.group_bytes.get());
+        if usize::from(head.hash_bytes) != hash_bytes || rest.len() < values {
+            return Err(PAYLOAD);
+        }
+        let (response, rest) = rest.split_at(hash_bytes);
+        let (value, rest) = rest.split_at(hash_bytes);
+        let public = &rest[..head.group_bytes.get().into()];
+        let session = challenge.session_key(public)?;
+        let (host, own) = (self.host_nqn.as_str(), self.subsystem_nqn.as_str());
+        let respond = |key: &[u8], value: &[u8], number: u32, role: &str, from: &str, to: &str| {
+            let value = challenge.augment(value, session.as_deref());
+            let (number, transaction) = (number.to_le_bytes(), self.transaction.to_le_bytes());
+            let parts: [&[u8]; 8] = [
+                &value,
+                &number,
+                &transaction,
+                // No secure channel.
+                &[0],
+                role.as_bytes(),
+                from.as_bytes(),
+                &[0],
+                to.as_bytes(),
+            ];
+            mac(HASHES[usize::from(challenge.hash) - 1].1, key, &parts)
+        };
+        let key = self.secrets.host.of(host);
+        let expected = respond(&key, &challenge.value, challenge.number, "HostHost", host, own);
+        if response != expected {
+            return Err(FAILED);
+        }
+        let proof = match (head.is_valid, &self.secrets.controller) {
+            (0, _) => None,
+            (_, None) => return Err(FAILED),
+            (_, Some(secret)) => {
+                Some(respond(&secret.of(own), value, head.number.get(), "Controller", own, host))
+            }
+        };
+        Ok(Step::Success { proof, hash_bytes: hash_bytes as u8 })
+    }
+}
+
+fn negotiate(message: &[u8]) -> Result<Step, u8> {
+    let (head, _) = AuthNegotiate::read_from_prefix(message).map_err(|_| PAYLOAD)?;
+    if head.secure_channel != 0 {
+        return Err(CONCATENATION);
+    }
+    let counts = [head.hashes, head.groups].map(usize::from);
+    // One protocol or more, of which the first is this one.
+    if head.protocols == 0 || head.protocol != 1 || counts.iter().any(|&count| count > GROUP_IDS) {
+        return Err(PAYLOAD);
+    }
+    let ids = |from: usize, count: usize| head.ids[from..from + count].iter().copied();
+    let known = |most: usize| move |&id: &u8| usize::from(id) <= most;
+    let hash = ids(0, counts[0]).find(|&id| id > 0 && known(HASHES.len())(&id));
+    let groups = || ids(GROUP_IDS, counts[1]).filter(known(GROUPS.len()));
+    let group = groups().find(|&id| id > 0).or_else(|| groups().next());
+    Ok(Step::Challenge { hash: hash.ok_or(HASH_UNUSABLE)?, group: group.ok_or(GROUP_UNUSABLE)? })
+}
+
+impl Challenge {
+    fn new(hash: u8, group: u8) -> Option<Challenge> {
+        let random = SystemRandom::new();
+        let mut value = vec![0; HASHES[usize::from(hash) - 1].0.output_len()];
+        let (mut number, mut exponent) = ([0; 4], [0; EXPONENT_BYTES]);
+        random.fill(&mut value).ok()?;
+        random.fill(&mut number).ok()?;
+        random.fill(&mut exponent).ok()?;
+        let number = u32::from_le_bytes(number).max(1);
+        Some(Challenge { hash, group, value, number, exponent: BigUint::from_bytes_be(&exponent) })
+    }
+
+    /// The prime of its group, and its bytes; none for the null group.
+    fn prime(&self) -> Option<(BigUint, usize)> {
+        let &(bits, term) = GROUPS.get(usize::from(self.group).checked_sub(1)?)?;
+        Some((prime(bits, term), bits as usize / 8))
+    }
+
+    fn message(&self, transaction: u16) -> Vec<u8> {
+        let public = self.prime().map_or(Vec::new(), |(prime, bytes)| {
+            padded(&BigUint::from(2_u8).modpow(&self.exponent, &prime), bytes)
+        });
+        let head = AuthChallenge {
+            kind: 1,
+            id: AuthId::Challenge as u8,
+            transaction: transaction.into(),
+            hash_bytes: self.value.len() as u8,
+            hash: self.hash,
+            group: self.group,
+            group_bytes: (public.len() as u16).into(),
+            number: self.number.into(),
+            ..AuthChallenge::default()
+        };
+        [head.as_bytes(), &self.value, &public].concat()
+    }
+
+    /// What both know once they have each other's public values; none in the null group.
+    fn session_key(&self, public: &[u8]) -> Result<Option<Vec<u8>>, u8> {
+        let Some((prime, bytes)) = self.prime() else {
+            return if public.is_empty() { Ok(None) } else { Err(PAYLOAD) };
+        };
+        let value = BigUint::from_bytes_be(public);
+        let one = BigUint::from(1_u8);
+        if public.len() != bytes || value <= one || value >= &prime - &one {
+            return Err(PAYLOAD);
+        }
+        Ok(Some(padded(&value.modpow(&self.exponent, &prime), bytes)))
+    }
+
+    /// A challenge as it is answered: with the session key in it, where there is one.
+    fn augment(&self, value: &[u8], session: Option<&[u8]>) -> Vec<u8> {
+        let (hash, of_hash) = HASHES[usize::from(self.hash) - 1];
+        let augmented = |key| mac(of_hash, digest::digest(hash, key).as_ref(), &[value]);
+        session.map_or(value.to_vec(), augmented)
+    }
+}
+
+/// The prime of RFC 7919 with so many bits: 2^b - 2^(b-64) + (floor(2^(b-130) e) + term) 2^64 - 1.
+fn prime(bits: u64, term: u32) -> BigUint {
+    const GUARD: u64 = 64;
+    let one = BigUint::from(1_u8);
+    // Euler's number as the sum of 1/k!, with bits to spare.
+    let mut part = &one << (bits - 130 + GUARD);
+    let (mut e, mut k) = (BigUint::default(), 1_u32);
+    while part > BigUint::default() {
+        e += &part;
+        part /= k;
+        k += 1;
+    }
+    (&one << bits) - (&one << (bits - 64)) + (((e >> GUARD) + term) << 64_u32) - one
+}
+
+/// As so many bytes, zeros first.
+fn padded(number: &BigUint, bytes: usize) -> Vec<u8> {
+    let digits = number.to_bytes_be();
+    [vec![0; bytes - digits.len()], digits].concat()
+}
+
+fn mac(hash: hmac::Algorithm, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hash, key));
+    parts.iter().for_each(|part| context.update(part));
+    context.sign().as_ref().to_vec()
+}
+
+/// What a text of base64 (RFC 4648), padded, stands for.
+fn base64(text: &str) -> Option<Vec<u8>> {
+    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = text.trim_end_matches('=');
+    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
+        return None;
+    }
+    let (mut bytes, mut held, mut bits) = (Vec::new(), 0_u32, 0);
+    for digit in digits.bytes() {
+        let value = ALPHABET.iter().position(|&one| one == digit)?;
+        held = held << 6 | value as u32;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((held >> bits) as u8);
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn primes_are_those_that_rfc_7919_prints() {
+        // First digits behind the ones, and the last before them, of each.
+        let ends = ["61285C97", "66C62E37", "5E655F6A", "D0E40E65", "C5C6424C"];
+        for ((bits, term), end) in GROUPS.into_iter().zip(ends) {
+            let text = format!("{:X}", prime(bits, term));
+            assert_eq!(text.len() as u64, bits / 4);
+            assert!(text.starts_with("FFFFFFFFFFFFFFFFADF85458A2BB4A9AAFDC5620273D3CF1"), "{text}");
+            assert!(text.ends_with(&format!("{end}FFFFFFFFFFFFFFFF")), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_a_key_with_its_checksum() {
+        let key: Vec<u8> = (0..32).collect();
+        let whole = [&key[..], &crc32fast::hash(&key).to_le_bytes()].concat();
+        let digits: Vec<u8> = whole
+            .chunks(3)
+            .flat_map(|three| {
+                let word = three.iter().fold(0_u32, |word, &byte| word << 8 | u32::from(byte));
+                [18, 12, 6, 0].map(|shift| {
+                    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+                        [(word >> shift & 63) as usize]
+                })
+            })
+            .collect();
+        let text = String::from_utf8(digits).expect("ASCII");
+        let secret = Secret::parse(&format!("DHHC-1:00:{text}:\n")).expect("a secret");
+        assert_eq!(secret.of("nqn"), key);
+        let transformed = Secret::parse(&format!("DHHC-1:01:{text}:")).expect("a secret");
+        assert_ne!(transformed.of("nqn.a"), transformed.of("nqn.b"));
+        let damaged = text.replacen('A', "B", 1);
+        for (wrong, why) in [
+            ("", "begin with"),
+            ("DHHC-1:00", "no hash"),
+            ("DHHC-1:04:AAAA:", "none of 00 to 03"),
+            ("DHHC-1:00:AAAA", "no colon"),
+            ("DHHC-1:00:A*AA:", "not base64"),
+            ("DHHC-1:00:AAAA:", "32, 48 or 64"),
+            (&format!("DHHC-1:00:{damaged}:"), "checksum"),
+        ] {
+            let said = Secret::parse(wrong).err().expect(wrong);
+            assert!(said.contains(why), "{wrong}: {said}");
+        }
+    }
+}

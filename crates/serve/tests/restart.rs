@@ -1,0 +1,137 @@
+//! What a drive's logs hold when its server has ended and another one takes its state.
+
+use std::fs;
+use std::path::Path;
+
+use drivebay_run::Control;
+use drivebay_serve::{DriveOptions, Options, Server};
+use drivebay_wire::nvme::{
+    AdminOpcode, ErrorEntry, Feature, LogPage, PersistentHeader, SmartLog, Sqe, Status,
+    TelemetryHeader,
+};
+use zerocopy::FromBytes;
+
+use crate::several::{self, Nvme, Served};
+
+/// Get Features of what there is not.
+const WRONG: Sqe = Sqe { opcode: AdminOpcode::GetFeatures as u8, ..ZERO };
+const ZERO: Sqe = zerocopy::transmute!([0_u8; 64]);
+
+fn with_state(folder: &Path) -> DriveOptions {
+    DriveOptions { state: Some(folder.join("state")), ..several::drive("one") }
+}
+
+fn admin(served: &Served) -> Nvme {
+    let mut admin = served.nvme();
+    admin.connect(&several::nqn("one"), 0, 0xffff).expect("a controller");
+    admin.enable();
+    admin
+}
+
+fn log<const N: usize>(admin: &mut Nvme, page: LogPage, specific: u32) -> [u8; N] {
+    let cdw10 = page as u32 | specific << 8 | (N as u32 / 4 - 1) << 16;
+    let sqe = Sqe {
+        opcode: AdminOpcode::GetLogPage as u8,
+        nsid: u32::MAX.into(),
+        cdw10: cdw10.into(),
+        ..ZERO
+    };
+    let (status, _, data) = admin.ask(sqe, N as u32, &[]);
+    assert_eq!(status, Status::SUCCESS, "{page:?}");
+    data.try_into().expect("as much as was asked for")
+}
+
+fn set(admin: &mut Nvme, opcode: AdminOpcode, cdw10: u32, data: &[u8]) -> Status {
+    let sqe = Sqe { opcode: opcode as u8, nsid: 1.into(), cdw10: cdw10.into(), ..ZERO };
+    admin.ask(sqe, data.len() as u32, data).0
+}
+
+/// Number of the newest error, errors ever, and times switched on.
+fn counts(admin: &mut Nvme) -> (u64, u128, u128) {
+    let newest = ErrorEntry::read_from_bytes(&log::<64>(admin, LogPage::Errors, 0)).expect("64");
+    let smart = SmartLog::read_from_bytes(&log::<512>(admin, LogPage::Smart, 0)).expect("512");
+    (newest.count.get(), smart.error_entries.get(), smart.power_cycles.get())
+}
+
+fn events(admin: &mut Nvme) -> u32 {
+    let (begin, end) = (1, 2);
+    let page = log::<512>(admin, LogPage::PersistentEvents, begin);
+    let cdw10 = LogPage::PersistentEvents as u32 | end << 8 | 127 << 16;
+    let sqe = Sqe { opcode: AdminOpcode::GetLogPage as u8, cdw10: cdw10.into(), ..ZERO };
+    assert_eq!(admin.ask(sqe, 512, &[]).0, Status::SUCCESS);
+    PersistentHeader::read_from_bytes(&page).expect("512").events.get()
+}
+
+#[test]
+fn logs_outlast_the_server_and_their_counters_go_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let served = Served::new(vec![with_state(folder.path())]);
+    let mut host = admin(&served);
+    for _ in 0..2 {
+        assert_ne!(host.ask(WRONG, 0, &[]).0, Status::SUCCESS);
+    }
+    assert_eq!(counts(&mut host), (2, 2, 1));
+    let create = 1;
+    log::<512>(&mut host, LogPage::TelemetryHost, create);
+    // Thresholds of 5 ms each, on, and a pending image.
+    let mut monitor = [0; 4096];
+    (monitor[0], monitor[12]) = (9, 1);
+    let feature = Feature::OcpLatencyMonitor as u32;
+    assert_eq!(set(&mut host, AdminOpcode::SetFeatures, feature, &monitor), Status::SUCCESS);
+    let mut image = [0; 64];
+    image[..8].copy_from_slice(b"NEWFW002");
+    assert_eq!(set(&mut host, AdminOpcode::FirmwareDownload, 15, &image), Status::SUCCESS);
+    let commit = 2 | 1 << 3;
+    let needs_reset = Status::FIRMWARE_NEEDS_RESET;
+    assert_eq!(set(&mut host, AdminOpcode::FirmwareCommit, commit, &[]), needs_reset);
+    let (short, extended) = (1, 2);
+    assert_eq!(set(&mut host, AdminOpcode::DeviceSelfTest, short, &[]), Status::SUCCESS);
+    let kept = events(&mut host);
+    served.end();
+
+    let served = Served::new(vec![with_state(folder.path())]);
+    let mut host = admin(&served);
+    let (newest, errors, cycles) = counts(&mut host);
+    assert_eq!((newest, errors, cycles), (3, 3, 2), "the commit that needed a reset is one, too");
+    host.ask(WRONG, 0, &[]);
+    assert_eq!(counts(&mut host).0, 4);
+    let telemetry = log::<512>(&mut host, LogPage::TelemetryHost, 0);
+    let telemetry = TelemetryHeader::read_from_bytes(&telemetry).expect("512");
+    assert!(telemetry.host[1] == 1 && telemetry.reason.starts_with(b"A host asked"));
+    assert_eq!(log::<512>(&mut host, LogPage::OcpLatency, 0)[4], 9, "the bucket timer's threshold");
+    let slots = log::<512>(&mut host, LogPage::FirmwareSlots, 0);
+    assert_eq!((slots[0], &slots[16..24]), (2, &b"NEWFW002"[..]));
+    let tests = log::<564>(&mut host, LogPage::SelfTest, 0);
+    assert_eq!((tests[0], tests[4]), (0, 0x12), "a reset has aborted the short one");
+    assert!(events(&mut host) > kept);
+    assert_eq!(set(&mut host, AdminOpcode::DeviceSelfTest, extended, &[]), Status::SUCCESS);
+    served.end();
+
+    let served = Served::new(vec![with_state(folder.path())]);
+    let mut host = admin(&served);
+    assert_eq!(log::<564>(&mut host, LogPage::SelfTest, 0)[0], 2, "the extended one goes on");
+    assert_eq!(counts(&mut host), (4, 4, 3));
+    served.end();
+}
+
+#[test]
+fn logs_begin_anew_with_a_new_drive_and_damaged_ones_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let served = Served::new(vec![with_state(folder.path())]);
+    admin(&served).ask(WRONG, 0, &[]);
+    served.end();
+    let options = Options { memory_max_bytes: 1 << 30, ..Options::default() };
+    for text in ["{}", "[", r#"{"records": 3}"#] {
+        fs::write(path("state.logs"), text).expect("a folder");
+        let drives = several::of_spec(vec![with_state(folder.path())]);
+        let why = Server::new(drives, &options, &Control::default());
+        let why = why.err().expect("refused").to_string();
+        assert!(why.contains("hint: to begin with empty ones: rm "), "{why}");
+        assert_eq!(why.lines().count(), 2, "{why}");
+    }
+    fs::remove_file(path("state")).expect("it was saved");
+    let served = Served::new(vec![with_state(folder.path())]);
+    assert_eq!(counts(&mut admin(&served)), (0, 0, 1));
+    served.end();
+}
