@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 
 import drivebay
-from drivebay import Drive, Workload
+from drivebay import Device, Drive, Workload
 
 Handles = tuple[int, int, int]
 WAYS: dict[str, tuple[str | None, Handles]] = {
@@ -25,9 +25,8 @@ WAYS: dict[str, tuple[str | None, Handles]] = {
 SKEWS = ("uniform", "zipf:1.2", "zoned:80/20:10/20:10/60")
 
 
-def amplification(drive: Drive, handles: Handles, skew: str, seconds: float) -> list[float]:
-    """Of the whole drive, then of each handle (and of the copies' own frontier)."""
-    device = drive.device()
+def prepared(device: Device, handles: Handles, skew: str) -> dict[str, Workload]:
+    """Fills a new drive, in sequence and at random; returns the three loads."""
     block = 128 << 10
     span = device.capacity_bytes * 9 // 10 // block * block
     rest = device.capacity_bytes // 4096 * 4096 - span
@@ -39,8 +38,14 @@ def amplification(drive: Drive, handles: Handles, skew: str, seconds: float) -> 
     device.run(sequential.model_copy(update={"bytes": span}))
     device.run(random.model_copy(update={"bytes": rest, "offsets": "permutation"}))
     device.rest(1800)
+    return {"sequential": sequential, "random": random, "skewed": skewed}
+
+
+def amplification(drive: Drive, handles: Handles, skew: str, seconds: float) -> list[float]:
+    """Of the whole drive, then of each handle (and of the copies' own frontier)."""
+    device = drive.device()
+    together = prepared(device, handles, skew)
     before, used = device.counters(), device.placement()
-    together = {"sequential": sequential, "random": random, "skewed": skewed}
     ends = {"duration_s": seconds}
     device.run_jobs({name: load.model_copy(update=ends) for name, load in together.items()})
     after = device.counters()

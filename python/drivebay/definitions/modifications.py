@@ -341,6 +341,8 @@ def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
         )
     raw.get("gc", {}).pop("host_frontiers", None)
     gone = [name for name in ("slc_cache", "map_cache") if raw.pop(name, None)]
+    # Garbage collection has next to nothing to do: it needs no rounds.
+    raw.get("gc", {}).pop("background_pages_per_s", None)
     raw["zns"] = dict(load(ZONED).resolved()["zns"])
     raw["zns"].pop("open", None)
     if area:

@@ -157,6 +157,11 @@ class VirtualTarget(Target):
             for phase in test.phases:
                 if phase.replay is not None:
                     phase.replay.check(where=test.id)
+                    if "zns" in self._profile_for(test).raw:
+                        raise UserError(
+                            f"{test.id}: {self.name} has zones, and a trace writes anywhere",
+                            f"leave the test out: --skip {test.id}",
+                        )
                     continue
                 load, hint = phase.workload, f"leave the test out: --skip {test.id}"
                 if load.span(self.capacity_bytes)[1] == 0:
