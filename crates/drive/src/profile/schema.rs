@@ -346,6 +346,16 @@ sections! {
         variation: Option<RawVariation>,
         /// Dies that are slower than the others; none if left out.
         slow_dies: Option<RawSlowDies>,
+        /// Parity across dies (RAIN), with which what a failed die held can be computed; none if left out.
+        parity: Option<RawParity>,
+    }
+
+    /// Parity across dies.
+    RawParity {
+        /// Dies that a stripe lies across; the page of one holds the parity of the others.
+        dies: Whole = 2..=4096,
+        /// Rate at which what a failed die held is brought to the others.
+        rebuild_mb_per_s: Number = 0.1..=1e5,
     }
 
     /// Dies that are slow, chosen by the drive's seed, neighbours of one another.

@@ -281,11 +281,12 @@ impl Ftl {
     /// Room left at the frontier of copies, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
-        let room = self.room(self.streams.copies);
+        let room = self.placement.room_to_last(self.streams.copies);
         if !self.streams.are_apart() {
             return room;
         }
-        self.streams.more_copies().map(|stream| self.room(stream)).fold(room, u32::min)
+        let others = self.streams.more_copies();
+        others.map(|stream| self.placement.room_to_last(stream)).fold(room, u32::min)
     }
 
     /// A superblock's record.
@@ -331,10 +332,52 @@ impl Ftl {
         [of(cycles.iter().min()), of(cycles.iter().max()), mean as u32]
     }
 
-    /// Room left at a stream's frontier before the next superblock must be opened.
+    /// Room left at a stream's frontier before something else than data, or the next superblock, begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
         self.placement.room(stream)
+    }
+
+    /// Room left before the next superblock must be opened; some of it may not be for data.
+    #[inline(always)]
+    pub fn room_to_last(&self, stream: usize) -> u32 {
+        self.placement.room_to_last(stream)
+    }
+
+    /// Of that, what is for data at least: guess: half, where some is not.
+    fn data_room(&self, stream: usize) -> u32 {
+        let (room, all) = (self.room(stream), self.room_to_last(stream));
+        room.max(all / 2)
+    }
+
+    /// A stream's next address, and the end of its superblock.
+    pub fn frontier(&self, stream: usize) -> Range<u32> {
+        let frontier = &self.placement.frontiers()[stream];
+        frontier.next..frontier.end
+    }
+
+    /// Where a stream's superblock has data up to, and at all.
+    pub fn set_stop(&mut self, stream: usize, stop: [u32; 2]) {
+        self.placement.set_stop(stream, stop);
+    }
+
+    /// A stream's next flash page holds no data; returns its first address.
+    pub fn pass(&mut self, stream: usize) -> Ppa {
+        let Range { start, end } = self.frontier(stream);
+        let pages = 1 << self.geometry.page_shift;
+        self.placement.set_stop(stream, [start + pages, end]);
+        self.placement.take(stream, pages);
+        self.mapping.pad(start, pages);
+        Ppa(start)
+    }
+
+    /// What is valid in a flash page, if anything is.
+    pub fn source_at(&self, page: u32) -> Option<Source> {
+        let first = page << self.geometry.page_shift;
+        let (superblock, end) =
+            (self.locate(Ppa(first)).0, first + (1 << self.geometry.page_shift));
+        let mut victim = Victim { superblock, next: first, end, given_per_copy: 0 };
+        self.mapping.next_source(&mut victim, self.geometry.page_shift)
     }
 
     fn free_list(&mut self, mode: Mode) -> &mut VecDeque<u32> {
@@ -443,7 +486,9 @@ impl Ftl {
 
     /// A stream's superblock takes no more.
     pub fn abandon(&mut self, stream: usize) {
-        self.placement.take(stream, self.room(stream));
+        let Range { start, end } = self.frontier(stream);
+        self.placement.set_stop(stream, [end; 2]);
+        self.placement.take(stream, end - start);
     }
 
     /// A full superblock without valid pages becomes the victim of folding, read to its end; false if there is none. For
@@ -524,7 +569,7 @@ impl Ftl {
         let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
         let from = usize::from(self.superblock(emptiest).stream);
-        (valid <= self.room(self.streams.copies_of(from))).then_some(emptiest)
+        (valid <= self.data_room(self.streams.copies_of(from))).then_some(emptiest)
     }
 
     /// Begins to empty a superblock.
@@ -650,10 +695,11 @@ impl Ftl {
         if !self.selection.has_idle_policy() {
             return true;
         }
-        let superblock = u64::from(self.geometry.superblock_pages);
+        let superblock = self.geometry.data_pages(u64::from(self.geometry.superblock_pages));
         let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
-        let room =
-            u64::from(self.room_for_copies()) + self.placement.free.len() as u64 * superblock;
+        let streams = std::iter::once(self.streams.copies).chain(self.streams.more_copies());
+        let room = streams.map(|stream| self.data_room(stream)).min().unwrap_or(0);
+        let room = u64::from(room) + self.placement.free.len() as u64 * superblock;
         room >= self.victim(Purpose::Collection).map_or(superblock, valid)
             + (1 << self.geometry.page_shift)
     }

@@ -287,7 +287,7 @@ impl Gc {
     ) -> Result<Nanos, DeviceError> {
         let by_victim = self.ledger.foreground_by_victim();
         self.make_room(flash, controller, |flash| {
-            let has_room = by_victim && flash.ftl().room(HOST) > 0;
+            let has_room = by_victim && flash.ftl().room_to_last(HOST) > 0;
             !has_room && flash.ftl().free_superblocks() <= flash.reserve()
         })
     }
@@ -318,6 +318,24 @@ impl Gc {
             }
         }
         Ok(())
+    }
+
+    /// Moves what a failed die held, page by page when each is due, up to `until`; commands wait behind it.
+    pub fn rebuild_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+        while flash.stripes().due() <= until {
+            let lacks = |flash: &Flash| !flash.may_copy_beside_reserve();
+            match self.make_room(flash, controller, lacks) {
+                Ok(_) => {}
+                Err(_) => return flash.stop_moving(),
+            }
+            let due = flash.stripes().due().max(controller.flash_core().free_at());
+            let Some(source) = flash.next_to_move() else { return };
+            let stream = flash.ftl_mut().begin_copy(&source);
+            let from = due.max(flash.buffer_free_at(stream));
+            let cost = self.copy(source, stream, from, Trigger::Behind, flash, controller);
+            controller.flash_core().gc_from(from, cost);
+            flash.note_moved(source.pages, from);
+        }
     }
 
     /// Whether the drive works while nothing is asked of it.
