@@ -485,7 +485,7 @@ impl Device {
                 flash.expect("writes are admitted to flash").room(begin, admission)
             });
         }
-        Ok(Some(self.complete(request, ready, media_error)))
+        Ok(Some(self.complete(&mut request, ready, media_error)))
     }
 
     /// Whether a zone's command that has done a step by `ready` has something left, and goes on later.
@@ -504,11 +504,16 @@ impl Device {
 
     /// The completion of a request that the drive is done with at `ready`.
     #[inline(always)]
-    fn complete(&mut self, request: Request, mut ready: Nanos, media_error: bool) -> Completion {
-        let Request { tag, io, submitted, mut stages, .. } = request;
+    fn complete(
+        &mut self,
+        request: &mut Request,
+        mut ready: Nanos,
+        media_error: bool,
+    ) -> Completion {
+        let Request { tag, io, submitted, ref mut stages, .. } = *request;
         if self.spec.outages.is_some() {
-            ready = self.wait_out(Stage::Firmware, ready, &mut stages);
-            ready = self.wait_out(Stage::Link, ready, &mut stages);
+            ready = self.wait_out(Stage::Firmware, ready, stages);
+            ready = self.wait_out(Stage::Link, ready, stages);
         }
         let now = self.now();
         let posted = self.host_interface.complete(&mut self.link, now, ready);
@@ -517,7 +522,7 @@ impl Device {
         stages.add(Stage::Host, done.since(posted));
         self.log.complete(done);
         debug_assert_eq!(stages.total(), done.since(submitted), "stages add up to the latency");
-        Completion { tag, io, submitted, done, stages, media_error }
+        Completion { tag, io, submitted, done, stages: *stages, media_error }
     }
 
     /// Refuses what its zone does not take; else the command as the drive takes it.

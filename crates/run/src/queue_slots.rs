@@ -77,6 +77,10 @@ impl QueueSlots {
         while node > 1 {
             first = first.min(self.tree[node ^ 1]);
             node >>= 1;
+            // The last to be submitted is seldom among the first to be done: its sibling stays before it.
+            if self.tree[node] == first {
+                break;
+            }
             self.tree[node] = first;
         }
     }
