@@ -159,6 +159,8 @@ class Workload(_Load, loads.Requests):
             ends.append(f"{self._duration_s:g} s")
         if self.rate_iops is not None:
             sizes += f", {self.rate_iops:,g} a second"
+        if self.rate_mb_per_s is not None:
+            sizes += f", {self.rate_mb_per_s:,g} MB/s"
         if self.thinktime_us is not None:
             sizes += f", {self.thinktime_us:,} us think time"
             if self.thinktime_blocks > 1:

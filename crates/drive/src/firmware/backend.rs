@@ -31,7 +31,7 @@ use crate::physics::reliability::Errors;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
 use crate::profile::{BufferRelease, Geometry, Spec};
-use crate::superblock::{Mode, Purpose, Source};
+use crate::superblock::{Mode, Purpose, Source, State};
 use crate::timeline::NEVER;
 
 /// Waits of a read of flash: for the die, in the array, for and on the channel.
@@ -655,6 +655,10 @@ impl Flash {
     #[cold]
     #[inline(never)]
     fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
+        // What is moved of a failed die empties no superblock.
+        if self.ftl.superblock(source.superblock).state != State::Victim {
+            return;
+        }
         let event = self.victim_event(source.superblock, at, trigger);
         let copied_4k = source.pages << self.geometry.unit_shift;
         self.events.iter_mut().for_each(|log| log.note_copy(copied_4k, event));

@@ -385,6 +385,9 @@ sections! {
         /// `separate` frontiers for host and garbage collection, or one for both: `single`, with one victim at a time as in the
         /// literature's models, or `shared`, with as many victims in a row as bring a superblock beyond the reserve.
         frontiers: Word,
+        /// With one frontier for both, most victims that foreground collection empties in a row once the host has room behind
+        /// their copies; if left out, 1 with `single`, and as many as it takes with `shared`.
+        foreground_victims: Option<Whole> = 1..=1 << 20,
         /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
         host_frontiers: Option<Word>,
         /// A policy plug-in, `name@digest`, whose decisions go before the profile's; none if left out. It must

@@ -168,8 +168,13 @@ impl Flash {
     /// only reads from then on.
     pub fn fail_die(&mut self, die: u32, at: Nanos) {
         for stream in 0..self.buffers.len() {
-            if self.geometry.parity_dies.is_some() && self.ftl.room(stream) > 0 {
+            self.pad(stream, 0, at);
+            // The stripe under way gets its parity.
+            let has_parity = self.geometry.parity_dies.is_some();
+            if has_parity && self.ftl.room(stream) > 0 {
                 self.pad(stream, 1 << self.geometry.page_shift, at);
+            } else if has_parity {
+                self.pass(stream, at);
             }
             self.abandon(stream, at);
         }

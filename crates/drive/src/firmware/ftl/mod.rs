@@ -49,6 +49,10 @@ pub struct Ftl {
     lifespans: Option<Box<Lifespans>>,
     /// What went through each stream, where writes have placement handles.
     stream_use: Vec<StreamUse>,
+    /// Pages copied of each of these ranges of logical pages, while that is counted.
+    owners: Vec<(Range<u32>, u64)>,
+    /// Copies are counted by stream or by owner.
+    counts_copies: bool,
     plugin: Option<Box<Plugin>>,
 }
 
@@ -63,7 +67,8 @@ pub struct StreamUse {
 
 persist!(StreamUse: written, copied);
 
-persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin; given: geometry, streams);
+persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin;
+    given: geometry, streams, owners, counts_copies);
 
 impl Ftl {
     /// An erased drive.
@@ -100,6 +105,8 @@ impl Ftl {
             slc: SlcBlocks::new(spec),
             lifespans: Lifespans::new(spec),
             stream_use: vec![StreamUse::default(); spec.streams.placed_streams()],
+            owners: Vec::new(),
+            counts_copies: spec.streams.handles > 0,
             plugin: Plugin::new(spec, rng),
         };
         ftl.forget_blocks();
@@ -266,11 +273,28 @@ impl Ftl {
     #[inline(always)]
     pub fn begin_copy(&mut self, source: &Source) -> usize {
         // The record is read only where it matters.
-        if self.streams.handles == 0 { self.streams.copies } else { self.count_copy(source) }
+        if self.counts_copies { self.count_copy(source) } else { self.streams.copies }
+    }
+
+    /// From now on it is counted how many pages are copied of each of these ranges, which do not overlap; of none: no more.
+    /// Returns what was counted before.
+    pub fn count_copies_of(&mut self, owners: Vec<Range<u32>>) -> Vec<u64> {
+        self.counts_copies = self.streams.handles > 0 || !owners.is_empty();
+        let owners = owners.into_iter().map(|pages| (pages, 0)).collect();
+        std::mem::replace(&mut self.owners, owners).into_iter().map(|(_, copied)| copied).collect()
     }
 
     #[inline(never)]
     fn count_copy(&mut self, source: &Source) -> usize {
+        let of_page = (0..u32::BITS).filter(|bit| source.valid >> bit & 1 == 1);
+        for bit in of_page.take(if self.owners.is_empty() { 0 } else { u32::BITS as usize }) {
+            let page = self.page_at(Ppa(source.first.0 + bit)).0;
+            let mut owners = self.owners.iter_mut();
+            owners.find(|(pages, _)| pages.contains(&page)).into_iter().for_each(|(_, n)| *n += 1);
+        }
+        if self.streams.handles == 0 {
+            return self.streams.copies;
+        }
         let from = usize::from(self.superblock(source.superblock).stream);
         let (to, pages) = (self.streams.copies_of(from), u64::from(source.pages));
         self.stream_use[from].copied += pages;
