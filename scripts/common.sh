@@ -18,6 +18,14 @@ seconds_since() { echo $((SECONDS - $1)); }
 # has COMMAND: also one of the administrator's, whose folders a user's PATH may lack.
 has() { PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null; }
 
+# lint_while_compiling: has Clippy compile the workspace's crates, as rustc does, with its lints as warnings: core, tests
+# and lint then share one build. Where there is no Clippy nothing changes.
+lint_while_compiling() {
+    if clippy-driver --version >/dev/null 2>&1; then
+        export RUSTC_WORKSPACE_WRAPPER=clippy-driver
+    fi
+}
+
 # --- packages of the system, on Debian and its kin --------------------------------------------------
 
 APT_LOCK_S=600

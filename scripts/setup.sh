@@ -125,6 +125,7 @@ fi
 
 # --- the Rust core, and the package itself --------------------------------------------------------
 
+[ "$profile" = checks ] && lint_while_compiling
 core=python/drivebay/_core.abi3.so
 core_digest=$({
     echo "$profile"

@@ -29,22 +29,21 @@ system_packages &
 packages=$!
 scripts/setup.sh --dev
 wait $packages
+lint_while_compiling # as setup.sh does
 
 rust() {
     cargo fmt --version >/dev/null 2>&1 || fail "cargo fmt is missing" "rustup component add rustfmt"
     step "Rust format" cargo fmt --all --check
-    if cargo clippy --version >/dev/null 2>&1; then
-        # With maturin's own settings: with others, it and clippy would make each other build pyo3 again.
-        local config
-        config=$(find "$PWD/target/maturin" -name 'pyo3-config-*.txt' 2>/dev/null | head -n 1)
-        [ -z "$config" ] || export PYO3_CONFIG_FILE=$config PYO3_BUILD_EXTENSION_MODULE=1
-        step "Rust lint" cargo clippy --profile checks --locked --workspace --exclude drivebay-benches --all-targets -- -D warnings
-    else
-        say "Rust lint: skipped, as cargo clippy is missing (rustup component add clippy)"
-    fi
     # With the border, though it has no Rust tests: the features that it asks of others' crates are then those that
     # the core was built with, and nothing is compiled again.
-    step "Rust tests" cargo test --profile checks --locked --workspace --exclude drivebay-benches --tests
+    local workspace=(--profile checks --locked --workspace --exclude drivebay-benches)
+    step "Rust build" cargo test "${workspace[@]}" --tests --examples --no-run
+    if [ -z "${RUSTC_WORKSPACE_WRAPPER:-}" ]; then
+        say "Rust lint: skipped, as clippy is missing (rustup component add clippy)"
+    elif grep -h -A 20 '^warning: ' .tools/check-Types-of-the-core.log .tools/check-Rust-build.log; then
+        fail "Rust lint failed" "to repeat only this: cargo clippy ${workspace[*]} --all-targets" 1
+    fi
+    step "Rust tests" cargo test "${workspace[@]}" --tests
 }
 
 scripts() {

@@ -22,7 +22,7 @@ from fakes import FakeTarget, made_test, small_suite, workload
 from real_files import fios_of
 
 from drivebay import results, review
-from drivebay.common import provenance
+from drivebay.common import lean, provenance
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.suites import Phase, Prepare, Suite
 from drivebay.targets.base import Target
@@ -150,5 +150,6 @@ def main(kind: str, out: Path, seed: int, kills_wanted: int | None) -> int:
 
 
 if __name__ == "__main__":
+    lean.without_pandas()
     kind, out, seed, *more = sys.argv[1:]
     sys.exit(main(kind, Path(out), int(seed), int(more[0]) if more else None))

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
+from here import drivebay as drivebay_cli
 
 import drivebay
 from drivebay import Workload
@@ -24,12 +23,6 @@ from drivebay.targets.virtual.target import VirtualTarget
 TOP = Path(__file__).resolve().parent.parent
 DRIVES = ("sm951-ahci-512", "980-pro-1tb", "pm9a3-960", "samsung-850-pro-512", "p41-plus-1tb")
 IN_PLACE = "p4800x-375"
-
-
-def drivebay_cli(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(TOP / "python"), "NO_COLOR": "1"}
-    command = [sys.executable, "-c", "from drivebay.cli import main; main()", *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def sick(*words: str) -> drivebay.Drive:

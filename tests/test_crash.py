@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import crash_program
+import here
 import pytest
 
 from drivebay import _core, serving
@@ -337,14 +338,7 @@ def test_an_interrupted_run_goes_on_and_another_ones_folder_is_refused(
 
 
 def _drivebay(*words_: str, code: int, folder: Path) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", "from drivebay.cli import main; main()", "crash", *words_],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200"},
-    )
+    done = here.drivebay("crash", *words_, cwd=folder)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from here import drivebay as drivebay_cli
 
 import drivebay
 from drivebay.analysis import published
@@ -101,12 +99,6 @@ def test_a_sweep_varies_the_host() -> None:
     }
     made = plan.make(spec.parse(table, where="a.toml"), where="a.toml")
     assert [made.profile(made.point(i)).host for i in range(made.runs)] == ["spdk", "laptop"]
-
-
-def drivebay_cli(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(TOP / "python"), "NO_COLOR": "1"}
-    command = [sys.executable, "-c", "from drivebay.cli import main; main()", *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
 
 
 def test_the_list_of_hosts_is_for_people_and_scripts(tmp_path: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from here import drivebay
 
+from drivebay import library
 from drivebay.analysis.modified import changes
 from drivebay.common.errors import UserError
 from drivebay.definitions import modifications
@@ -107,16 +106,11 @@ def test_what_is_no_change_is_refused_with_something_to_type(
     assert "\n" not in problem.value.message + problem.value.hint
 
 
-def drivebay(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(TOP / "python"), "NO_COLOR": "1"}
-    command = [sys.executable, "-c", "from drivebay.cli import main; main()", *words]
-    return subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
-
-
 def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_path: Path) -> None:
-    plain = ["review", "sm951-nvme-128", "--suite", "quick", "--quick", "--only", "random-read"]
+    library.drive("sm951-nvme-128").scaled(1 / 64).save(tmp_path / "small.toml")
+    plain = ["review", "small.toml", "--suite", "quick", "--quick", "--only", "random-read"]
     alone = drivebay(*plain, "--set", "link=pcie1x1", cwd=tmp_path)
-    assert alone.returncode == 0 and "drivebay review sm951-nvme-128" in alone.stderr
+    assert alone.returncode == 0 and f"drivebay review {tmp_path}/small.toml" in alone.stderr
     assert drivebay(*plain, cwd=tmp_path).returncode == 0
     done = drivebay(*plain, "--set", "link=pcie1x1", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr

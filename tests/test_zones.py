@@ -119,12 +119,23 @@ def test_a_power_cut_keeps_what_a_protected_drive_has_acknowledged() -> None:
     ] * 2
 
 
-def test_zones_have_no_handles_and_are_not_served(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_zones_have_no_handles() -> None:
     assert small().device().placement() == []
-    socket = tmp_path / "socket"
-    assert run(["serve", "zn540-1tb", "--nbd", f"unix:{socket}", "--memory", "4GiB"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "refused"),
+    [
+        (["--nbd", "unix:SOCKET"], "--nbd"),
+        (["--nvme-tcp", "127.0.0.1:0", "--record", "record"], "--record"),
+    ],
+)
+def test_what_carries_no_zones_refuses_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], refused: str
+) -> None:
+    options = [one.replace("SOCKET", str(tmp_path / "socket")) for one in options]
+    assert run(["serve", "zn540-1tb", *options, "--memory", "4GiB"]) == 2
     said = capsys.readouterr().err
-    assert "error: zn540-1tb: zones are not served\nhint: " in said and "--set zns=none" in said
-    assert not socket.exists()
+    assert f"error: zn540-1tb: a drive with zones cannot be served with {refused}: " in said
+    assert "hint: " in said and "--set zns=none" in said
+    assert not list(tmp_path.iterdir())

@@ -16,10 +16,11 @@ use nvme_host::Rig;
 use zerocopy::FromBytes;
 
 fuzz_target!(|data: &[u8]| {
-    // Every other drive has placement.
-    let mut rig = match data.first().is_some_and(|first| first & 2 != 0) {
-        true => Rig::placed(4, "initial"),
-        false => Rig::new(),
+    // Some drives have placement, others zones.
+    let mut rig = match data.first().map_or(0, |first| first >> 1 & 3) {
+        2 => Rig::placed(4, "initial"),
+        3 => Rig::zoned(),
+        _ => Rig::new(),
     };
     let mut hosts = [rig.connect(0, Digests::default()), rig.connect(1, Digests::default())];
     for step in data.chunks(68) {

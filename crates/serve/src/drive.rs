@@ -16,7 +16,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use drivebay_drive::{Counters, DeviceError, HandleUse, Health, Sanitize};
+use drivebay_drive::{Counters, DeviceError, HandleUse, Health, Sanitize, Zone};
 use drivebay_units::Nanos;
 
 use crate::error::ServeError;
@@ -71,6 +71,11 @@ pub trait Io {
     /// nothing without placement.
     fn handle_use(&self) -> Vec<HandleUse> {
         Vec::new()
+    }
+
+    /// The zones, in the order of their addresses, as they are once all that was submitted is done; none on a drive without.
+    fn zones(&self) -> &[Zone] {
+        &[]
     }
 
     /// The drive's time at this moment.

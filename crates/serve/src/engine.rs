@@ -14,12 +14,13 @@
 
 mod operations;
 mod recording;
+mod zones;
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
 
 use drivebay_crash::Recorder;
-use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize};
+use drivebay_drive::{Counters, Device, DeviceError, HandleUse, Health, Sanitize, Zone};
 use drivebay_units::{Nanos, Rng, SECTOR_BYTES};
 
 use crate::clock::{Clock, Pace, TimeScale};
@@ -114,11 +115,12 @@ impl Engine {
     ) -> Engine {
         let rng = Rng::new(seed).fork("serve");
         let spec = device.spec();
+        let namespaces = NamespaceTable::whole(store.sectors(), false).on(spec);
         let on_drive_max = spec.queue_depth_max.max(1);
         Engine {
             name: "drive".to_owned(),
             is_write_protected: false,
-            namespaces: NamespaceTable::whole(store.sectors(), false).placed(spec.streams.handles),
+            namespaces: namespaces.expect("the whole drive is whole zones"),
             namespace_file: None,
             is_of_one_size: false,
             caller: SessionId::default(),
@@ -168,8 +170,8 @@ impl Engine {
 
     // --- requests ---------------------------------------------------------------------------------
 
-    /// Applies faults and changes the data; refuses what cannot be served.
-    fn accept(&mut self, command: &mut InflightCommand, data: &[u8]) -> Result<(), Status> {
+    /// Applies faults; refuses what cannot be served.
+    fn accept(&mut self, command: &mut InflightCommand) -> Result<(), Status> {
         let request = command.request;
         if self.is_write_protected && request.op.changes_data() {
             return Err(Status::ReadOnly);
@@ -177,8 +179,10 @@ impl Engine {
         self.begin_faults();
         let fault = self.faults.effect(self.clock.since_start(self.clock.now()), &request);
         command.extra = fault.extra;
-        command.flush_follows =
-            matches!(request.op, Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true });
+        command.flush_follows = matches!(
+            request.op,
+            Op::WriteZeroes { fua: true, .. } | Op::Trim { fua: true } | Op::Append { fua: true }
+        );
         if let Some(status) = fault.status {
             if request.op.changes_data() {
                 return Err(status);
@@ -186,12 +190,22 @@ impl Engine {
             // A read fails when it completes.
             command.status = status;
         }
-        command.sync = self.store.apply(command.number, &request, data)?;
+        Ok(())
+    }
+
+    /// Changes the data as a request wants it; returns the sync that its completion must wait for.
+    fn apply(
+        &mut self,
+        number: u64,
+        request: &Request,
+        data: &[u8],
+    ) -> Result<Option<SyncId>, Status> {
+        let sync = self.store.apply(number, request, data)?;
         if request.op.changes_data() {
             let now = self.clock.since_start(self.clock.now());
             self.faults.heal(now, request.lba, request.sectors.into());
         }
-        Ok(())
+        Ok(sync)
     }
 
     /// Hands a command to the drive, which has a queue slot for it.
@@ -201,14 +215,19 @@ impl Engine {
         self.submit_to_model(at, drivebay_drive::Io { handle, ..io }, tag);
     }
 
-    fn submit_to_model(&mut self, at: Nanos, io: drivebay_drive::Io, tag: u32) {
+    /// Whether the model takes it; otherwise it fails.
+    fn submit_to_model(&mut self, at: Nanos, io: drivebay_drive::Io, tag: u32) -> bool {
         let at = at.max(self.device.now());
         // What reaches the flash core before is served before: the model's time does not go back.
         self.serve_until(at);
         match self.device.accept(at, io, tag, Nanos::ZERO) {
             Ok(_) => self.inflight.enter_drive(tag),
-            Err(error) => self.fail(at, tag, &error),
+            Err(error) => {
+                self.fail(at, tag, &error);
+                return false;
+            }
         }
+        true
     }
 
     fn fail(&mut self, at: Nanos, tag: u32, error: &DeviceError) {
@@ -216,6 +235,7 @@ impl Engine {
         self.inflight[tag].status = match error {
             DeviceError::ReadOnly { .. } => Status::ReadOnly,
             DeviceError::NoSpace => Status::NoSpace,
+            DeviceError::Zone { problem, .. } => Status::Zone(*problem),
             DeviceError::OutOfRange { .. } | DeviceError::TooLong { .. } => Status::OutOfRange,
             _ => Status::Internal,
         };
@@ -305,7 +325,8 @@ impl Engine {
         let is_synced = sync.is_some();
         let completion = self.inflight.complete(tag);
         if completion.status == Status::Ok && !self.device.spec().ignore_flush {
-            self.store.completed(number, &completion.request);
+            let request = self.with_what_lies_before(completion.request);
+            self.store.completed(number, &request);
         }
         self.latencies.record(completion.request.op, at.since_or_zero(arrived), at);
         let since = self.clock.since_start(at).0;
@@ -377,7 +398,9 @@ impl Io for Engine {
         self.traffic.requests += 1;
         match request.op {
             Op::Read => self.traffic.bytes_read += u64::from(request.sectors) * SECTOR_BYTES,
-            Op::Write { .. } => self.traffic.bytes_written += data.len() as u64,
+            Op::Write { .. } | Op::Append { .. } => {
+                self.traffic.bytes_written += data.len() as u64;
+            }
             _ => {}
         }
         let mut command = InflightCommand::new(self.caller, request, self.traffic.requests);
@@ -386,7 +409,13 @@ impl Io for Engine {
         let arrived = arrived.max(self.served).max(self.device.now());
         (command.arrived, command.arrived_host) = (arrived, arrived_host);
         self.lateness.request(arrived_host);
-        let accepted = self.accept(&mut command, data);
+        let has_zones = self.device.spec().zones.is_some();
+        let mut accepted = self.accept(&mut command);
+        // A zone may yet refuse it.
+        if accepted.is_ok() && !has_zones {
+            let applied = self.apply(command.number, &request, data);
+            accepted = applied.map(|sync| command.sync = sync);
+        }
         if self.store.undo_is_long() {
             self.prune_undo();
         }
@@ -398,6 +427,8 @@ impl Io for Engine {
         let tag = self.inflight.insert(command);
         if status.is_some() {
             self.inflight.schedule(arrived, tag);
+        } else if has_zones {
+            self.hand_over_to_zone(arrived, tag, data);
         } else if self.inflight.admit(tag) {
             self.hand_over(arrived, tag);
         }
@@ -419,6 +450,10 @@ impl Io for Engine {
 
     fn handle_use(&self) -> Vec<HandleUse> {
         self.device.placement()
+    }
+
+    fn zones(&self) -> &[Zone] {
+        self.device.zones()
     }
 
     fn now(&self) -> Nanos {

@@ -111,7 +111,7 @@ impl LatencyMonitor {
     fn count(&mut self, op: Op, latency: Nanos, now: Nanos) {
         let kind = match op {
             Op::Read => 0,
-            Op::Write { .. } => 1,
+            Op::Write { .. } | Op::Append { .. } => 1,
             Op::Trim { .. } => 2,
             _ => return,
         };

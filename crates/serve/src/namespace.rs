@@ -6,12 +6,14 @@
 //! Source: NVM Express base specification 1.4, sections 5.20 and 6.1. To which controllers one is attached is NVMe's
 //! own (`nvme/subsystem.rs`).
 //! Left out: thin provisioning, namespaces of several pieces. On a drive with placement (Flexible Data Placement, NVMe 2.1)
-//! each has a list of handles, which stays as it was made.
+//! each has a list of handles, which stays as it was made. On a drive with zones each is made of whole ones, with blocks of 4 KiB;
+//! their limits hold for all namespaces together.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use drivebay_drive::{Spec, ZoneSpec};
 use drivebay_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +23,9 @@ const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// Bytes of a sector, as a power of two.
 pub const SECTOR_SHIFT: u8 = SECTOR_BYTES.ilog2() as u8;
 /// Bytes of the blocks that a namespace may have, as powers of two: its LBA formats, in their order.
-pub const BLOCK_SHIFTS: [u8; 2] = [SECTOR_SHIFT, 12];
+pub const BLOCK_SHIFTS: [u8; 2] = [SECTOR_SHIFT, ZONED_BLOCK_SHIFT];
+/// Of a namespace with zones, which are written in blocks of 4 KiB.
+pub(crate) const ZONED_BLOCK_SHIFT: u8 = 12;
 /// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have. Tools make as
 /// many as there may be, one after the other.
 pub const NAMESPACES_MAX: usize = 32;
@@ -109,6 +113,16 @@ pub enum NamespaceError {
         /// The largest.
         largest: u64,
     },
+    /// It would not be made of whole zones.
+    #[error(
+        "namespace {nsid} has a part of a zone\nhint: a zone holds {zone} bytes: place it at a multiple of that, with such a size"
+    )]
+    Zones {
+        /// Which.
+        nsid: u32,
+        /// A zone's capacity, bytes.
+        zone: u64,
+    },
     /// A SATA drive has no namespaces, and no way to tell hosts of a new size.
     #[error(
         "an AHCI drive has one size and no namespaces\nhint: serve it over NBD or NVMe/TCP, or an NVMe drive"
@@ -129,6 +143,7 @@ pub struct Namespace {
     traffic: [AtomicU64; 4],
     handles: Vec<u8>,
     is_handle_chosen: bool,
+    zones: Option<ZoneSpec>,
 }
 
 impl Namespace {
@@ -142,6 +157,7 @@ impl Namespace {
             traffic: Default::default(),
             handles: wanted.handles,
             is_handle_chosen: false,
+            zones: None,
         }
     }
 
@@ -153,6 +169,11 @@ impl Namespace {
     /// Whether the drive has chosen its handle, as nobody else did.
     pub(crate) fn is_handle_chosen(&self) -> bool {
         self.is_handle_chosen
+    }
+
+    /// The drive's zones, of which it is made; none on a drive without.
+    pub fn zones(&self) -> Option<&ZoneSpec> {
+        self.zones.as_ref()
     }
 
     /// Its first sector on the drive.
@@ -268,6 +289,7 @@ pub struct NamespaceTable {
     handles: u8,
     /// Whether placement, if the drive has it, is switched off.
     is_placement_off: bool,
+    zones: Option<ZoneSpec>,
 }
 
 impl NamespaceTable {
@@ -283,6 +305,7 @@ impl NamespaceTable {
             drive_sectors,
             handles: 0,
             is_placement_off: false,
+            zones: None,
         };
         namespaces.all.resize(NAMESPACES_MAX, None);
         namespaces
@@ -304,6 +327,34 @@ impl NamespaceTable {
             }
         }
         self
+    }
+
+    /// On a drive of this profile, with its placement or its zones.
+    ///
+    /// # Errors
+    /// [`NamespaceError::Zones`].
+    pub fn on(mut self, spec: &Spec) -> Result<NamespaceTable, NamespaceError> {
+        if spec.zones.is_none() {
+            return Ok(self.placed(spec.streams.handles));
+        }
+        self.zones = spec.zones;
+        for one in self.all.iter_mut().flatten() {
+            let one = Arc::get_mut(one).expect("nobody has it yet");
+            one.zones = spec.zones;
+            one.block_shift = AtomicU8::new(ZONED_BLOCK_SHIFT);
+        }
+        self.iter()
+            .try_for_each(|(nsid, one)| self.check_zones(nsid, [one.first, one.sectors()]))?;
+        Ok(self)
+    }
+
+    /// Whether these begin and end with a zone of a drive that has them.
+    fn check_zones(&self, nsid: u32, sectors: [u64; 2]) -> Result<(), NamespaceError> {
+        let Some(zones) = &self.zones else { return Ok(()) };
+        if sectors.iter().all(|sectors| sectors.is_multiple_of(zones.sectors)) {
+            return Ok(());
+        }
+        Err(NamespaceError::Zones { nsid, zone: zones.sectors * SECTOR_BYTES })
     }
 
     /// Whether placement is switched on; none if the drive has none.
@@ -465,6 +516,7 @@ impl NamespaceTable {
         if sectors == 0 {
             return Err(NamespaceError::Empty(nsid));
         }
+        self.check_zones(nsid, [sectors, 0])?;
         self.check_room(nsid, sectors)?;
         if sectors < one.sectors() && one.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
@@ -486,6 +538,7 @@ impl NamespaceTable {
         if sectors == 0 {
             return Err(NamespaceError::Empty(nsid));
         }
+        self.check_zones(nsid, [sectors, 0])?;
         let fits = |piece: &Range<u64>| piece.end - piece.start >= sectors;
         let Some(piece) = self.free_pieces().find(fits) else {
             let largest = self.free_pieces().map(|piece| piece.end - piece.start).max();
@@ -497,7 +550,8 @@ impl NamespaceTable {
         if is_handle_chosen {
             wanted.handles.extend(self.choose_handle());
         }
-        let made = Namespace { is_handle_chosen, ..Namespace::new(start, false, wanted) };
+        let zones = self.zones;
+        let made = Namespace { is_handle_chosen, zones, ..Namespace::new(start, false, wanted) };
         self.all[place] = Some(Arc::new(made));
         self.changed(nsid);
         Ok(nsid)

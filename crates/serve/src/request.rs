@@ -1,5 +1,6 @@
 //! What a session asks of the drive and what it gets back: the words that all other modules share.
 
+use drivebay_drive::ZoneProblem;
 use slotmap::{KeyData, new_key_type};
 
 new_key_type! {
@@ -40,6 +41,13 @@ pub enum Op {
     },
     /// The handle's next write begins a new reclaim unit; address and count mean nothing.
     HandleUpdate,
+    /// A write at the write pointer of the zone that begins at the address; the completion says where that was.
+    Append {
+        /// A flush follows before it completes.
+        fua: bool,
+    },
+    /// Opens, closes, finishes or resets the zone that begins at the address, of which the count is the capacity.
+    Zone(drivebay_drive::Op),
 }
 
 impl Op {
@@ -58,6 +66,8 @@ impl Op {
             Op::Trim { .. } => Drive::Trim,
             Op::WriteZeroes { .. } => Drive::WriteZeroes,
             Op::HandleUpdate => Drive::HandleUpdate,
+            Op::Append { .. } => Drive::Append,
+            Op::Zone(op) => op,
         }
     }
 }
@@ -102,6 +112,8 @@ pub enum Status {
     ReadOnly,
     /// The drive has no flash left, or the store no space.
     NoSpace,
+    /// The zone does not take it.
+    Zone(ZoneProblem),
     /// The store's file could not be read, written or synced.
     Internal,
 }

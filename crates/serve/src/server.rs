@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, ScopedJoinHandle};
 
-use drivebay_drive::{Device, Io, Op, Protocol, Spec};
+use drivebay_drive::{Device, DeviceError, Io, Op, Protocol, Spec, ZoneState};
 use drivebay_run::Control as RunControl;
 use drivebay_run::snapshot::{self, SnapshotError};
 use drivebay_units::SECTOR_BYTES;
@@ -50,12 +50,6 @@ impl CheckedDrive {
     /// Reads what is kept of the drive, and makes nothing.
     fn new((spec, options): (Spec, DriveOptions)) -> Result<CheckedDrive, ServeError> {
         faults::check_all(&options.faults)?;
-        if spec.zones.is_some() {
-            let what = format!("{}: zones are not served", spec.raw.drive.name);
-            let hint =
-                "they are for reviews, sweeps and the library; --set zns=none leaves them out";
-            return Err(ServeError::refused(what, hint));
-        }
         if let Some(path) = options.vfio_user.as_deref().filter(|path| path.exists()) {
             return Err(vfio::exists(path));
         }
@@ -79,7 +73,7 @@ impl CheckedDrive {
                 NamespaceTable::new(&some.collect::<Vec<_>>(), sectors)?
             }
         };
-        let namespaces = namespaces.placed(spec.streams.handles);
+        let namespaces = namespaces.on(&spec)?;
         let (profile, oui) = (&spec.raw.drive.name, spec.identify.as_ref().map_or(0, |id| id.oui));
         let identity =
             DriveIdentity::choose(&options.identity, options.state.as_deref(), profile, oui)?;
@@ -88,6 +82,26 @@ impl CheckedDrive {
         let namespace_file = file;
         Ok(CheckedDrive { spec, options, is_ahci, namespaces, namespace_file, identity, device })
     }
+}
+
+/// Refuses what a drive with zones is not served by, or with.
+fn refuse_beside_zones(
+    spec: &Spec,
+    drive: &DriveOptions,
+    options: &Options,
+) -> Result<(), ServeError> {
+    let beside = [
+        (!options.nbd.is_empty(), "--nbd", "NBD carries no zones"),
+        (drive.ublk, "--ublk", "this block device has no zones"),
+        (drive.record.is_some(), "--record", "commands for zones are not recorded"),
+        (drive.image.is_some(), "--from", "an image does not say what its zones hold"),
+    ];
+    let found = beside.into_iter().find(|&(is_given, ..)| is_given && spec.zones.is_some());
+    found.map_or(Ok(()), |(_, option, why)| {
+        let what = format!("{}: a drive with zones cannot be served with {option}: {why}", drive.name);
+        let hint = "serve it over --nvme-tcp or --vfio-user without that, or leave zones out: --set zns=none";
+        Err(ServeError::refused(what, hint))
+    })
 }
 
 /// Whether a state is there; that one can be written at the end, if not, is made sure of.
@@ -156,7 +170,10 @@ impl ServedDrive {
         let there = there.map(open).transpose()?;
         let known = options.state.as_deref().filter(|_| device.is_some());
         let device = match device {
-            Some(device) => device,
+            Some(mut device) => {
+                close_zones(&mut device)?;
+                device
+            }
             None => {
                 let mut device = Device::new(spec.clone(), seed)?;
                 options.precondition.apply(&mut device, seed, control)?;
@@ -295,6 +312,9 @@ impl Server {
         let control_socket = options.control.as_deref().map(control_address).transpose()?;
         for address in nbd.iter().chain(&nvme_tcp).chain(&control_socket) {
             Listener::check(address)?;
+        }
+        for (spec, drive) in &drives {
+            refuse_beside_zones(spec, drive, options)?;
         }
         let checked =
             drives.into_iter().map(CheckedDrive::new).collect::<Result<Vec<_>, ServeError>>()?;
@@ -530,17 +550,46 @@ fn adopt(
         ));
     }
     let rests = state.is_none() && !extents.is_empty();
+    // No piece lies in two zones.
+    let zone = device.spec().zones.map_or(u64::MAX, |zones| zones.sectors);
     for (first, sectors) in extents {
-        let end = (first + sectors).min(store.sectors());
-        for lba in (first..end).step_by(PIECE as usize) {
-            let sectors = PIECE.min(end - lba) as u32;
+        let (mut lba, end) = (first, (first + sectors).min(store.sectors()));
+        while lba < end {
+            let sectors = PIECE.min(end - lba).min(zone - lba % zone) as u32;
             let io = Io::new(Op::Write, lba, sectors);
-            let done = device.submit(device.now(), io)?.done;
+            let done = device.submit(device.now(), io).map_err(|why| not_adopted(why, data))?.done;
             device.idle_until(done);
+            lba += u64::from(sectors);
         }
     }
     if rests {
         device.idle_until(device.now().after(REST));
     }
     Ok(device)
+}
+
+/// Switched on again: no zone is open, and one in which nothing was written is empty.
+fn close_zones(device: &mut Device) -> Result<(), DeviceError> {
+    for (index, zone) in device.zones().to_vec().into_iter().enumerate() {
+        let op = match zone.state {
+            ZoneState::Empty | ZoneState::Full => continue,
+            _ if zone.written == 0 => Op::ZoneReset,
+            ZoneState::Closed => continue,
+            _ => Op::ZoneClose,
+        };
+        let sectors = device.spec().zones.map_or(0, |zones| zones.sectors);
+        device.submit(device.now(), Io::new(op, index as u64 * sectors, 1))?;
+    }
+    Ok(())
+}
+
+/// Data that zones cannot hold without the state that belongs to it.
+fn not_adopted(why: DeviceError, data: &Path) -> ServeError {
+    let DeviceError::Zone { zone, problem, .. } = why else { return why.into() };
+    let problem = problem.to_string();
+    let problem = problem.lines().next().unwrap_or_default();
+    ServeError::refused(
+        format!("{}: zone {zone} cannot hold this data: {problem}", data.display()),
+        "name the state that was saved beside it with --state, or begin with new data",
+    )
 }

@@ -10,6 +10,7 @@ mod nvme_host;
 mod nvme_pci;
 mod nvme_placement;
 mod nvme_tcp;
+mod nvme_zones;
 mod order;
 mod pci_machine;
 mod prop_ahci;

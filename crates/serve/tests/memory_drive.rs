@@ -86,6 +86,7 @@ impl MemoryDrive {
             }
             Op::Trim { .. } | Op::WriteZeroes { .. } => self.clear(first..first + count),
             Op::Read | Op::Flush | Op::HandleUpdate => {}
+            Op::Append { .. } | Op::Zone(_) => unreachable!("it has no zones"),
         }
         Status::Ok
     }

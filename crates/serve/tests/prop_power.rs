@@ -111,7 +111,7 @@ fn put(reference: &mut Reference, op: Op, lba: u64, sectors: u64, version: u64) 
     match op {
         Op::Write { .. } => reference.put(lba, sectors, version),
         Op::Trim { .. } | Op::WriteZeroes { .. } => reference.put(lba, sectors, 0),
-        Op::Read | Op::Flush | Op::HandleUpdate => {}
+        Op::Read | Op::Flush | Op::HandleUpdate | Op::Append { .. } | Op::Zone(_) => {}
     }
 }
 

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from drivebay.common import lean
 from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
     EXIT_DONE,
@@ -37,6 +38,8 @@ COMPLETING = "_DRIVEBAY_COMPLETE"
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs `drivebay` with these arguments (default: the process's) and exits with its code."""
+    if arguments is None:
+        lean.without_pandas()
     code = run(list(sys.argv[1:] if arguments is None else arguments))
     if code == EXIT_INTERRUPTED:
         import threading  # here, as most runs need it not

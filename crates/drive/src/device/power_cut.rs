@@ -47,6 +47,15 @@ impl Device {
         }
     }
 
+    /// Before a power cut of a drive with zones, one that takes more than it must: these sectors too, and what their zone holds
+    /// behind them. They lie no further back than the write buffer is large.
+    pub fn lose(&mut self, lba: u64, sectors: u64) {
+        if let (Some(flash), true) = (self.media.flash_mut(), self.zones.is_some()) {
+            let (first, last) = (flash.page_of(lba), flash.page_of(lba + sectors - 1));
+            flash.backend.ftl_mut().trim(first, last.0 - first.0 + 1);
+        }
+    }
+
     /// Cuts the power at `at`, which must not lie before the last submission, and turns it on again.
     ///
     /// Requests without a completion, and those whose completion lies after `at`, were never answered.
@@ -69,7 +78,9 @@ impl Device {
                         let first = flash.page_of(io.lba);
                         flash.backend.ftl_mut().trim(first, io.sectors / 8);
                     }
-                    let recent = flash.backend.buffered_pages();
+                    // What is buffered, and what was taken and waits.
+                    let waiting = self.scheduler.waiting_sectors() / 8;
+                    let recent = flash.backend.buffered_pages() + waiting;
                     let is_mapped = |page| flash.backend.ftl().look_up(Lpn(page as u32)).is_some();
                     for pages in zones.recover(recent, is_mapped) {
                         let (first, len) = (Lpn(pages.start as u32), pages.end - pages.start);

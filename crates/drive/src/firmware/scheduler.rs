@@ -176,6 +176,12 @@ impl Scheduler {
         }
     }
 
+    /// What is to be written by requests that wait.
+    pub fn waiting_sectors(&self) -> u64 {
+        let writes = self.queues.iter().flatten().filter(|request| request.io.op.is_write());
+        writes.map(|request| u64::from(request.io.sectors)).sum()
+    }
+
     /// Zones' resets that have not begun.
     pub fn resets(&self) -> impl Iterator<Item = Io> {
         let is_first = |request: &&Request| request.left == Nanos::ZERO;

@@ -24,7 +24,7 @@ use crate::persist::persist;
 use crate::profile::{SlcCacheSpec, WhenFull};
 use crate::superblock::{HOST, Mode};
 
-/// The SLC cache, and what folding still owes.
+/// The SLC cache, and how much folding is behind.
 #[derive(Debug)]
 pub struct SlcCache {
     spec: SlcCacheSpec,
@@ -106,7 +106,7 @@ impl SlcCache {
             self.debt.draw(u64::from(step.pages) * 256);
             self.debt.allows() && flash.ftl().can_fold()
         })?;
-        // What there was not to fold is not owed.
+        // What there was not to fold is not made up for.
         self.debt.keep(0);
         Ok(())
     }

@@ -78,7 +78,7 @@ pub struct Thermal {
     /// Energy of the step in hand, by node, nanojoule.
     pending_nj: [u64; NODES_MAX],
     /// Energy of work that is asked for and not yet spent, by node, nanojoule.
-    owed_nj: [u64; NODES_MAX],
+    backlog_nj: [u64; NODES_MAX],
     /// Up to when the states of sleep have been accounted for.
     accounted: Nanos,
     /// Nanojoule up to the last step.
@@ -88,7 +88,7 @@ pub struct Thermal {
     pub log: ThermalLog,
 }
 
-persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, owed_nj, accounted, energy_nj,
+persist!(Thermal: temperature_c, sensor, stage, next_step, last, awake, pending_nj, backlog_nj, accounted, energy_nj,
     peak_nj, log; given: energy, network, nand, power, steps, rated);
 
 /// Energy of a power over a time; an hour of 100 W in femtojoule needs more than 64 bits.
@@ -137,7 +137,7 @@ impl Thermal {
             last: Work::default(),
             awake: false,
             pending_nj: [0; NODES_MAX],
-            owed_nj: [0; NODES_MAX],
+            backlog_nj: [0; NODES_MAX],
             accounted: Nanos::ZERO,
             energy_nj: 0,
             peak_nj: 0,
@@ -225,30 +225,30 @@ impl Thermal {
         self.stage
     }
 
-    /// Adds the energy of the work since the last call to what is owed.
+    /// Adds the energy of the work since the last call to the backlog.
     fn take(&mut self, work: Work) {
         let (e, last) = (&self.energy, &self.last);
         let slc_pages = work.slc_programmed - last.slc_programmed;
         let pages = (work.programmed - last.programmed).saturating_sub(slc_pages);
-        self.owed_nj[self.nand] += pages * e.program_4k_nj
+        self.backlog_nj[self.nand] += pages * e.program_4k_nj
             + slc_pages * e.slc_program_4k_nj
             + (work.page_reads - last.page_reads) * e.read_page_nj
             + (work.erases - last.erases) * e.erase_superblock_nj;
-        self.owed_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
+        self.backlog_nj[CONTROLLER] += (work.link_bytes - last.link_bytes) * e.link_4k_nj / 4096
             + (work.read_bytes - last.read_bytes) * e.read_4k_nj / 4096
             + nanojoule(e.core_busy_uw, work.core_ns - last.core_ns);
         self.last = work;
     }
 
-    /// Moves what is owed to the step in hand, or the step's share of it if the work goes on for longer;
+    /// Moves the backlog to the step in hand, or the step's share of it if the work goes on for longer;
     /// whether there was nothing to move.
     fn spend(&mut self, works_until: Nanos) -> bool {
         let spans = STEP.after(works_until.since_or_zero(self.next_step));
-        let rests = self.owed_nj == [0; NODES_MAX];
-        for (pending, owed) in self.pending_nj.iter_mut().zip(&mut self.owed_nj) {
-            let share = u128::from(*owed) * u128::from(STEP.0) / u128::from(spans.0);
+        let rests = self.backlog_nj == [0; NODES_MAX];
+        for (pending, backlog) in self.pending_nj.iter_mut().zip(&mut self.backlog_nj) {
+            let share = u128::from(*backlog) * u128::from(STEP.0) / u128::from(spans.0);
             *pending += share as u64;
-            *owed -= share as u64;
+            *backlog -= share as u64;
         }
         rests
     }

@@ -376,7 +376,10 @@ fn fault_of(status: Status) -> Option<Fault> {
         Status::Ok => None,
         Status::OutOfRange => Some(Fault::NotFound),
         Status::MediaError => Some(Fault::Uncorrectable),
-        Status::ReadOnly | Status::NoSpace | Status::Internal => Some(Fault::Aborted),
+        // Zones are of NVMe drives.
+        Status::ReadOnly | Status::NoSpace | Status::Internal | Status::Zone(_) => {
+            Some(Fault::Aborted)
+        }
     }
 }
 

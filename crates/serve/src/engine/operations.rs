@@ -142,8 +142,12 @@ impl Control for Engine {
         self.device.before_power_cut(at);
         let device = &self.device;
         let programmed = |place| device.is_programmed(place, at);
-        let lost_bytes = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let lost = self.store.power_cut(programmed, &mut self.power_cuts.rng)?;
+        let lost_bytes = lost.iter().map(|(_, sectors)| sectors * SECTOR_BYTES).sum();
+        lost.into_iter().for_each(|(lba, sectors)| self.device.lose(lba, sectors));
+        let zones = self.device.zones().to_vec();
         let recovery = self.device.power_cut(at);
+        self.forget_behind_write_pointers(&zones)?;
         self.clock.skip_to(recovery.ready);
         self.inflight.clear();
         self.lateness.drop_answers();
@@ -252,6 +256,8 @@ impl Engine {
         let spec = self.device.spec();
         let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
         let bytes_max = match loss {
+            // A write pointer goes back by no more than the buffer.
+            PowerCutLoss::Unflushed if spec.zones.is_some() => buffer,
             PowerCutLoss::Unflushed => buffer.max(LOSABLE_MIN),
             // Twice the buffers of the host's two streams.
             PowerCutLoss::All | PowerCutLoss::Random => 4 * buffer + UNSERVED_MAX,
@@ -322,6 +328,9 @@ impl Engine {
         self.faults.heal(now, sectors.start, sectors.end - sectors.start);
         let mut done = self.clock.now();
         self.record_erased(&sectors);
+        if !self.device.zones().is_empty() {
+            return self.reset_zones(sectors);
+        }
         let mut lba = sectors.start;
         while lba < sectors.end {
             let count = (sectors.end - lba).min(DISCARD_MAX);

@@ -46,7 +46,8 @@ impl Engine {
         let at = self.clock.since_start(self.clock.now()).0;
         let Some(recorder) = &mut self.recorder else { return };
         let what = match request.op {
-            Op::Read | Op::HandleUpdate => return,
+            // No drive with zones is recorded.
+            Op::Read | Op::HandleUpdate | Op::Append { .. } | Op::Zone(_) => return,
             Op::Write { fua } => (Recorded::Write, fua),
             Op::Flush => (Recorded::Flush, false),
             Op::Trim { fua } => (Recorded::Discard, fua),

@@ -413,7 +413,8 @@ impl Session for Connection {
             }
             Status::Ok => return self.succeed(negotiated, request.token),
             Status::OutOfRange => Error::Inval,
-            Status::MediaError | Status::Internal => Error::Io,
+            // Drives with zones are not served here.
+            Status::MediaError | Status::Internal | Status::Zone(_) => Error::Io,
             Status::ReadOnly => Error::Perm,
             Status::NoSpace => Error::NoSpc,
         };

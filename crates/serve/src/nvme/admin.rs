@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use drivebay_drive::Sanitize;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, COMMAND_SET_NVM, CONTROLLER_LIST_MAX, Cns, CriticalWarning, Feature, LogPage,
-    NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status, ocp_trailer,
+    AdminOpcode, COMMAND_SET_NVM, COMMAND_SET_ZONED, CONTROLLER_LIST_MAX, Cns, CriticalWarning,
+    Feature, LogPage, NAMESPACE_CREATE, OPCODE_FABRICS, PersistentKind, Sqe, Status, ocp_trailer,
 };
 use zerocopy::IntoBytes;
 
@@ -24,10 +24,9 @@ use super::records::{
     Firmware, SHORT, SLOTS, Sanitization, telemetry_page,
 };
 use super::subsystem::{Subsystem, status_of};
-use super::{features, logs, ocp, placement, placement_logs};
+use super::{features, logs, ocp, placement, placement_logs, zones};
 use crate::drive::Drive;
 use crate::lock::lock;
-use crate::namespace::BLOCK_SHIFTS;
 
 /// Time of the short self-test. guess: the specification allows two minutes.
 const SHORT_SELF_TEST: Nanos = Nanos::secs(60);
@@ -284,13 +283,19 @@ impl Subsystem {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
         let from = (sqe.cdw10.get() >> 16) as u16;
-        if sqe.command_set() != COMMAND_SET_NVM {
+        let cns = Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)?;
+        let zones = self.identity.zones.as_ref().filter(|_| sqe.command_set() == COMMAND_SET_ZONED);
+        if sqe.command_set() != COMMAND_SET_NVM && (zones.is_none() || !is_of_command_set(cns)) {
             return Err(invalid_field);
         }
-        let page = match Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)? {
+        let page = match cns {
             Cns::Controller => self.identity.controller(id, kind, drive),
             _ if kind == Kind::Discovery => return Err(invalid_field),
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(),
+            // Appends are as long as other writes: a power of two of 4 KiB.
+            Cns::CommandSetController if zones.is_some() => {
+                page_of(&[self.identity.own.transfer_max_log2])
+            }
             Cns::CommandSetController => self.identity.nvm_controller(),
             // How many endurance groups, and which.
             Cns::EnduranceGroups if self.identity.placement.is_some() => {
@@ -298,8 +303,8 @@ impl Subsystem {
                 page_of(&[u8::from(listed), 0, GROUP as u8 * u8::from(listed), 0])
             }
             Cns::EnduranceGroups => return Err(invalid_field),
-            // A combination of command sets is a bit for each: the NVM command set alone, and no more combinations.
-            Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM]),
+            // A combination of command sets is a bit for each: there is one.
+            Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM | 1 << self.identity.command_set()]),
             // The first entry says nothing.
             Cns::Uuids => {
                 let mut page = vec![0; 48];
@@ -310,6 +315,7 @@ impl Subsystem {
             | Cns::NamespaceNames
             | Cns::AllocatedNamespace
             | Cns::CommandSetNamespace
+            | Cns::CommandSetAllocatedNamespace
             | Cns::IndependentNamespace
                 if !is_valid(nsid) =>
             {
@@ -319,12 +325,18 @@ impl Subsystem {
             | Cns::NamespaceNames
             | Cns::AllocatedNamespace
             | Cns::CommandSetNamespace
+            | Cns::CommandSetAllocatedNamespace
             | Cns::IndependentNamespace) => {
-                let is_there = cns == Cns::AllocatedNamespace || self.is_attached(id, nsid);
+                let is_allocated =
+                    matches!(cns, Cns::AllocatedNamespace | Cns::CommandSetAllocatedNamespace);
+                let is_there = is_allocated || self.is_attached(id, nsid);
                 match drive.namespace(nsid).filter(|_| is_there) {
                     Some(_) if cns == Cns::NamespaceNames => self.identity.namespace_names(nsid),
-                    // Metadata and its protection, of which there is none.
-                    Some(_) if cns == Cns::CommandSetNamespace => vec![0; 4096],
+                    Some(_) if is_of_command_set(cns) => match zones {
+                        Some(zones) => zones::identify(zones),
+                        // Metadata and its protection, of which there is none.
+                        None => vec![0; 4096],
+                    },
                     Some(namespace) if cns == Cns::IndependentNamespace => {
                         self.identity.independent(namespace)
                     }
@@ -349,7 +361,9 @@ impl Subsystem {
                 let all = drive.namespace_ids().into_iter();
                 let is_any =
                     matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
-                let is_listed = |one: u32| is_any || self.is_attached(id, one);
+                let is_wanted =
+                    !is_of_command_set(cns) || sqe.command_set() == self.identity.command_set();
+                let is_listed = |one: u32| is_wanted && (is_any || self.is_attached(id, one));
                 list(all.filter(|&one| one > nsid && is_listed(one)))
             }
             Cns::Controllers => controller_list(self.controllers_from(from)),
@@ -378,7 +392,14 @@ impl Subsystem {
             .filter(|&log| logs::is_of(log, kind, &self.identity));
         let log = log.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
         let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
-        if !uuids.contains(&sqe.uuid_index()) || sqe.command_set() != COMMAND_SET_NVM {
+        let is_of_set = match sqe.command_set() {
+            COMMAND_SET_NVM => log != LogPage::ChangedZones,
+            COMMAND_SET_ZONED if self.identity.zones.is_some() => {
+                matches!(log, LogPage::Commands | LogPage::ChangedZones)
+            }
+            _ => false,
+        };
+        if !uuids.contains(&sqe.uuid_index()) || !is_of_set {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let now = drive.now();
@@ -398,7 +419,12 @@ impl Subsystem {
             }
             LogPage::FirmwareSlots => logs::firmware(&self.records.firmware),
             LogPage::ChangedNamespaces => list(controller.changed.iter().copied()),
-            LogPage::Commands => logs::commands(kind, &self.identity),
+            LogPage::Commands => logs::commands(kind, &self.identity, sqe.command_set()),
+            LogPage::ChangedZones if drive.namespace(sqe.nsid.get()).is_none() => {
+                return Err(Status::INVALID_NAMESPACE.dnr());
+            }
+            // Zones are changed by hosts alone.
+            LogPage::ChangedZones => vec![0; 4096],
             LogPage::SelfTest => {
                 let is_healthy = !drive.is_read_only();
                 self.records.self_tests.settle(now, is_healthy);
@@ -510,7 +536,8 @@ impl Subsystem {
         };
         let cdw10 = sqe.cdw10.get();
         let (format, protection, erase) = (cdw10 & 0xf, cdw10 >> 5 & 7, cdw10 >> 9 & 7);
-        let shift = BLOCK_SHIFTS.get(format as usize).ok_or(Status::INVALID_FORMAT.dnr())?;
+        let shift = self.identity.block_shifts().get(format as usize);
+        let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
         // Without a secure erase the blocks are deallocated, in this model the same as a cryptographic erase.
         let how = match erase {
             0 | 2 => Sanitize::Crypto,
@@ -729,6 +756,18 @@ fn erase_part(
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
     drive.erase(sectors, how).map_err(|_| Status::INTERNAL_ERROR)
+}
+
+/// Whether a page of Identify is that of the command set that is named.
+fn is_of_command_set(cns: Cns) -> bool {
+    matches!(
+        cns,
+        Cns::CommandSetNamespace
+            | Cns::CommandSetController
+            | Cns::CommandSetNamespaces
+            | Cns::CommandSetAllocatedNamespaces
+            | Cns::CommandSetAllocatedNamespace
+    )
 }
 
 /// A page of Identify that begins with this.

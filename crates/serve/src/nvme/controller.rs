@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use drivebay_units::Nanos;
-use drivebay_wire::nvme::{Feature, Status};
+use drivebay_wire::nvme::{CC_ALL_COMMAND_SETS, Feature, Status};
 
 use super::events::{Event, Events, NAMESPACE_NOTICES};
 use super::features::Features;
@@ -21,6 +21,8 @@ use crate::namespace::NAMESPACES_MAX;
 
 /// CC: enabled.
 const CC_ENABLE: u32 = 1;
+/// CC: command sets, in bits 6:4.
+const CC_COMMAND_SETS_SHIFT: u32 = 4;
 /// CC: shutdown notification, in bits 15:14.
 const CC_SHUTDOWN_SHIFT: u32 = 14;
 /// CSTS: ready.
@@ -64,6 +66,8 @@ pub(super) struct Flags {
     is_alive: AtomicBool,
     /// Enabled, and not shut down since: I/O commands are carried out.
     serves: AtomicBool,
+    /// It was enabled with all command sets, not with the NVM command set alone.
+    has_all_command_sets: AtomicBool,
     /// The subsystem's.
     sanitizing_until: Arc<AtomicU64>,
     /// Likewise: events of placement.
@@ -90,6 +94,11 @@ impl Flags {
     /// enable the controller again.
     pub fn serves(&self) -> bool {
         self.serves.load(Ordering::Relaxed)
+    }
+
+    /// Whether it was enabled with all command sets that it has: namespaces with zones are of no use otherwise.
+    pub fn has_all_command_sets(&self) -> bool {
+        self.has_all_command_sets.load(Ordering::Relaxed)
     }
 
     /// Until when the drive does nothing but sanitize, on its clock; zero where it does not.
@@ -177,6 +186,7 @@ impl Controller {
                 write_cache: AtomicBool::new(true),
                 is_alive: AtomicBool::new(true),
                 serves: AtomicBool::new(false),
+                has_all_command_sets: AtomicBool::new(false),
                 sanitizing_until: Arc::clone(sanitizing_until),
                 placement: Arc::clone(placement),
                 attached: Default::default(),
@@ -215,6 +225,8 @@ impl Controller {
         }
         if !was && is {
             self.csts = CSTS_READY;
+            let has_all = value >> CC_COMMAND_SETS_SHIFT & 7 == CC_ALL_COMMAND_SETS;
+            self.flags.has_all_command_sets.store(has_all, Ordering::Relaxed);
             self.flags.serves.store(true, Ordering::Relaxed);
         }
         if shutdown(value) && !shutdown(before) {

@@ -5,20 +5,20 @@
 //! 2.0, its commands, log pages and LBA formats, the fields of fabrics. It takes away what it does not do: security. A
 //! profile without that section gets figures of no maker.
 
-use drivebay_drive::{Identify, Spec};
+use drivebay_drive::{Identify, Spec, ZoneSpec};
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
-    COMMAND_SET_NVM, IdentifyController, IdentifyIndependentNamespace, IdentifyNamespace,
-    IdentifyNvmController, LbaFormat, NID_COMMAND_SET, NID_EUI64, PowerState, padded, padded_nqn,
+    IdentifyController, IdentifyIndependentNamespace, IdentifyNamespace, IdentifyNvmController,
+    LbaFormat, NID_COMMAND_SET, NID_EUI64, PowerState, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
 use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES};
-use super::placement;
 use super::records::{PersistentEvents, SLOTS};
+use super::{placement, zones};
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
-use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
+use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT, ZONED_BLOCK_SHIFT};
 
 /// Version of the specification that controllers report: 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;
@@ -85,6 +85,8 @@ pub struct Identity {
     pub(super) dies: u32,
     /// What placement it has.
     pub(super) placement: Option<placement::Shape>,
+    /// Its zones.
+    pub(super) zones: Option<ZoneSpec>,
 }
 
 impl Identity {
@@ -102,7 +104,24 @@ impl Identity {
             has_volatile_cache,
             dies: spec.geometry.dies(),
             placement: placement::Shape::new(spec),
+            zones: spec.zones,
         }
+    }
+
+    /// The command set of its namespaces.
+    pub(super) fn command_set(&self) -> u8 {
+        zones::command_set(self.zones.as_ref())
+    }
+
+    /// Bytes of the blocks that a namespace may have, as powers of two, by LBA format.
+    pub(super) fn block_shifts(&self) -> &'static [u8] {
+        if self.zones.is_some() { &[ZONED_BLOCK_SHIFT] } else { &BLOCK_SHIFTS }
+    }
+
+    /// The LBA format whose blocks have so many bytes.
+    pub(super) fn format_of(&self, block_shift: u8) -> u8 {
+        let place = self.block_shifts().iter().position(|&shift| shift == block_shift);
+        place.unwrap_or(0) as u8
     }
 
     /// Most data of a command, bytes.
@@ -212,14 +231,14 @@ impl Identity {
     /// the specification allows.
     pub(super) fn namespace(&self, drive: &dyn Drive, nsid: u32, namespace: &Namespace) -> Vec<u8> {
         let shift = namespace.block_sectors_log2();
-        let blocks = namespace.sectors() >> shift;
+        let capacity = namespace.sectors() >> shift;
         let is_alone = drive.namespace_ids().len() == 1;
-        let used = if is_alone { (drive.used_sectors() >> shift).min(blocks) } else { blocks };
+        let used = if is_alone { (drive.used_sectors() >> shift).min(capacity) } else { capacity };
         let id = IdentifyNamespace {
-            nsze: blocks.into(),
-            ncap: blocks.into(),
+            nsze: zones::blocks_of(namespace).into(),
+            ncap: capacity.into(),
             nuse: used.into(),
-            flbas: format_of(namespace.block_shift()),
+            flbas: self.format_of(namespace.block_shift()),
             nmic: namespace.is_shared().into(),
             nvmcap: u128::from(namespace.bytes()).into(),
             // Write protected.
@@ -238,14 +257,14 @@ impl Identity {
 
     /// What holds for every namespace, also those that are yet to be made.
     pub(super) fn any_namespace(&self) -> Vec<u8> {
-        self.of_all_namespaces(SECTOR_SHIFT).as_bytes().to_vec()
+        self.of_all_namespaces(self.block_shifts()[0]).as_bytes().to_vec()
     }
 
     fn of_all_namespaces(&self, block_shift: u8) -> IdentifyNamespace {
         // Deallocated blocks read as zeros; Write Zeroes may deallocate.
         let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
-        id.nlbaf = (BLOCK_SHIFTS.len() - 1) as u8;
-        for (format, shift) in id.lbaf.iter_mut().zip(BLOCK_SHIFTS) {
+        id.nlbaf = (self.block_shifts().len() - 1) as u8;
+        for (format, &shift) in id.lbaf.iter_mut().zip(self.block_shifts()) {
             *format = LbaFormat { data_shift: shift, ..LbaFormat::default() };
         }
         let blocks = |bytes: u32| bytes >> block_shift;
@@ -268,7 +287,7 @@ impl Identity {
         list[1] = 8;
         list[4..12].copy_from_slice(&self.drive.eui64_bytes(nsid));
         list[12..14].copy_from_slice(&[NID_COMMAND_SET, 1]);
-        list[16] = COMMAND_SET_NVM;
+        list[16] = self.command_set();
         list
     }
 
@@ -293,11 +312,6 @@ impl Identity {
         };
         id.as_bytes().to_vec()
     }
-}
-
-/// The LBA format whose blocks have so many bytes.
-pub(super) fn format_of(block_shift: u8) -> u8 {
-    BLOCK_SHIFTS.iter().position(|&shift| shift == block_shift).unwrap_or(0) as u8
 }
 
 /// Whole kelvin, as NVMe has temperatures.

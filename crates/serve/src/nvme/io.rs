@@ -16,7 +16,7 @@ use zerocopy::FromBytes;
 
 use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
-use super::placement;
+use super::{placement, zones};
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
@@ -40,14 +40,19 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
     let shift = namespaces.namespace(sqe.nsid.get()).map_or(SECTOR_SHIFT, |one| one.block_shift());
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
+    let is_zoned = namespaces.namespace(sqe.nsid.get()).is_some_and(|one| one.zones().is_some());
     match NvmOpcode::of(sqe.opcode) {
         Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
             if namespaces.placement().is_none() =>
         {
             Transfer::None
         }
+        Some(opcode) if !zones::has_command(opcode, is_zoned) => Transfer::None,
         Some(NvmOpcode::Read) => Transfer::ToHost(data),
-        Some(NvmOpcode::Write | NvmOpcode::Compare) => Transfer::FromHost(data),
+        Some(NvmOpcode::Write | NvmOpcode::Compare | NvmOpcode::ZoneAppend) => {
+            Transfer::FromHost(data)
+        }
+        Some(NvmOpcode::ZoneManagementReceive) => Transfer::ToHost(sqe.report_bytes()),
         Some(NvmOpcode::DatasetManagement) => {
             Transfer::FromHost(((sqe.cdw10.get() & 0xff) + 1) * size_of::<DsmRange>() as u32)
         }
@@ -58,7 +63,8 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
             NvmOpcode::Flush
             | NvmOpcode::WriteZeroes
             | NvmOpcode::WriteUncorrectable
-            | NvmOpcode::Verify,
+            | NvmOpcode::Verify
+            | NvmOpcode::ZoneManagementSend,
         )
         | None => Transfer::None,
         // Dwords, less one.
@@ -82,6 +88,10 @@ pub(super) struct Finished {
     /// Its first sector on the drive, and how many they are.
     pub lba: u64,
     pub sectors: u32,
+    /// Sectors of zeros that a read has behind these: of the gap behind a zone's capacity.
+    pub gap: u32,
+    /// What the completion says beside the status.
+    pub result: u64,
     pub status: Status,
 }
 
@@ -113,6 +123,7 @@ struct InflightCommand {
     /// Its first sector on the drive, and how many they are.
     lba: u64,
     sectors: u32,
+    gap: u32,
     /// Requests that have not completed.
     left: u32,
     status: Status,
@@ -167,15 +178,15 @@ impl InflightCommands {
         for (kind, handle, pid) in plan.events {
             flags.placement().note(kind, handle, (sqe.nsid.get(), pid), drive.now());
         }
-        let Plan { requests, lba, sectors, then, .. } = plan;
+        let Plan { requests, lba, sectors, gap, then, .. } = plan;
         let left = requests.len() as u32;
         let command =
-            InflightCommand { tag, sqe, lba, sectors, left, status: Status::SUCCESS, then };
+            InflightCommand { tag, sqe, lba, sectors, gap, left, status: Status::SUCCESS, then };
         let token = self.commands.insert(Inflight::Command(command)).data().as_ffi();
         // A host may send more than the command needs.
         let bytes = sectors as usize * SECTOR_BYTES as usize;
         for request in requests {
-            let is_write = matches!(request.op, Op::Write { .. });
+            let is_write = matches!(request.op, Op::Write { .. } | Op::Append { .. });
             let data = if is_write { &data[..bytes] } else { &[] };
             drive.submit(Request { token, ..request }, data);
         }
@@ -225,7 +236,9 @@ impl InflightCommands {
             let InflightCommand { lba, sectors, .. } = *command;
             match std::mem::replace(&mut command.then, Then::Nothing) {
                 Then::Nothing => {}
-                Then::Compare(expected) => command.status = compare(drive, lba, &expected),
+                Then::Compare(expected) => {
+                    command.status = compare(drive, (lba, sectors), &expected);
+                }
                 Then::Write { from, fua, handle } => match gather(drive, &from) {
                     Ok(data) => {
                         command.left = 1;
@@ -237,15 +250,23 @@ impl InflightCommands {
                 },
             }
         }
-        let InflightCommand { tag, sqe, lba, sectors, status, .. } = *command;
+        let InflightCommand { tag, sqe, lba, sectors, gap, status, .. } = *command;
         self.commands.remove(key);
-        Progress::Finished(Finished { tag, sqe, lba, sectors, status })
+        // Where an append's data is: so many blocks behind its zone's beginning.
+        let result = match completion.request.op {
+            Op::Append { .. } if status == Status::SUCCESS => {
+                sqe.lba() + (completion.request.lba - lba) / u64::from(sectors / sqe.blocks())
+            }
+            _ => 0,
+        };
+        Progress::Finished(Finished { tag, sqe, lba, sectors, gap, result, status })
     }
 }
 
-fn compare(drive: &dyn Drive, lba: u64, expected: &[u8]) -> Status {
+/// Compares sectors, and zeros behind them.
+fn compare(drive: &dyn Drive, (lba, sectors): (u64, u32), expected: &[u8]) -> Status {
     let mut found = vec![0; expected.len()];
-    match drive.read(lba, &mut found) {
+    match drive.read(lba, &mut found[..sectors as usize * SECTOR_BYTES as usize]) {
         Ok(()) if found[..] == *expected => Status::SUCCESS,
         Ok(()) => Status::COMPARE_FAILURE,
         Err(_) => Status::INTERNAL_ERROR,
@@ -270,6 +291,8 @@ struct Plan {
     /// The command's own first sector on the drive, and how many they are.
     lba: u64,
     sectors: u32,
+    /// How many more of a read lie in the gap behind a zone's capacity.
+    gap: u32,
     then: Then,
     /// Events of placement that it gives rise to: of which handle, by which placement identifier.
     events: Vec<(PlacementEventKind, u8, u16)>,
@@ -279,7 +302,7 @@ impl Plan {
     fn of(requests: Vec<Request>) -> Plan {
         let (lba, sectors) = requests.first().map_or((0, 0), |one| (one.lba, one.sectors));
         let (answer, events) = (Vec::new(), Vec::new());
-        Plan { requests, answer, lba, sectors, then: Then::Nothing, events }
+        Plan { requests, answer, lba, sectors, gap: 0, then: Then::Nothing, events }
     }
 
     fn one(op: Op, lba: u64, sectors: u32) -> Plan {
@@ -306,6 +329,15 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     match opcode {
         N::Flush => return Ok(Plan::one(Op::Flush, 0, 0)),
         N::DatasetManagement => return deallocation(sqe, data, namespace),
+        _ if namespace.zones().is_some() && !flags.has_all_command_sets() => {
+            return Err(Status::INVALID_OPCODE.dnr());
+        }
+        _ if !zones::has_command(opcode, namespace.zones().is_some()) => {
+            return Err(Status::INVALID_OPCODE.dnr());
+        }
+        N::ZoneManagementReceive | N::ZoneManagementSend => {
+            return manage_zones(sqe, drive, namespace);
+        }
         N::IoManagementReceive | N::IoManagementSend if drive.placement().is_none() => {
             return Err(Status::INVALID_OPCODE.dnr());
         }
@@ -342,14 +374,19 @@ fn transferred(
 ) -> Result<Plan, Status> {
     use NvmOpcode as N;
     let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
-    let (lba, sectors) = range(namespace, sqe.lba(), sqe.blocks())?;
-    let bytes = sectors as usize * SECTOR_BYTES as usize;
-    let carried = matches!(opcode, N::Write | N::Compare);
+    let (place, gap) = match opcode {
+        N::Read | N::Compare | N::Verify => readable(namespace, sqe.lba(), sqe.blocks())?,
+        _ => (range(namespace, sqe.lba(), sqe.blocks())?, 0),
+    };
+    let (lba, sectors) = place;
+    let bytes = (sectors + gap) as usize * SECTOR_BYTES as usize;
+    let carried = matches!(opcode, N::Write | N::Compare | N::ZoneAppend);
     if carried && data.len() < bytes {
         return Err(Status::SGL_LENGTH_INVALID.dnr());
     }
     let op = match opcode {
         N::Write => Op::Write { fua },
+        N::ZoneAppend => Op::Append { fua },
         N::WriteZeroes => {
             let deallocates = sqe.cdw12.get() & 1 << 25 != 0;
             Op::WriteZeroes { fua, allocated: !deallocates }
@@ -358,10 +395,13 @@ fn transferred(
         N::WriteUncorrectable => Op::WriteZeroes { fua, allocated: true },
         _ => Op::Read,
     };
-    if matches!(opcode, N::Read | N::Write) {
-        namespace.count(opcode == N::Read, sectors);
+    if matches!(opcode, N::Read | N::Write | N::ZoneAppend) {
+        namespace.count(opcode == N::Read, sectors + gap);
     }
-    let mut plan = Plan::of(vec![Request { op, lba, sectors, token: 0, handle }]);
+    // A read of nothing but a gap takes its time as well.
+    let request = Request { op, lba, sectors: sectors.max(1), token: 0, handle };
+    let mut plan = Plan::of(vec![request]);
+    (plan.sectors, plan.gap) = (sectors, gap);
     if opcode == N::Compare {
         plan.then = Then::Compare(data[..bytes].into());
     }
@@ -409,12 +449,41 @@ fn handle_update(
 
 /// Blocks of a namespace as sectors of the drive.
 fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Status> {
-    let shift = namespace.block_sectors_log2();
-    let end = lba.checked_add(blocks.into());
-    if end.is_none_or(|end| end > namespace.sectors() >> shift) {
-        return Err(Status::LBA_OUT_OF_RANGE.dnr());
+    match readable(namespace, lba, blocks)? {
+        (range, 0) => Ok(range),
+        _ => Err(Status::ZONE_BOUNDARY_ERROR.dnr()),
     }
-    Ok((namespace.first() + (lba << shift), blocks << shift))
+}
+
+/// Likewise of blocks that are to be read, and how many of their sectors lie in the gap behind a zone's capacity.
+fn readable(namespace: &Namespace, lba: u64, blocks: u32) -> Result<((u64, u32), u32), Status> {
+    check_range(namespace, lba, blocks)?;
+    let shift = namespace.block_sectors_log2();
+    let Some(spec) = namespace.zones() else {
+        return Ok(((namespace.first() + (lba << shift), blocks << shift), 0));
+    };
+    let zones::Place { lba, sectors, gap } = zones::place(namespace, spec, lba, blocks)?;
+    Ok(((lba, sectors), gap))
+}
+
+fn check_range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(), Status> {
+    match lba.checked_add(blocks.into()) {
+        Some(end) if end <= zones::blocks_of(namespace) => Ok(()),
+        _ => Err(Status::LBA_OUT_OF_RANGE.dnr()),
+    }
+}
+
+/// Zone Management Send, or Receive.
+fn manage_zones(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
+    let (all, spec) = (drive.zones(), namespace.zones().ok_or(Status::INVALID_OPCODE.dnr())?);
+    if NvmOpcode::of(sqe.opcode) == Some(NvmOpcode::ZoneManagementReceive) {
+        let answer = zones::report(sqe, all, namespace, spec)?;
+        return Ok(Plan { answer, ..Plan::of(Vec::new()) });
+    }
+    if namespace.is_read_only() {
+        return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
+    }
+    Ok(Plan::of(zones::manage(sqe, all, namespace, spec)?))
 }
 
 /// A Copy command: reads of its sources, and a write of all of it at the end.
@@ -482,6 +551,11 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
         };
         rest = after;
         let mut blocks = one.blocks.get();
+        check_range(namespace, one.lba.get(), blocks)?;
+        if namespace.zones().is_some() {
+            // It is advice: a zone is emptied by a reset alone.
+            continue;
+        }
         let (mut lba, _) = range(namespace, one.lba.get(), blocks)?;
         while blocks > 0 {
             let part = blocks.min(PART_BLOCKS);
@@ -508,6 +582,7 @@ fn status_of(status: request::Status) -> Status {
         request::Status::MediaError => Status::UNRECOVERED_READ_ERROR,
         request::Status::ReadOnly => Status::NAMESPACE_WRITE_PROTECTED.dnr(),
         request::Status::NoSpace => Status::CAPACITY_EXCEEDED,
+        request::Status::Zone(problem) => zones::status_of(problem),
         request::Status::Internal => Status::INTERNAL_ERROR,
     }
 }

@@ -3,18 +3,18 @@
 use drivebay_drive::Health;
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
-    AdminOpcode, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY, EFFECT_CHANGES_DATA,
-    EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature, FirmwareSlots, LogPage,
-    NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SanitizeStatus, SmartLog, padded,
-    padded_nqn,
+    AdminOpcode, COMMAND_SET_ZONED, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY,
+    EFFECT_CHANGES_DATA, EFFECT_CHANGES_NAMESPACES, EFFECT_EXCLUSIVE, EFFECT_SUPPORTED, Feature,
+    FirmwareSlots, LogPage, NvmOpcode, PaceLog, PersistentHeader, PersistentKind, SanitizeStatus,
+    SmartLog, padded, padded_nqn,
 };
 use zerocopy::IntoBytes;
 
 use super::features::Features;
 use super::identity::{Identity, Kind, kelvin};
-use super::placement;
 use super::records::{Firmware, Sanitization, hours};
 use super::subsystem::Subsystem;
+use super::{placement, zones};
 use crate::drive::Drive;
 use crate::namespace::Namespace;
 use crate::report::Report;
@@ -120,6 +120,7 @@ pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
     match page {
         LogPage::Supported | LogPage::Errors => true,
         LogPage::Discovery => kind == Kind::Discovery,
+        LogPage::ChangedZones => kind != Kind::Discovery && identity.zones.is_some(),
         _ if placement::is_of_group(page) => {
             kind != Kind::Discovery && identity.placement.is_some()
         }
@@ -179,8 +180,8 @@ pub(super) fn persistent(subsystem: &Subsystem, health: &Health, timestamp: u64)
     [header.as_bytes(), &bytes].concat()
 }
 
-/// Commands Supported and Effects.
-pub(super) fn commands(kind: Kind, identity: &Identity) -> Vec<u8> {
+/// Commands Supported and Effects, I/O commands those of this command set.
+pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<u8> {
     let mut log = CommandEffects::default();
     for &opcode in AdminOpcode::ALL {
         use AdminOpcode as A;
@@ -204,10 +205,14 @@ pub(super) fn commands(kind: Kind, identity: &Identity) -> Vec<u8> {
     for &opcode in NvmOpcode::ALL {
         use NvmOpcode as N;
         let is_placement = matches!(opcode, N::IoManagementReceive | N::IoManagementSend);
-        if is_placement && identity.placement.is_none() {
+        let is_of_set = zones::has_command(opcode, command_set == COMMAND_SET_ZONED);
+        if (is_placement && identity.placement.is_none()) || !is_of_set {
             continue;
         }
-        let reads = matches!(opcode, N::Flush | N::Read | N::Compare | N::Verify);
+        let reads = matches!(
+            opcode,
+            N::Flush | N::Read | N::Compare | N::Verify | N::ZoneManagementReceive
+        );
         let changes = !reads && !is_placement;
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();

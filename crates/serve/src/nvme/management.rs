@@ -15,8 +15,9 @@ use super::identity::NSID_ALL;
 use super::io::is_valid;
 use super::placement::{GROUP, wanted_handles};
 use super::subsystem::{Subsystem, status_of};
+use super::zones;
 use crate::drive::{Drive, Namespaces};
-use crate::namespace::{BLOCK_SHIFTS, NewNamespace, SECTOR_SHIFT};
+use crate::namespace::{NewNamespace, SECTOR_SHIFT};
 
 /// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
@@ -35,6 +36,9 @@ impl Subsystem {
             return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
         }
         match sqe.cdw10.get() & 0xf {
+            NAMESPACE_CREATE if sqe.command_set() != self.identity.command_set() => {
+                Err(Status::COMMAND_SET_NOT_SUPPORTED.dnr())
+            }
             NAMESPACE_CREATE => self.create(drive, data),
             DELETE => self.delete(drive, sqe.nsid.get()),
             _ => Err(Status::INVALID_FIELD.dnr()),
@@ -48,7 +52,7 @@ impl Subsystem {
         let wanted = IdentifyNamespace::read_from_bytes(data);
         let wanted = wanted.map_err(|_| Status::SGL_LENGTH_INVALID.dnr())?;
         let (blocks, capacity) = (wanted.nsze.get(), wanted.ncap.get());
-        let shift = BLOCK_SHIFTS.get(usize::from(wanted.flbas)).copied();
+        let shift = self.identity.block_shifts().get(usize::from(wanted.flbas)).copied();
         let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
         let is_plain =
             wanted.dps == 0 && wanted.nmic & !1 == 0 && data[GROUPS].iter().all(|&b| b == 0);
@@ -57,13 +61,16 @@ impl Subsystem {
         if blocks == 0 || capacity > blocks || !is_plain || wanted.endgid.get() > group_max {
             return Err(Status::INVALID_FIELD.dnr());
         }
-        if capacity < blocks {
-            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr());
-        }
+        let sectors = match &self.identity.zones {
+            Some(zones) => zones::sectors_of(zones, blocks, capacity)?,
+            None if capacity < blocks => {
+                return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr());
+            }
+            // More than a number of sectors can be is more than there is.
+            None => blocks.saturating_mul(1 << (shift - SECTOR_SHIFT)),
+        };
         let handles = wanted_handles(data, self.identity.placement, drive.is_placed())?;
         let is_shared = wanted.nmic & 1 != 0;
-        // More than a number of sectors can be is more than there is.
-        let sectors = blocks.saturating_mul(1 << (shift - SECTOR_SHIFT));
         let new = NewNamespace { sectors, block_shift: shift, is_shared, handles };
         let made = drive.create_namespace(new);
         let nsid = made.map_err(|why| status_of(&why))?;

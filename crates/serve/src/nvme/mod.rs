@@ -5,7 +5,7 @@
 //! commands and data. To follow one write over TCP: `event_loop.rs` -> `tcp/connection.rs` ->
 //! `tcp/queue.rs` -> `nvme/io.rs` -> `engine.rs` -> the model; the PDU is parsed by `wire`'s `pdu.rs`.
 //!
-//! Sources: NVM Express base specification and NVM command set specification 2.0. Left out: metadata and protection
+//! Sources: NVM Express base specification and NVM command set specification 2.0; zones: `zones.rs`. Left out: metadata and protection
 //! information, fused commands, security, reservations, several endurance groups, what power states and their autonomous transitions
 //! would do (the model sleeps by the profile). A Copy is reads and writes to the model, so it takes the link's time, and its data
 //! counts as the host's.
@@ -25,6 +25,7 @@ mod placement_logs;
 mod records;
 mod subsystem;
 pub mod tcp;
+mod zones;
 
 pub use identity::Identity;
 pub use subsystem::{Shared, Subsystem, Subsystems};

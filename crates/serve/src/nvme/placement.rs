@@ -38,7 +38,7 @@ impl Shape {
     /// Of this profile; none without placement.
     pub fn new(spec: &Spec) -> Option<Shape> {
         let (streams, geometry) = (spec.streams, &spec.geometry);
-        (streams.handles > 0).then(|| Shape {
+        (streams.handles > 0 && spec.zones.is_none()).then(|| Shape {
             handles: streams.handles,
             is_persistent: streams.are_apart(),
             unit_bytes: u64::from(geometry.superblock_pages) * geometry.unit_bytes(),

@@ -11,8 +11,8 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
-use super::placement;
 use super::records::Records;
+use super::{placement, zones};
 use crate::drive::{ControlError, Namespaces};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
@@ -186,12 +186,15 @@ impl Subsystem {
         records.error_count += 1;
         records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
+        let zones = self.identity.zones.as_ref().filter(|_| is_io);
+        let in_zone = zones.and_then(|zones| zones::blamed(sqe, status.without_dnr(), zones));
+        let location = in_zone.unwrap_or_else(|| location(kind, is_io, sqe, status));
         records.errors.push_front(ErrorEntry {
             count: records.error_count.into(),
             sq_id: queue.into(),
             cid: sqe.cid,
             status_and_phase: (status.0 << 1).into(),
-            location: location(kind, is_io, sqe, status).into(),
+            location: location.into(),
             lba: if is_io { sqe.lba() } else { 0 }.into(),
             nsid: sqe.nsid,
             ..ErrorEntry::default()

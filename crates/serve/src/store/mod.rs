@@ -179,8 +179,8 @@ impl Store {
             return Err(Status::OutOfRange);
         }
         let changed = match op {
-            Op::Read | Op::Flush | Op::HandleUpdate => Ok(()),
-            Op::Write { .. } => {
+            Op::Read | Op::Flush | Op::HandleUpdate | Op::Zone(_) => Ok(()),
+            Op::Write { .. } | Op::Append { .. } => {
                 debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
                 self.write(number, lba, data)
             }
@@ -193,8 +193,13 @@ impl Store {
             io::ErrorKind::StorageFull => Status::NoSpace,
             _ => Status::Internal,
         })?;
-        let is_durable =
-            matches!(op, Op::Flush | Op::Write { fua: true } | Op::WriteZeroes { fua: true, .. });
+        let is_durable = matches!(
+            op,
+            Op::Flush
+                | Op::Write { fua: true }
+                | Op::Append { fua: true }
+                | Op::WriteZeroes { fua: true, .. }
+        );
         Ok(match &self.medium {
             Medium::File(file) if is_durable && self.durability == HostDurability::Flush => {
                 Some(file.syncer.request())
@@ -302,9 +307,10 @@ impl Store {
     pub(crate) fn completed(&mut self, number: u64, request: &Request) {
         let Some(undo) = &mut self.undo else { return };
         match request.op {
-            Op::Flush | Op::Trim { fua: true } | Op::WriteZeroes { fua: true, .. } => {
-                undo.flush(number);
-            }
+            Op::Flush
+            | Op::Trim { fua: true }
+            | Op::WriteZeroes { fua: true, .. }
+            | Op::Append { fua: true } => undo.flush(number),
             Op::Write { fua: true } => {
                 let end = request.lba + u64::from(request.sectors);
                 undo.flush_range(number, request.lba..end);
@@ -330,16 +336,16 @@ impl Store {
         self.undo.as_ref().map_or(0, UndoLog::bytes)
     }
 
-    /// What was not durable is gone; returns the number of bytes.
+    /// What was not durable is gone; returns where that was, first sectors and numbers of them.
     pub(crate) fn power_cut(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
         rng: &mut Rng,
-    ) -> io::Result<u64> {
-        let Some(undo) = &mut self.undo else { return Ok(0) };
-        let mut lost = 0;
+    ) -> io::Result<Vec<(u64, u64)>> {
+        let Some(undo) = &mut self.undo else { return Ok(Vec::new()) };
+        let mut lost = Vec::new();
         for (lba, old) in undo.roll_back(programmed, rng) {
-            lost += old.len() as u64;
+            lost.push((lba, old.len() as u64 / SECTOR_BYTES));
             self.put(lba, &old, Limit::MayBeExceeded)?;
         }
         Ok(lost)

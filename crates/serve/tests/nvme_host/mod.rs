@@ -20,6 +20,9 @@ use zerocopy::IntoBytes;
 
 /// The subsystem of the catalog's drive.
 pub const NQN: &str = "nqn.2026-11.localhost.drivebay:sm951-nvme-256:test0001";
+/// Limits of [`Rig::zoned`]'s drive: active zones, and open ones.
+pub const ZONED_ACTIVE: u32 = 5;
+pub const ZONED_OPEN: u32 = 3;
 /// Entries of a test's queue.
 pub const ENTRIES: u16 = 32;
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
@@ -150,6 +153,38 @@ impl Rig {
         )))
     }
 
+    /// With a drive of 20 zones of 6 MiB, at every 8 MiB.
+    pub fn zoned() -> Rig {
+        let value = |key: &str, value: u32| {
+            format!("{key} = {{ value = {value}, source = \"guess: a test's\" }}\n")
+        };
+        let sections: [(&str, &[(&str, u32)]); 4] = [
+            ("drive", &[("capacity_sectors", 20 * 6 * 2048)]),
+            ("nand", &[("pages_per_block", 24)]),
+            ("gc", &[("threshold_mb", 60), ("target_mb", 40)]),
+            (
+                "zns",
+                &[
+                    ("zone_superblocks", 1),
+                    ("active", ZONED_ACTIVE),
+                    ("open", ZONED_OPEN),
+                    ("append_us", 2),
+                    ("append_latency_us", 1),
+                    ("write_latency_us", 1),
+                    ("reset_us", 1000),
+                    ("reset_us_per_gib", 10_000),
+                    ("close_us", 500),
+                    ("slice_us", 40),
+                ],
+            ),
+        ];
+        let text = sections.map(|(name, keys)| {
+            let keys = keys.iter().map(|&(key, number)| value(key, number)).collect::<String>();
+            format!("[{name}]\n{keys}")
+        });
+        Rig::of(small_drive(&text.concat()))
+    }
+
     /// With a sick drive, as a file of `ailments/` has it.
     pub fn sick(ailment: &str) -> Rig {
         Rig::of(small_drive(ailment))
@@ -238,7 +273,8 @@ impl Rig {
     }
 
     pub fn enable(&mut self, admin: &mut Host) {
-        self.configure(admin, 0x46_0001);
+        // All command sets.
+        self.configure(admin, 0x46_0061);
     }
 
     pub fn configure(&mut self, admin: &mut Host, value: u64) {

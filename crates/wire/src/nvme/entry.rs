@@ -151,6 +151,9 @@ codes! {
         IoManagementReceive = 0x12,
         Copy = 0x19,
         IoManagementSend = 0x1d,
+        ZoneManagementSend = 0x79,
+        ZoneManagementReceive = 0x7a,
+        ZoneAppend = 0x7d,
     }
 }
 

@@ -26,6 +26,7 @@ codes! {
         Uuids = 0x17,
         EnduranceGroups = 0x19,
         CommandSetAllocatedNamespaces = 0x1a,
+        CommandSetAllocatedNamespace = 0x1b,
         CommandSets = 0x1c,
     }
 }

@@ -30,6 +30,7 @@ codes! {
         PlacementEvents = 0x23,
         Discovery = 0x70,
         Sanitize = 0x81,
+        ChangedZones = 0xbf,
         OcpSmart = 0xc0,
         OcpErrorRecovery = 0xc1,
         OcpLatency = 0xc3,

@@ -15,6 +15,7 @@ mod log;
 mod pdu;
 mod placement;
 mod status;
+mod zones;
 
 pub use entry::{
     AdminOpcode, CopyRange, Cqe, DsmRange, NAMESPACE_CREATE, NvmOpcode, Sgl, SglKind, Sqe,
@@ -46,6 +47,10 @@ pub use placement::{
     PlacementEventKind, PlacementStatistics,
 };
 pub use status::Status;
+pub use zones::{
+    CC_ALL_COMMAND_SETS, COMMAND_SET_ZONED, IdentifyZonedNamespace, ZONE_SEQUENTIAL, ZoneAction,
+    ZoneDescriptor, ZoneFormat, ZoneReport,
+};
 
 #[cfg(test)]
 mod tests;

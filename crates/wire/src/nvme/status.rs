@@ -109,6 +109,26 @@ statuses! {
     /// The feature has no value that outlasts a reset.
     FEATURE_NOT_SAVEABLE = COMMAND_SPECIFIC | 0x0d;
 
+    /// The controller has no such command set.
+    COMMAND_SET_NOT_SUPPORTED = COMMAND_SPECIFIC | 0x29;
+
+    /// Blocks of more than one zone, or behind a zone's capacity.
+    ZONE_BOUNDARY_ERROR = COMMAND_SPECIFIC | 0xb8;
+    /// It takes no more.
+    ZONE_IS_FULL = COMMAND_SPECIFIC | 0xb9;
+    /// It can be read, and no more.
+    ZONE_IS_READ_ONLY = COMMAND_SPECIFIC | 0xba;
+    /// It holds nothing any more.
+    ZONE_IS_OFFLINE = COMMAND_SPECIFIC | 0xbb;
+    /// Not at the zone's write pointer.
+    ZONE_INVALID_WRITE = COMMAND_SPECIFIC | 0xbc;
+    /// As many are active as may be.
+    TOO_MANY_ACTIVE_ZONES = COMMAND_SPECIFIC | 0xbd;
+    /// As many are open as may be.
+    TOO_MANY_OPEN_ZONES = COMMAND_SPECIFIC | 0xbe;
+    /// No such change from the zone's state.
+    INVALID_ZONE_STATE_TRANSITION = COMMAND_SPECIFIC | 0xbf;
+
     /// Fabrics: a record format that is not known.
     CONNECT_INCOMPATIBLE_FORMAT = COMMAND_SPECIFIC | 0x80;
     /// Fabrics: the controller has a host, or there are too many.

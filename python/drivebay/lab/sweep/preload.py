@@ -8,6 +8,9 @@ import signal
 from typing import Any
 
 import drivebay.lab.sweep.work  # noqa: F401
+from drivebay.common import lean
+
+lean.without_pandas()
 
 
 def dask_setup(_worker: Any) -> None:

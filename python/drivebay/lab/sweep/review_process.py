@@ -15,6 +15,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from drivebay.common import lean
 from drivebay.common.errors import DrivebayError
 from drivebay.definitions.suites import Suite
 from drivebay.review import engine
@@ -23,6 +24,7 @@ from drivebay.targets.fio.target import FioTarget
 
 def main() -> None:
     """Until the review has ended."""
+    lean.without_pandas()
     request: dict[str, Any] = json.loads(sys.stdin.readline())
     threading.Thread(target=_watch, daemon=True).start()
     answer: dict[str, Any] = {"folder": request["folder"]}

@@ -27,7 +27,7 @@ use crate::persist::{StateError, persist};
 use crate::policy_plugin::Pace;
 use crate::profile::{BackgroundSpec, PAGES_MAX, PacingSpec};
 
-/// What garbage collection owes, and may take.
+/// What garbage collection is behind by, and may take.
 #[derive(Debug)]
 pub struct Ledger {
     spec: PacingSpec,
@@ -221,7 +221,7 @@ mod tests {
         assert!(ledger.copies_in_background(0, 0));
         ledger.copies_in_background(1, 0);
         ledger.defer(true, Nanos(9099));
-        assert!(!ledger.copies_in_background(0, 0), "what was not owed then is not made up for");
+        assert!(!ledger.copies_in_background(0, 0), "what was not due then is not made up for");
     }
 
     #[test]

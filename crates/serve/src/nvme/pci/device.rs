@@ -366,11 +366,12 @@ impl PciDevice {
     }
 
     fn deliver_read(&mut self, drive: &dyn Drive, finished: &Finished) -> Status {
-        let Finished { sqe, lba, sectors, .. } = finished;
+        let Finished { sqe, lba, sectors, gap, .. } = finished;
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
-        buffer.resize(*sectors as usize * SECTOR_BYTES as usize, 0);
-        let status = match drive.read(*lba, &mut buffer) {
+        let bytes = |sectors: u32| sectors as usize * SECTOR_BYTES as usize;
+        buffer.resize(bytes(sectors + gap), 0);
+        let status = match drive.read(*lba, &mut buffer[..bytes(*sectors)]) {
             Ok(()) => self.deliver(sqe, &buffer).err().unwrap_or(Status::SUCCESS),
             Err(_) => Status::INTERNAL_ERROR,
         };
@@ -404,11 +405,11 @@ impl Session for PciDevice {
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         match self.commands.complete(drive, completion) {
             Progress::Finished(finished) => {
-                let Finished { tag, sqe, mut status, .. } = finished;
+                let Finished { tag, sqe, result, mut status, .. } = finished;
                 if finished.reads() {
                     status = self.deliver_read(drive, &finished);
                 }
-                self.finish(tag as u16, &sqe, status, 0);
+                self.finish(tag as u16, &sqe, status, result);
             }
             Progress::ShutDown => {
                 if let Some(controller) = self.subsystem.lock().get_mut(self.controller) {

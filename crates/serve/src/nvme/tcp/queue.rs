@@ -391,11 +391,15 @@ impl Queue {
 
     /// Sends the data of a read, and the completion.
     fn send(&mut self, drive: &dyn Drive, out: &mut Output, finished: Finished) {
-        let Finished { sqe, lba, sectors, mut status, .. } = finished;
+        let Finished { sqe, lba, sectors, gap, result, mut status, .. } = finished;
         if finished.reads() {
-            let bytes = sectors * SECTOR_BYTES as u32;
+            let bytes = (sectors + gap) * SECTOR_BYTES as u32;
             let head = DataPdu::new(sqe.cid.get(), 0, 0, bytes);
-            let read = |out: &mut Vec<u8>| drive.append(lba, sectors, out);
+            let read = |out: &mut Vec<u8>| {
+                let read = drive.append(lba, sectors, out);
+                out.resize(out.len() + gap as usize * SECTOR_BYTES as usize, 0);
+                read
+            };
             // Without flow control a completion would say nothing that the data does not.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };
@@ -408,7 +412,7 @@ impl Queue {
                 Err(_) => status = Status::INTERNAL_ERROR,
             }
         }
-        self.finish(out, &sqe, status, 0);
+        self.finish(out, &sqe, status, result);
     }
 
     /// Sends the completions that there is room for.

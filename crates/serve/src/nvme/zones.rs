@@ -1,0 +1,250 @@
+//! Namespaces with zones as hosts see them: addresses, Identify, Zone Management Send and Receive.
+//!
+//! Source: NVM Express Zoned Namespace command set specification 1.1. Zones, their states and what changes them are the
+//! model's (`drivebay_drive`'s `firmware/zones.rs`). A host's addresses have a gap between a zone's capacity and its size, the
+//! next power of two; those of the drive have none. What is not written, gaps too, reads as zeros. Reads do not cross zones.
+//! Write Zeroes is a write of zeros, Deallocate does nothing, Write Uncorrectable is no command of this set. Limits are the drive's,
+//! also where it has several namespaces. No zone changes by itself, so that the list of those that have (BFh) is empty and no
+//! event tells of one. Left out: zone descriptor extensions, a zone random write area, zones that become read-only or offline.
+
+use drivebay_drive::{Op as ModelOp, Zone, ZoneProblem, ZoneSpec, ZoneState};
+use drivebay_units::SECTOR_BYTES;
+use drivebay_wire::nvme::{
+    COMMAND_SET_ZONED, IdentifyZonedNamespace, NvmOpcode, Sqe, Status, ZONE_SEQUENTIAL, ZoneAction,
+    ZoneDescriptor, ZoneFormat, ZoneReport,
+};
+use zerocopy::IntoBytes;
+
+use crate::namespace::{Namespace, ZONED_BLOCK_SHIFT};
+use crate::request::{Op, Request};
+
+/// Sectors of a block, as a power of two.
+const BLOCK_SECTORS_LOG2: u8 = ZONED_BLOCK_SHIFT - SECTOR_BYTES.ilog2() as u8;
+/// Zone Management Receive: a report without descriptor extensions.
+const REPORT: u8 = 0;
+/// Likewise, filter by state: all; each of the others stands for one.
+const STATE_CODES: [u8; 8] = [0, 0x1, 0x2, 0x3, 0x4, 0xe, 0xd, 0xf];
+/// Where the fields of a command are that may be to blame.
+const DWORD_10: u16 = 40;
+const DWORD_12: u16 = 48;
+const DWORD_13: u16 = 52;
+
+/// Blocks from the beginning of a zone to that of the next one.
+fn zone_blocks(zones: &ZoneSpec) -> u64 {
+    zones.size_sectors >> BLOCK_SECTORS_LOG2
+}
+
+/// Blocks of a namespace, with zones or without, as its host counts them: gaps included.
+pub(super) fn blocks_of(namespace: &Namespace) -> u64 {
+    match namespace.zones() {
+        Some(zones) => namespace.sectors() / zones.sectors * zone_blocks(zones),
+        None => namespace.sectors() >> namespace.block_sectors_log2(),
+    }
+}
+
+/// Sectors of a namespace that is to have so many blocks, of which so many can be written.
+pub(super) fn sectors_of(zones: &ZoneSpec, blocks: u64, capacity: u64) -> Result<u64, Status> {
+    // More than a number of sectors can be is more than there is.
+    let sectors = (blocks / zone_blocks(zones)).min(u64::MAX / zones.sectors) * zones.sectors;
+    let can_be_written = sectors >> BLOCK_SECTORS_LOG2;
+    match capacity {
+        _ if !blocks.is_multiple_of(zone_blocks(zones)) => Err(Status::INVALID_FIELD.dnr()),
+        capacity if capacity < can_be_written => Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr()),
+        _ => Ok(sectors),
+    }
+}
+
+/// Where blocks of a host lie on the drive.
+pub(super) struct Place {
+    /// The first sector; behind the capacity, the zone's last block.
+    pub lba: u64,
+    /// How many.
+    pub sectors: u32,
+    /// How many more lie in the gap.
+    pub gap: u32,
+}
+
+/// Where these blocks of a namespace, which has them, lie.
+pub(super) fn place(
+    namespace: &Namespace,
+    zones: &ZoneSpec,
+    lba: u64,
+    blocks: u32,
+) -> Result<Place, Status> {
+    let (zone, at) = (lba / zone_blocks(zones), lba % zone_blocks(zones));
+    if at + u64::from(blocks) > zone_blocks(zones) {
+        return Err(Status::ZONE_BOUNDARY_ERROR.dnr());
+    }
+    let (at, wanted) = (at << BLOCK_SECTORS_LOG2, blocks << BLOCK_SECTORS_LOG2);
+    let sectors = u64::from(wanted).min(zones.sectors.saturating_sub(at)) as u32;
+    let at = at.min(zones.sectors - (1 << BLOCK_SECTORS_LOG2));
+    let lba = namespace.first() + zone * zones.sectors + at;
+    Ok(Place { lba, sectors, gap: wanted - sectors })
+}
+
+/// Identify Namespace of the zoned command set.
+pub(super) fn identify(zones: &ZoneSpec) -> Vec<u8> {
+    let mut id = IdentifyZonedNamespace {
+        mar: (zones.active - 1).into(),
+        mor: (zones.open - 1).into(),
+        ..IdentifyZonedNamespace::default()
+    };
+    id.lbafe[0] = ZoneFormat { zone_blocks: zone_blocks(zones).into(), ..ZoneFormat::default() };
+    id.as_bytes().to_vec()
+}
+
+/// Whether a namespace of this command set has a command.
+pub(super) fn has_command(opcode: NvmOpcode, is_zoned: bool) -> bool {
+    use NvmOpcode as N;
+    match opcode {
+        N::ZoneManagementSend | N::ZoneManagementReceive | N::ZoneAppend => is_zoned,
+        N::WriteUncorrectable => !is_zoned,
+        _ => true,
+    }
+}
+
+/// Zone Management Receive: the report of a namespace's zones from an address on.
+pub(super) fn report(
+    sqe: &Sqe,
+    all: &[Zone],
+    namespace: &Namespace,
+    zones: &ZoneSpec,
+) -> Result<Vec<u8>, Status> {
+    let action = sqe.cdw13.get() as u8;
+    let state = STATE_CODES.get(usize::from(sqe.zone_filter()));
+    let (bytes, head) = (sqe.report_bytes() as usize, size_of::<ZoneReport>());
+    if sqe.lba() >= blocks_of(namespace) {
+        return Err(Status::LBA_OUT_OF_RANGE.dnr());
+    }
+    let state = *state.filter(|_| action == REPORT).ok_or(Status::INVALID_FIELD.dnr())?;
+    if bytes < head {
+        return Err(Status::INVALID_FIELD.dnr());
+    }
+    let room = (bytes - head) / size_of::<ZoneDescriptor>();
+    let own =
+        own(all, namespace, zones).enumerate().skip((sqe.lba() / zone_blocks(zones)) as usize);
+    let mut matching = own.filter(|(_, zone)| state == 0 || zone.state as u8 == state);
+    let mut page = vec![0; head];
+    let mut count = 0;
+    for (index, zone) in matching.by_ref().take(room) {
+        page.extend_from_slice(descriptor(index as u64, zone, zones).as_bytes());
+        count += 1;
+    }
+    if !sqe.is_partial_report() {
+        count += matching.count() as u64;
+    }
+    page[..head]
+        .copy_from_slice(ZoneReport { zones: count.into(), ..Default::default() }.as_bytes());
+    page.resize(bytes, 0);
+    Ok(page)
+}
+
+fn descriptor(index: u64, zone: &Zone, zones: &ZoneSpec) -> ZoneDescriptor {
+    let start = index * zone_blocks(zones);
+    let is_writable =
+        zone.state.is_open() || matches!(zone.state, ZoneState::Empty | ZoneState::Closed);
+    let pointer = start + (zone.written >> BLOCK_SECTORS_LOG2);
+    ZoneDescriptor {
+        kind: ZONE_SEQUENTIAL,
+        state: (zone.state as u8) << 4,
+        capacity: (zones.sectors >> BLOCK_SECTORS_LOG2).into(),
+        start: start.into(),
+        write_pointer: if is_writable { pointer } else { u64::MAX }.into(),
+        ..ZoneDescriptor::default()
+    }
+}
+
+/// The zones of a namespace.
+fn own<'a>(
+    all: &'a [Zone],
+    namespace: &Namespace,
+    zones: &ZoneSpec,
+) -> impl Iterator<Item = &'a Zone> {
+    let first = (namespace.first() / zones.sectors) as usize;
+    all.iter().skip(first).take((namespace.sectors() / zones.sectors) as usize)
+}
+
+/// Zone Management Send: what is asked of the drive, for each zone that it is about.
+pub(super) fn manage(
+    sqe: &Sqe,
+    all: &[Zone],
+    namespace: &Namespace,
+    zones: &ZoneSpec,
+) -> Result<Vec<Request>, Status> {
+    use ZoneState::{Closed, ExplicitlyOpen, Full, ImplicitlyOpen};
+    let action = sqe.zone_action().ok_or(Status::INVALID_FIELD.dnr())?;
+    // Of all zones, those in these states.
+    let (op, states) = match action {
+        ZoneAction::Close => (ModelOp::ZoneClose, &[ImplicitlyOpen, ExplicitlyOpen][..]),
+        ZoneAction::Finish => (ModelOp::ZoneFinish, &[ImplicitlyOpen, ExplicitlyOpen, Closed][..]),
+        ZoneAction::Open => (ModelOp::ZoneOpen, &[Closed][..]),
+        ZoneAction::Reset => {
+            (ModelOp::ZoneReset, &[ImplicitlyOpen, ExplicitlyOpen, Closed, Full][..])
+        }
+        // Only a zone that can be read and no more goes offline, and there is none.
+        ZoneAction::Offline if sqe.is_for_all_zones() => return Ok(Vec::new()),
+        ZoneAction::Offline => return Err(Status::INVALID_ZONE_STATE_TRANSITION.dnr()),
+    };
+    let capacity = zones.sectors as u32;
+    let request = |lba| Request::new(Op::Zone(op), lba, capacity, 0);
+    if !sqe.is_for_all_zones() {
+        if sqe.lba() >= blocks_of(namespace) {
+            return Err(Status::LBA_OUT_OF_RANGE.dnr());
+        }
+        if !sqe.lba().is_multiple_of(zone_blocks(zones)) {
+            return Err(Status::INVALID_FIELD.dnr());
+        }
+        return Ok(vec![request(place(namespace, zones, sqe.lba(), 1)?.lba)]);
+    }
+    let about =
+        own(all, namespace, zones).zip(0..).filter(|(zone, _)| states.contains(&zone.state));
+    let requests: Vec<Request> =
+        about.map(|(_, index)| request(namespace.first() + index * zones.sectors)).collect();
+    // All are opened, or none.
+    let opened = all.iter().filter(|zone| zone.state == ExplicitlyOpen).count();
+    if action == ZoneAction::Open && requests.len() + opened > zones.open as usize {
+        return Err(Status::TOO_MANY_OPEN_ZONES.dnr());
+    }
+    Ok(requests)
+}
+
+/// Why a zone did not take a command, as a host is told.
+pub(super) fn status_of(problem: ZoneProblem) -> Status {
+    use ZoneProblem as P;
+    match problem {
+        P::Boundary => Status::ZONE_BOUNDARY_ERROR,
+        P::Full => Status::ZONE_IS_FULL,
+        P::InvalidWrite => Status::ZONE_INVALID_WRITE,
+        P::TooManyActive => Status::TOO_MANY_ACTIVE_ZONES,
+        P::TooManyOpen => Status::TOO_MANY_OPEN_ZONES,
+        P::Transition => Status::INVALID_ZONE_STATE_TRANSITION,
+        P::NotItsStart | P::Unaligned | P::NotZoned | P::NoZones => Status::INVALID_FIELD,
+    }
+    .dnr()
+}
+
+/// Which byte of a command of an I/O queue about zones is wrong, if one is.
+pub(super) fn blamed(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16> {
+    use NvmOpcode as N;
+    match (NvmOpcode::of(sqe.opcode)?, status) {
+        (_, Status::ZONE_INVALID_WRITE | Status::ZONE_BOUNDARY_ERROR) => Some(DWORD_10),
+        (N::ZoneAppend, Status::INVALID_FIELD) if !sqe.lba().is_multiple_of(zone_blocks(zones)) => {
+            Some(DWORD_10)
+        }
+        (N::ZoneManagementSend, Status::INVALID_ZONE_STATE_TRANSITION) => Some(DWORD_13),
+        (N::ZoneManagementSend, Status::INVALID_FIELD) => {
+            Some(if sqe.zone_action().is_none() { DWORD_13 } else { DWORD_10 })
+        }
+        (N::ZoneManagementReceive, Status::INVALID_FIELD) => Some(match sqe.cdw13.get() as u8 {
+            REPORT if usize::from(sqe.zone_filter()) >= STATE_CODES.len() => DWORD_13 + 1,
+            REPORT => DWORD_12,
+            _ => DWORD_13,
+        }),
+        _ => None,
+    }
+}
+
+/// The command set of a drive's namespaces.
+pub(super) fn command_set(zones: Option<&ZoneSpec>) -> u8 {
+    zones.map_or(drivebay_wire::nvme::COMMAND_SET_NVM, |_| COMMAND_SET_ZONED)
+}

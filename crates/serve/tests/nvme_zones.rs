@@ -1,0 +1,723 @@
+//! Zones as hosts use them: Identify, reports, Zone Management, appends, and a walk against zones by the book; over TCP, with
+//! a host of our own.
+
+use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
+use drivebay_units::Rng;
+use drivebay_wire::nvme::{
+    COMMAND_SET_ZONED, Cns, CommandEffects, Digests, EFFECT_SUPPORTED, ErrorEntry,
+    IdentifyNamespace, IdentifyZonedNamespace, LogPage, NvmOpcode, Sqe, Status, ZoneAction,
+    ZoneDescriptor,
+};
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::nvme_host::{self, Host, Rig, ZONED_ACTIVE, ZONED_OPEN};
+
+const BLOCK: usize = 4096;
+/// Blocks from zone to zone, and those of one that can be written.
+const SIZE: u64 = 2048;
+const CAPACITY: u64 = 1536;
+const WRITE: u8 = NvmOpcode::Write as u8;
+const READ: u8 = NvmOpcode::Read as u8;
+const COMPARE: u8 = NvmOpcode::Compare as u8;
+const APPEND: u8 = NvmOpcode::ZoneAppend as u8;
+
+const EMPTY: u8 = 0x1;
+const IMPLICIT: u8 = 0x2;
+const EXPLICIT: u8 = 0x3;
+const CLOSED: u8 = 0x4;
+const FULL: u8 = 0xe;
+
+/// A drive with zones, its admin queue and an I/O queue.
+fn drive() -> (Rig, Host, Host) {
+    let mut rig = Rig::zoned();
+    let admin = rig.connect(0, Digests::default());
+    let io = rig.connect(1, Digests::default());
+    (rig, admin, io)
+}
+
+fn zones(rig: &Rig) -> u64 {
+    rig.engine.zones().len() as u64
+}
+
+fn block(version: u64) -> Vec<u8> {
+    version.to_le_bytes().repeat(BLOCK / 8)
+}
+
+/// Writes a block with this content.
+fn write(rig: &mut Rig, host: &mut Host, lba: u64, version: u64) -> Status {
+    rig.io(host, nvme_host::io(WRITE, lba, 1), BLOCK as u32, &block(version)).0
+}
+
+fn append(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32, version: u64) -> (Status, u64) {
+    let data = block(version).repeat(blocks as usize);
+    let (status, result, _) =
+        rig.admin(host, nvme_host::io(APPEND, lba, blocks), blocks * BLOCK as u32, &data);
+    (status, result)
+}
+
+fn read(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> (Status, Vec<u8>) {
+    rig.io(host, nvme_host::io(READ, lba, blocks), blocks * BLOCK as u32, &[])
+}
+
+/// What each block holds, by its first bytes.
+fn versions(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> Vec<u64> {
+    let (status, data) = read(rig, host, lba, blocks);
+    assert_eq!(status, Status::SUCCESS);
+    assert_eq!(data.len(), blocks as usize * BLOCK);
+    data.chunks(BLOCK).map(|one| u64::from_le_bytes(one[..8].try_into().expect("8"))).collect()
+}
+
+/// Zone Management Send, to the zone at this block or to all.
+fn manage(rig: &mut Rig, host: &mut Host, lba: Option<u64>, action: u32) -> Status {
+    let all = u32::from(lba.is_none()) << 8;
+    let sqe = nvme_host::io(0x79, lba.unwrap_or(0), 1);
+    rig.io(host, Sqe { cdw13: (action | all).into(), ..sqe }, 0, &[]).0
+}
+
+fn act(rig: &mut Rig, host: &mut Host, zone: u64, action: ZoneAction) -> Status {
+    manage(rig, host, Some(zone * SIZE), action as u32)
+}
+
+/// Zone Management Receive with this dword 13, of so many bytes.
+fn receive(rig: &mut Rig, host: &mut Host, lba: u64, cdw13: u32, bytes: u32) -> (Status, Vec<u8>) {
+    let sqe = nvme_host::io(0x7a, lba, 1);
+    let sqe = Sqe { cdw12: (bytes / 4 - 1).into(), cdw13: cdw13.into(), ..sqe };
+    rig.io(host, sqe, bytes, &[])
+}
+
+/// How many zones a report says there are, and those that it holds.
+fn report(
+    rig: &mut Rig,
+    host: &mut Host,
+    lba: u64,
+    cdw13: u32,
+    room: u32,
+) -> (u64, Vec<ZoneDescriptor>) {
+    let (status, data) = receive(rig, host, lba, cdw13, 64 + 64 * room);
+    assert_eq!(status, Status::SUCCESS);
+    let count = u64::from_le_bytes(data[..8].try_into().expect("8"));
+    let held = count.min(room.into()) as usize;
+    let all = data[64..].chunks_exact(64).take(held);
+    (count, all.map(|one| ZoneDescriptor::read_from_bytes(one).expect("64 bytes")).collect())
+}
+
+/// State of each zone, and how much is written: all of it of a full one.
+fn states(rig: &mut Rig, host: &mut Host) -> Vec<(u8, u64)> {
+    let (count, all) = report(rig, host, 0, 0, 128);
+    assert_eq!(count, zones(rig));
+    let of = |(zone, one): (usize, &ZoneDescriptor)| {
+        let start = zone as u64 * SIZE;
+        assert_eq!((one.kind, one.start.get(), one.capacity.get()), (2, start, CAPACITY));
+        let pointer = one.write_pointer.get();
+        let state = one.state >> 4;
+        assert_eq!(pointer == u64::MAX, state == FULL);
+        (state, if state == FULL { CAPACITY } else { pointer - start })
+    };
+    all.iter().enumerate().map(of).collect()
+}
+
+fn identify(rig: &mut Rig, admin: &mut Host, cns: u8, set: u8, nsid: u32) -> (Status, Vec<u8>) {
+    let cdw11 = (u32::from(set) << 24).into();
+    let sqe = Sqe {
+        opcode: 0x06,
+        nsid: nsid.into(),
+        cdw10: u32::from(cns).into(),
+        cdw11,
+        ..Sqe::default()
+    };
+    let (status, _, page) = rig.admin(admin, sqe, 4096, &[]);
+    (status, page)
+}
+
+fn log(rig: &mut Rig, admin: &mut Host, page: LogPage, set: u8, bytes: u32) -> (Status, Vec<u8>) {
+    let sqe = Sqe {
+        opcode: 0x02,
+        nsid: 1.into(),
+        cdw10: (page as u32 | (bytes / 4 - 1) << 16).into(),
+        cdw14: (u32::from(set) << 24).into(),
+        ..Sqe::default()
+    };
+    let (status, _, page) = rig.admin(admin, sqe, bytes, &[]);
+    (status, page)
+}
+
+/// The field of the last command that failed, by the error log.
+fn blamed(rig: &mut Rig, admin: &mut Host) -> u16 {
+    let (_, page) = log(rig, admin, LogPage::Errors, 0, 64);
+    ErrorEntry::read_from_bytes(&page).expect("64 bytes").location.get()
+}
+
+#[test]
+fn a_drive_with_zones_says_so() {
+    let (mut rig, mut admin, mut host) = drive();
+    let count = zones(&rig);
+    let (_, page) = identify(&mut rig, &mut admin, 0, 0, 1);
+    let id = IdentifyNamespace::read_from_bytes(&page).expect("a page");
+    assert_eq!((id.nsze.get(), id.ncap.get(), id.nuse.get()), (count * SIZE, count * CAPACITY, 0));
+    assert_eq!((id.nlbaf, id.flbas, id.lbaf[0].data_shift, id.dlfeat & 7), (0, 0, 12, 1));
+    for cns in [Cns::CommandSetNamespace, Cns::CommandSetAllocatedNamespace] {
+        let (status, page) = identify(&mut rig, &mut admin, cns as u8, COMMAND_SET_ZONED, 1);
+        assert_eq!(status, Status::SUCCESS);
+        let id = IdentifyZonedNamespace::read_from_bytes(&page).expect("a page");
+        assert_eq!((id.zoc.get(), id.ozcs.get()), (0, 0));
+        assert_eq!((id.mar.get() + 1, id.mor.get() + 1), (ZONED_ACTIVE, ZONED_OPEN));
+        assert_eq!(id.lbafe[0].zone_blocks.get(), SIZE);
+        assert_eq!(id.lbafe[1].zone_blocks.get(), 0);
+    }
+    // Appends are as long as other writes; there is one combination of command sets, which holds.
+    let (_, page) = identify(&mut rig, &mut admin, 6, COMMAND_SET_ZONED, 0);
+    let mdts = identify(&mut rig, &mut admin, 1, 0, 0).1[77];
+    assert_eq!((page[0], mdts > 0), (mdts, true));
+    assert_eq!(
+        identify(&mut rig, &mut admin, 0x1c, 0, 0).1[..16],
+        [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    );
+    // The list of names says which command set it is of; so do the lists of namespaces.
+    assert_eq!(identify(&mut rig, &mut admin, 3, 0, 1).1[12..17], [4, 1, 0, 0, COMMAND_SET_ZONED]);
+    for (cns, set, first) in
+        [(7, COMMAND_SET_ZONED, 1), (7, 0, 0), (0x1a, COMMAND_SET_ZONED, 1), (2, 0, 1)]
+    {
+        assert_eq!(
+            identify(&mut rig, &mut admin, cns, set, 0).1[..4],
+            [first, 0, 0, 0],
+            "{cns:#x}"
+        );
+    }
+    assert_eq!(identify(&mut rig, &mut admin, 8, 0, 1).0, Status::SUCCESS);
+    for (cns, set) in [(5, 1), (0, COMMAND_SET_ZONED), (7, 3)] {
+        assert_eq!(identify(&mut rig, &mut admin, cns, set, 1).0, Status::INVALID_FIELD.dnr());
+    }
+    // Which commands, by command set.
+    let mut supports = |set: u8, opcode: u8| {
+        let (_, page) = log(&mut rig, &mut admin, LogPage::Commands, set, 4096);
+        let log = CommandEffects::read_from_bytes(&page).expect("a page");
+        log.io[usize::from(opcode)].get() & EFFECT_SUPPORTED != 0
+    };
+    let commands = [0x79, 0x7a, 0x7d, 0x04, 0x01, 0x19];
+    assert_eq!(commands.map(|one| supports(2, one)), [true, true, true, false, true, true]);
+    assert_eq!(commands.map(|one| supports(0, one)), [false, false, false, true, true, true]);
+    let (status, page) = log(&mut rig, &mut admin, LogPage::ChangedZones, COMMAND_SET_ZONED, 4096);
+    assert_eq!((status, page), (Status::SUCCESS, vec![0; 4096]));
+    let unknown = log(&mut rig, &mut admin, LogPage::Smart, COMMAND_SET_ZONED, 512).0;
+    assert_eq!(unknown, Status::INVALID_FIELD.dnr());
+    let spoil = nvme_host::io(0x04, 0, 1);
+    assert_eq!(rig.io(&mut host, spoil, 0, &[]).0, Status::INVALID_OPCODE.dnr());
+}
+
+#[test]
+fn a_drive_without_zones_knows_nothing_of_them() {
+    let mut rig = Rig::new();
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    assert_eq!(
+        identify(&mut rig, &mut admin, 5, COMMAND_SET_ZONED, 1).0,
+        Status::INVALID_FIELD.dnr()
+    );
+    assert_eq!(identify(&mut rig, &mut admin, 0x1c, 0, 0).1[0], 1);
+    let changed = log(&mut rig, &mut admin, LogPage::ChangedZones, 0, 64).0;
+    assert_eq!(changed, Status::INVALID_LOG_PAGE.dnr());
+    for opcode in [0x79, 0x7a, 0x7d] {
+        let found = rig.io(&mut host, nvme_host::io(opcode, 0, 1), 0, &[]).0;
+        assert_eq!(found, Status::INVALID_OPCODE.dnr());
+    }
+}
+
+#[test]
+fn zones_are_of_no_use_to_a_host_that_enables_the_nvm_command_set_alone() {
+    let (mut rig, mut admin, mut host) = drive();
+    assert_eq!(write(&mut rig, &mut host, 0, 1), Status::SUCCESS);
+    rig.configure(&mut admin, 0x46_0000);
+    rig.configure(&mut admin, 0x46_0001);
+    let mut host = rig.connect(1, Digests::default());
+    assert_eq!(write(&mut rig, &mut host, 1, 1), Status::INVALID_OPCODE.dnr());
+    assert_eq!(receive(&mut rig, &mut host, 0, 0, 128).0, Status::INVALID_OPCODE.dnr());
+}
+
+#[test]
+fn a_report_begins_at_an_address_and_filters_by_state() {
+    let (mut rig, mut admin, mut host) = drive();
+    let count = zones(&rig);
+    for (zone, actions) in [
+        (1, &[ZoneAction::Open][..]),
+        (2, &[ZoneAction::Open, ZoneAction::Close]),
+        (3, &[ZoneAction::Finish]),
+        (5, &[ZoneAction::Finish]),
+    ] {
+        for &action in actions {
+            assert_eq!(act(&mut rig, &mut host, zone, action), Status::SUCCESS);
+        }
+    }
+    assert_eq!(write(&mut rig, &mut host, 0, 1), Status::SUCCESS);
+    let found: Vec<(u8, u64)> = states(&mut rig, &mut host)[..6].to_vec();
+    let expected =
+        [(IMPLICIT, 1), (EXPLICIT, 0), (CLOSED, 0), (FULL, CAPACITY), (EMPTY, 0), (FULL, CAPACITY)];
+    assert_eq!(found, expected);
+    // By filter: 1 empty, 2 implicitly and 3 explicitly open, 4 closed, 5 full, 6 read-only, 7 offline.
+    for (filter, expected) in
+        [(0, count), (1, count - 5), (2, 1), (3, 1), (4, 1), (5, 2), (6, 0), (7, 0)]
+    {
+        assert_eq!(report(&mut rig, &mut host, 0, filter << 8, 64).0, expected, "{filter}");
+    }
+    let (all, held) = report(&mut rig, &mut host, 3 * SIZE + 7, 5 << 8, 1);
+    assert_eq!((all, held[0].start.get(), held.len()), (2, 3 * SIZE, 1), "from the zone's middle");
+    let (partial, _) = report(&mut rig, &mut host, 3 * SIZE + 7, 5 << 8 | 1 << 16, 1);
+    assert_eq!(partial, 1, "what there is room for");
+    let (status, head) = receive(&mut rig, &mut host, 0, 1 << 16, 64 + 60);
+    assert_eq!((status, &head[..8]), (Status::SUCCESS, &[0; 8][..]), "no part of a descriptor");
+    for (lba, cdw13, bytes, status, place) in [
+        (0, 0, 60, Status::INVALID_FIELD, 48),
+        (0, 1, 128, Status::INVALID_FIELD, 52),
+        (0, 8 << 8, 128, Status::INVALID_FIELD, 53),
+        (count * SIZE, 0, 128, Status::LBA_OUT_OF_RANGE, 40),
+    ] {
+        assert_eq!(receive(&mut rig, &mut host, lba, cdw13, bytes).0, status.dnr());
+        assert_eq!(blamed(&mut rig, &mut admin), place);
+    }
+}
+
+#[test]
+fn what_a_zone_does_not_take_has_its_own_status() {
+    let (mut rig, mut admin, mut host) = drive();
+    let count = zones(&rig);
+    let (open, active) = (u64::from(ZONED_OPEN), u64::from(ZONED_ACTIVE));
+    let nowhere = 0xffff;
+    let check = |rig: &mut Rig, admin: &mut Host, found: Status, status: Status, place: u16| {
+        assert_eq!(found, status.dnr());
+        assert_eq!(blamed(rig, admin), place, "{status:?}");
+    };
+    let found = write(&mut rig, &mut host, 1, 1);
+    check(&mut rig, &mut admin, found, Status::ZONE_INVALID_WRITE, 40);
+    let found = rig.io(&mut host, nvme_host::io(WRITE, CAPACITY - 1, 2), 8192, &[1; 8192]).0;
+    check(&mut rig, &mut admin, found, Status::ZONE_BOUNDARY_ERROR, 40);
+    let found = append(&mut rig, &mut host, 1, 1, 1).0;
+    check(&mut rig, &mut admin, found, Status::INVALID_FIELD, 40);
+    assert_eq!(act(&mut rig, &mut host, 1, ZoneAction::Finish), Status::SUCCESS);
+    let found = append(&mut rig, &mut host, SIZE, 1, 1).0;
+    check(&mut rig, &mut admin, found, Status::ZONE_IS_FULL, nowhere);
+    for action in [ZoneAction::Open, ZoneAction::Close, ZoneAction::Offline] {
+        let found = act(&mut rig, &mut host, 1, action);
+        check(&mut rig, &mut admin, found, Status::INVALID_ZONE_STATE_TRANSITION, 52);
+    }
+    for (lba, action, place) in [(SIZE + 1, 4, 40), (0, 6, 52), (0, 0x10, 52), (0, 0x11, 52)] {
+        let found = manage(&mut rig, &mut host, Some(lba), action);
+        check(&mut rig, &mut admin, found, Status::INVALID_FIELD, place);
+    }
+    let found = manage(&mut rig, &mut host, Some(count * SIZE), 4);
+    check(&mut rig, &mut admin, found, Status::LBA_OUT_OF_RANGE, 40);
+    for zone in 2..2 + open {
+        assert_eq!(act(&mut rig, &mut host, zone, ZoneAction::Open), Status::SUCCESS);
+    }
+    let found = act(&mut rig, &mut host, 2 + open, ZoneAction::Open);
+    check(&mut rig, &mut admin, found, Status::TOO_MANY_OPEN_ZONES, nowhere);
+    let found = write(&mut rig, &mut host, 0, 1);
+    check(&mut rig, &mut admin, found, Status::TOO_MANY_OPEN_ZONES, nowhere);
+    assert_eq!(manage(&mut rig, &mut host, None, 1), Status::SUCCESS, "all are closed");
+    for zone in 2 + open..2 + active {
+        assert_eq!(write(&mut rig, &mut host, zone * SIZE, 1), Status::SUCCESS);
+    }
+    let found = write(&mut rig, &mut host, 0, 1);
+    check(&mut rig, &mut admin, found, Status::TOO_MANY_ACTIVE_ZONES, nowhere);
+}
+
+#[test]
+fn all_zones_are_managed_by_one_command() {
+    let (mut rig, _admin, mut host) = drive();
+    let counts = |rig: &mut Rig, host: &mut Host| {
+        let all = states(rig, host);
+        [EMPTY, IMPLICIT, EXPLICIT, CLOSED, FULL]
+            .map(|state| all.iter().filter(|(one, _)| *one == state).count())
+    };
+    let (count, open) = (zones(&rig) as usize, ZONED_OPEN as usize);
+    for zone in 0..3 {
+        assert_eq!(write(&mut rig, &mut host, zone * SIZE, 1), Status::SUCCESS);
+    }
+    assert_eq!(counts(&mut rig, &mut host), [count - 3, 3, 0, 0, 0]);
+    assert_eq!(manage(&mut rig, &mut host, None, ZoneAction::Close as u32), Status::SUCCESS);
+    assert_eq!(counts(&mut rig, &mut host), [count - 3, 0, 0, 3, 0]);
+    assert_eq!(manage(&mut rig, &mut host, None, ZoneAction::Open as u32), Status::SUCCESS);
+    assert_eq!(counts(&mut rig, &mut host), [count - 3, 0, 3, 0, 0]);
+    assert_eq!(act(&mut rig, &mut host, 0, ZoneAction::Close), Status::SUCCESS);
+    assert_eq!(write(&mut rig, &mut host, 3 * SIZE, 1), Status::SUCCESS);
+    // One more is closed than may be open beside the others.
+    assert_eq!(act(&mut rig, &mut host, 3, ZoneAction::Close), Status::SUCCESS);
+    assert_eq!(open, 3);
+    assert_eq!(manage(&mut rig, &mut host, None, 3), Status::TOO_MANY_OPEN_ZONES.dnr());
+    assert_eq!(counts(&mut rig, &mut host), [count - 4, 0, 2, 2, 0]);
+    assert_eq!(manage(&mut rig, &mut host, None, ZoneAction::Offline as u32), Status::SUCCESS);
+    assert_eq!(manage(&mut rig, &mut host, None, ZoneAction::Finish as u32), Status::SUCCESS);
+    assert_eq!(counts(&mut rig, &mut host), [count - 4, 0, 0, 0, 4]);
+    assert_eq!(manage(&mut rig, &mut host, None, ZoneAction::Reset as u32), Status::SUCCESS);
+    assert_eq!(counts(&mut rig, &mut host), [count, 0, 0, 0, 0]);
+    assert_eq!(versions(&mut rig, &mut host, 0, 2), [0, 0]);
+}
+
+#[test]
+fn appends_say_where_their_data_is() {
+    let (mut rig, _admin, mut host) = drive();
+    assert_eq!(append(&mut rig, &mut host, SIZE, 2, 7), (Status::SUCCESS, SIZE));
+    assert_eq!(write(&mut rig, &mut host, SIZE + 2, 8), Status::SUCCESS);
+    assert_eq!(append(&mut rig, &mut host, SIZE, 1, 9), (Status::SUCCESS, SIZE + 3));
+    assert_eq!(versions(&mut rig, &mut host, SIZE, 6), [7, 7, 8, 9, 0, 0]);
+    // Several at a time, through to the completion.
+    let data = block(5);
+    let cids: Vec<u16> = (0..4)
+        .map(|_| {
+            let sqe = Sqe { cdw12: (1 << 30).into(), ..nvme_host::io(APPEND, SIZE, 1) };
+            rig.post(&mut host, sqe, BLOCK as u32, &data)
+        })
+        .collect();
+    let mut places: Vec<_> =
+        cids.iter().map(|&cid| rig.reply(&mut host, cid).expect("an answer")).collect();
+    places.sort_unstable_by_key(|(_, place)| *place);
+    let expected = [4, 5, 6, 7].map(|at| (Status::SUCCESS, SIZE + at));
+    assert_eq!(places, expected);
+    assert_eq!(versions(&mut rig, &mut host, SIZE, 9), [7, 7, 8, 9, 5, 5, 5, 5, 0]);
+}
+
+#[test]
+fn a_gap_reads_as_zeros_and_reads_do_not_cross_zones() {
+    let (mut rig, mut admin, mut host) = drive();
+    let pieces = CAPACITY / 32;
+    for _ in 0..pieces {
+        assert_eq!(append(&mut rig, &mut host, 0, 32, 3).0, Status::SUCCESS);
+    }
+    assert_eq!(states(&mut rig, &mut host)[0], (FULL, CAPACITY));
+    assert_eq!(versions(&mut rig, &mut host, CAPACITY - 2, 4), [3, 3, 0, 0]);
+    assert_eq!(versions(&mut rig, &mut host, CAPACITY, 3), [0; 3]);
+    assert_eq!(versions(&mut rig, &mut host, SIZE - 1, 1), [0]);
+    assert_eq!(read(&mut rig, &mut host, SIZE - 1, 2).0, Status::ZONE_BOUNDARY_ERROR.dnr());
+    assert_eq!(blamed(&mut rig, &mut admin), 40);
+    let end = zones(&rig) * SIZE;
+    assert_eq!(versions(&mut rig, &mut host, end - 1, 1), [0]);
+    assert_eq!(read(&mut rig, &mut host, end - 1, 2).0, Status::LBA_OUT_OF_RANGE.dnr());
+    let expected = [block(3), block(0)].concat();
+    let compare = nvme_host::io(COMPARE, CAPACITY - 1, 2);
+    assert_eq!(rig.io(&mut host, compare, 8192, &expected).0, Status::SUCCESS);
+    let compare = rig.io(&mut host, compare, 8192, &block(3).repeat(2)).0;
+    assert_eq!(compare, Status::COMPARE_FAILURE);
+    let verify = nvme_host::io(0x0c, CAPACITY - 1, 2);
+    assert_eq!(rig.io(&mut host, verify, 0, &[]).0, Status::SUCCESS);
+    // A write there is none of the zone's.
+    assert_eq!(write(&mut rig, &mut host, CAPACITY, 1), Status::ZONE_BOUNDARY_ERROR.dnr());
+}
+
+#[test]
+fn zeros_and_copies_are_written_at_the_write_pointer_and_deallocating_does_nothing() {
+    let (mut rig, _admin, mut host) = drive();
+    for at in 0..4 {
+        assert_eq!(write(&mut rig, &mut host, at, at + 1), Status::SUCCESS);
+    }
+    let zeroes = nvme_host::io(0x08, SIZE, 2);
+    assert_eq!(rig.io(&mut host, zeroes, 0, &[]).0, Status::SUCCESS);
+    assert_eq!(rig.io(&mut host, zeroes, 0, &[]).0, Status::ZONE_INVALID_WRITE.dnr());
+    let copy = |from: u64, blocks: u16, to: u64| {
+        let mut range = [0; 32];
+        range[8..16].copy_from_slice(&from.to_le_bytes());
+        range[16..18].copy_from_slice(&(blocks - 1).to_le_bytes());
+        (Sqe { cdw12: 0.into(), ..nvme_host::io(0x19, to, 1) }, range)
+    };
+    let (sqe, range) = copy(1, 3, SIZE + 2);
+    assert_eq!(rig.io(&mut host, sqe, 32, &range).0, Status::SUCCESS);
+    assert_eq!(versions(&mut rig, &mut host, SIZE, 6), [0, 0, 2, 3, 4, 0]);
+    assert_eq!(states(&mut rig, &mut host)[..2], [(IMPLICIT, 4), (IMPLICIT, 5)]);
+    assert_eq!(rig.io(&mut host, sqe, 32, &range).0, Status::ZONE_INVALID_WRITE.dnr());
+    let (sqe, range) = copy(CAPACITY - 1, 2, SIZE + 5);
+    assert_eq!(rig.io(&mut host, sqe, 32, &range).0, Status::ZONE_BOUNDARY_ERROR.dnr());
+    // Deallocate, over two zones.
+    let mut range = [0; 16];
+    range[4..8].copy_from_slice(&(2 * SIZE as u32).to_le_bytes());
+    let dsm = Sqe { opcode: 0x09, nsid: 1.into(), cdw11: 4.into(), ..Sqe::default() };
+    assert_eq!(rig.io(&mut host, dsm, 16, &range).0, Status::SUCCESS);
+    assert_eq!(versions(&mut rig, &mut host, 0, 4), [1, 2, 3, 4]);
+    range[8..].copy_from_slice(&u64::MAX.to_le_bytes());
+    assert_eq!(rig.io(&mut host, dsm, 16, &range).0, Status::LBA_OUT_OF_RANGE.dnr());
+}
+
+/// Namespace Management: so many zones, of which so many blocks can be written.
+fn create(rig: &mut Rig, admin: &mut Host, set: u8, nsze: u64, ncap: u64) -> (Status, u64) {
+    let wanted = IdentifyNamespace {
+        nsze: nsze.into(),
+        ncap: ncap.into(),
+        nmic: 1,
+        ..IdentifyNamespace::default()
+    };
+    let sqe = Sqe { opcode: 0x0d, cdw11: (u32::from(set) << 24).into(), ..Sqe::default() };
+    let (status, nsid, _) = rig.admin(admin, sqe, 4096, wanted.as_bytes());
+    (status, nsid)
+}
+
+#[test]
+fn namespaces_are_made_of_whole_zones_and_erased_by_format_and_sanitize() {
+    let (mut rig, mut admin, mut host) = drive();
+    assert_eq!(write(&mut rig, &mut host, 0, 1), Status::SUCCESS);
+    let delete = Sqe { opcode: 0x0d, nsid: u32::MAX.into(), cdw10: 1.into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, delete, 0, &[]).0, Status::SUCCESS);
+    assert!(
+        rig.engine.zones().iter().all(|zone| zone.written == 0),
+        "deleted with its zones' data"
+    );
+    for (set, nsze, ncap, status) in [
+        (0, SIZE, SIZE, Status::COMMAND_SET_NOT_SUPPORTED),
+        (2, SIZE + 1, SIZE + 1, Status::INVALID_FIELD),
+        (2, SIZE, CAPACITY - 1, Status::THIN_PROVISIONING_NOT_SUPPORTED),
+        (
+            2,
+            u64::MAX / SIZE * SIZE,
+            u64::MAX / SIZE * SIZE,
+            Status::NAMESPACE_INSUFFICIENT_CAPACITY,
+        ),
+    ] {
+        assert_eq!(create(&mut rig, &mut admin, set, nsze, ncap).0, status.dnr());
+    }
+    assert_eq!(create(&mut rig, &mut admin, 2, 2 * SIZE, 2 * SIZE), (Status::SUCCESS, 1));
+    assert_eq!(create(&mut rig, &mut admin, 2, SIZE, CAPACITY), (Status::SUCCESS, 2));
+    for nsid in [1_u32, 2] {
+        let mut list = vec![0; 4096];
+        list[..4].copy_from_slice(&[1, 0, 1, 0]);
+        let sqe = Sqe { opcode: 0x15, nsid: nsid.into(), ..Sqe::default() };
+        assert_eq!(rig.admin(&mut admin, sqe, 4096, &list).0, Status::SUCCESS);
+    }
+    let second = |sqe: Sqe| Sqe { nsid: 2.into(), ..sqe };
+    let data = block(4);
+    for at in 0..2 {
+        let sqe = second(nvme_host::io(WRITE, at, 1));
+        assert_eq!(rig.io(&mut host, sqe, BLOCK as u32, &data).0, Status::SUCCESS);
+    }
+    assert_eq!(write(&mut rig, &mut host, SIZE, 5), Status::SUCCESS);
+    let written: Vec<u64> = rig.engine.zones()[..3].iter().map(|zone| zone.written / 8).collect();
+    assert_eq!(written, [0, 1, 2]);
+    assert_eq!(report(&mut rig, &mut host, 0, 0, 8).0, 2);
+    assert_eq!(append(&mut rig, &mut host, 2 * SIZE, 1, 1).0, Status::LBA_OUT_OF_RANGE.dnr());
+    // Format of one leaves the other alone.
+    let format = Sqe { opcode: 0x80, nsid: 2.into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, format, 0, &[]).0, Status::SUCCESS);
+    let other = Sqe { cdw10: 1.into(), ..format };
+    assert_eq!(rig.admin(&mut admin, other, 0, &[]).0, Status::INVALID_FORMAT.dnr());
+    let written: Vec<u64> = rig.engine.zones()[..3].iter().map(|zone| zone.written / 8).collect();
+    assert_eq!(written, [0, 1, 0]);
+    let first = second(nvme_host::io(READ, 0, 1));
+    assert_eq!(rig.io(&mut host, first, BLOCK as u32, &[]).1, block(0));
+    let sanitize = Sqe { opcode: 0x84, cdw10: 4.into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, sanitize, 0, &[]).0, Status::SUCCESS);
+    rig.pass(10);
+    rig.tick(&mut admin);
+    assert!(rig.engine.zones().iter().all(|zone| zone.written == 0));
+    assert_eq!(versions(&mut rig, &mut host, SIZE, 1), [0]);
+}
+
+/// Zones by the book, each found by a look at all of them.
+struct Naive {
+    zones: Vec<(u8, u64)>,
+    /// What each block of a zone was written with, and how many of them a flush has made safe.
+    blocks: Vec<Vec<u64>>,
+    safe: Vec<usize>,
+}
+
+impl Naive {
+    fn new(count: usize) -> Naive {
+        Naive {
+            zones: vec![(EMPTY, 0); count],
+            blocks: vec![Vec::new(); count],
+            safe: vec![0; count],
+        }
+    }
+
+    fn count(&self, which: &[u8]) -> u32 {
+        self.zones.iter().filter(|(state, _)| which.contains(state)).count() as u32
+    }
+
+    fn open(&mut self, zone: usize, to: u8) -> Status {
+        let state = self.zones[zone].0;
+        if state == EMPTY && self.count(&[IMPLICIT, EXPLICIT, CLOSED]) == ZONED_ACTIVE {
+            return Status::TOO_MANY_ACTIVE_ZONES;
+        }
+        if ![IMPLICIT, EXPLICIT].contains(&state) && self.count(&[IMPLICIT, EXPLICIT]) == ZONED_OPEN
+        {
+            let Some(first) = self.zones.iter().position(|(state, _)| *state == IMPLICIT) else {
+                return Status::TOO_MANY_OPEN_ZONES;
+            };
+            self.zones[first].0 = CLOSED;
+        }
+        if state != EXPLICIT {
+            self.zones[zone].0 = to;
+        }
+        Status::SUCCESS
+    }
+
+    fn write(&mut self, zone: usize, at: u64, blocks: u64, version: u64) -> Status {
+        let (state, written) = self.zones[zone];
+        if at + blocks > CAPACITY {
+            return if state == FULL && at < CAPACITY && at + blocks <= CAPACITY {
+                Status::ZONE_IS_FULL
+            } else {
+                Status::ZONE_BOUNDARY_ERROR
+            };
+        }
+        if state == FULL {
+            return Status::ZONE_IS_FULL;
+        }
+        if at != written {
+            return Status::ZONE_INVALID_WRITE;
+        }
+        let opened = self.open(zone, IMPLICIT);
+        if opened == Status::SUCCESS {
+            self.zones[zone].1 += blocks;
+            self.blocks[zone].extend((0..blocks).map(|_| version));
+            if self.zones[zone].1 == CAPACITY {
+                self.zones[zone].0 = FULL;
+            }
+        }
+        opened
+    }
+
+    fn manage(&mut self, zone: usize, action: ZoneAction) -> Status {
+        let state = self.zones[zone].0;
+        match action {
+            ZoneAction::Open if state == FULL => return Status::INVALID_ZONE_STATE_TRANSITION,
+            ZoneAction::Open => return self.open(zone, EXPLICIT),
+            ZoneAction::Close if [IMPLICIT, EXPLICIT].contains(&state) => {
+                self.zones[zone].0 = CLOSED
+            }
+            ZoneAction::Close if state == CLOSED => {}
+            ZoneAction::Finish => self.zones[zone] = (FULL, CAPACITY),
+            ZoneAction::Reset => {
+                (self.zones[zone], self.safe[zone]) = ((EMPTY, 0), 0);
+                self.blocks[zone].clear();
+            }
+            ZoneAction::Close | ZoneAction::Offline => {
+                return Status::INVALID_ZONE_STATE_TRANSITION;
+            }
+        }
+        Status::SUCCESS
+    }
+
+    fn flush(&mut self) {
+        self.safe = self.blocks.iter().map(Vec::len).collect();
+    }
+
+    /// After a power cut: what was safe is there, and what there is lies before the write pointer.
+    fn recover(&mut self, found: &[(u8, u64)], read: &mut dyn FnMut(usize) -> Vec<u64>) -> u64 {
+        let mut lost = 0;
+        for (zone, &(state, written)) in found.iter().enumerate() {
+            let (was, before) = self.zones[zone];
+            let blocks = &mut self.blocks[zone];
+            let on_media = if state == FULL { blocks.len() as u64 } else { written };
+            assert!(on_media <= before && on_media >= self.safe[zone] as u64, "zone {zone}");
+            lost += before - written;
+            let expected: &[u8] = match was {
+                EMPTY => &[EMPTY],
+                FULL => &[FULL, CLOSED, EMPTY],
+                _ if written == 0 => &[EMPTY],
+                _ => &[CLOSED],
+            };
+            assert!(expected.contains(&state), "zone {zone}: {was} is {state}");
+            let mut now = read(zone);
+            if state == FULL {
+                // It was finished: what was not safe may be zeros.
+                let mut kept = now.iter().zip(&*blocks).take_while(|(now, was)| now == was).count();
+                kept = kept.max(self.safe[zone]);
+                blocks.truncate(kept);
+            } else {
+                blocks.truncate(written as usize);
+            }
+            let rest = now.split_off(blocks.len());
+            assert_eq!(now, *blocks, "zone {zone}");
+            assert!(
+                rest.iter().all(|&version| version == 0),
+                "zone {zone} behind its write pointer"
+            );
+            self.zones[zone] = (state, written);
+        }
+        self.flush();
+        lost
+    }
+}
+
+#[test]
+fn whatever_is_asked_of_zones_they_are_as_the_book_has_them() {
+    for loss in [PowerCutLoss::All, PowerCutLoss::Random, PowerCutLoss::Unflushed] {
+        let lost: u64 = (1..=8).map(|seed| walk(seed, loss)).sum();
+        assert!(lost > 0, "{loss:?}: a cut takes something");
+    }
+}
+
+/// A random walk with power cuts; returns how many blocks these took.
+fn walk(seed: u64, loss: PowerCutLoss) -> u64 {
+    let (mut rig, _admin, mut host) = drive();
+    rig.engine.allow_power_cuts(None, loss);
+    let mut rng = Rng::new(seed).fork("zones");
+    let mut naive = Naive::new(zones(&rig) as usize);
+    let mut lost = 0;
+    for version in 1..400 {
+        // Few zones, so that they meet their limits.
+        let zone = rng.below(8) as usize;
+        let start = zone as u64 * SIZE;
+        let written = naive.zones[zone].1;
+        let blocks = 1 + rng.below(32);
+        let status = match rng.below(16) {
+            0..=4 => {
+                let at = if rng.below(8) == 0 { rng.below(SIZE - blocks) } else { written };
+                let at = at.min(SIZE - blocks);
+                let data = block(version).repeat(blocks as usize);
+                let fua = u32::from(rng.below(8) == 0) << 30;
+                let sqe = nvme_host::io(WRITE, start + at, blocks as u32);
+                let sqe = Sqe { cdw12: (sqe.cdw12.get() | fua).into(), ..sqe };
+                let found = rig.io(&mut host, sqe, data.len() as u32, &data).0;
+                let expected = naive.write(zone, at, blocks, version);
+                if fua != 0 && expected == Status::SUCCESS {
+                    naive.safe[zone] = naive.blocks[zone].len();
+                }
+                (found, expected)
+            }
+            5..=7 => {
+                let (found, place) = append(&mut rig, &mut host, start, blocks as u32, version);
+                let expected = if naive.zones[zone].0 == FULL {
+                    Status::ZONE_IS_FULL
+                } else {
+                    naive.write(zone, written, blocks, version)
+                };
+                assert!(found != Status::SUCCESS || place == start + written);
+                (found, expected)
+            }
+            8..=12 => {
+                let actions = [
+                    ZoneAction::Open,
+                    ZoneAction::Close,
+                    ZoneAction::Finish,
+                    ZoneAction::Reset,
+                    ZoneAction::Offline,
+                ];
+                let action = actions[rng.below(5) as usize];
+                (act(&mut rig, &mut host, zone as u64, action), naive.manage(zone, action))
+            }
+            13 => {
+                naive.flush();
+                let flush = Sqe { opcode: 0, nsid: 1.into(), ..Sqe::default() };
+                (rig.io(&mut host, flush, 0, &[]).0, Status::SUCCESS)
+            }
+            14 => {
+                let at = rng.below(CAPACITY - 8);
+                let mut expected = naive.blocks[zone].clone();
+                expected.resize(CAPACITY as usize, 0);
+                let found = versions(&mut rig, &mut host, start + at, 8);
+                assert_eq!(found, expected[at as usize..][..8]);
+                continue;
+            }
+            _ => {
+                rig.engine.power_cut().expect("a store in memory");
+                let found = states(&mut rig, &mut host);
+                let mut read = |zone: usize| {
+                    let start = zone as u64 * SIZE;
+                    (0..CAPACITY / 32)
+                        .flat_map(|piece| versions(&mut rig, &mut host, start + piece * 32, 32))
+                        .collect()
+                };
+                lost += naive.recover(&found, &mut read);
+                continue;
+            }
+        };
+        assert_eq!(status.0.without_dnr(), status.1, "seed {seed}, step {version}, zone {zone}");
+        assert_eq!(states(&mut rig, &mut host), naive.zones, "seed {seed}, step {version}");
+    }
+    lost
+}
