@@ -111,6 +111,7 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
     let apart = dice >= 989;
     serve_until(device, if apart { Nanos(u64::MAX) } else { now }, seen);
     let sectors = (1 + rng.below(100)).min(USER * 8 - lba) as u32;
+    let has_parity = device.spec().geometry.parity_dies.is_some();
     let mut ask = |op| {
         let io = Io::new(op, lba, sectors);
         if let Err(error) = device.accept(now, io, tag, Nanos::ZERO) {
@@ -124,7 +125,7 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
         930..=949 => ask(Op::Flush),
         950..=979 => ask(Op::Trim),
         980..=988 => ask(Op::WriteZeroes),
-        989 if device.spec().geometry.parity_dies.is_none() => ask(Op::WriteZeroes),
+        989 if !has_parity => ask(Op::WriteZeroes),
         989..=995 => {
             if dice == 989 && device.next_arrival() == Nanos(u64::MAX) {
                 device.fail_die(rng.below(4) as u32 & !1);
