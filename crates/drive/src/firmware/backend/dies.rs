@@ -70,8 +70,12 @@ impl Flash {
 
     /// Works it out for all streams.
     pub(super) fn begin_data(&mut self) {
-        if !self.stripes.are_plain() {
-            (0..self.buffers.len()).for_each(|stream| self.find_stop(stream));
+        for stream in 0..self.buffers.len() {
+            let end = self.ftl.frontier(stream).end;
+            match self.stripes.are_plain() {
+                true => self.ftl.set_stop(stream, [end; 2]),
+                false => self.find_stop(stream),
+            }
         }
     }
 
