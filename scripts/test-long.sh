@@ -9,7 +9,6 @@ source scripts/common.sh
 
 started=$SECONDS
 scripts/test.sh
-lint_while_compiling # as test.sh does
 eval "$(scripts/guest.sh)"
 if may_install; then
     has firefox-esr || has firefox || apt_install "the report in a second browser" firefox-esr

@@ -165,7 +165,8 @@ def test_a_virtual_drive_takes_no_word_of_real_ones(capsys: pytest.CaptureFixtur
 
 
 def test_yes_does_no_harm_to_a_virtual_drive(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["prepare", "xp941-512", "--yes", "--capacity", "1G", "--json"]) == 0
+    words = "prepare xp941-512 --yes --capacity 1G --method random --json"
+    assert run(words.split()) == 0
     assert json.loads(capsys.readouterr().out)["drive"] == "xp941-512"
 
 

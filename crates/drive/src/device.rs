@@ -27,7 +27,7 @@ use crate::firmware::map_cache::MapTraffic;
 use crate::firmware::media::Media;
 use crate::firmware::path::Path;
 use crate::firmware::scheduler::{Request, Scheduler};
-use crate::firmware::zones::{Zone, Zones};
+use crate::firmware::zones::{Zone, ZoneState, Zones};
 use crate::host::interface::HostInterface;
 use crate::host::link::Link;
 use crate::io::{Completion, DeviceError, Io, NextCommand, Op, Posted, ZoneProblem};
@@ -495,11 +495,26 @@ impl Device {
         let is_step = left > Nanos::ZERO;
         if is_step {
             self.scheduler.push(Request { begin: ready, left, ..*request });
-        } else if let Some(zones) = self.zones.as_mut().filter(|_| request.io.op == Op::ZoneFinish)
-        {
-            zones.finished(request.io);
+            return true;
         }
-        is_step
+        let (Some(zones), Some(flash)) = (&mut self.zones, self.media.flash()) else {
+            return false;
+        };
+        match request.io.op {
+            Op::ZoneFinish => zones.finished(request.io),
+            Op::ZoneReset => zones.shrink(flash.backend.zones(zones.spec().pages)),
+            _ => {}
+        }
+        false
+    }
+
+    /// A fault: a zone becomes read-only, or goes offline with what is in it.
+    ///
+    /// # Panics
+    /// If there is no such zone.
+    pub fn fail_zone(&mut self, index: usize, state: ZoneState) {
+        let zones = self.zones.as_mut().expect("a drive with zones");
+        zones.fail(index, state);
     }
 
     /// The completion of a request that the drive is done with at `ready`.
@@ -530,6 +545,9 @@ impl Device {
     #[inline(never)]
     fn admit(&mut self, io: Io) -> Result<Io, DeviceError> {
         let Some(zones) = &mut self.zones else { return Ok(io) };
+        if self.media.flash().is_some_and(|flash| flash.backend.is_read_only()) {
+            zones.fail_all();
+        }
         let io = zones.admit(io)?;
         if io.op == Op::ZoneReset {
             self.scheduler.end_finish(io.lba);
@@ -555,7 +573,7 @@ impl Device {
     #[cold]
     fn check_range(&self, io: Io, capacity: u64) -> Result<(), DeviceError> {
         let Io { op, lba, sectors, .. } = io;
-        if (op == Op::Append || op.is_zone_management()) && self.zones.is_none() {
+        if op as u8 >= Op::Append as u8 && self.zones.is_none() {
             return Err(DeviceError::Zone { op, zone: 0, problem: ZoneProblem::NoZones });
         }
         // The command is for the zone of its first block.

@@ -28,6 +28,8 @@ pub enum Op {
     WriteFua,
     /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` says where the data is.
     Append,
+    /// A write to a zone's random write area, as which the drive takes a write to a zone that has one.
+    ZrwaWrite,
     /// Zone Management Send, Open Zone; this and the following for the zone that begins at `lba`, the count means nothing.
     ZoneOpen,
     /// Close Zone.
@@ -36,24 +38,30 @@ pub enum Op {
     ZoneFinish,
     /// Reset Zone.
     ZoneReset,
+    /// Open Zone, with a random write area.
+    ZoneOpenZrwa,
+    /// Flush Explicit ZRWA: the write pointer goes behind the block of 4 KiB at `lba`.
+    ZrwaFlush,
+    /// Offline Zone.
+    ZoneOffline,
 }
 
-persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes, HandleUpdate, Append, ZoneOpen, ZoneClose,
-    ZoneFinish, ZoneReset);
+persist_words!(Op: Read, Write, WriteFua, Flush, Trim, WriteZeroes, HandleUpdate, Append, ZrwaWrite, ZoneOpen,
+    ZoneClose, ZoneFinish, ZoneReset, ZoneOpenZrwa, ZrwaFlush, ZoneOffline);
 
 impl Op {
     /// Whether data or zeros are written.
     #[inline(always)]
     #[must_use]
     pub fn is_write(self) -> bool {
-        matches!(self, Op::Write | Op::WriteFua | Op::Append)
+        matches!(self, Op::Write | Op::WriteFua | Op::Append | Op::ZrwaWrite)
     }
 
     /// Whether it is of the Zone Management Send command.
     #[inline(always)]
     #[must_use]
     pub fn is_zone_management(self) -> bool {
-        matches!(self, Op::ZoneOpen | Op::ZoneClose | Op::ZoneFinish | Op::ZoneReset)
+        self as u8 >= Op::ZoneOpen as u8
     }
 }
 
@@ -151,6 +159,27 @@ pub enum ZoneProblem {
         "no such change from the zone's state\nhint: open a zone that is not full, close one that is open"
     )]
     Transition,
+    /// Zone Is Read Only.
+    #[error("the zone is read-only\nhint: read what is in it, and write to another")]
+    ReadOnly,
+    /// Zone Is Offline.
+    #[error("the zone is offline\nhint: what was in it is lost; use others")]
+    Offline,
+    /// Invalid Zone Operation Request.
+    #[error(
+        "not with the zone's random write area\nhint: append to zones without one, flush and fill one that was opened with one"
+    )]
+    Operation,
+    /// ZRWA Resources Unavailable.
+    #[error(
+        "no random write area is to be had\nhint: finish or reset a zone that has one, or raise zns.zrwa.zones"
+    )]
+    NoZrwa,
+    /// Invalid Field: what is to be flushed.
+    #[error(
+        "the flush does not end in the zone's random write area, a multiple of zns.zrwa.granularity_kib behind the write pointer\nhint: flush up to such a block"
+    )]
+    FlushRange,
     /// The address is not that of a zone's first block.
     #[error("the address is not a zone's first block\nhint: give the zone by its beginning")]
     NotItsStart,

@@ -52,7 +52,7 @@ pub use policy_plugin::{
 };
 pub use profile::{
     Identify, Interface, PowerState, Protocol, QUEUES_MAX, RawSpec, Spec, SpecError, ZoneSpec,
-    whole_profile,
+    ZrwaSpec, whole_profile,
 };
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use superblock::State;

@@ -254,6 +254,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (30, vec![45104, 47294, 45173, 45701, 47266, 45145, 49708, 46736])
+        (31, vec![45136, 47326, 45205, 45733, 47298, 45177, 49740, 46768])
     );
 }

@@ -1,7 +1,7 @@
 //! Zones against a naive model of the zone state machine (NVMe Zoned Namespace command set 1.1), and what they cost.
 
 use crate::support::{Profile, at_depth, one_by_one, repeated};
-use drivebay_drive::{Device, DeviceError, Io, Op, Zone, ZoneProblem, ZoneState};
+use drivebay_drive::{Device, DeviceError, Io, Op, Stage, Zone, ZoneProblem, ZoneState};
 use drivebay_units::{Lpn, Nanos, Rng};
 
 const PAGES: u64 = 64;
@@ -15,6 +15,19 @@ fn plain() -> Profile {
 
 fn profile() -> Profile {
     plain().zoned(1, 4, 3)
+}
+
+/// Pages of a random write area, and steps of the write pointer in it.
+const AREA: u64 = 8;
+const STEP: u64 = 2;
+
+/// With random write areas for two zones.
+fn with_areas() -> Profile {
+    profile()
+        .with("write_buffer.power_loss_protection", true)
+        .with("zns.zrwa.zones", 2)
+        .with("zns.zrwa.size_kib", 4 * AREA as i64)
+        .with("zns.zrwa.granularity_kib", 4 * STEP as i64)
 }
 
 /// Two planes on each of four dies: rows of eight flash pages.
@@ -35,6 +48,8 @@ struct Naive {
     zones: Vec<(ZoneState, u64)>,
     /// A finish under way keeps its zone among the active ones.
     finishing: Vec<bool>,
+    /// Of each zone with a random write area, up to where there is data.
+    areas: Vec<Option<u64>>,
     active_max: usize,
     open_max: usize,
 }
@@ -42,7 +57,8 @@ struct Naive {
 impl Naive {
     fn new() -> Naive {
         let zones = vec![(ZoneState::Empty, 0); ZONES as usize];
-        Naive { zones, finishing: vec![false; ZONES as usize], active_max: 4, open_max: 3 }
+        let (finishing, areas) = (vec![false; ZONES as usize], vec![None; ZONES as usize]);
+        Naive { zones, finishing, areas, active_max: 4, open_max: 3 }
     }
 
     fn count(&self, which: impl Fn(ZoneState) -> bool) -> usize {
@@ -52,8 +68,7 @@ impl Naive {
     fn open(&mut self, zone: usize, to: ZoneState) -> Result<(), ZoneProblem> {
         let state = self.zones[zone].0;
         let finishing = self.finishing.iter().filter(|&&finishing| finishing).count();
-        let active =
-            finishing + self.count(|state| !matches!(state, ZoneState::Empty | ZoneState::Full));
+        let active = finishing + self.count(|state| state.is_open() || state == ZoneState::Closed);
         if state == ZoneState::Empty && active == self.active_max {
             return Err(ZoneProblem::TooManyActive);
         }
@@ -73,11 +88,52 @@ impl Naive {
         let (zone, at) = ((io.lba / ZONE) as usize, io.lba % ZONE);
         let (state, written) = self.zones[zone];
         let sectors = u64::from(io.sectors);
+        if io.op == Op::Append && at != 0 {
+            return Err(ZoneProblem::NotItsStart);
+        }
+        let unusable = match state {
+            ZoneState::ReadOnly => Some(ZoneProblem::ReadOnly),
+            ZoneState::Offline => Some(ZoneProblem::Offline),
+            _ => None,
+        };
+        if let Some(area) = self.areas[zone]
+            && matches!(io.op, Op::Write | Op::WriteFua | Op::Append)
+        {
+            return self.take_in_area(io, zone, area);
+        }
         match io.op {
-            Op::Write | Op::WriteFua | Op::Append => {
-                if io.op == Op::Append && at != 0 {
-                    return Err(ZoneProblem::NotItsStart);
+            Op::Read if state == ZoneState::Offline => return Err(ZoneProblem::Offline),
+            Op::Read | Op::Flush => return Ok(io.lba),
+            Op::Trim | Op::WriteZeroes => return Err(ZoneProblem::NotZoned),
+            Op::ZoneOffline if unusable.is_some() => self.zones[zone].0 = ZoneState::Offline,
+            Op::ZoneOffline => return Err(ZoneProblem::Transition),
+            op if unusable.is_some() && op.is_zone_management() => {
+                return Err(ZoneProblem::Transition);
+            }
+            _ if unusable.is_some() => return Err(unusable.expect("just seen")),
+            Op::ZoneOpenZrwa => {
+                let areas = self.areas.iter().flatten().count();
+                if state == ZoneState::Full {
+                    return Err(ZoneProblem::Transition);
                 }
+                let is_new = self.areas[zone].is_none();
+                if is_new && (!written.is_multiple_of(STEP * 8) || areas == 2) {
+                    return Err(ZoneProblem::NoZrwa);
+                }
+                self.open(zone, ZoneState::ExplicitlyOpen)?;
+                self.areas[zone] = self.areas[zone].or(Some(0));
+            }
+            Op::ZrwaFlush => {
+                let Some(reached) = self.areas[zone] else { return Err(ZoneProblem::Operation) };
+                let to = at + 8;
+                let allowed = (1..=AREA / STEP).map(|steps| written + steps * STEP * 8);
+                if !allowed.into_iter().any(|end| end == to) {
+                    return Err(ZoneProblem::FlushRange);
+                }
+                self.open(zone, ZoneState::ImplicitlyOpen)?;
+                self.move_pointer(zone, to, reached.max(to));
+            }
+            Op::Write | Op::WriteFua | Op::Append => {
                 let at = if io.op == Op::Append { written } else { at };
                 if state == ZoneState::Full {
                     return Err(ZoneProblem::Full);
@@ -95,21 +151,51 @@ impl Naive {
                 }
                 return Ok(zone as u64 * ZONE + at);
             }
-            Op::Trim | Op::WriteZeroes => return Err(ZoneProblem::NotZoned),
             Op::ZoneOpen if state == ZoneState::Full => return Err(ZoneProblem::Transition),
             Op::ZoneOpen => self.open(zone, ZoneState::ExplicitlyOpen)?,
             Op::ZoneClose if state.is_open() => self.zones[zone].0 = ZoneState::Closed,
             Op::ZoneClose if state != ZoneState::Closed => return Err(ZoneProblem::Transition),
             Op::ZoneFinish => {
                 self.finishing[zone] |= !matches!(state, ZoneState::Empty | ZoneState::Full);
-                self.zones[zone].0 = ZoneState::Full;
+                let held = self.areas[zone].take().unwrap_or(0);
+                self.zones[zone] = (ZoneState::Full, written.max(held));
             }
             Op::ZoneReset => {
+                self.areas[zone] = None;
                 (self.zones[zone], self.finishing[zone]) = ((ZoneState::Empty, 0), false);
             }
             _ => {}
         }
         Ok(io.lba)
+    }
+
+    /// A write of a zone with a random write area, in which there is data up to `reached`.
+    fn take_in_area(&mut self, io: Io, zone: usize, reached: u64) -> Result<u64, ZoneProblem> {
+        let (at, written) = (io.lba % ZONE, self.zones[zone].1);
+        let end = at + u64::from(io.sectors);
+        if io.op == Op::Append {
+            return Err(ZoneProblem::Operation);
+        }
+        if end > ZONE {
+            return Err(ZoneProblem::Boundary);
+        }
+        if at < written || end > written + 2 * AREA * 8 {
+            return Err(ZoneProblem::InvalidWrite);
+        }
+        self.open(zone, ZoneState::ImplicitlyOpen)?;
+        let mut pointer = written;
+        while end > pointer + AREA * 8 {
+            pointer += STEP * 8;
+        }
+        self.move_pointer(zone, pointer, reached.max(end));
+        Ok(io.lba)
+    }
+
+    fn move_pointer(&mut self, zone: usize, to: u64, reached: u64) {
+        (self.zones[zone].1, self.areas[zone]) = (to, Some(reached));
+        if to == ZONE {
+            (self.zones[zone].0, self.areas[zone]) = (ZoneState::Full, None);
+        }
     }
 
     fn served(&mut self, io: Io) {
@@ -121,9 +207,13 @@ impl Naive {
 
     fn power_cut(&mut self) {
         self.finishing.fill(false);
-        for (state, written) in &mut self.zones {
-            if *state != ZoneState::Full {
-                *state = if *written > 0 { ZoneState::Closed } else { ZoneState::Empty };
+        for ((state, written), area) in self.zones.iter_mut().zip(&mut self.areas) {
+            if !matches!(state, ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline) {
+                let holds = *written > 0 || area.is_some_and(|reached| reached > 0);
+                *state = if holds { ZoneState::Closed } else { ZoneState::Empty };
+            }
+            if *state == ZoneState::Empty {
+                *area = None;
             }
         }
     }
@@ -158,7 +248,14 @@ fn any_io(rng: &mut Rng, naive: &Naive) -> Io {
         .chain([Op::ZoneFinish, Op::ZoneOpen, Op::ZoneClose, Op::Read, Op::Flush, Op::Trim])
         .nth(rng.below(12) as usize)
         .expect("twelve");
+    let (op, at) = match rng.below(9) {
+        0 => ([Op::ZoneOpenZrwa, Op::ZoneOffline][rng.below(2) as usize], at),
+        1 => (Op::ZrwaFlush, (written + STEP * (1 + rng.below(AREA / STEP)) - 1).min(PAGES - 1)),
+        2 => (Op::Write, (written + rng.below(2 * AREA)).min(PAGES - 1)),
+        _ => (op, at),
+    };
     match op {
+        Op::ZrwaFlush => Io { op, ..write(zone, at, 0) },
         Op::Append => Io { op, ..write(zone, if at == written { 0 } else { at }, pages) },
         op if op.is_zone_management() => zone_op(op, zone),
         Op::Flush => Io::new(op, 0, 0),
@@ -168,7 +265,7 @@ fn any_io(rng: &mut Rng, naive: &Naive) -> Io {
 
 #[test]
 fn zones_are_those_of_a_naive_model() {
-    let protected = profile().with("write_buffer.power_loss_protection", true);
+    let protected = with_areas();
     for seed in 0..u64::from(repeated(12)) {
         let mut device = protected.device();
         let mut rng = Rng::new(seed);
@@ -187,6 +284,12 @@ fn zones_are_those_of_a_naive_model() {
                 }
                 (expected, given) => panic!("{io:?}: {given:?}, by the book {expected:?}"),
             }
+            if step % 500 == 250 {
+                let state = [ZoneState::ReadOnly, ZoneState::Offline][seed as usize % 2];
+                device.fail_zone(step as usize / 500, state);
+                (naive.zones[step as usize / 500].0, naive.areas[step as usize / 500]) =
+                    (state, None);
+            }
             if step % 100 == 99 {
                 device.idle_until(device.now().after(Nanos::millis(50)));
                 device.power_cut(device.now());
@@ -195,8 +298,14 @@ fn zones_are_those_of_a_naive_model() {
             assert_eq!(seen(&device), naive.zones, "step {step}: {io:?}");
         }
         check_data(&device);
+        let offline = |device: &Device| {
+            let zones = device.zones().iter();
+            zones.filter(|zone| zone.state == ZoneState::Offline).count()
+        };
+        let before = offline(&device);
         device.secure_erase();
-        assert!(device.zones().iter().all(|zone| zone.state == ZoneState::Empty));
+        let empty = device.zones().iter().filter(|zone| zone.state == ZoneState::Empty).count();
+        assert_eq!((offline(&device), empty + before), (before, ZONES as usize));
     }
 }
 
@@ -246,13 +355,14 @@ fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
     let (mut cuts, mut shrunk) = (0, 0);
     for seed in 0..u64::from(repeated(40)) {
         let protected = seed % 2 == 0;
-        let mut device = profile().with("write_buffer.power_loss_protection", protected).device();
+        let mut device = if protected { with_areas() } else { profile() }.device();
         let mut rng = Rng::new(seed);
         let mut naive = Naive::new();
         let (mut now, mut on_their_way) = (Nanos::ZERO, 0);
         for step in 0..1_500 {
             let io = any_io(&mut rng, &naive);
-            let expected = naive.take(io).is_ok();
+            let has_areas = protected || !matches!(io.op, Op::ZoneOpenZrwa | Op::ZrwaFlush);
+            let expected = has_areas && naive.take(io).is_ok();
             let accepted = device.accept(now, io, step, Nanos::ZERO);
             assert_eq!(accepted.is_ok(), expected, "step {step}: {io:?}: {accepted:?}");
             on_their_way += u32::from(expected);
@@ -264,7 +374,7 @@ fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
                 served.iter().for_each(|served| naive.served(served.io));
             }
             now = now.max(device.now());
-            if rng.below(150) == 0 {
+            if rng.below(120) == 0 {
                 device.power_cut(now);
                 (on_their_way, cuts) = (0, cuts + 1);
                 check_data(&device);
@@ -392,6 +502,65 @@ fn commands_go_between_the_slices_of_a_reset() {
     assert!(reset_done.since(begin) > Nanos::millis(2), "{reset_done:?}");
 }
 
+/// What is overwritten in a random write area is programmed once, and what a finish or a flush leaves unwritten as nothing.
+#[test]
+fn overwrites_in_a_random_write_area_cost_no_flash() {
+    let mut device = with_areas().device();
+    one_by_one(&mut device, [zone_op(Op::ZoneOpenZrwa, 0)]);
+    one_by_one(&mut device, (0..100).map(|i| write(0, i % AREA, 1)));
+    assert_eq!((device.counters().host_pages, device.counters().placed_pages), (100, 0));
+    let read = device.submit(device.now(), Io { op: Op::Read, ..write(0, 0, 1) }).expect("a read");
+    assert_eq!(read.stages.0[Stage::Nand as usize], 0, "it is in the buffer");
+    one_by_one(&mut device, [write(0, AREA, 1)]);
+    assert_eq!(device.zones()[0].written, STEP * 8, "as little as leaves the write in the area");
+    assert_eq!((mapped(&device, 0, 0..PAGES), device.counters().placed_pages), (2, STEP));
+    one_by_one(&mut device, [Io { op: Op::ZrwaFlush, ..write(0, AREA - 1, 0) }]);
+    assert_eq!((mapped(&device, 0, 0..PAGES), device.counters().placed_pages), (8, AREA));
+    device.power_cut(device.now());
+    let Zone { state, written, zrwa, .. } = device.zones()[0];
+    assert_eq!((state, written, zrwa), (ZoneState::Closed, AREA * 8, true));
+    one_by_one(&mut device, [write(0, AREA + 1, 3), zone_op(Op::ZoneFinish, 0)]);
+    assert_eq!((mapped(&device, 0, 0..PAGES), device.counters().placed_pages), (12, PAGES));
+    assert_eq!(device.counters().host_pages, 104);
+    check_data(&device);
+}
+
+/// An erase that fails without spare flash takes an empty zone with it; the drive's end of life leaves all to be read.
+#[test]
+fn zones_go_offline_as_blocks_fail_and_are_read_only_at_the_end() {
+    let mut device = profile().wearing().set("reliability.block_life_cycles", 60).device();
+    let offline = |device: &Device| {
+        device.zones().iter().filter(|zone| zone.state == ZoneState::Offline).count()
+    };
+    let mut rounds = 0;
+    while offline(&device) < 6 {
+        let zone = (0..ZONES).find(|&zone| device.zones()[zone as usize].state == ZoneState::Empty);
+        let zone = zone.expect("some are empty");
+        one_by_one(&mut device, [write(zone, 0, PAGES as u32), zone_op(Op::ZoneReset, zone)]);
+        rounds += 1;
+        assert!(rounds < 100_000, "blocks wear out");
+    }
+    let lost = device.counters().reliability.retired_superblocks;
+    assert!(lost as usize >= offline(&device) && !device.counters().reliability.read_only);
+    let zone = device.zones().iter().position(|zone| zone.state == ZoneState::Offline);
+    let io = Io { op: Op::Read, ..write(zone.expect("six") as u64, 0, 1) };
+    let error = device.submit(device.now(), io).expect_err("offline").to_string();
+    assert!(error.contains("the zone is offline"), "{error}");
+    check_data(&device);
+    let ends = profile()
+        .with("health.end_of_life.spare_percent", 8)
+        .with("health.end_of_life.writes_mb", 1.0)
+        .device();
+    let mut device = ends;
+    let pieces: Vec<Io> =
+        (0..5).flat_map(|zone| (0..8).map(move |i| write(zone, i * 8, 8))).collect();
+    let refused = pieces.into_iter().find_map(|io| device.submit(device.now(), io).err());
+    assert!(refused.expect("the end").to_string().contains("the zone is read-only"));
+    assert!(device.zones().iter().all(|zone| zone.state == ZoneState::ReadOnly));
+    one_by_one(&mut device, [Io { op: Op::Read, ..write(0, 0, 1) }, zone_op(Op::ZoneOffline, 0)]);
+    assert_eq!(device.zones()[0].state, ZoneState::Offline);
+}
+
 /// Appends to one zone come at any depth, and are told where they are.
 #[test]
 fn appends_are_told_their_addresses_at_any_depth() {
@@ -434,6 +603,12 @@ fn what_cannot_be_zoned_is_refused() {
     };
     refused(plain().zoned(3, 4, 4), "zns.zone_superblocks: 3", "multiple of a zone's 1536 sectors");
     refused(plain().zoned(1, 12, 4), "zns.active: 12", "superblocks");
+    let area = |key: &str, n: i64| with_areas().with(&format!("zns.zrwa.{key}"), n);
+    refused(area("zones", 5), "zns.zrwa.zones: 5", "at most zns.active, 4");
+    refused(area("granularity_kib", 12), "zns.zrwa.granularity_kib: 12", "a multiple of 4");
+    refused(area("size_kib", 1_024), "zns.zrwa.size_kib: 1024", "at most half of");
+    let unsafe_area = with_areas().with("write_buffer.power_loss_protection", false);
+    refused(unsafe_area, "zns.zrwa.size_kib: 32", "power_loss_protection");
     refused(profile().with("zns.open", 5), "zns.open: 5", "at most zns.active, 4");
     refused(profile().placed(2, "initial"), "fdp.handles", "zones");
     refused(Profile::sm951().zoned(1, 4, 4), "zns.active: 4", "AHCI");

@@ -572,7 +572,9 @@ fn adopt(
 fn close_zones(device: &mut Device) -> Result<(), DeviceError> {
     for (index, zone) in device.zones().to_vec().into_iter().enumerate() {
         let op = match zone.state {
-            ZoneState::Empty | ZoneState::Full => continue,
+            ZoneState::Empty | ZoneState::Full | ZoneState::ReadOnly | ZoneState::Offline => {
+                continue;
+            }
             _ if zone.written == 0 => Op::ZoneReset,
             ZoneState::Closed => continue,
             _ => Op::ZoneClose,

@@ -93,13 +93,15 @@ pub struct Flash {
     merged: Nanos,
     /// Capacitors bring to flash what is in the buffers when the power fails.
     protected: bool,
+    /// The drive has zones, which go offline where it would become read-only.
+    zoned: bool,
     /// What happens to superblocks, while that is kept.
     events: Option<Box<EventLog>>,
 }
 
 persist!(Flash: ftl, nand, buffers, deferred, errors, stripes, lost, lost_reads, map, now, dies_floor, read_only, media_error,
     padded_pages, padding, merged; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
-    protected, events, may_err);
+    protected, zoned, events, may_err);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -147,6 +149,7 @@ impl Flash {
             padding: 0,
             merged: Nanos::ZERO,
             protected: spec.power_loss_protection || spec.in_place.is_some(),
+            zoned: spec.zones.is_some(),
             events: None,
             ftl,
         })

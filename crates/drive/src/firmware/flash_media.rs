@@ -163,15 +163,21 @@ impl FlashMedia {
     ) -> Result<(Nanos, bool), DeviceError> {
         let ready = match io.op {
             Op::Flush => self.flush(from, path),
-            _ if self.backend.is_read_only() && io.op != Op::Read => return Err(self.worn_out()),
+            _ if self.backend.is_read_only() && !matches!(io.op, Op::Read | Op::ZoneOffline) => {
+                return Err(self.worn_out());
+            }
             Op::Read => self.read(from, io, path),
-            Op::Write | Op::WriteFua | Op::Append => self.write(from, io, path)?,
+            Op::Write | Op::WriteFua | Op::Append | Op::ZrwaWrite => self.write(from, io, path)?,
             Op::Trim => self.trim(from, io, path),
             Op::WriteZeroes => self.write_zeroes(from, io, path)?,
             Op::HandleUpdate => self.update_handle(from, io, path),
-            Op::ZoneOpen | Op::ZoneClose | Op::ZoneFinish | Op::ZoneReset => {
-                self.manage_zone(from, io, path)
-            }
+            Op::ZoneOpen
+            | Op::ZoneClose
+            | Op::ZoneFinish
+            | Op::ZoneReset
+            | Op::ZoneOpenZrwa
+            | Op::ZrwaFlush
+            | Op::ZoneOffline => self.manage_zone(from, io, path)?,
         };
         path.controller.flash_core().close_command();
         if self.end_of_life.is_some_and(|end| self.host_4k >= end.writes_4k) {

@@ -63,7 +63,7 @@ pub struct Health {
 }
 
 /// Room to count commands by [`Op`].
-const OPS_MAX: usize = 12;
+const OPS_MAX: usize = 16;
 
 /// Commands, idle times and power cycles so far.
 #[derive(Clone, Copy, Debug)]
@@ -163,7 +163,7 @@ impl Log {
         let idle = self.idle.after(idle_now);
         Health {
             host_reads: self.commands[Op::Read as usize],
-            host_writes: [Op::Write, Op::WriteFua, Op::Append]
+            host_writes: [Op::Write, Op::WriteFua, Op::Append, Op::ZrwaWrite]
                 .map(|op| self.commands[op as usize])
                 .iter()
                 .sum(),

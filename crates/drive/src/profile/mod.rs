@@ -49,7 +49,7 @@ pub use key::SpecError;
 pub use link::{LinkSpec, SataFrames};
 pub use map_cache::{MAP_ENTRIES_SHIFT, MapCacheSpec};
 pub use map_journal::MapJournalSpec;
-pub use placement::ZoneSpec;
+pub use placement::{ZoneSpec, ZrwaSpec};
 pub use power::{Power, Rated, Sleep};
 pub use read_ahead::ReadAheadSpec;
 pub use reliability::{ErrorRate, ReliabilitySpec};
@@ -237,6 +237,8 @@ impl Spec {
             let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
             flash::check_spare(&geometry, reserve + more, (field, streams.handles))?;
         }
+        let areas = zones.and_then(|zones| zones.zrwa).map_or(0, |zrwa| zrwa.bytes());
+        let buffer_pages = buffer_pages - areas.div_ceil(geometry.flash_page_bytes()) as u32;
         let buffer_pages =
             flash::share_buffer(&geometry, buffer_pages, buffer_release, streams.handles);
         let host = host::check_host(&raw, protocol)?;

@@ -3,14 +3,14 @@
 //! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles, initially and persistently
 //! isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits). A zone's size is the next power of two of its
 //! capacity, as Linux asks for (drivers/nvme/host/zns.c). Left out: several reclaim groups, reclaim units that are not whole
-//! superblocks, a time limit of theirs; a zone random write area.
+//! superblocks, a time limit of theirs.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::flash::Geometry;
 use super::host_interface::Protocol;
-use super::key::{SpecError, nanos};
-use super::schema::RawSpec;
+use super::key::{SpecError, is_set, nanos};
+use super::schema::{RawSpec, RawZrwa};
 use crate::superblock::Streams;
 
 /// Zones, and what their commands cost.
@@ -42,6 +42,34 @@ pub struct ZoneSpec {
     pub close: Nanos,
     /// Most of that at a time.
     pub slice: Nanos,
+    /// Zone random write areas, if there are any.
+    pub zrwa: Option<ZrwaSpec>,
+}
+
+/// Zone random write areas (ZRWA).
+#[derive(Clone, Copy, Debug)]
+pub struct ZrwaSpec {
+    /// Zones that may have one at a time.
+    pub zones: u32,
+    /// How much behind the write pointer, in sectors of 512 B.
+    pub sectors: u64,
+    /// Steps of the write pointer, in sectors of 512 B.
+    pub granularity: u64,
+}
+
+impl ZrwaSpec {
+    /// Where a write that ends at `end` moves the write pointer, from the zone's beginning: as little as leaves its end in the
+    /// area.
+    #[must_use]
+    pub fn pointer(&self, end: u64) -> u64 {
+        end.saturating_sub(self.sectors).next_multiple_of(self.granularity)
+    }
+
+    /// What all of them take of the write buffer, in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.zones) * self.sectors * SECTOR_BYTES
+    }
 }
 
 /// What stands beside placement in a profile.
@@ -134,5 +162,40 @@ fn check_zones(raw: &RawSpec, geometry: &Geometry) -> Result<Option<ZoneSpec>, S
         reset_ps_per_sector: nanos(zns.reset_us_per_gib.value).0 * 1000 / sectors_per_gib,
         close: zns.close_us.micros(),
         slice: zns.slice_us.micros(),
+        zrwa: zns.zrwa.as_ref().map(|zrwa| check_zrwa(raw, zrwa, active, sectors)).transpose()?,
     }))
+}
+
+fn check_zrwa(
+    raw: &RawSpec,
+    zrwa: &RawZrwa,
+    active: u64,
+    zone_sectors: u64,
+) -> Result<ZrwaSpec, SpecError> {
+    let (zones, size, step) = (zrwa.zones.value, zrwa.size_kib.value, zrwa.granularity_kib.value);
+    let is_safe = is_set(&raw.write_buffer().power_loss_protection);
+    let room = raw.write_buffer().size_kib.value;
+    let odd = |kib: u64| !kib.is_multiple_of(step) || !step.is_multiple_of(4);
+    let wrong = [
+        (!is_safe, "size_kib", size, "left out without write_buffer.power_loss_protection".into()),
+        (zones > active, "zones", zones, format!("at most zns.active, {active}")),
+        (
+            odd(size) || odd(zone_sectors / 2),
+            "granularity_kib",
+            step,
+            format!("a multiple of 4, of which {size} and a zone's {} KiB are", zone_sectors / 2),
+        ),
+        (
+            zones * size > room / 2,
+            "size_kib",
+            size,
+            format!("at most half of write_buffer.size_kib, {room}, for {zones} zones together"),
+        ),
+    ];
+    if let Some((_, key, given, allowed)) = wrong.into_iter().find(|(wrong, ..)| *wrong) {
+        let field = format!("zns.zrwa.{key}");
+        let hint = "its data waits in the write buffer, and outlives power cuts there";
+        return Err(SpecError::out(&field, given, allowed, hint));
+    }
+    Ok(ZrwaSpec { zones: zones as u32, sectors: size * 2, granularity: step * 2 })
 }

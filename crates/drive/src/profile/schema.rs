@@ -717,6 +717,19 @@ sections! {
         close_us: Number = MICROS,
         /// After so much of that work the flash core does what commands wait for.
         slice_us: Number = 1.0..=1e6,
+        /// Zone random write areas, which need `write_buffer.power_loss_protection`; none if left out.
+        zrwa: Option<RawZrwa>,
+    }
+
+    /// Zone random write areas: a zone that is opened with one takes writes in any order, and overwrites, in the blocks behind
+    /// its write pointer. They are kept in the write buffer, which is so much smaller, and go to flash as the pointer moves.
+    RawZrwa {
+        /// How many zones may have one at a time.
+        zones: Whole = 1..=64,
+        /// How much behind the write pointer.
+        size_kib: Whole = 4..=65536,
+        /// Steps of the write pointer; size and capacity of a zone are multiples of it.
+        granularity_kib: Whole = 4..=65536,
     }
 
     /// The drive's own identify data.

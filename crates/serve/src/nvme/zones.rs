@@ -171,7 +171,7 @@ pub(super) fn manage(
     namespace: &Namespace,
     zones: &ZoneSpec,
 ) -> Result<Vec<Request>, Status> {
-    use ZoneState::{Closed, ExplicitlyOpen, Full, ImplicitlyOpen};
+    use ZoneState::{Closed, ExplicitlyOpen, Full, ImplicitlyOpen, ReadOnly};
     let action = sqe.zone_action().ok_or(Status::INVALID_FIELD.dnr())?;
     // Of all zones, those in these states.
     let (op, states) = match action {
@@ -181,9 +181,7 @@ pub(super) fn manage(
         ZoneAction::Reset => {
             (ModelOp::ZoneReset, &[ImplicitlyOpen, ExplicitlyOpen, Closed, Full][..])
         }
-        // Only a zone that can be read and no more goes offline, and there is none.
-        ZoneAction::Offline if sqe.is_for_all_zones() => return Ok(Vec::new()),
-        ZoneAction::Offline => return Err(Status::INVALID_ZONE_STATE_TRANSITION.dnr()),
+        ZoneAction::Offline => (ModelOp::ZoneOffline, &[ReadOnly][..]),
     };
     let capacity = zones.sectors as u32;
     let request = |lba| Request::new(Op::Zone(op), lba, capacity, 0);
@@ -214,11 +212,17 @@ pub(super) fn status_of(problem: ZoneProblem) -> Status {
     match problem {
         P::Boundary => Status::ZONE_BOUNDARY_ERROR,
         P::Full => Status::ZONE_IS_FULL,
+        P::ReadOnly => Status::ZONE_IS_READ_ONLY,
+        P::Offline => Status::ZONE_IS_OFFLINE,
+        P::Operation => Status::INVALID_ZONE_OPERATION,
+        P::NoZrwa => Status::ZRWA_RESOURCES_UNAVAILABLE,
         P::InvalidWrite => Status::ZONE_INVALID_WRITE,
         P::TooManyActive => Status::TOO_MANY_ACTIVE_ZONES,
         P::TooManyOpen => Status::TOO_MANY_OPEN_ZONES,
         P::Transition => Status::INVALID_ZONE_STATE_TRANSITION,
-        P::NotItsStart | P::Unaligned | P::NotZoned | P::NoZones => Status::INVALID_FIELD,
+        P::NotItsStart | P::Unaligned | P::NotZoned | P::NoZones | P::FlushRange => {
+            Status::INVALID_FIELD
+        }
     }
     .dnr()
 }

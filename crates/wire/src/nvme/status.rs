@@ -112,6 +112,10 @@ statuses! {
     /// The controller has no such command set.
     COMMAND_SET_NOT_SUPPORTED = COMMAND_SPECIFIC | 0x29;
 
+    /// What the zone's random write area does not go with.
+    INVALID_ZONE_OPERATION = COMMAND_SPECIFIC | 0xb6;
+    /// As many zones have a random write area as may.
+    ZRWA_RESOURCES_UNAVAILABLE = COMMAND_SPECIFIC | 0xb7;
     /// Blocks of more than one zone, or behind a zone's capacity.
     ZONE_BOUNDARY_ERROR = COMMAND_SPECIFIC | 0xb8;
     /// It takes no more.

@@ -79,9 +79,9 @@ impl Flash {
             return true;
         }
         // Garbage collection must find a superblock to go on with.
-        let may_retire = affordable && self.ftl.free_superblocks() > 0;
+        let may_retire = (affordable || self.zoned) && self.ftl.free_superblocks() > 0;
         let erased = errors.erase(index, cycles, may_retire);
-        self.read_only |= erased == Erased::Short && !affordable;
+        self.read_only |= erased == Erased::Short && !affordable && !self.zoned;
         erased != Erased::Retired
     }
 
@@ -108,6 +108,12 @@ impl Flash {
         let g = &self.geometry;
         let spare = g.spare_needed(u64::from(self.reserve_superblocks));
         usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_pages)
+    }
+
+    /// For how many zones of so many pages there is flash.
+    pub fn zones(&self, pages: u32) -> usize {
+        let spare = self.geometry.spare_needed(u64::from(self.reserve_superblocks));
+        (self.ftl.usable_pages().saturating_sub(spare) / u64::from(pages)) as usize
     }
 
     /// Errors and wear so far.

@@ -25,8 +25,8 @@ impl FlashMedia {
         io: Io,
         path: &mut Path,
     ) -> Result<Nanos, DeviceError> {
-        let (first, last) = self.touched(io);
-        let count = last.0 - first.0 + 1;
+        let (mut first, last) = self.touched(io);
+        let mut count = last.0 - first.0 + 1;
         let zoned = self.zones.is_some();
         let mut clock = self.write_pass(from, u64::from(count), path);
         if zoned {
@@ -42,6 +42,7 @@ impl FlashMedia {
         self.host_4k += frames_touched(io);
         let stream = self.backend.ftl_mut().stream_of(first, count, io.handle)?;
         if zoned {
+            (first, count) = self.place_in_zone(first, count, io);
             self.begin_zone(first, stream, clock);
         }
         clock = self.store(stream, clock, first, count, path)?;
@@ -65,7 +66,7 @@ impl FlashMedia {
 
     /// Finds places for `count` pages; returns when all are in the buffer.
     #[inline]
-    fn store(
+    pub(super) fn store(
         &mut self,
         stream: usize,
         from: Nanos,

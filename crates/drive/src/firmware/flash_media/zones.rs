@@ -1,50 +1,98 @@
 //! What Zone Management Send comes to on flash: a finish fills what is left of the zone's superblock at the rate of the
-//! dies, a reset gives its superblocks back without a copy.
+//! dies, a reset gives its superblocks back without a copy. What is in a zone's random write area stays in the write buffer;
+//! what the write pointer passes is programmed, once, whether it was written or not.
 //!
 //! Both are done in steps, and commands go between: a finish row by row over all dies, a reset for a slice of the flash
-//! core's time. Source: resets and finishes of a WD ZN540 (NVMeBenchmarks, arXiv 2310.19094): a finish takes what is left at
+//! core's time. An erase that fails without spare flash leaves a zone less (`Zones::shrink`). Source: resets and finishes of a WD ZN540 (NVMeBenchmarks, arXiv 2310.19094): a finish takes what is left at
 //! the drive's write rate, a reset longer the more was written. guess: steps, and that they are the flash core's. Left out: a
 //! superblock that a zone has not begun, which a finish leaves free.
+
+use std::ops::Range;
 
 use drivebay_units::{Lpn, Nanos};
 
 use super::FlashMedia;
 use crate::firmware::path::Path;
-use crate::io::{Io, Op};
+use crate::firmware::scheduler::WorkClass;
+use crate::io::{DeviceError, Io, Op};
 use crate::profile::ZoneSpec;
 use crate::stage::Stage;
 
 impl FlashMedia {
     /// A step of a command that the zones have taken (`firmware/zones.rs`).
     #[cold]
-    pub(super) fn manage_zone(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
-        let Some(zones) = self.zones else { return from };
+    pub(super) fn manage_zone(
+        &mut self,
+        from: Nanos,
+        io: Io,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        let Some(zones) = self.zones else { return Ok(from) };
         let is_active = u32::from(io.handle) < zones.active;
-        match io.op {
+        Ok(match io.op {
             Op::ZoneFinish if is_active && io.sectors > 0 => {
-                self.finish_zone(&zones, from, io, path)
+                self.finish_zone(&zones, from, io, path)?
+            }
+            Op::ZrwaFlush => {
+                path.left = Nanos::ZERO;
+                let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+                let zone = io.lba - io.lba % zones.sectors;
+                let end = io.lba + (1 << self.page_shift);
+                self.commit(zone..end, usize::from(io.handle), begin, path)?
             }
             Op::ZoneReset if io.sectors > 0 => self.reset_zone(&zones, from, io, is_active, path),
             _ => {
                 path.left = Nanos::ZERO;
                 self.run_flash_core(from, |costs| costs.write_command, path)
             }
-        }
+        })
     }
 
-    fn finish_zone(&mut self, zones: &ZoneSpec, from: Nanos, io: Io, path: &mut Path) -> Nanos {
+    /// The pages at the end of a zone's sectors that are not yet on flash.
+    fn uncommitted(&self, sectors: Range<u64>) -> (Lpn, u32) {
+        let (begin, end) = (self.page_of(sectors.start).0, self.page_of(sectors.end).0);
+        let is_left = |page: &u32| self.backend.ftl().look_up(Lpn(*page)).is_none();
+        let count = (begin..end).rev().take_while(is_left).count() as u32;
+        (Lpn(end - count), count)
+    }
+
+    /// What is left of a zone's sectors in its random write area goes to flash.
+    fn commit(
+        &mut self,
+        sectors: Range<u64>,
+        stream: usize,
+        at: Nanos,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
+        let (first, count) = self.uncommitted(sectors);
+        self.begin_zone(first, stream, at);
+        let clock = self.store(stream, at, first, count, path)?;
+        self.work_behind(WorkClass::BEHIND_WRITE, u64::from(count), path)?;
+        Ok(clock)
+    }
+
+    fn finish_zone(
+        &mut self,
+        zones: &ZoneSpec,
+        from: Nanos,
+        io: Io,
+        path: &mut Path,
+    ) -> Result<Nanos, DeviceError> {
         let stream = usize::from(io.handle);
-        let begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        let mut begin = self.run_flash_core(from, |costs| costs.write_command, path);
+        if path.left == Nanos::ZERO {
+            begin = self.commit(io.lba..io.lba + u64::from(io.sectors), stream, begin, path)?;
+        }
         let room = self.backend.ftl().room(stream);
         if room > 0 {
             let clock = self.backend.pad(stream, self.row_pages().min(room), begin);
             path.left = Nanos(1);
-            return path.book(Stage::Buffer, begin, clock);
+            return Ok(path.book(Stage::Buffer, begin, clock));
         }
         let safe = self.backend.make_durable(stream, begin, u64::MAX);
         let clock = path.book(Stage::Buffer, begin, safe);
         path.left = Nanos::ZERO;
-        path.book(Stage::Firmware, clock, clock.after(zones.close))
+        Ok(path.book(Stage::Firmware, clock, clock.after(zones.close)))
     }
 
     fn reset_zone(
@@ -92,6 +140,20 @@ impl FlashMedia {
         let Some(zones) = &self.zones else { return at };
         let more = if io.op == Op::Append { zones.append_latency } else { Nanos::ZERO };
         path.book(Stage::Firmware, at, at.after(zones.write_latency).after(more))
+    }
+
+    /// The pages that a write brings to flash, of so many from the first one on: all, but of a write to a random write area
+    /// those that its end moves the write pointer over.
+    #[cold]
+    pub(super) fn place_in_zone(&self, first: Lpn, count: u32, io: Io) -> (Lpn, u32) {
+        match self.zones {
+            Some(ZoneSpec { zrwa: Some(area), sectors, .. }) if io.op == Op::ZrwaWrite => {
+                let begin = io.lba - io.lba % sectors;
+                let end = io.lba + u64::from(io.sectors) - begin;
+                self.uncommitted(begin..begin + area.pointer(end))
+            }
+            _ => (first, count),
+        }
     }
 
     /// A zone's first block is about to be written through a stream whose superblock may be another's.
