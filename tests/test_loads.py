@@ -164,7 +164,7 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"fsync": 0}, "fsync: 0 is not allowed; must be at least 1"),
         ({"fsync": 1, "read_percent": 100}, "with writes"),
         ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "with writes"),
-        ({"fsync": 1, "rate_iops": 10.0}, "no rate_iops"),
+        ({"fsync": 1, "rate_iops": 10.0}, "one queue and no rate"),
         ({"fsync": 1, "queues": 2}, "one queue"),
         ({"read_percent": 100.5}, "read_percent: 100.5 is not allowed; must be 0 to 100"),
         ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),

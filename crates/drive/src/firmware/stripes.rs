@@ -46,8 +46,8 @@ pub struct Stripes {
     /// Of how many failed dies all data was moved, and the next superblock and its next page of the one in hand.
     rebuilt: (u32, u32),
     next_page: u32,
-    /// When the next page is moved; the end of time if none is.
-    due: Nanos,
+    /// When the next page is moved, if one is.
+    due: Option<Nanos>,
 }
 
 persist!(Stripes: failed, left_out, rebuilt, next_page, due; given: geometry, interval);
@@ -61,7 +61,7 @@ impl Stripes {
             left_out: vec![0; spec.geometry.superblocks as usize],
             rebuilt: (0, 0),
             next_page: 0,
-            due: NEVER,
+            due: None,
         }
     }
 
@@ -78,7 +78,7 @@ impl Stripes {
     /// When the next page of a failed die is moved; the end of time if none is.
     #[inline(always)]
     pub fn due(&self) -> Nanos {
-        self.due
+        self.due.unwrap_or(NEVER)
     }
 
     /// Pages (mapping units) that hold data, of so many addresses.
@@ -96,7 +96,7 @@ impl Stripes {
     pub fn fail(&mut self, die: u32, at: Nanos) {
         self.failed.push_back(die);
         if self.geometry.parity_dies.is_some() {
-            self.due = self.due.min(at);
+            self.due = self.due.or(Some(at));
         }
     }
 
@@ -104,19 +104,19 @@ impl Stripes {
     pub fn restart(&mut self, at: Nanos) {
         (self.rebuilt, self.next_page) = ((0, 0), 0);
         if self.geometry.parity_dies.is_some() && !self.failed.is_empty() {
-            self.due = at;
+            self.due = Some(at);
         }
     }
 
     /// Nothing more is moved.
     pub fn stop(&mut self) {
-        self.due = NEVER;
+        self.due = None;
     }
 
     /// So many pages (mapping units) were moved from `at` on.
     pub fn note_moved(&mut self, pages: u32, at: Nanos) {
-        let from = self.due.max(Nanos(at.0.saturating_sub(CATCH_UP.0)));
-        self.due = from.after(self.interval.times(u64::from(pages)));
+        let from = self.due().min(at).max(Nanos(at.0.saturating_sub(CATCH_UP.0)));
+        self.due = Some(from.after(self.interval.times(u64::from(pages))));
     }
 
     /// The next flash page of a failed die that data may still lie on; none, and an end, if there is no more.
@@ -205,7 +205,7 @@ impl Stripes {
         let place = done <= failed
             && superblock <= g.superblocks
             && self.next_page <= g.superblock_pages >> g.page_shift;
-        let moves = self.due == NEVER || g.parity_dies.is_some() && failed > 0;
+        let moves = self.due.is_none() || g.parity_dies.is_some() && failed > 0;
         ensure(known && place && moves, "the rebuild of a die")
     }
 }
