@@ -118,6 +118,16 @@ def test_a_rate_is_kept_and_what_the_drive_cannot_do_is_not() -> None:
     assert device.run(asked).iops == pytest.approx(most.iops, rel=0.001)
 
 
+def test_a_cap_on_bandwidth_is_kept_whatever_the_sizes() -> None:
+    device = drivebay.drive("sm951-ahci-512").scaled(1 / 64).device()
+    device.prepare()
+    for words in ({"block_bytes": 2**17}, {"bssplit": "4k/70:128k/30"}, {"pattern": "sequential"}):
+        load = Workload(read_percent=60, duration_s=4, rate_mb_per_s=40.0, **words)
+        assert device.copy().run(load).mb_per_s == pytest.approx(40, rel=0.005), words
+    both = Workload(read_percent=100, duration_s=4, rate_mb_per_s=40.0, rate_iops=2000.0)
+    assert device.copy().run(both).iops == pytest.approx(2000, rel=0.005), "the lower one holds"
+
+
 def test_large_requests_keep_the_rate_too() -> None:
     taken = samples(block_bytes=2**21, rate_iops=50.0, duration_s=4.0)
     assert len(taken) == pytest.approx(200, abs=2)
@@ -140,6 +150,7 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"bssplit": "4k/100", "offsets": "permutation"}, "no permutation"),
         ({"rate_iops": 0.0}, "rate_iops: 0 is not allowed; must be above 0"),
         ({"rate_process": "poisson"}, "linear without a rate_iops"),
+        ({"rate_mb_per_s": 0.0}, "rate_mb_per_s: 0 is not allowed; must be above 0"),
         ({"rate_iops": 10.0, "queue_depth": 64}, "at most 32, what the interface"),
         ({"rate_iops": 1e-6, "ios": 100, "duration_s": None}, "at most 115 days"),
         ({"rate_iops": 1e-6, "bytes": 2**20, "duration_s": None}, "at most 115 days"),
@@ -153,7 +164,7 @@ def test_large_requests_keep_the_rate_too() -> None:
         ({"fsync": 0}, "fsync: 0 is not allowed; must be at least 1"),
         ({"fsync": 1, "read_percent": 100}, "with writes"),
         ({"fsync": 1, "read_percent": 90, "trim_percent": 10}, "with writes"),
-        ({"fsync": 1, "rate_iops": 10.0}, "no rate_iops"),
+        ({"fsync": 1, "rate_iops": 10.0}, "one queue and no rate"),
         ({"fsync": 1, "queues": 2}, "one queue"),
         ({"read_percent": 100.5}, "read_percent: 100.5 is not allowed; must be 0 to 100"),
         ({"bssplit": "8k/100", "ios": 5}, "'ios' needs requests of one size"),
@@ -266,7 +277,10 @@ def test_fio_gets_the_same_load_in_its_own_words() -> None:
         "thinktime_blocks_type=issue",
     ):
         assert f"\n{line}\n" in job
-    assert "fsync" not in job
+    assert "fsync" not in job and "\nrate=" not in job
+    capped = load.model_copy(update={"rate_mb_per_s": 10.0})
+    job = jobs_together([("x", capped, 0, 2**24)], engine="psync", seed=1)
+    assert "\nrate=7000000,3000000\n" in job and "\nrate_iops=700,300\n" in job
     flushes = load.model_copy(update={"rate_iops": None, "rate_process": "linear", "fsync": 8})
     job = jobs_together([("x", flushes, 0, 2**24)], engine="psync", seed=1)
     assert "\nfsync=8\n" in job

@@ -650,6 +650,9 @@ class RunResult:
     def before(self, /) -> Counters:
         """The drive's counters before the run."""
     @property
+    def copied_4k(self, /) -> int | None:
+        """4 KiB copied meanwhile of the job's own span, of jobs that ran together and share none."""
+    @property
     def end_ns(self, /) -> int:
         """When the run ended, on the drive's clock."""
     @property
@@ -1006,6 +1009,10 @@ class VirtualDrive:
         """What the policy plug-in was asked since the drive was made; None without one."""
     def discard(self, /, start_bytes: SupportsIndex, length_bytes: SupportsIndex) -> None:
         """Discard (TRIM, Deallocate) an extent."""
+    def fail_die(self, /, die: SupportsIndex) -> None:
+        """A die fails now."""
+    def failed_dies(self, /) -> tuple[list[int], bool]:
+        """Dies that failed, in order, and whether what lay on them is still being moved."""
     def health(self, /) -> Health:
         """The health log at this moment."""
     def live(

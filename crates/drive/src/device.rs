@@ -95,6 +95,8 @@ pub struct Device {
     log: Log,
     lived: Lived,
     zones: Option<Box<Zones>>,
+    /// When heat, or the rebuild of a die, is to be looked at next.
+    work_at: Nanos,
 }
 
 impl Device {
@@ -126,6 +128,7 @@ impl Device {
             log: Log::new(),
             lived: spec.history.lived,
             zones: spec.zones.map(|zones| Box::new(Zones::new(zones))),
+            work_at: Nanos::ZERO,
             spec,
         })
     }
@@ -251,8 +254,46 @@ impl Device {
 
     fn work_until(&mut self, until: Nanos) {
         if let Some(flash) = self.media.flash_mut() {
+            flash.rebuild_until(until, &mut self.controller);
             flash.work_until(until, &mut self.controller);
         }
+    }
+
+    /// Does what is due at `now` by the clock, not behind a command.
+    #[cold]
+    #[inline(never)]
+    fn keep_up(&mut self, now: Nanos) {
+        if let Some(flash) = self.media.flash_mut() {
+            flash.rebuild_until(now, &mut self.controller);
+        }
+        if now >= self.thermal.next_step() {
+            self.advance_thermal(now);
+        }
+        let rebuild = self.media.flash().map_or(NEVER, |flash| flash.backend.stripes().due());
+        self.work_at = self.thermal.next_step().min(rebuild);
+    }
+
+    /// A die fails now: what lies on it is computed from the others of its stripes and brought to them, or is lost without
+    /// `nand.parity`. False, and nothing happens, if there is no such die that works, or on a drive with zones.
+    pub fn fail_die(&mut self, die: u32) -> bool {
+        debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
+        let (now, has_zones) = (self.now(), self.zones.is_some());
+        let is_die = die < self.spec.geometry.dies();
+        let Some(flash) = self.media.flash_mut() else { return false };
+        if has_zones || !is_die || flash.backend.stripes().failed().contains(&die) {
+            return false;
+        }
+        flash.backend.fail_die(die, now.max(self.controller.flash_core().free_at()));
+        self.work_at = Nanos::ZERO;
+        true
+    }
+
+    /// Dies that failed, in order, and whether what lay on them is still being moved.
+    #[must_use]
+    pub fn failed_dies(&self) -> (Vec<u32>, bool) {
+        let Some(flash) = self.media.flash() else { return Default::default() };
+        let stripes = flash.backend.stripes();
+        (stripes.failed().iter().copied().collect(), stripes.due() < NEVER)
     }
 
     /// Starts fetching what submitting an I/O at `lba` will need.
@@ -365,8 +406,8 @@ impl Device {
         if self.spec.outages.is_some() {
             awake = self.wait_out(Stage::Link, awake, &mut stages);
         }
-        if now >= self.thermal.next_step() {
-            self.advance_thermal(now);
+        if now >= self.work_at {
+            self.keep_up(now);
         }
         self.log.count_command(io.op);
         let issued = self.host_interface.fetch(&mut self.link, now, awake);

@@ -10,7 +10,7 @@
 //! | its duty limit | ns of the flash core | host pages | an extent | none |
 //! | when it runs | host page | host pages | a command, or a word line | less than that |
 //! | what is copied in the background | ns | time | an extent | none |
-//! | foreground collection | host page | victims | a victim (`gc.frontiers = "single"`), or a superblock | what they gave |
+//! | foreground collection | host page | victims | so many victims (`gc.foreground_victims`), or a superblock | what they gave |
 //! | folding (`firmware/slc_cache.rs`) | 1/256 page | host pages | a flash page | none |
 
 use drivebay_units::Nanos;

@@ -18,6 +18,7 @@ mod mapping_unit;
 mod oracle;
 mod page_order;
 mod page_types;
+mod parity;
 mod placement;
 mod power;
 mod power_cut;

@@ -33,6 +33,19 @@ enum Frontiers {
     Separate,
     Shared,
     Single,
+    /// Shared, two victims at a time.
+    Pairs,
+}
+
+impl Frontiers {
+    /// Victims in a row, at least.
+    fn quantum(self) -> usize {
+        match self {
+            Frontiers::Single | Frontiers::Separate => 1,
+            Frontiers::Pairs => 2,
+            Frontiers::Shared => usize::MAX,
+        }
+    }
 }
 
 /// A simulation that is as plain as can be: a write looks for room, a victim is looked for among all.
@@ -94,12 +107,11 @@ impl Naive {
     }
 
     fn write(&mut self, lpn: usize) {
-        while self.has_no_room(0) && self.free.len() <= 1 {
+        let mut victims = 0;
+        let goes_on = 1..self.frontiers.quantum();
+        while self.free.len() <= 1 && (self.has_no_room(0) || goes_on.contains(&victims)) {
             self.collect();
-            let burst = self.frontiers == Frontiers::Shared;
-            while burst && self.free.len() <= 1 {
-                self.collect();
-            }
+            victims += 1;
         }
         self.put(0, lpn);
     }
@@ -193,10 +205,15 @@ impl Load {
 }
 
 fn of_drive(policy: &str, frontiers: Frontiers, load: Load) -> f64 {
-    let mut device = Profile::sm951()
+    let profile = match frontiers {
+        Frontiers::Pairs => {
+            Profile::sm951().set("gc.frontiers", "shared").with("gc.foreground_victims", 2i64)
+        }
+        _ => Profile::sm951().set("gc.frontiers", format!("{frontiers:?}").to_lowercase()),
+    };
+    let mut device = profile
         .one_die(BLOCKS as u32, PAGES as u32, USER as u32)
         .timeless()
-        .set("gc.frontiers", format!("{frontiers:?}").to_lowercase())
         .set("gc.victim_policy", policy)
         .set("gc.choices", CHOICES as i64)
         .device();
@@ -216,7 +233,7 @@ const LOADS: [Load; 3] = [Load::Uniform, Load::HotCold, Load::Zipf];
 
 #[test]
 fn every_policy_amplifies_as_in_a_naive_simulation() {
-    let all = [Frontiers::Single, Frontiers::Shared, Frontiers::Separate];
+    let all = [Frontiers::Single, Frontiers::Shared, Frontiers::Separate, Frontiers::Pairs];
     let cases = all.iter().flat_map(|f| LOADS.iter().map(move |l| (*f, *l)));
     for (frontiers, load) in cases {
         for policy in POLICIES {

@@ -73,6 +73,10 @@ fn profiles() -> Vec<Profile> {
         base()
             .with("write_buffer.power_loss_protection", true)
             .with("write_buffer.release", "word-lines"),
+        base()
+            .set("nand.blocks_per_plane", 40)
+            .with("nand.parity.dies", 4)
+            .with("nand.parity.rebuild_mb_per_s", 5.0),
     ]
 }
 
@@ -104,9 +108,10 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
     let now = device.now().after(Nanos(rng.below(30_000)));
     let lba = rng.below(USER * 8);
     let dice = rng.below(1000);
-    let apart = dice >= 990;
+    let apart = dice >= 989;
     serve_until(device, if apart { Nanos(u64::MAX) } else { now }, seen);
     let sectors = (1 + rng.below(100)).min(USER * 8 - lba) as u32;
+    let has_parity = device.spec().geometry.parity_dies.is_some();
     let mut ask = |op| {
         let io = Io::new(op, lba, sectors);
         if let Err(error) = device.accept(now, io, tag, Nanos::ZERO) {
@@ -119,8 +124,12 @@ fn step(device: &mut Device, rng: &mut Rng, tag: u32, seen: &mut Vec<Seen>) {
         900..=929 => ask(Op::WriteFua),
         930..=949 => ask(Op::Flush),
         950..=979 => ask(Op::Trim),
-        980..=989 => ask(Op::WriteZeroes),
-        990..=995 => {
+        980..=988 => ask(Op::WriteZeroes),
+        989 if !has_parity => ask(Op::WriteZeroes),
+        989..=995 => {
+            if dice == 989 && device.next_arrival() == Nanos(u64::MAX) {
+                device.fail_die(rng.below(4) as u32 & !1);
+            }
             device.idle_until(now.after(Nanos::millis(rng.below(3000))));
             seen.push(Seen::Rested(device.health()));
         }

@@ -272,6 +272,27 @@ impl VirtualDrive {
         })
     }
 
+    /// A die fails now.
+    fn fail_die(&self, py: Python<'_>, die: u32) -> PyResult<()> {
+        py.detach(|| {
+            self.with(|device| {
+                if device.fail_die(die) {
+                    return Ok(());
+                }
+                let dies = device.spec().geometry.dies();
+                let hint = "hint: fail_die(0)";
+                Err(user_error(format!(
+                    "fail_die: must be one of the {dies} dies of flash that works, on a drive without zones\n{hint}"
+                )))
+            })
+        })
+    }
+
+    /// Dies that failed, in order, and whether what lay on them is still being moved.
+    fn failed_dies(&self) -> PyResult<(Vec<u32>, bool)> {
+        self.with(|device| Ok(device.failed_dies()))
+    }
+
     /// Leave the drive idle for some seconds of its time.
     fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         py.detach(|| {

@@ -105,6 +105,8 @@ class! {
     stable: bool = outcome.stable,
     /// Whether it ended because the flash is worn out: what follows is refused.
     worn_out: bool = outcome.worn_out,
+    /// 4 KiB copied meanwhile of the job's own span, of jobs that ran together and share none.
+    copied_4k: Option<u64> = outcome.copied_4k,
     /// I/Os whose data could not be read.
     media_errors: u64 = recorder.media_errors,
     /// Trims of a mix, which count nowhere else.

@@ -251,7 +251,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         if let Some(pacing) = &mut self.pacing
             && io.op != Op::Flush
         {
-            self.due = pacing.next(self.start);
+            self.due = pacing.next(self.start, io.data_bytes());
         }
     }
 

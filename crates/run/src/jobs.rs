@@ -7,6 +7,7 @@
 //! the first. Where the flash wears out, all of them end. Left out: priorities, requests of more than one command.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use drivebay_drive::{Completion, Device, DeviceError, Io, Spec};
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -144,6 +145,10 @@ fn run_together<const KEEPS: bool>(
     let mut queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
     // There is nothing to choose then, and nothing to wait for.
     let taken_at_once = count == 1 && places.are_unlimited();
+    let spans = spans_apart(jobs);
+    if let Some(device) = device.one() {
+        device.count_copies_of(&spans);
+    }
     let watched = device.one().filter(|_| KEEPS);
     let mut watch = watched.map(|device| Watch::new(device, events));
     let mut look_at = next_look(watch.as_ref());
@@ -208,10 +213,25 @@ fn run_together<const KEEPS: bool>(
         let (outcome, _) = job.run.finish(device);
         if job.totals.is_empty() { outcome } else { Outcome { queues: job.totals, ..outcome } }
     };
-    let outcomes: Vec<_> = running.into_iter().map(finish).collect();
+    let mut outcomes: Vec<_> = running.into_iter().map(finish).collect();
+    let copied = device.one().map(|device| device.count_copies_of(&[])).unwrap_or_default();
+    outcomes.iter_mut().zip(copied).for_each(|(outcome, copied)| outcome.copied_4k = Some(copied));
     let end = outcomes.iter().map(|outcome| outcome.end).max().expect("there is a job");
     let watched = watch.zip(device.one());
     Ok((outcomes, watched.and_then(|(watch, device)| watch.finish(device, end))))
+}
+
+/// The jobs' spans in sectors; none if two of them overlap.
+fn spans_apart(jobs: &[(Workload, u64)]) -> Vec<Range<u64>> {
+    let span = |(job, _): &(Workload, u64)| {
+        let first = job.span_start_bytes / SECTOR_BYTES;
+        first..first + (job.span_bytes / SECTOR_BYTES).max(1)
+    };
+    let spans: Vec<_> = jobs.iter().map(span).collect();
+    let mut sorted = spans.clone();
+    sorted.sort_by_key(|span| span.start);
+    let apart = sorted.windows(2).all(|pair| pair[0].end <= pair[1].start);
+    if apart { spans } else { Vec::new() }
 }
 
 /// The loop has ended so. Where the flash wore out, what is still under way is served, and what was measured until then are

@@ -1,6 +1,7 @@
 //! What holds the requests of a closed loop back besides the queue depth: a rate, and think time.
 //!
-//! A rate is fio's `rate_iops`: late requests are caught up. Think time is fio's `thinktime` with
+//! Rates are fio's `rate_iops` and `rate`: late requests are caught up, and a request may be made as soon as the bytes of those
+//! before it are paid for. Think time is fio's `thinktime` with
 //! `thinktime_blocks_type=issue`: after so many requests the host waits until all are completed, and then
 //! pauses. Left out: fio's other type, which counts completions.
 
@@ -13,7 +14,14 @@ use crate::workload::{RateProcess, Workload};
 /// From when on requests may be made.
 pub(crate) struct Pacing {
     rate: Option<Rate>,
+    bandwidth: Option<Bandwidth>,
     think: Option<Think>,
+}
+
+struct Bandwidth {
+    ns_per_byte: f64,
+    /// Since the start.
+    due_ns: f64,
 }
 
 struct Rate {
@@ -47,15 +55,22 @@ impl Pacing {
             left: workload.thinktime_blocks,
             resumed: Nanos::ZERO,
         });
-        (rate.is_some() || think.is_some()).then_some(Pacing { rate, think })
+        let bandwidth =
+            workload.rate_mb_per_s.map(|rate| Bandwidth { ns_per_byte: 1e3 / rate, due_ns: 0.0 });
+        let any = rate.is_some() || bandwidth.is_some() || think.is_some();
+        any.then_some(Pacing { rate, bandwidth, think })
     }
 
-    /// A request was made: from when on the next one may be; `NEVER` before a pause, see `resume`.
-    pub(crate) fn next(&mut self, start: Nanos) -> Nanos {
-        let due = self.rate.as_mut().map_or(Nanos::ZERO, |rate| {
+    /// A request of so many bytes was made: from when on the next one may be; `NEVER` before a pause, see `resume`.
+    pub(crate) fn next(&mut self, start: Nanos, bytes: u64) -> Nanos {
+        let mut due = self.rate.as_mut().map_or(Nanos::ZERO, |rate| {
             rate.due_ns += rate.interval_ns * rate.arrivals.as_mut().map_or(1.0, exponential);
             start.after(Nanos(rate.due_ns as u64))
         });
+        if let Some(cap) = &mut self.bandwidth {
+            cap.due_ns += cap.ns_per_byte * bytes as f64;
+            due = due.max(start.after(Nanos(cap.due_ns as u64)));
+        }
         let Some(think) = &mut self.think else { return due };
         think.left -= 1;
         if think.left > 0 {

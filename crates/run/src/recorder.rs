@@ -27,6 +27,8 @@ pub struct Outcome {
     pub worn_out: bool,
     /// What each submission queue completed.
     pub queues: Vec<Totals>,
+    /// 4 KiB that the drive copied meanwhile of a job's own span, of jobs that share none.
+    pub copied_4k: Option<u64>,
 }
 
 /// What was completed: of a submission queue, or of the trims.
@@ -223,6 +225,7 @@ impl Recorder {
             stable: false,
             worn_out: false,
             queues,
+            copied_4k: None,
         }
     }
 

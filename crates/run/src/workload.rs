@@ -5,7 +5,7 @@
 //! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
 //! offsets run through the span and begin again; skewed ones are in `distribution.rs`. Requests may differ
 //! in size: uniform between two bounds, as fio's `bsrange`, or each with its share, as `bssplit`. A rate
-//! holds requests back, as `rate_iops`, and so does think time (`pacing.rs`). Some requests may be trims, and
+//! holds requests back, as `rate_iops` and `rate_mb_per_s`, and so does think time (`pacing.rs`). Some requests may be trims, and
 //! after every so many writes one may be a flush, as fio's `fsync`: it takes a queue slot like any other, and
 //! what was submitted before it need not be completed. Neither counts in a figure of reads and writes.
 //! Left out: skew that moves in time.
@@ -141,6 +141,8 @@ pub struct Workload {
     pub rate_iops: Option<f64>,
     /// When they are due.
     pub rate_process: RateProcess,
+    /// Megabytes a second, reads and writes in all queues together, likewise; trims take none of it.
+    pub rate_mb_per_s: Option<f64>,
     /// The host's pause once `thinktime_blocks` requests were made and all are completed, in microseconds.
     pub thinktime_us: Option<u64>,
     /// Requests between two pauses.
@@ -182,6 +184,7 @@ impl Default for Workload {
             bssplit: Vec::new(),
             rate_iops: None,
             rate_process: RateProcess::Linear,
+            rate_mb_per_s: None,
             thinktime_us: None,
             thinktime_blocks: 1,
             weight: 1,
@@ -257,10 +260,10 @@ const RULES: &[Rule] = &[
                 && (w.trim_percent == 0.0 || w.is_random() && w.queues == 1)
         },
     ),
-    rule("fsync", "at least 1, with writes, one queue and no rate_iops", |w| {
+    rule("fsync", "at least 1, with writes, one queue and no rate", |w| {
         w.fsync.is_none_or(|writes| {
             let some_write = w.trim_percent + w.read_percent < 100.0;
-            writes > 0 && some_write && w.queues == 1 && w.rate_iops.is_none()
+            writes > 0 && some_write && w.queues == 1 && w.rate_iops.or(w.rate_mb_per_s).is_none()
         })
     }),
     rule(
@@ -290,6 +293,9 @@ const RULES: &[Rule] = &[
     }),
     rule("rate_process", "linear without a rate_iops", |w| {
         w.rate_iops.is_some() || w.rate_process == RateProcess::Linear
+    }),
+    rule("rate_mb_per_s", "above 0, up to 1e6", |w| {
+        w.rate_mb_per_s.is_none_or(|rate| rate > 0.0 && rate <= 1e6)
     }),
     rule("thinktime_us", "1 to 1e9, with one queue", |w| {
         w.thinktime_us.is_none_or(|pause| w.queues == 1 && (1..=THINKTIME_US_MAX).contains(&pause))
@@ -335,6 +341,9 @@ const RULES: &[Rule] = &[
     }),
     rule("rate_iops", "such that the bytes take at most 115 days, or with a duration_s", |w| {
         w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate))
+    }),
+    rule("rate_mb_per_s", "such that the bytes take at most 115 days, or with a duration_s", |w| {
+        w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate))
     }),
     rule("thinktime_us", "such that the bytes take at most 115 days, or with a duration_s", |w| {
         let blocks = f64::from(w.thinktime_blocks);
@@ -587,10 +596,10 @@ impl Workload {
             return refuse("queue_depth", self.queue_depth, allowed);
         }
         let commands = u64::from(spec.queue_depth_max);
-        let held_back = self.rate_iops.is_some() || self.thinktime_us.is_some();
-        if held_back && u64::from(self.queue_depth) > commands {
+        let is_rated = self.rate_iops.is_some() || self.rate_mb_per_s.is_some();
+        if (is_rated || self.thinktime_us.is_some()) && u64::from(self.queue_depth) > commands {
             let allowed = format!(
-                "at most {commands}, what the interface carries, with rate_iops or thinktime_us"
+                "at most {commands}, what the interface carries, with a rate or thinktime_us"
             );
             return refuse("queue_depth", self.queue_depth, allowed);
         }

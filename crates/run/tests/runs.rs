@@ -246,6 +246,33 @@ fn fill(drive: &mut Device) {
     go(drive, &load, 1);
 }
 
+/// Of tenants that share no pages each has its copies, and together they are all; of those that share some none has.
+#[test]
+fn a_tenants_copies_are_those_of_its_span() {
+    let mut drive = nvme(&[]);
+    fill(&mut drive);
+    let capacity = drive.spec().capacity_bytes();
+    let span = |first: u64, bytes: u64, rate: f64| Workload {
+        span_start_bytes: first,
+        span_bytes: bytes,
+        rate_iops: Some(rate),
+        ..workload(Pattern::Random, 0.0, 8, 60.0)
+    };
+    let half = capacity / 2 / 4096 * 4096;
+    let jobs = [(span(0, half, 2000.0), 1), (span(half, capacity - half, 200.0), 2)];
+    let mut run = |jobs: &[(Workload, u64)]| {
+        let done = run_jobs(&mut drive, jobs, &Control::default(), 0);
+        done.unwrap_or_else(|e| panic!("{e}")).0
+    };
+    let done = run(&jobs);
+    let (before, after) = (done[0].before.copied_pages, done[0].after.copied_pages);
+    let copied = [0, 1].map(|job: usize| done[job].copied_4k.expect("its own span"));
+    assert!(copied[0] > 0 && copied[1] > 0, "{copied:?}");
+    assert_eq!(copied[0] + copied[1], after - before);
+    let overlapping = [(span(0, half + 4096, 2000.0), 1), jobs[1].clone()];
+    assert_eq!(run(&overlapping)[0].copied_4k, None);
+}
+
 /// Reads that the dies limit. With a limit, a queue with few commands waits for those that the controller holds and one
 /// turn, by Little's law with the limit in place of the depth; without one, for all that stand in other queues.
 #[test]

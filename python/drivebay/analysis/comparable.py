@@ -18,6 +18,7 @@ LATER: dict[str, Any] = {
     "rate_of": None,
     "rate_percent": None,
     "rate_process": "linear",
+    "rate_mb_per_s": None,
     "once": False,
     "spare_percent": None,
     "thinktime_blocks": 1,

@@ -27,6 +27,8 @@ AGED_MAX = 2.55
 """What the health log can tell: 255 %."""
 RATED_CYCLES = 3000
 """guess: of a drive whose profile rates none, as TLC flash of data sheets."""
+REBUILD_MB_PER_S = 100
+"""guess: a tenth or less of what the drives of the catalog write."""
 ZONED = "zn540-1tb"
 """The catalog's drive with zones."""
 EXAMPLES = "--set heatsink, --set unused=25%, --set link=pcie2x4"
@@ -204,6 +206,8 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "aged": "aged=80%",
         "fdp": "fdp=8",
         "zns": "zns=14",
+        "parity": "parity=16",
+        "foreground_victims": "foreground_victims=2",
     }
     if name in shorts or name in leaves:
         example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
@@ -322,6 +326,33 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
 
 
+def _parity(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Dies of a stripe with parity and the MB/s at which a failed die is rebuilt, or "none"."""
+    raw["nand"].pop("parity", None)
+    if value == "none":
+        return "parity = none", {}
+    dies, _, rate = value.partition(":")
+    rate = rate or f"{REBUILD_MB_PER_S}"
+    if not (dies.isdecimal() and re.fullmatch(r"\d{1,6}(\.\d{1,9})?", rate)):
+        raise UserError(
+            f"--set parity={value}: must be a number of dies, with the MB/s of a rebuild after it, "
+            "or none",
+            "--set parity=16, or --set parity=16:100",
+        )
+    values = {"nand.parity.dies": int(dies[:9]), "nand.parity.rebuild_mb_per_s": float(rate)}
+    return f"parity = one of {dies} dies, rebuilt at {float(rate):g} MB/s", values
+
+
+def _foreground_victims(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Most victims in a row of foreground collection, where host and copies share a frontier."""
+    if not value.isdecimal():
+        raise UserError(
+            f"--set foreground_victims={value}: must be a number of victims",
+            "--set foreground_victims=2",
+        )
+    return f"foreground_victims = {value}", {"gc.foreground_victims": int(value[:9])}
+
+
 def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """So many active zones, of so many superblocks, or "none". The capacity becomes whole zones,
     with spare flash for those that are active; what the commands cost is as on the catalog's drive
@@ -375,6 +406,8 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "policy": _policy,
     "fdp": _fdp,
     "zns": _zns,
+    "parity": _parity,
+    "foreground_victims": _foreground_victims,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

@@ -73,7 +73,8 @@ class Drive(Profile):
         changes
             Values by name: `unused="25%"`, of the user's capacity; `over_provisioning="28%"`, of
             physical less user over user capacity; `link="pcie2x4"`; `ailment="slow-die"` (see
-            `drivebay drives --ailments`); `aged="80%"`; or any value of the profile,
+            `drivebay drives --ailments`); `aged="80%"`; `parity="16:100"`, parity across 16 dies
+            and a rebuild at 100 MB/s; or any value of the profile,
             `ambient_c=30`. Where several sections have such a name, the section stands before it,
             `__` for the dot: `thermal__ambient_c=30`.
 
@@ -242,6 +243,14 @@ class PowerCut:
 
     lost_bytes: int
     ready_after_s: float
+
+
+@dataclass(frozen=True)
+class FailedDies:
+    """Dies that failed, in order, and whether what lay on them is still brought to the others."""
+
+    dies: tuple[int, ...]
+    rebuilding: bool
 
 
 class Device:
@@ -444,6 +453,37 @@ class Device:
         """Cuts the power now, and turns it on again: what was in the write buffer is lost."""
         pages, seconds = self._core.power_cut()
         return PowerCut(pages * 4096, seconds)
+
+    def fail_die(self, die: int) -> None:
+        """A die of the flash fails now, and answers nothing from then on.
+
+        With parity across dies (`nand.parity`) each of its pages is read from the others of its
+        stripe, and its data is brought to them at `nand.parity.rebuild_mb_per_s` beside commands
+        and while the device rests; without, that data is lost until it is written anew. If what is
+        left has too little room, the device only reads.
+
+        >>> import drivebay
+        >>> striped = drivebay.drive("sm951-nvme-256").with_(parity=16, unused="10%")
+        >>> device = striped.scaled(1 / 64).device()
+        >>> device.fill()
+        >>> device.fail_die(3)
+        >>> device.failed_dies()
+        FailedDies(dies=(3,), rebuilding=True)
+        >>> device.rest(60)
+        >>> device.failed_dies().rebuilding
+        False
+
+        Raises
+        ------
+        Error
+            If the device has no such die, it has failed, or the device has zones.
+        """
+        self._core.fail_die(die)
+
+    def failed_dies(self) -> FailedDies:
+        """The dies that failed, in order, and whether their data is still being moved."""
+        dies, rebuilding = self._core.failed_dies()
+        return FailedDies(tuple(dies), rebuilding)
 
     def placement(self) -> list[HandleUse]:
         """What went through each placement handle so far and, with initial isolation, last through

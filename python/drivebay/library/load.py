@@ -65,6 +65,8 @@ class Workload(_Load, loads.Requests):
     rate_iops, rate_process
         At most so many requests a second, at equal distances ("linear") or one by one at random
         ("poisson"), as far as the queue depth allows; late ones are caught up.
+    rate_mb_per_s
+        At most so many megabytes a second of reads and writes, likewise: a tenant's bandwidth cap.
     thinktime_us, thinktime_blocks
         After every `thinktime_blocks` requests (1) the host waits until all are completed, and then
         so many microseconds.
@@ -158,6 +160,8 @@ class Workload(_Load, loads.Requests):
             ends.append(f"{self._duration_s:g} s")
         if self.rate_iops is not None:
             sizes += f", {self.rate_iops:,g} a second"
+        if self.rate_mb_per_s is not None:
+            sizes += f", {self.rate_mb_per_s:,g} MB/s"
         if self.thinktime_us is not None:
             sizes += f", {self.thinktime_us:,} us think time"
             if self.thinktime_blocks > 1:

@@ -179,6 +179,15 @@ class Result:
         return self._counted("placed_pages") / host if host else float("nan")
 
     @property
+    def own_waf(self) -> float:
+        """Of a job of `run_jobs` the write amplification of its own span: what it wrote, and what
+        was copied of its pages meanwhile, per page that it wrote. Without the map's own pages,
+        padding and parity. NaN for a load alone, or if two jobs' spans overlap, or it wrote
+        nothing."""
+        copied, written = self.core.copied_4k, int(self.core.write_bytes.sum()) / 4096
+        return 1 + copied / written if copied is not None and written else float("nan")
+
+    @property
     def energy_j(self) -> float:
         """Energy that the drive took, in joule."""
         return self._counted("energy_j")

@@ -109,6 +109,8 @@ def load(workload: Workload) -> str:
         size = ", ".join(f"{percent} % {units.binary_bytes(of)}" for of, percent in split)
     if workload.rate_iops is not None:
         length = f"at most {workload.rate_iops:,g} IOPS, {length}"
+    if workload.rate_mb_per_s is not None:
+        length = f"at most {workload.rate_mb_per_s:,g} MB/s, {length}"
     if workload.thinktime_us is not None:
         every = f" every {workload.thinktime_blocks:,}" if workload.thinktime_blocks > 1 else ""
         length = f"think time {latency(workload.thinktime_us)}{every}, {length}"

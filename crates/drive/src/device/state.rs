@@ -7,6 +7,8 @@
 
 use std::io::{BufReader, BufWriter, Read, Write};
 
+use drivebay_units::Nanos;
+
 use super::Device;
 use crate::firmware::media::Media;
 use crate::io::DeviceError;
@@ -14,9 +16,9 @@ use crate::persist::{Persist, StateError, ensure, persist};
 use crate::profile::Spec;
 
 /// Raised with every change of what is written: older states are not read.
-pub const STATE_VERSION: u32 = 31;
+pub const STATE_VERSION: u32 = 32;
 
-persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec);
+persist!(Device: host_interface, link, controller, scheduler, media, thermal, log, lived, zones; given: spec, work_at);
 
 impl Device {
     /// A drive in the same state, with memory of its own.
@@ -47,6 +49,7 @@ impl Device {
         self.controller.set_costs(self.spec.throttle[self.thermal.step_held()].costs);
         self.media.flash_mut().into_iter().for_each(|flash| flash.derive());
         self.scheduler.arrange();
+        self.work_at = Nanos::ZERO;
     }
 
     /// Writes the state; the profile is not part of it.

@@ -5,11 +5,14 @@
 //! of a victim's pages may still be in the write buffer, and a power cut would lose both, so a
 //! superblock is erased only once all that was placed before it was given back is safe. If none was free
 //! then, it is erased when it is opened. Real firmware orders erases behind its journal for the same reason.
-//! Errors and wear are decided in `physics/reliability.rs` and carried out in `firmware/backend/errors.rs`.
+//! Errors and wear are decided in `physics/reliability.rs` and carried out in `firmware/backend/errors.rs`; what parity and failed dies
+//! (`firmware/stripes.rs`) come to is in `firmware/backend/dies.rs`.
 
+mod dies;
 mod errors;
 mod power_cut;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use drivebay_units::{Lpn, Nanos, Ppa, Rng};
@@ -18,6 +21,7 @@ use crate::events::{Event, EventKind, EventLog, Events, SuperblockState, Trigger
 use crate::firmware::ftl::Ftl;
 use crate::firmware::map_access::MapAccess;
 use crate::firmware::map_cache::MapTraffic;
+use crate::firmware::stripes::Stripes;
 use crate::firmware::write_buffer::WriteBuffer;
 use crate::flash::nand::{DeferredQueue, Nand, Program, ReadTimes};
 use crate::io::DeviceError;
@@ -27,7 +31,7 @@ use crate::physics::reliability::Errors;
 use crate::plugin::Plugin;
 use crate::policy_plugin::{Decides, Decisions};
 use crate::profile::{BufferRelease, Geometry, Spec};
-use crate::superblock::{Mode, Purpose, Source};
+use crate::superblock::{Mode, Purpose, Source, State};
 use crate::timeline::NEVER;
 
 /// Waits of a read of flash: for the die, in the array, for and on the channel.
@@ -66,6 +70,13 @@ pub struct Flash {
     buffers: PerStream<WriteBuffer>,
     deferred: DeferredQueue,
     errors: Option<Box<Errors>>,
+    stripes: Box<Stripes>,
+    /// Errors are modelled, or a die has failed: reads may not be plain.
+    may_err: bool,
+    /// Pages whose data was lost in a copy.
+    lost: BTreeSet<u32>,
+    /// Reads of such and of failed dies, where errors are not modelled.
+    lost_reads: u64,
     map: MapAccess,
     /// The drive's time: nothing earlier is asked of a channel.
     now: Nanos,
@@ -88,9 +99,9 @@ pub struct Flash {
     events: Option<Box<EventLog>>,
 }
 
-persist!(Flash: ftl, nand, buffers, deferred, errors, map, now, dies_floor, read_only, media_error,
+persist!(Flash: ftl, nand, buffers, deferred, errors, stripes, lost, lost_reads, map, now, dies_floor, read_only, media_error,
     padded_pages, padding, merged; given: geometry, buffer_pages, buffer_release, reserve_superblocks, spare_blocks,
-    protected, zoned, events);
+    protected, zoned, events, may_err);
 
 impl Flash {
     /// Fresh flash; `memory`: a drive's flash whose tables are used where they fit.
@@ -125,6 +136,10 @@ impl Flash {
                 let good = g.superblocks - g.bad_superblocks;
                 Box::new(Errors::new(r, g.superblocks, good, spec.history.cycles, rng))
             }),
+            stripes: Box::new(Stripes::new(spec)),
+            may_err: spec.reliability.is_some(),
+            lost: BTreeSet::new(),
+            lost_reads: 0,
             map: MapAccess::new(spec),
             now: Nanos::ZERO,
             dies_floor: Nanos::ZERO,
@@ -185,7 +200,7 @@ impl Flash {
         self.now = now;
     }
 
-    /// Padding and the map's own data programmed so far, in 4 KiB.
+    /// Padding, parity and the map's own data programmed so far, in 4 KiB.
     pub fn overhead_4k(&self) -> u64 {
         (self.padded_pages << self.geometry.unit_shift) + self.map.written_4k()
     }
@@ -429,7 +444,7 @@ impl Flash {
 
     /// A stream's superblock takes no more, though it may not be full: what it was given so far is programmed.
     pub fn abandon(&mut self, stream: usize, at: Nanos) {
-        if self.ftl.room(stream) > 0 {
+        if !self.ftl.frontier(stream).is_empty() {
             self.make_durable(stream, at, 0);
             self.ftl.abandon(stream);
         }
@@ -453,6 +468,9 @@ impl Flash {
     /// Opens the next superblock for a stream at `at`, for as many bits per cell as `mode` says; false if
     /// none is free.
     pub fn open(&mut self, stream: usize, at: Nanos, mode: Mode) -> bool {
+        if self.pass(stream, at) {
+            return true;
+        }
         let Some(next) = self.ftl.next_free(mode) else {
             return false;
         };
@@ -471,6 +489,7 @@ impl Flash {
         if let Some(errors) = &mut self.errors {
             errors.open(next, self.ftl.cycles(next), self.now);
         }
+        self.begin_superblock(stream, next, at);
         if let Some(coming) = self.ftl.next_free(mode) {
             self.erase_free(coming, at);
         }
@@ -531,10 +550,10 @@ impl Flash {
         let Some(ppa) = ppa else {
             return nowhere;
         };
-        if let Some(errors) = &mut self.errors {
-            for at in ppa.0..ppa.0 + len {
-                self.media_error |= errors.was_lost(self.ftl.page_at(Ppa(at)).0);
-            }
+        if self.may_err {
+            // The parts one by one: who adds them up is not to wait for memory where no errors are modelled.
+            let (done, [die, array, channel], decoded) = self.read_erring(from, ppa, len, bytes);
+            return PageRead { done, parts: [die, array, channel], decoded };
         }
         if self.in_buffer(ppa, from) {
             return nowhere;
@@ -542,13 +561,6 @@ impl Flash {
         let page = ppa.0 >> self.geometry.page_shift;
         let ReadTimes { begin, sensed, done } = self.nand.read(self.now, from, page, bytes);
         let parts = [begin.since(from), sensed.since(begin), done.since(sensed)];
-        if self.errors.is_some() {
-            // A flash page has at most 16 pages. The parts one by one: who adds them up is not to
-            // wait for memory where no errors are modelled.
-            let (done, [die, array, channel], _) =
-                self.retry(ppa, (1 << len) - 1, done, parts, true);
-            return PageRead { done, parts: [die, array, channel], decoded: true };
-        }
         PageRead { done, parts, decoded: false }
     }
 
@@ -580,10 +592,11 @@ impl Flash {
         let page = source.first.0 >> self.geometry.page_shift;
         self.dies_until(at);
         let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
-        let mut done = self.nand.read_inside(at, at, page, bytes).done;
-        if self.errors.is_some() {
-            done = self.decode_source(source, done);
-        }
+        let mut done = if self.may_err {
+            self.read_erring_source(source, at, bytes)
+        } else {
+            self.nand.read_inside(at, at, page, bytes).done
+        };
         if self.map.is_cached() {
             done = done.max(self.translate_source(source, at));
         }
@@ -645,6 +658,10 @@ impl Flash {
     #[cold]
     #[inline(never)]
     fn note_copy(&mut self, source: &Source, at: Nanos, trigger: Trigger) {
+        // What is moved of a failed die empties no superblock.
+        if self.ftl.superblock(source.superblock).state != State::Victim {
+            return;
+        }
         let event = self.victim_event(source.superblock, at, trigger);
         let copied_4k = source.pages << self.geometry.unit_shift;
         self.events.iter_mut().for_each(|log| log.note_copy(copied_4k, event));

@@ -21,6 +21,7 @@ use crate::io::{DeviceError, Io, Op};
 use crate::persist::{StateError, ensure, persist};
 use crate::physics::thermal::Work;
 use crate::profile::{Costs, EndOfLife, Geometry, Spec, ZoneSpec};
+use crate::timeline::NEVER;
 
 /// log2 of sectors in 4 KiB.
 const SHIFT_4K: u32 = 3;
@@ -133,7 +134,12 @@ impl FlashMedia {
 
     /// Whether the drive works while nothing is asked of it.
     pub fn works_when_idle(&self) -> bool {
-        self.gc.works_when_idle()
+        self.gc.works_when_idle() || self.backend.stripes().due() < NEVER
+    }
+
+    /// Moves what is due of a failed die up to `until`.
+    pub fn rebuild_until(&mut self, until: Nanos, controller: &mut Controller) {
+        self.gc.rebuild_until(until, &mut self.backend, controller);
     }
 
     /// What the flash says behind a write that was admitted at `at`.

@@ -16,5 +16,6 @@ pub mod path;
 pub mod read_ahead;
 pub mod scheduler;
 pub mod slc_cache;
+pub mod stripes;
 pub mod write_buffer;
 pub mod zones;

@@ -13,13 +13,12 @@
 //! same page fails again until it is written anew. Rates are brought up to date when a superblock's
 //! reads or age have grown by a sixteenth.
 //! Not modelled: the time of decoding (part of the cores' costs), failed programs, temperature, layers
-//! of a 3D block, parity across dies. A page that is lost while it is copied stays lost until it is
+//! of a 3D block, the help of parity across dies. A page that is lost while it is copied stays lost until it is
 //! written anew (firmware marks it so); after a power cut that takes the new data too, it counts as good
 //! again. A replacement block counts as worn as the one it replaces: blocks fail a little too early.
 
 mod curve;
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use drivebay_units::{Nanos, Ppa, Rng};
@@ -119,18 +118,15 @@ pub struct Errors {
     fails: Vec<u32>,
     seed: u64,
     rng: Rng,
-    /// Pages whose data was lost in a copy.
-    lost: BTreeSet<u32>,
     /// Counted so far.
     pub counts: Reliability,
 }
 
-persist!(Errors: wear, fails, seed, rng, lost, counts; given: spec, curve);
+persist!(Errors: wear, fails, seed, rng, counts; given: spec, curve);
 
 impl Errors {
-    /// Whether no superblock misses more blocks than it has, and only the drive's pages are lost.
-    pub fn check(&self, user_pages: u32) -> Result<(), StateError> {
-        ensure(self.lost.last().is_none_or(|&page| page < user_pages), "a page that was lost")?;
+    /// Whether no superblock misses more blocks than it has.
+    pub fn check(&self) -> Result<(), StateError> {
         let blocks = self.spec.superblock_blocks;
         ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
     }
@@ -145,7 +141,6 @@ impl Errors {
             fails: vec![0; superblocks as usize * (spec.retries_max as usize + 1)],
             seed: rng.next_u64(),
             rng,
-            lost: BTreeSet::new(),
             counts: Reliability { spare_blocks, ..Reliability::default() },
             spec,
         };
@@ -241,28 +236,6 @@ impl Errors {
         let fails = |bit: &u32| hash(salt ^ u64::from(first.0 + bit)) < always;
         let failed = (0..u32::BITS).filter(|bit| which >> bit & 1 == 1 && lost && fails(bit));
         Verdict { retries, lost: failed.fold(0, |lost, bit| lost | 1 << bit), refresh }
-    }
-
-    /// A page has been copied without its data: it cannot be read until it is written anew.
-    pub fn lose(&mut self, page: u32) {
-        self.lost.insert(page);
-    }
-
-    /// Pages are written or unmapped: whatever was lost of them does not matter any more. Cost: a search, and one for
-    /// each page that was lost.
-    #[inline]
-    pub fn replace(&mut self, pages: Range<u32>) {
-        while let Some(&page) = self.lost.range(pages.clone()).next() {
-            self.lost.remove(&page);
-        }
-    }
-
-    /// Whether a page that is read was lost in a copy; counts it if so.
-    #[inline]
-    pub fn was_lost(&mut self, page: u32) -> bool {
-        let lost = !self.lost.is_empty() && self.lost.contains(&page);
-        self.counts.media_errors += u64::from(lost);
-        lost
     }
 
     #[cold]

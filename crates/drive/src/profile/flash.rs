@@ -66,6 +66,8 @@ pub struct Geometry {
     pub channel_mask: u32,
     /// Superblocks that are always used with one bit per cell, for the SLC cache.
     pub slc_superblocks: u32,
+    /// Dies of a stripe with parity, if there is any.
+    pub parity_dies: Option<u32>,
 }
 
 impl Geometry {
@@ -75,11 +77,23 @@ impl Geometry {
         1 << self.die_shift
     }
 
-    /// Usable pages; those of the static SLC cache are none.
+    /// Usable pages; those of the static SLC cache are none, and none those of parity.
     #[must_use]
     pub fn usable_pages(&self) -> u64 {
-        u64::from(self.superblocks - self.bad_superblocks - self.slc_superblocks)
-            * u64::from(self.superblock_pages)
+        self.data_pages(
+            u64::from(self.superblocks - self.bad_superblocks - self.slc_superblocks)
+                * u64::from(self.superblock_pages),
+        )
+    }
+
+    /// Pages that hold data, of so many of whole superblocks: the others are parity, of which a superblock has a stripe more
+    /// than fill it where its first and last are short.
+    #[must_use]
+    pub fn data_pages(&self, addresses: u64) -> u64 {
+        let Some(dies) = self.parity_dies else { return addresses };
+        let unit = u64::from(self.order.die_pages << self.page_shift);
+        let parity = (u64::from(self.superblock_pages) / unit).div_ceil(u64::from(dies)) + 1;
+        addresses - addresses / u64::from(self.superblock_pages) * parity * unit
     }
 
     /// Superblocks but those of the static SLC cache, which come last; bad ones come before the cache's or last.
@@ -337,7 +351,31 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         order: page_order(n, dies.ilog2(), planes.ilog2()),
         channel_mask: (channels - 1) as u32,
         slc_superblocks: 0,
+        parity_dies: check_parity(raw, dies)?,
     })
+}
+
+/// Dies of a stripe with parity, if there is any.
+fn check_parity(raw: &RawSpec, dies: u64) -> Result<Option<u32>, SpecError> {
+    let Some(parity) = &raw.nand.parity else { return Ok(None) };
+    let width = parity.dies.value;
+    let zoned = raw.zns.is_some() || raw.fdp.is_some();
+    let (allowed, hint) = if width > dies {
+        (format!("at most the dies that the drive has: {dies}"), "a stripe has a page on each")
+    } else if zoned || raw.slc_cache.is_some() {
+        let allowed = "left out beside an SLC cache, placement handles or zones".to_owned();
+        (allowed, "the sizes of these are those of whole superblocks")
+    } else {
+        return Ok(Some(width as u32));
+    };
+    Err(SpecError::out("nand.parity.dies", width, allowed, hint))
+}
+
+/// From one page of a failed die that is moved to the next; without parity none is.
+pub(super) fn rebuild_interval(raw: &RawSpec, geometry: &Geometry) -> Nanos {
+    let rate = raw.nand.parity.as_ref().map(|parity| parity.rebuild_mb_per_s.value * 1e6);
+    let seconds = rate.map_or(0.0, |rate| geometry.unit_bytes() as f64 / rate);
+    Nanos((seconds * 1e9).round() as u64)
 }
 
 /// Garbage collection must always find a victim that gains space: spare space for the frontiers, the

@@ -33,7 +33,7 @@ pub enum Frontiers {
     /// One for each.
     Separate,
     /// One for both. Foreground collection goes on until more than the reserve is free: several victims in a row, whose
-    /// copies fill most of a superblock by themselves.
+    /// copies fill most of a superblock by themselves; or for as many as `gc.foreground_victims` says.
     Shared,
     /// One for both, as the literature's models have it (Desnoyers, SYSTOR 2012; Van Houdt, SIGMETRICS 2013): one victim at a time,
     /// and the host goes on behind its copies.
@@ -62,8 +62,9 @@ pub struct PacingSpec {
     pub every_pages: u64,
     /// What the duty limit grows by per page below the target, likewise.
     duty_below: u64,
-    /// The quantum of foreground collection is a victim, else what brings a superblock beyond the reserve.
-    pub foreground_by_victim: bool,
+    /// The quantum of foreground collection where host and copies share a frontier: so many victims, or what brings a superblock
+    /// beyond the reserve, if that is less.
+    pub foreground_victims: u32,
 }
 
 /// Garbage collection in the background and in rounds.
@@ -96,7 +97,7 @@ impl PacingSpec {
             target_free,
             duty_pages,
             every_pages: 1,
-            foreground_by_victim: false,
+            foreground_victims: u32::MAX,
             above: slope(1.0 - gain.0, start_free.saturating_sub(target_free)),
             below: slope(gain.1 - 1.0, target_free),
             duty_below: slope(duty_growth - 1.0, target_free),
@@ -247,8 +248,17 @@ pub(super) fn check_pacing(
         c.duty_growth.value,
         c.duty_pages_max.as_ref().map_or(PAGES_MAX, |most| most.value),
     );
-    let foreground_by_victim = frontiers(raw)? == Frontiers::Single;
-    Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), foreground_by_victim, ..pacing })
+    let foreground_victims = match (frontiers(raw)?, &c.foreground_victims) {
+        (Frontiers::Separate, Some(victims)) => {
+            let allowed = "left out with separate frontiers";
+            let hint = "set gc.frontiers to shared, where copies make room for the host";
+            return Err(SpecError::out("gc.foreground_victims", victims.value, allowed, hint));
+        }
+        (_, Some(victims)) => victims.value as u32,
+        (Frontiers::Single, None) => 1,
+        (_, None) => u32::MAX,
+    };
+    Ok(PacingSpec { every_pages: every.transpose()?.unwrap_or(1), foreground_victims, ..pacing })
 }
 
 /// Only where it runs behind word lines, and the write buffer is looked at.

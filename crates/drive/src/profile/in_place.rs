@@ -27,7 +27,7 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
         return Ok(None);
     }
     let health = raw.health.as_ref();
-    let refused: [(&str, bool); 15] = [
+    let refused: [(&str, bool); 16] = [
         ("gc", raw.gc.is_some()),
         ("write_buffer", raw.write_buffer.is_some()),
         ("slc_cache", raw.slc_cache.is_some()),
@@ -42,6 +42,7 @@ pub(super) fn check_in_place(raw: &RawSpec) -> Result<Option<InPlaceSpec>, SpecE
         ("controller.admission", raw.controller.admission.is_some()),
         ("controller.mapping_unit_kib", raw.controller.mapping_unit_kib.is_some()),
         ("nand.slow_dies", n.slow_dies.is_some()),
+        ("nand.parity", n.parity.is_some()),
         ("health.end_of_life", health.is_some_and(|health| health.end_of_life.is_some())),
     ];
     if let Some((field, _)) = refused.into_iter().find(|(_, given)| *given) {
@@ -109,6 +110,7 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         order: PageOrder::dies_first(0, 0),
         channel_mask: 0,
         slc_superblocks: 0,
+        parity_dies: None,
     })
 }
 

@@ -98,6 +98,8 @@ pub struct Spec {
     pub zones: Option<ZoneSpec>,
     /// Free superblocks kept for garbage collection in the foreground.
     pub reserve_superblocks: u32,
+    /// From one page of a failed die that is moved to the next.
+    pub rebuild_interval: Nanos,
     /// Pacing of garbage collection.
     pub pacing: PacingSpec,
     /// Garbage collection in the background while the write buffer has room.
@@ -280,6 +282,7 @@ impl Spec {
             energy,
             thermal,
             reserve_superblocks: reserve as u32,
+            rebuild_interval: flash::rebuild_interval(&raw, &geometry),
             ignore_flush: is_set(&raw.write_buffer().ignore_flush),
             power_loss_protection: is_set(&raw.write_buffer().power_loss_protection),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,

@@ -346,6 +346,16 @@ sections! {
         variation: Option<RawVariation>,
         /// Dies that are slower than the others; none if left out.
         slow_dies: Option<RawSlowDies>,
+        /// Parity across dies (RAIN), with which what a failed die held can be computed; none if left out.
+        parity: Option<RawParity>,
+    }
+
+    /// Parity across dies.
+    RawParity {
+        /// Dies that a stripe lies across; the page of one holds the parity of the others.
+        dies: Whole = 2..=4096,
+        /// Rate at which what a failed die held is brought to the others.
+        rebuild_mb_per_s: Number = 0.1..=1e5,
     }
 
     /// Dies that are slow, chosen by the drive's seed, neighbours of one another.
@@ -375,6 +385,9 @@ sections! {
         /// `separate` frontiers for host and garbage collection, or one for both: `single`, with one victim at a time as in the
         /// literature's models, or `shared`, with as many victims in a row as bring a superblock beyond the reserve.
         frontiers: Word,
+        /// With one frontier for both, most victims that foreground collection empties in a row once the host has room behind
+        /// their copies; if left out, 1 with `single`, and as many as it takes with `shared`.
+        foreground_victims: Option<Whole> = 1..=1 << 20,
         /// The host's frontiers: `one`, or two `by-lifespan` of what is overwritten; one if left out.
         host_frontiers: Option<Word>,
         /// A policy plug-in, `name@digest`, whose decisions go before the profile's; none if left out. It must

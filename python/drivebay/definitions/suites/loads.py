@@ -128,7 +128,8 @@ class Requests(Data):
     uniform multiples of `block_bytes` up to it; with `bssplit` each size has its share of the
     requests in per cent. `rate_iops` holds requests back so that no more a second are made, in all
     queues together, at equal distances ("linear") or one by one at random ("poisson"); late ones
-    are caught up. With `thinktime_us` the host waits after `thinktime_blocks` requests until all
+    are caught up. `rate_mb_per_s` does so by megabytes a second of reads and writes. With
+    `thinktime_us` the host waits after `thinktime_blocks` requests until all
     are completed, and then so many microseconds, as fio with `thinktime_blocks_type=issue`.
     `trim_percent` of the requests are trims, which take a queue slot and the drive's time and count
     in no figure of reads and writes; what is neither read nor trim is a write. With `fsync` a flush
@@ -157,6 +158,7 @@ class Requests(Data):
     bssplit: str | None = None
     rate_iops: float | None = None
     rate_process: Literal["linear", "poisson"] = "linear"
+    rate_mb_per_s: float | None = None
     thinktime_us: int | None = None
     thinktime_blocks: int = 1
     handle: int = 0

@@ -89,13 +89,17 @@ def _rate(workload: Workload) -> str:
         think = f"thinktime={pause}\nthinktime_blocks={workload.thinktime_blocks}\n"
         # At queue depth 1 it is the same, and fio before 3.29 has no such option.
         think += "thinktime_blocks_type=issue\n" if workload.queue_depth > 1 else ""
-    if workload.rate_iops is None:
-        return think
     share = workload.read_percent / 100
     shares = (share, 1 - share) if 0 < share < 1 else (1.0,)
-    of_a_queue = workload.rate_iops / workload.queues
-    rates = ",".join(str(max(1, round(of_a_queue * one))) for one in shares)
-    return think + f"rate_iops={rates}\nrate_process={workload.rate_process}\n"
+
+    def each(rate: float) -> str:
+        return ",".join(str(max(1, round(rate / workload.queues * one))) for one in shares)
+
+    if workload.rate_mb_per_s is not None:
+        think += f"rate={each(workload.rate_mb_per_s * 1e6)}\n"
+    if workload.rate_iops is None:
+        return think
+    return think + f"rate_iops={each(workload.rate_iops)}\nrate_process={workload.rate_process}\n"
 
 
 def phase_seed(seed: int, label: str) -> int:

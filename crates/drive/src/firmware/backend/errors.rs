@@ -1,5 +1,7 @@
 //! What flash errors and wear do to reads, copies and superblocks; decided in `physics/reliability.rs`.
 
+use std::ops::Range;
+
 use drivebay_units::{Nanos, Ppa};
 
 use super::{Flash, NO_WAIT, ReadParts};
@@ -59,19 +61,15 @@ impl Flash {
     /// are of nothing.
     pub(super) fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.media_error;
-        let (done, _, mut lost) = self.retry(source.first, source.valid, from, NO_WAIT, false);
+        let (done, _, lost) = self.retry(source.first, source.valid, from, NO_WAIT, false);
         self.media_error = of_command;
-        while lost != 0 {
-            let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;
-            lost &= lost - 1;
-            self.errors.iter_mut().for_each(|errors| errors.lose(page));
-        }
+        self.lose(source, lost);
         done
     }
 
     /// Whether the victim can be used again after its erase; the drive may become read-only.
     pub(super) fn victim_survives_erase(&mut self, purpose: Purpose) -> bool {
-        let affordable = self.spendable(self.ftl.usable_pages()) > 0;
+        let affordable = self.spendable(self.data_pages()) > 0;
         let Some(errors) = &mut self.errors else {
             return true;
         };
@@ -105,8 +103,8 @@ impl Flash {
         worn.iter().map(|erases| u64::from(erases.end - erases.start)).sum()
     }
 
-    /// How many superblocks a drive with so many usable page addresses can lose.
-    fn spendable(&self, usable: u64) -> u64 {
+    /// How many superblocks a drive can lose that has room for so many pages of data.
+    pub(super) fn spendable(&self, usable: u64) -> u64 {
         let g = &self.geometry;
         let spare = g.spare_needed(u64::from(self.reserve_superblocks));
         usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_pages)
@@ -120,29 +118,58 @@ impl Flash {
 
     /// Errors and wear so far.
     pub fn reliability(&self) -> Reliability {
-        let counts = self.errors.as_ref().map_or_else(Reliability::default, |e| e.counts);
+        let mut counts = self.errors.as_ref().map_or_else(Reliability::default, |e| e.counts);
+        counts.media_errors += self.lost_reads;
         Reliability { read_only: self.read_only, ..counts }
     }
 
     /// Flash that may still fail before the drive is worn out, per cent of what a new one has: spare
     /// blocks, and the blocks of superblocks that it can do without.
     pub fn available_spare_percent(&self) -> u8 {
-        let Some(spare_blocks) = self.spare_blocks else { return 100 };
+        if self.spare_blocks.is_none() && self.stripes.failed().is_empty() {
+            return 100;
+        }
         if self.read_only {
             return 0;
         }
+        let spare_blocks = self.spare_blocks.unwrap_or(0);
         let of_superblock = u64::from(self.geometry.superblock_blocks);
         let blocks = |spares: u64, pages: u64| spares + self.spendable(pages) * of_superblock;
         let fresh = blocks(u64::from(spare_blocks), self.geometry.usable_pages());
-        let left = blocks(self.reliability().spare_blocks, self.ftl.usable_pages());
+        let left = blocks(self.reliability().spare_blocks, self.data_pages());
         (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
     }
 
-    /// Pages get new data, or none: what was lost of them does not matter any more.
+    /// Of what was copied these pages have lost their data: they cannot be read until they are written anew.
+    pub(super) fn lose(&mut self, source: &Source, mut lost: u32) {
+        while lost != 0 {
+            let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;
+            lost &= lost - 1;
+            self.lost.insert(page);
+        }
+    }
+
+    /// Counts reads that no error correction could save.
+    pub(super) fn count_lost(&mut self, reads: u64) {
+        match &mut self.errors {
+            Some(errors) => errors.counts.media_errors += reads,
+            None => self.lost_reads += reads,
+        }
+    }
+
+    /// Pages get new data, or none: what was lost of them does not matter any more. Cost: a look whether any was lost; then a
+    /// search, and one for each page.
     #[inline(always)]
     pub fn replace(&mut self, first: u32, count: u32) {
-        if let Some(errors) = &mut self.errors {
-            errors.replace(first..first + count);
+        if !self.lost.is_empty() {
+            self.forget_lost(first..first + count);
+        }
+    }
+
+    #[cold]
+    fn forget_lost(&mut self, pages: Range<u32>) {
+        while let Some(&page) = self.lost.range(pages.clone()).next() {
+            self.lost.remove(&page);
         }
     }
 }

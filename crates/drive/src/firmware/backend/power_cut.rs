@@ -36,6 +36,8 @@ impl Flash {
         for (stream, buffer) in self.buffers.iter_mut().enumerate() {
             buffer.restart(self.ftl.next_page(stream));
         }
+        self.begin_data();
+        self.stripes.restart(at);
         self.nand.power_cut();
         self.deferred = DeferredQueue::new(self.buffers.len());
         (self.dies_floor, self.merged) = (Nanos::ZERO, Nanos::ZERO);
@@ -49,6 +51,9 @@ impl Flash {
 
     /// Works out what follows from a state that was read back.
     pub fn derive(&mut self) {
+        self.may_err |= !self.stripes.failed().is_empty();
+        self.reserve_superblocks += self.stripes.failed().len() as u32;
+        self.begin_data();
         self.deferred.derive();
         self.buffers.iter_mut().for_each(WriteBuffer::derive);
     }
@@ -60,10 +65,14 @@ impl Flash {
         self.buffers.iter().try_for_each(|buffer| buffer.check(&self.nand))?;
         let taken: Vec<u64> = self.buffers.iter().map(WriteBuffer::taken).collect();
         self.ftl.check(Some(&taken))?;
-        self.errors.iter().try_for_each(|errors| errors.check(self.geometry.user_pages))?;
+        self.errors.iter().try_for_each(|errors| errors.check())?;
+        self.stripes.check()?;
+        let is_page = |&page: &u32| page < self.geometry.user_pages;
+        ensure(self.lost.last().is_none_or(is_page), "a page that was lost")?;
         self.map.check()?;
         let reads = self.nand.page_reads;
         let counts = [self.padded_pages, self.padding, reads, self.nand.superblock_erases];
+        ensure(self.lost_reads < 1 << 50, "reads of what was lost")?;
         ensure(counts.iter().all(|&count| count < 1 << 50), "the flash's counters")?;
         self.check_deferred()
     }

@@ -105,6 +105,9 @@ impl FlashMedia {
         at: Nanos,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
+        if self.backend.pass(stream, at) {
+            return Ok(Nanos::ZERO);
+        }
         if self.zones.is_some() {
             self.backend.collect_empty(at);
         }
@@ -167,6 +170,9 @@ impl FlashMedia {
         let begin = self.run_flash_core(from, |costs| costs.write_command, path);
         let stream = self.backend.ftl().streams().of_handle(io.handle);
         self.backend.pad(stream, self.backend.ftl().room(stream), begin);
+        while self.backend.pass(stream, begin) {
+            self.backend.pad(stream, self.backend.ftl().room(stream), begin);
+        }
         begin
     }
 

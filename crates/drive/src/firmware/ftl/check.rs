@@ -30,6 +30,8 @@ impl Ftl {
         for (stream, &taken) in taken.iter().enumerate() {
             let standing = match self.placement.frontiers()[stream] {
                 Frontier { end: 0, .. } => taken == 0,
+                // A superblock was abandoned.
+                f if f.next == f.end => taken <= self.next_page(stream),
                 // A flash page that has begun is taken.
                 f => taken == self.next_page(stream) + u64::from(!self.at_page(f.next)),
             };

@@ -49,6 +49,10 @@ pub struct Ftl {
     lifespans: Option<Box<Lifespans>>,
     /// What went through each stream, where writes have placement handles.
     stream_use: Vec<StreamUse>,
+    /// Pages copied of each of these ranges of logical pages, while that is counted.
+    owners: Vec<(Range<u32>, u64)>,
+    /// Copies are counted by stream or by owner.
+    counts_copies: bool,
     plugin: Option<Box<Plugin>>,
 }
 
@@ -63,7 +67,8 @@ pub struct StreamUse {
 
 persist!(StreamUse: written, copied);
 
-persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin; given: geometry, streams);
+persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin;
+    given: geometry, streams, owners, counts_copies);
 
 impl Ftl {
     /// An erased drive.
@@ -100,6 +105,8 @@ impl Ftl {
             slc: SlcBlocks::new(spec),
             lifespans: Lifespans::new(spec),
             stream_use: vec![StreamUse::default(); spec.streams.placed_streams()],
+            owners: Vec::new(),
+            counts_copies: spec.streams.handles > 0,
             plugin: Plugin::new(spec, rng),
         };
         ftl.forget_blocks();
@@ -266,11 +273,28 @@ impl Ftl {
     #[inline(always)]
     pub fn begin_copy(&mut self, source: &Source) -> usize {
         // The record is read only where it matters.
-        if self.streams.handles == 0 { self.streams.copies } else { self.count_copy(source) }
+        if self.counts_copies { self.count_copy(source) } else { self.streams.copies }
+    }
+
+    /// From now on it is counted how many pages are copied of each of these ranges, which do not overlap; of none: no more.
+    /// Returns what was counted before.
+    pub fn count_copies_of(&mut self, owners: Vec<Range<u32>>) -> Vec<u64> {
+        self.counts_copies = self.streams.handles > 0 || !owners.is_empty();
+        let owners = owners.into_iter().map(|pages| (pages, 0)).collect();
+        std::mem::replace(&mut self.owners, owners).into_iter().map(|(_, copied)| copied).collect()
     }
 
     #[inline(never)]
     fn count_copy(&mut self, source: &Source) -> usize {
+        let of_page = (0..u32::BITS).filter(|bit| source.valid >> bit & 1 == 1);
+        for bit in of_page.take(if self.owners.is_empty() { 0 } else { u32::BITS as usize }) {
+            let page = self.page_at(Ppa(source.first.0 + bit)).0;
+            let mut owners = self.owners.iter_mut();
+            owners.find(|(pages, _)| pages.contains(&page)).into_iter().for_each(|(_, n)| *n += 1);
+        }
+        if self.streams.handles == 0 {
+            return self.streams.copies;
+        }
         let from = usize::from(self.superblock(source.superblock).stream);
         let (to, pages) = (self.streams.copies_of(from), u64::from(source.pages));
         self.stream_use[from].copied += pages;
@@ -281,11 +305,12 @@ impl Ftl {
     /// Room left at the frontier of copies, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
-        let room = self.room(self.streams.copies);
+        let room = self.placement.room_to_last(self.streams.copies);
         if !self.streams.are_apart() {
             return room;
         }
-        self.streams.more_copies().map(|stream| self.room(stream)).fold(room, u32::min)
+        let others = self.streams.more_copies();
+        others.map(|stream| self.placement.room_to_last(stream)).fold(room, u32::min)
     }
 
     /// A superblock's record.
@@ -331,10 +356,52 @@ impl Ftl {
         [of(cycles.iter().min()), of(cycles.iter().max()), mean as u32]
     }
 
-    /// Room left at a stream's frontier before the next superblock must be opened.
+    /// Room left at a stream's frontier before something else than data, or the next superblock, begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
         self.placement.room(stream)
+    }
+
+    /// Room left before the next superblock must be opened; some of it may not be for data.
+    #[inline(always)]
+    pub fn room_to_last(&self, stream: usize) -> u32 {
+        self.placement.room_to_last(stream)
+    }
+
+    /// Of that, what is for data at least: guess: half, where some is not.
+    fn data_room(&self, stream: usize) -> u32 {
+        let (room, all) = (self.room(stream), self.room_to_last(stream));
+        room.max(all / 2)
+    }
+
+    /// A stream's next address, and the end of its superblock.
+    pub fn frontier(&self, stream: usize) -> Range<u32> {
+        let frontier = &self.placement.frontiers()[stream];
+        frontier.next..frontier.end
+    }
+
+    /// Where a stream's superblock has data up to, and at all.
+    pub fn set_stop(&mut self, stream: usize, stop: [u32; 2]) {
+        self.placement.set_stop(stream, stop);
+    }
+
+    /// A stream's next flash page holds no data; returns its first address.
+    pub fn pass(&mut self, stream: usize) -> Ppa {
+        let Range { start, end } = self.frontier(stream);
+        let pages = 1 << self.geometry.page_shift;
+        self.placement.set_stop(stream, [start + pages, end]);
+        self.placement.take(stream, pages);
+        self.mapping.pad(start, pages);
+        Ppa(start)
+    }
+
+    /// What is valid in a flash page, if anything is.
+    pub fn source_at(&self, page: u32) -> Option<Source> {
+        let first = page << self.geometry.page_shift;
+        let (superblock, end) =
+            (self.locate(Ppa(first)).0, first + (1 << self.geometry.page_shift));
+        let mut victim = Victim { superblock, next: first, end, given_per_copy: 0 };
+        self.mapping.next_source(&mut victim, self.geometry.page_shift)
     }
 
     fn free_list(&mut self, mode: Mode) -> &mut VecDeque<u32> {
@@ -443,7 +510,9 @@ impl Ftl {
 
     /// A stream's superblock takes no more.
     pub fn abandon(&mut self, stream: usize) {
-        self.placement.take(stream, self.room(stream));
+        let Range { start, end } = self.frontier(stream);
+        self.placement.set_stop(stream, [end; 2]);
+        self.placement.take(stream, end - start);
     }
 
     /// A full superblock without valid pages becomes the victim of folding, read to its end; false if there is none. For
@@ -524,7 +593,7 @@ impl Ftl {
         let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
         let from = usize::from(self.superblock(emptiest).stream);
-        (valid <= self.room(self.streams.copies_of(from))).then_some(emptiest)
+        (valid <= self.data_room(self.streams.copies_of(from))).then_some(emptiest)
     }
 
     /// Begins to empty a superblock.
@@ -650,10 +719,11 @@ impl Ftl {
         if !self.selection.has_idle_policy() {
             return true;
         }
-        let superblock = u64::from(self.geometry.superblock_pages);
+        let superblock = self.geometry.data_pages(u64::from(self.geometry.superblock_pages));
         let valid = |v: Victim| u64::from(self.mapping.valid()[v.superblock as usize]);
-        let room =
-            u64::from(self.room_for_copies()) + self.placement.free.len() as u64 * superblock;
+        let streams = std::iter::once(self.streams.copies).chain(self.streams.more_copies());
+        let room = streams.map(|stream| self.data_room(stream)).min().unwrap_or(0);
+        let room = u64::from(room) + self.placement.free.len() as u64 * superblock;
         room >= self.victim(Purpose::Collection).map_or(superblock, valid)
             + (1 << self.geometry.page_shift)
     }

@@ -18,9 +18,12 @@ pub struct Frontier {
     pub end: u32,
     /// An address plus this is its number in the stream (modulo 2^32).
     pub offset: u32,
+    /// Up to here, all is for data, and behind `last` nothing is: `end`, unless the superblock has parity or failed dies.
+    pub stop: u32,
+    pub last: u32,
 }
 
-persist!(Frontier: superblock, next, end, offset);
+persist!(Frontier: superblock, next, end, offset; given: stop, last);
 
 /// What the newest addresses of a stream took the place of, as map entries: as many as a buffer's ring has
 /// places. `recovery.rs` says what for.
@@ -91,11 +94,24 @@ impl Placement {
         &self.frontiers
     }
 
-    /// Room left at a stream's frontier before the next superblock must be opened.
+    /// Room left at a stream's frontier before something else than data, or the next superblock, begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
         let f = self.frontiers[stream];
-        f.end - f.next
+        f.stop - f.next
+    }
+
+    /// Room left before the next superblock must be opened.
+    #[inline(always)]
+    pub fn room_to_last(&self, stream: usize) -> u32 {
+        let f = self.frontiers[stream];
+        f.last - f.next
+    }
+
+    /// Where a stream's superblock has data up to, and at all.
+    pub fn set_stop(&mut self, stream: usize, [stop, last]: [u32; 2]) {
+        let frontier = &mut self.frontiers[stream];
+        (frontier.stop, frontier.last) = (stop, last);
     }
 
     /// The superblock that a stream has filled, if any.
@@ -107,7 +123,7 @@ impl Placement {
     /// A stream goes on in a superblock with these addresses.
     pub fn start(&mut self, stream: usize, superblock: u32, [next, end]: [u32; 2], number: u32) {
         let offset = number.wrapping_sub(next);
-        self.frontiers[stream] = Frontier { superblock, next, end, offset };
+        self.frontiers[stream] = Frontier { superblock, next, end, offset, stop: end, last: end };
     }
 
     /// Takes the next addresses of a frontier; returns the first, and the superblock.
@@ -157,6 +173,7 @@ impl Placement {
             let begin = frontier.superblock * superblock_pages;
             let used = frontier.next - begin.min(frontier.next);
             frontier.next = frontier.end.min(begin + used.next_multiple_of(row));
+            (frontier.stop, frontier.last) = (frontier.end, frontier.end);
         }
         let free = self.free.len() as u64 * u64::from(superblock_pages);
         self.free_pages = free + self.all_room();

@@ -249,7 +249,7 @@ impl Gc {
         controller.costs().copy(source.extents, source.pages)
     }
 
-    /// Collects in the foreground, superblock by superblock, while `lacks` says so; returns when the host may go on.
+    /// Collects in the foreground, superblock by superblock, while `lacks` says so of as many as were emptied; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`] if there is no victim; [`DeviceError::Policy`].
@@ -257,9 +257,9 @@ impl Gc {
         &mut self,
         flash: &mut Flash,
         controller: &mut Controller,
-        lacks: impl Fn(&Flash) -> bool,
+        lacks: impl Fn(&Flash, u32) -> bool,
     ) -> Result<Nanos, DeviceError> {
-        if !lacks(flash) {
+        if !lacks(flash, 0) {
             return Ok(Nanos::ZERO);
         }
         let (purpose, trigger) = (Purpose::Collection, Trigger::Foreground);
@@ -268,15 +268,15 @@ impl Gc {
         let mut retired = 0;
         let found = self.copy_while(job, from, flash, controller, |_, flash, at, step| {
             let begins = std::mem::replace(&mut retired, step.retired) != step.retired;
-            let stops = begins && (flash.check_plugin().is_err() || !lacks(flash));
+            let stops = begins && (flash.check_plugin().is_err() || !lacks(flash, retired));
             (!stops).then_some(at)
         });
         flash.check_plugin()?;
         if found { Ok(controller.flash_core().free_at()) } else { Err(DeviceError::NoSpace) }
     }
 
-    /// Runs in the foreground until more than the reserve is free, or a victim at a time until the host has room behind its
-    /// copies; returns when the host may go on.
+    /// Runs in the foreground until more than the reserve is free, or by a quantum until the host has room behind its copies;
+    /// returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
@@ -285,9 +285,9 @@ impl Gc {
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<Nanos, DeviceError> {
-        let by_victim = self.ledger.foreground_by_victim();
-        self.make_room(flash, controller, |flash| {
-            let has_room = by_victim && flash.ftl().room(HOST) > 0;
+        let quantum = self.ledger.foreground_victims();
+        self.make_room(flash, controller, |flash, emptied| {
+            let has_room = emptied >= quantum && flash.ftl().room_to_last(HOST) > 0;
             !has_room && flash.ftl().free_superblocks() <= flash.reserve()
         })
     }
@@ -306,7 +306,7 @@ impl Gc {
         let job = Job { purpose: Purpose::Folding, trigger, core: Core::Busy };
         let mut before = Step::default();
         while next(flash, before) {
-            self.make_room(flash, controller, |flash| !flash.may_copy_beside_reserve())?;
+            self.make_room(flash, controller, |flash, _| !flash.may_copy_beside_reserve())?;
             let from = controller.flash_core().free_at();
             let mut is_first = true;
             let found = self.copy_while(job, from, flash, controller, |_, _, at, step| {
@@ -318,6 +318,23 @@ impl Gc {
             }
         }
         Ok(())
+    }
+
+    /// Moves what a failed die held, page by page when each is due, up to `until`; commands wait behind it.
+    pub fn rebuild_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
+        while flash.stripes().due() <= until {
+            let lacks = |flash: &Flash, _| !flash.may_copy_beside_reserve();
+            if flash.is_read_only() || self.make_room(flash, controller, lacks).is_err() {
+                return flash.stop_moving();
+            }
+            let due = flash.stripes().due().max(controller.flash_core().free_at());
+            let Some(source) = flash.next_to_move() else { return };
+            let stream = flash.ftl_mut().begin_copy(&source);
+            let from = due.max(flash.buffer_free_at(stream));
+            let cost = self.copy(source, stream, from, Trigger::Behind, flash, controller);
+            controller.flash_core().gc_from(from, cost);
+            flash.note_moved(source.pages, from);
+        }
     }
 
     /// Whether the drive works while nothing is asked of it.

@@ -72,9 +72,9 @@ impl Ledger {
         self.written.draw_quantum(self.spec.every_pages)
     }
 
-    /// Whether the quantum of foreground collection is a victim.
-    pub fn foreground_by_victim(&self) -> bool {
-        self.spec.foreground_by_victim
+    /// The quantum of foreground collection, in victims.
+    pub fn foreground_victims(&self) -> u32 {
+        self.spec.foreground_victims
     }
 
     /// Whether work may be deferred.
