@@ -254,6 +254,6 @@ fn the_size_of_a_saved_drive_tells_of_changes() {
     let sizes: Vec<usize> = profiles().iter().map(|p| saved(&p.device()).len()).collect();
     assert_eq!(
         (drivebay_drive::STATE_VERSION, sizes),
-        (31, vec![45136, 47326, 45205, 45733, 47298, 45177, 49740, 46768])
+        (32, vec![45269, 47451, 45338, 45866, 47423, 45310, 49881, 46901, 54485])
     );
 }
