@@ -33,7 +33,7 @@ use crate::options::{DriveOptions, Options};
 use crate::pci::vfio;
 use crate::precondition::REST;
 use crate::report::Report;
-use crate::store::{Image, Store};
+use crate::store::{Image, PowerCutLoss, Store};
 use crate::ublk;
 
 /// What the user may have got wrong about a drive, looked at before anything is made.
@@ -219,8 +219,10 @@ impl ServedDrive {
             (None, None, None) => Store::memory(sectors, memory),
         };
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        // What every protocol says of it. Capacitors save the drive's buffer, not what a host's disk has in its own.
-        let has_volatile_cache = !spec.power_loss_protection || store.syncs();
+        // What every protocol says of it. Capacitors save the drive's buffer, not what a host's disk has in its own, nor what
+        // a cut is asked to take. Hosts flush no drive that says it has none.
+        let has_volatile_cache =
+            !spec.power_loss_protection || store.syncs() || options.loss == PowerCutLoss::Unflushed;
         let shape = ublk::Shape::new(&spec, processors, has_volatile_cache);
         let ata_identity = ahci::Identity::new(&spec, &identity.serial);
         let nvme_identity = nvme::Identity::new(&spec, identity.clone(), has_volatile_cache);

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use drivebay_drive::Spec;
 use drivebay_run::Control;
 use drivebay_serve::{
-    AfterCut, DriveOptions, Handle, IdentityOptions, Options, Pace, Report, Server,
+    AfterCut, DriveOptions, Handle, IdentityOptions, Options, Pace, PowerCutLoss, Report, Server,
 };
 use drivebay_wire::nvme::{
     ConnectData, Cqe, DISCOVERY_NQN, Data, Decoder, Digests, FabricsType, IdentifyController,
@@ -55,6 +55,10 @@ fn socket(folder: &Path, name: &str) -> PathBuf {
 
 impl Served {
     pub fn new(drives: Vec<DriveOptions>) -> Served {
+        Served::of(of_spec(drives))
+    }
+
+    fn of(drives: Vec<(Spec, DriveOptions)>) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let unix = |name: &str| format!("unix:{}", socket(folder.path(), name).display());
         let options = Options {
@@ -64,7 +68,7 @@ impl Served {
             memory_max_bytes: 1 << 30,
             ..Options::default()
         };
-        let server = Server::new(of_spec(drives), &options, &Control::default());
+        let server = Server::new(drives, &options, &Control::default());
         let server = server.unwrap_or_else(|why| panic!("{why}"));
         let (addresses, handles) = (server.addresses().to_vec(), server.handles());
         let running = Some(thread::spawn(move || server.run().expect("an orderly end")));
@@ -526,10 +530,7 @@ fn drives_that_could_not_be_told_apart_are_refused() {
             memory_max_bytes: 1 << 30,
             ..Options::default()
         };
-        Server::new(of_spec(drives), &options, &Control::default())
-            .err()
-            .expect("refused")
-            .to_string()
+        Server::new(drives, &options, &Control::default()).err().expect("refused").to_string()
     };
     assert!(refused(vec![drive("one"), drive("one")]).contains("two drives are called one"));
     let mut same = drive("two");
@@ -622,4 +623,21 @@ fn a_client_that_keeps_to_no_protocol_ends_alone() {
     }
     assert_eq!((good.write(3), good.read()), (Some(0), Some(3)));
     served.end();
+}
+
+#[test]
+fn a_drive_that_loses_what_no_flush_covers_says_that_it_has_a_volatile_cache() {
+    for (loss, has_one) in [(PowerCutLoss::All, 0), (PowerCutLoss::Unflushed, 1)] {
+        let mut drives = of_spec(vec![DriveOptions { loss, ..drive("one") }]);
+        drives[0].0.power_loss_protection = true;
+        let served = Served::of(drives);
+        let mut admin = served.nvme();
+        admin.connect(&nqn("one"), 0, 0xffff).expect("a controller");
+        admin.enable();
+        let sqe = Sqe { opcode: 0x06, cdw10: 1.into(), ..Sqe::default() };
+        let (_, _, page) = admin.ask(sqe, 4096, &[]);
+        let id = IdentifyController::read_from_bytes(&page).expect("a page");
+        assert_eq!(id.vwc & 1, has_one, "{loss:?}");
+        served.end();
+    }
 }
