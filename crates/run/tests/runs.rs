@@ -250,8 +250,14 @@ fn fill(drive: &mut Device) {
 #[test]
 fn a_tenants_copies_are_those_of_its_span() {
     let mut drive = nvme(&[]);
-    fill(&mut drive);
     let capacity = drive.spec().capacity_bytes();
+    let whole = Workload {
+        block_bytes: 1 << 17,
+        span_bytes: capacity,
+        stop: Stop::after_bytes(capacity),
+        ..workload(Pattern::Sequential, 0.0, 8, 1.0)
+    };
+    go(&mut drive, &whole, 1);
     let span = |first: u64, bytes: u64, rate: f64| Workload {
         span_start_bytes: first,
         span_bytes: bytes,
@@ -259,7 +265,7 @@ fn a_tenants_copies_are_those_of_its_span() {
         ..workload(Pattern::Random, 0.0, 8, 60.0)
     };
     let half = capacity / 2 / 4096 * 4096;
-    let jobs = [(span(0, half, 2000.0), 1), (span(half, capacity - half, 200.0), 2)];
+    let jobs = [(span(0, half, 30_000.0), 1), (span(half, capacity - half, 10_000.0), 2)];
     let mut run = |jobs: &[(Workload, u64)]| {
         let done = run_jobs(&mut drive, jobs, &Control::default(), 0);
         done.unwrap_or_else(|e| panic!("{e}")).0
@@ -269,7 +275,7 @@ fn a_tenants_copies_are_those_of_its_span() {
     let copied = [0, 1].map(|job: usize| done[job].copied_4k.expect("its own span"));
     assert!(copied[0] > 0 && copied[1] > 0, "{copied:?}");
     assert_eq!(copied[0] + copied[1], after - before);
-    let overlapping = [(span(0, half + 4096, 2000.0), 1), jobs[1].clone()];
+    let overlapping = [(span(0, half + 4096, 30_000.0), 1), jobs[1].clone()];
     assert_eq!(run(&overlapping)[0].copied_4k, None);
 }
 
