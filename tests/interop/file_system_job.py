@@ -160,4 +160,5 @@ def main() -> None:
     run("unmount_last", "umount", TOP)
 
 
-main()
+if __name__ == "__main__":
+    main()
