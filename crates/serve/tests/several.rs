@@ -530,7 +530,10 @@ fn drives_that_could_not_be_told_apart_are_refused() {
             memory_max_bytes: 1 << 30,
             ..Options::default()
         };
-        Server::new(of_spec(drives), &options, &Control::default()).err().expect("refused").to_string()
+        Server::new(of_spec(drives), &options, &Control::default())
+            .err()
+            .expect("refused")
+            .to_string()
     };
     assert!(refused(vec![drive("one"), drive("one")]).contains("two drives are called one"));
     let mut same = drive("two");

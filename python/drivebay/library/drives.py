@@ -465,7 +465,7 @@ class Device:
         >>> import drivebay
         >>> striped = drivebay.drive("sm951-nvme-256").with_(parity=16, unused="10%")
         >>> device = striped.scaled(1 / 64).device()
-        >>> device.fill()
+        >>> _ = device.fill()
         >>> device.fail_die(3)
         >>> device.failed_dies()
         FailedDies(dies=(3,), rebuilding=True)
