@@ -24,10 +24,10 @@ codes! {
     }
 }
 
-layout! { 72:
-    /// The host's first message, with one protocol.
-    pub struct AuthNegotiate {
-        /// 0: a message of all protocols.
+layout! { 6:
+    /// What each message begins with.
+    pub struct AuthHead {
+        /// 0: a message of all protocols; 1: one of this.
         pub kind: u8,
         /// Of [`AuthId`].
         pub id: u8,
@@ -35,6 +35,14 @@ layout! { 72:
         pub reserved_2: [u8; 2],
         /// Number of the exchange.
         pub transaction: U16,
+    }
+}
+
+layout! { 72:
+    /// The host's first message, with one protocol.
+    pub struct AuthNegotiate {
+        /// What each message begins with.
+        pub head: AuthHead,
         /// Whether keys for TLS are to come of it.
         pub secure_channel: u8,
         /// Protocols that follow.
@@ -55,14 +63,8 @@ layout! { 72:
 layout! { 16:
     /// The controller's challenge: a value and, but in the null group, a public value follow.
     pub struct AuthChallenge {
-        /// 1: a message of this protocol.
-        pub kind: u8,
-        /// Of [`AuthId`].
-        pub id: u8,
-        #[doc(hidden)]
-        pub reserved_2: [u8; 2],
-        /// Number of the exchange.
-        pub transaction: U16,
+        /// What each message begins with.
+        pub head: AuthHead,
         /// Bytes of the value.
         pub hash_bytes: u8,
         #[doc(hidden)]
@@ -81,14 +83,8 @@ layout! { 16:
 layout! { 16:
     /// The host's reply: a response, a challenge's value and, but in the null group, a public value follow.
     pub struct AuthReply {
-        /// 1: a message of this protocol.
-        pub kind: u8,
-        /// Of [`AuthId`].
-        pub id: u8,
-        #[doc(hidden)]
-        pub reserved_2: [u8; 2],
-        /// Number of the exchange.
-        pub transaction: U16,
+        /// What each message begins with.
+        pub head: AuthHead,
         /// Bytes of the response, and of the value.
         pub hash_bytes: u8,
         #[doc(hidden)]
@@ -107,14 +103,8 @@ layout! { 16:
 layout! { 16:
     /// The controller takes the host for who it is; a response follows if it was challenged.
     pub struct AuthSuccess {
-        /// 1: a message of this protocol.
-        pub kind: u8,
-        /// Of [`AuthId`].
-        pub id: u8,
-        #[doc(hidden)]
-        pub reserved_2: [u8; 2],
-        /// Number of the exchange.
-        pub transaction: U16,
+        /// What each message begins with.
+        pub head: AuthHead,
         /// Bytes of a response.
         pub hash_bytes: u8,
         #[doc(hidden)]
@@ -129,14 +119,8 @@ layout! { 16:
 layout! { 8:
     /// The exchange ends.
     pub struct AuthFailure {
-        /// 0: a message of all protocols.
-        pub kind: u8,
-        /// Of [`AuthId`].
-        pub id: u8,
-        #[doc(hidden)]
-        pub reserved_2: [u8; 2],
-        /// Number of the exchange.
-        pub transaction: U16,
+        /// What each message begins with.
+        pub head: AuthHead,
         /// 1: it has failed.
         pub reason: u8,
         /// Why.

@@ -19,7 +19,8 @@ mod status;
 mod zones;
 
 pub use auth::{
-    AuthChallenge, AuthFailure, AuthId, AuthNegotiate, AuthReply, AuthSuccess, SECURITY_PROTOCOL,
+    AuthChallenge, AuthFailure, AuthHead, AuthId, AuthNegotiate, AuthReply, AuthSuccess,
+    SECURITY_PROTOCOL,
 };
 pub use entry::{
     AdminOpcode, CopyRange, Cqe, DsmRange, NAMESPACE_CREATE, NvmOpcode, Sgl, SglKind, Sqe,

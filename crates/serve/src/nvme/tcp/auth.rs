@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use drivebay_wire::nvme::{
-    AuthChallenge, AuthFailure, AuthId, AuthNegotiate, AuthReply, AuthSuccess, Status,
+    AuthChallenge, AuthFailure, AuthHead, AuthId, AuthNegotiate, AuthReply, AuthSuccess, Status,
 };
 use num_bigint::BigUint;
 use ring::rand::{SecureRandom, SystemRandom};
@@ -159,10 +159,9 @@ impl Authentication {
 
     /// A message of the host.
     pub fn take(&mut self, message: &[u8]) -> Result<(), Status> {
-        let [kind, id, _, _, low, high, ..] = *message else {
-            return Err(Status::INVALID_FIELD.dnr());
-        };
-        let transaction = u16::from_le_bytes([low, high]);
+        let (AuthHead { kind, id, transaction, .. }, _) =
+            AuthHead::read_from_prefix(message).map_err(|_| Status::INVALID_FIELD.dnr())?;
+        let transaction = transaction.get();
         let step = std::mem::replace(&mut self.step, Step::Idle);
         let next = match (AuthId::of(id), step) {
             (Some(AuthId::Negotiate), _) if kind == 0 => {
@@ -197,9 +196,7 @@ impl Authentication {
                 self.is_done = proof.is_none();
                 let step = if self.is_done { Step::Idle } else { Step::Proved };
                 let head = AuthSuccess {
-                    kind: 1,
-                    id: AuthId::Success1 as u8,
-                    transaction: self.transaction.into(),
+                    head: head(1, AuthId::Success1, self.transaction),
                     hash_bytes,
                     is_valid: proof.is_some().into(),
                     ..AuthSuccess::default()
@@ -208,11 +205,9 @@ impl Authentication {
             }
             Step::Failure(why) => {
                 let message = AuthFailure {
-                    id: AuthId::Failure1 as u8,
-                    transaction: self.transaction.into(),
+                    head: head(0, AuthId::Failure1, self.transaction),
                     reason: FAILED,
                     explanation: why,
-                    ..AuthFailure::default()
                 };
                 (Step::Idle, message.as_bytes().to_vec())
             }
@@ -269,6 +264,10 @@ impl Authentication {
     }
 }
 
+fn head(kind: u8, id: AuthId, transaction: u16) -> AuthHead {
+    AuthHead { kind, id: id as u8, transaction: transaction.into(), ..AuthHead::default() }
+}
+
 fn negotiate(message: &[u8]) -> Result<Step, u8> {
     let (head, _) = AuthNegotiate::read_from_prefix(message).map_err(|_| PAYLOAD)?;
     if head.secure_channel != 0 {
@@ -310,9 +309,7 @@ impl Challenge {
             padded(&BigUint::from(2_u8).modpow(&self.exponent, &prime), bytes)
         });
         let head = AuthChallenge {
-            kind: 1,
-            id: AuthId::Challenge as u8,
-            transaction: transaction.into(),
+            head: head(1, AuthId::Challenge, transaction),
             hash_bytes: self.value.len() as u8,
             hash: self.hash,
             group: self.group,
