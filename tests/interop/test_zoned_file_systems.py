@@ -2,7 +2,8 @@
 
 What a file system was told to keep is there after the cut, and its own check finds nothing wrong.
 The computer loses its power with the drive: a second guest finds what the first one left. f2fs
-keeps its checkpoints on a drive without zones.
+keeps its checkpoints on a drive without zones. The cut takes all that no flush covers: the
+capacitors of this drive would keep it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ DRIVES = """\
 [drive.zones]
 profile = "{zoned}"
 set = ["zns={active}"]
+loss = "unflushed"
 serial = "zones"
 [drive.other]
 profile = "{small}"
