@@ -36,10 +36,6 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a listener that failed (no more open files) is not asked again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// A server without a pace that has waited for a processor for more than this part of a tick does not poll in the next: it would use up
-/// its turns by it, and then be late. guess: a tenth.
-const CROWDED: u64 = 10;
-
 /// What epoll tells of the waker, of listeners (from [`LISTENERS`] on), and of sessions (below).
 const WAKER: u64 = u64::MAX;
 const LISTENERS: u64 = 1 << 63;
@@ -80,8 +76,6 @@ pub struct EventLoop {
     last_event: Instant,
     /// How many were turned away since the last tick, and why.
     refused: BTreeMap<&'static str, u64>,
-    /// Others compute on the processors as well.
-    is_crowded: bool,
     /// Number of [`Engine::interruptions`] that sessions know of.
     interruptions: u64,
 }
@@ -106,7 +100,6 @@ impl EventLoop {
             ticked: now,
             last_event: now,
             refused: BTreeMap::new(),
-            is_crowded: false,
             interruptions: 0,
         })
     }
@@ -199,7 +192,7 @@ impl EventLoop {
             if any_answer || !events.is_empty() {
                 self.last_event = Instant::now();
             }
-            self.tick(&mut starvation);
+            self.tick();
         }
     }
 
@@ -207,8 +200,6 @@ impl EventLoop {
     fn timeout(&self) -> Timespec {
         let clock = self.engine.clock();
         let quiet = match clock.polls_after_events() {
-            // Others need the processor more.
-            true if self.is_crowded => Nanos(u64::MAX),
             true => Nanos(self.last_event.elapsed().as_nanos() as u64),
             false => Nanos::ZERO,
         };
@@ -445,15 +436,11 @@ impl EventLoop {
         since.max(self.last_event).elapsed() > STOP_TIMEOUT
     }
 
-    fn tick(&mut self, starvation: &mut Starvation) {
-        let since = self.ticked.elapsed();
-        if since < TICK {
+    fn tick(&mut self) {
+        if self.ticked.elapsed() < TICK {
             return;
         }
         self.ticked = Instant::now();
-        if !self.engine.clock().is_paced() {
-            self.is_crowded = starvation.take() > Nanos(since.as_nanos() as u64 / CROWDED);
-        }
         if self.paused.is_some_and(|until| until <= self.ticked) && self.stopping.is_none() {
             self.watch_listeners(true);
         }
