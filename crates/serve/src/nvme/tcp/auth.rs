@@ -10,6 +10,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use drivebay_wire::nvme::{
     AuthChallenge, AuthFailure, AuthHead, AuthId, AuthNegotiate, AuthReply, AuthSuccess, Status,
 };
@@ -58,8 +59,9 @@ impl Secret {
             "01" | "02" | "03" => Some(HASHES[usize::from(hash.as_bytes()[1] - b'1')].1),
             _ => return Err("its hash is none of 00 to 03"),
         };
-        let mut key = base64(rest.strip_suffix(':').ok_or("no colon ends it")?)
-            .ok_or("what follows the hash is not base64")?;
+        let mut key = BASE64_STANDARD
+            .decode(rest.strip_suffix(':').ok_or("no colon ends it")?)
+            .map_err(|_| "what follows the hash is not base64")?;
         let length = key.len().saturating_sub(4);
         if ![32, 48, 64].contains(&length) {
             return Err("its key has not 32, 48 or 64 bytes");
@@ -368,26 +370,6 @@ fn mac(hash: hmac::Algorithm, key: &[u8], parts: &[&[u8]]) -> Vec<u8> {
     context.sign().as_ref().to_vec()
 }
 
-/// What a text of base64 (RFC 4648), padded, stands for.
-fn base64(text: &str) -> Option<Vec<u8>> {
-    const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digits = text.trim_end_matches('=');
-    if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
-        return None;
-    }
-    let (mut bytes, mut held, mut bits) = (Vec::new(), 0_u32, 0);
-    for digit in digits.bytes() {
-        let value = ALPHABET.iter().position(|&one| one == digit)?;
-        held = held << 6 | value as u32;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            bytes.push((held >> bits) as u8);
-        }
-    }
-    Some(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,17 +390,7 @@ mod tests {
     fn a_secret_is_a_key_with_its_checksum() {
         let key: Vec<u8> = (0..32).collect();
         let whole = [&key[..], &crc32fast::hash(&key).to_le_bytes()].concat();
-        let digits: Vec<u8> = whole
-            .chunks(3)
-            .flat_map(|three| {
-                let word = three.iter().fold(0_u32, |word, &byte| word << 8 | u32::from(byte));
-                [18, 12, 6, 0].map(|shift| {
-                    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-                        [(word >> shift & 63) as usize]
-                })
-            })
-            .collect();
-        let text = String::from_utf8(digits).expect("ASCII");
+        let text = BASE64_STANDARD.encode(whole);
         let secret = Secret::parse(&format!("DHHC-1:00:{text}:\n")).expect("a secret");
         assert_eq!(secret.of("nqn"), key);
         let transformed = Secret::parse(&format!("DHHC-1:01:{text}:")).expect("a secret");
