@@ -397,7 +397,8 @@ impl Memory {
                 }
                 other => {
                     let before = out.len();
-                    out.resize(before + part.of.len(), 0);
+                    // A copy: builds with checks fill byte by byte.
+                    out.extend_from_slice(&[0; PAGE_BYTES][part.within.clone()]);
                     if other.is_some() {
                         self.read_image(part.page, part.within, &mut out[before..])?;
                     }
