@@ -21,13 +21,13 @@ app = options.Verb()
 
 
 @app.command(
-    epilog="""\\b
+    epilog="""\b
 Examples:
   drivebay age 980-pro-1tb
   drivebay age 980-pro-1tb --load client --dwpd 0.5 --chart life.svg
   drivebay age sm951-ahci-512 --load random --until 100%
 
-\\b
+\b
 Windows of the load are simulated at some ages of a drive scaled to few pages
 a block; wear and time go on by multiples between them. The method and its
 error: docs/concepts/life.md.""",
