@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use drivebay_run::Control;
-use drivebay_serve::{DriveOptions, Options, Server};
+use drivebay_serve::{DriveOptions, Options, Pace, Server};
 use drivebay_wire::nvme::{
     AdminOpcode, ErrorEntry, Feature, LogPage, PersistentHeader, SmartLog, Sqe, Status,
     TelemetryHeader,
@@ -12,6 +12,7 @@ use drivebay_wire::nvme::{
 use zerocopy::FromBytes;
 
 use crate::several::{self, Nvme, Served};
+use crate::support::changed_spec;
 
 /// Get Features of what there is not.
 const WRONG: Sqe = Sqe { opcode: AdminOpcode::GetFeatures as u8, ..ZERO };
@@ -111,6 +112,51 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     let mut host = admin(&served);
     assert_eq!(log::<564>(&mut host, LogPage::SelfTest, 0)[0], 2, "the extended one goes on");
     assert_eq!(counts(&mut host), (4, 4, 3));
+    served.end();
+}
+
+/// On a clock a thousand times slower than the host's, so that it does not end meanwhile.
+#[test]
+fn a_sanitize_goes_on_after_a_power_cut_and_after_the_end_of_its_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let serve = || {
+        let leaf = "leaf = { value = true, source = \"test\" }";
+        let leaf: toml::Table = leaf.parse().expect("TOML");
+        let spec = changed_spec(several::SECTORS as i64, false, |raw| {
+            let controller = raw["controller"].as_table_mut().expect("a section");
+            controller.insert("sanitize_overwrite".into(), leaf["leaf"].clone());
+        });
+        let time_scale = "1/1000".parse().expect("a scale");
+        let options = DriveOptions { pace: Pace::Sleep, time_scale, ..with_state(folder.path()) };
+        Served::of(vec![(spec, options)])
+    };
+    let progress = |host: &mut Nvme| {
+        let page = log::<512>(host, LogPage::Sanitize, 0);
+        assert_eq!(page[2] & 7, 2, "it goes on");
+        u16::from_le_bytes([page[0], page[1]])
+    };
+    let served = serve();
+    let mut host = admin(&served);
+    let sixteen_passes = 3;
+    assert_eq!(set(&mut host, AdminOpcode::Sanitize, sixteen_passes, &[]), Status::SUCCESS);
+    let first = progress(&mut host);
+    served.ask("power-cut");
+    let mut host = admin(&served);
+    let second = progress(&mut host);
+    assert_eq!(
+        set(&mut host, AdminOpcode::Sanitize, sixteen_passes, &[]),
+        Status::SANITIZE_IN_PROGRESS
+    );
+    served.end();
+
+    let served = serve();
+    let mut host = admin(&served);
+    let third = progress(&mut host);
+    assert!(first <= second && second <= third && third < 0x8000, "{first} {second} {third}");
+    assert_eq!(
+        set(&mut host, AdminOpcode::Sanitize, sixteen_passes, &[]),
+        Status::SANITIZE_IN_PROGRESS
+    );
     served.end();
 }
 

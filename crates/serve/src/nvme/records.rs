@@ -85,13 +85,45 @@ pub(super) struct Sanitization {
     pub until: Nanos,
     /// Its end has been told.
     pub is_told: bool,
+    /// A host wanted blocks to stay allocated, and they could not.
+    #[serde(default)]
+    pub is_deallocated: bool,
+    /// Power cuts so far.
+    #[serde(default)]
+    pub cuts: u64,
 }
 
 impl Sanitization {
+    pub fn goes_on(&self, now: Nanos) -> bool {
+        // Before its beginning: an older state of the drive was restored.
+        (self.from..self.until).contains(&now)
+    }
+
+    /// How a Sanitize by that dword overwrites: how often.
+    pub fn passes(cdw10: u32) -> Option<u32> {
+        const OVERWRITE: u32 = 3;
+        let passes = cdw10 >> 4 & 0xf;
+        (cdw10 & 7 == OVERWRITE).then_some(if passes == 0 { 16 } else { passes })
+    }
+
+    /// As the log has it: what became of it, and the passes of an overwrite that are done.
+    pub fn status(&self, now: Nanos) -> u16 {
+        let passes = Self::passes(self.cdw10).unwrap_or(0);
+        let (code, done) = match (self.goes_on(now), self.is_deallocated) {
+            (true, _) => (2, (u32::from(self.progress(now)) * passes) >> 16),
+            (false, false) => (1, passes),
+            (false, true) => (4, passes),
+        };
+        code | (done as u16) << 3
+    }
+
     /// How far it is: parts of 65,536; all of them when it is done.
     pub fn progress(&self, now: Nanos) -> u16 {
-        let (done, whole) = (now.since_or_zero(self.from).0, self.until.since(self.from).0);
-        if done >= whole { u16::MAX } else { ((u128::from(done) << 16) / u128::from(whole)) as u16 }
+        if !self.goes_on(now) {
+            return u16::MAX;
+        }
+        let (done, whole) = (now.since(self.from).0, self.until.since(self.from).0);
+        ((u128::from(done) << 16) / u128::from(whole)) as u16
     }
 }
 
