@@ -75,15 +75,9 @@ def report(
 def write(
     *folders: Path, out: Path | None = None, intervals: bool = True, competitors: bool = True
 ) -> Path:
-    """Writes the page or the Bench and returns its path.
-
-    Raises
-    ------
-    UserError
-        If a folder holds no result, is damaged, or no test of it has finished.
-    EnvironmentProblem
-        If the page cannot be written.
-    """
+    """Writes the page or the Bench and returns its path. Raises UserError if a folder holds no
+    result, is damaged, or no test of it has finished; EnvironmentProblem if the page cannot be
+    written."""
     import drivebay.report
     from drivebay.cli.folders import must_be_there, shown
 

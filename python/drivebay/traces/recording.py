@@ -59,7 +59,9 @@ def record(
     tracefs: Path | None = None,
     tell: Callable[[float, int], None] = lambda _seconds, _bytes: None,
 ) -> Recorded:
-    """Records a block device's I/Os and writes them as a trace; Ctrl-C ends it early.
+    """Records a block device's I/Os and writes them as a trace; Ctrl-C ends it early. Raises
+    UserError if `device` is none, `out` exists, or no I/O came in that time; EnvironmentProblem if
+    tracing is not possible or not permitted.
 
     Parameters
     ----------
@@ -68,13 +70,6 @@ def record(
     seconds : how long.
     tracefs : where tracefs is mounted; None to look in the usual places.
     tell : called now and then with seconds passed and bytes of text recorded.
-
-    Raises
-    ------
-    UserError
-        If `device` is none, `out` exists, or no I/O came in that time.
-    EnvironmentProblem
-        If tracing is not possible or not permitted.
     """
     number = _device_number(device)
     check_out(out, to=to, force=force, option="--out")

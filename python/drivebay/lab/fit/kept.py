@@ -113,16 +113,12 @@ def _derivatives(found: Derivatives) -> dict[str, dict[str, float]]:
 
 
 def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Derivatives:
-    """The derivatives that are kept of today's drives, of values that were others since.
+    """The derivatives that are kept of today's drives, of values that were others since. Raises
+    KeyError if a drive or a row is not among what is kept.
 
     Parameters
     ----------
     full : the runs with the present values.
-
-    Raises
-    ------
-    KeyError
-        If a drive or a row is not among what is kept.
     """
     frees: dict[str, Parameter] = {}  # what drives shared may be split since, or shared now
     drives: dict[str, list[str]] = {}

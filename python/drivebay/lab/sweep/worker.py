@@ -34,7 +34,8 @@ def serve(
     drives: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
-    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone.
+    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone. Raises UserError if the
+    scheduler may not be talked to; EnvironmentProblem if no scheduler answers at the address.
 
     Parameters
     ----------
@@ -42,13 +43,6 @@ def serve(
     jobs : how many runs of virtual drives at once; 0 for none.
     drives : ids of the real drives to announce, see `fleet.testable`.
     say : given a line when all is ready.
-
-    Raises
-    ------
-    UserError
-        If the scheduler may not be talked to.
-    EnvironmentProblem
-        If no scheduler answers at the address.
     """
     scheduler = admitted(address, trust_network=trust_network)
     for name in QUIET:
