@@ -156,7 +156,5 @@ def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram
     starts = np.flatnonzero(np.diff(octave, prepend=octave[0] - 1))
     ends = np.append(starts[1:], len(octave)) - 1
     return Histogram(
-        histogram.low_ns[starts],
-        histogram.high_ns[ends],
-        np.add.reduceat(histogram.count, starts),
+        histogram.low_ns[starts], histogram.high_ns[ends], np.add.reduceat(histogram.count, starts)
     )

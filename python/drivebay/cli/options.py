@@ -104,8 +104,7 @@ def _only_common(
         ),
     ] = False,
     yes: Annotated[
-        bool,
-        flag("--yes", "Nothing is asked here.", hidden=True, expose_value=False),
+        bool, flag("--yes", "Nothing is asked here.", hidden=True, expose_value=False)
     ] = False,
 ) -> None:
     """Never run: it declares the options that every command has."""
@@ -268,10 +267,7 @@ Drive = Annotated[
         "DRIVE", f"{CATALOG_NAME}, a file, or a block device.", autocompletion=complete.drives
     ),
 ]
-VirtualDrive = Annotated[
-    str,
-    argument("DRIVE", f"{CATALOG_NAME}.", autocompletion=complete.drives),
-]
+VirtualDrive = Annotated[str, argument("DRIVE", f"{CATALOG_NAME}.", autocompletion=complete.drives)]
 Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
 Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
 Jobs = Annotated[
@@ -340,8 +336,7 @@ NoIntervals = Annotated[
     flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),
 ]
 NoCompetitors = Annotated[
-    bool,
-    flag("--no-competitors", "Leave out the other drives of the catalog."),
+    bool, flag("--no-competitors", "Leave out the other drives of the catalog.")
 ]
 NewFileSize = Annotated[
     str | None, option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=REAL)
@@ -366,8 +361,7 @@ OverwriteSignature = Annotated[
     ),
 ]
 Yes = Annotated[
-    bool,
-    flag("--yes", "Ask nothing on a terminal; of a virtual drive nothing is asked."),
+    bool, flag("--yes", "Ask nothing on a terminal; of a virtual drive nothing is asked.")
 ]
 NoWait = Annotated[
     bool,

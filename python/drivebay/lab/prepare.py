@@ -127,12 +127,7 @@ def _fill(drive: _core.VirtualDrive, passes: int) -> float:
 
 
 def _run(
-    drive: _core.VirtualDrive,
-    order: str,
-    block: int,
-    span: int,
-    amount: int | None,
-    seed: int,
+    drive: _core.VirtualDrive, order: str, block: int, span: int, amount: int | None, seed: int
 ) -> float:
     """Writes so many bytes, sequentially or at random offsets, or a pass; the drive's seconds."""
     is_random = order != "sequential"

@@ -147,11 +147,7 @@ def _reviewed(folder: Path, *, intervals: bool) -> Review:
 
 
 def write_pictures(
-    dirs: Sequence[Path],
-    out: Path,
-    *,
-    shipped: Sequence[Json] = (),
-    quick: Sequence[Json] = (),
+    dirs: Sequence[Path], out: Path, *, shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
 ) -> list[Path]:
     """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths. `shipped`
     and `quick` are as for `write`. Raises UserError if a folder holds no result or a damaged one;

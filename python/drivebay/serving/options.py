@@ -255,11 +255,7 @@ class Drive:
         own["identity"] = {key: own.pop(key) for key in ("serial", "nqn", "eui64")}
         own["faults"] = faults
         own["namespaces"] = [
-            {
-                "bytes": one.size_bytes,
-                "start_bytes": one.start_bytes,
-                "is_read_only": one.read_only,
-            }
+            {"bytes": one.size_bytes, "start_bytes": one.start_bytes, "is_read_only": one.read_only}
             for one in self.namespaces
         ]
         return {

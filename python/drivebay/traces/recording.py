@@ -114,8 +114,7 @@ def _tracefs() -> Path:
     if os.geteuid() != 0:
         raise _not_permitted()
     raise EnvironmentProblem(
-        "tracefs is not mounted, or this kernel has none",
-        f"mount -t tracefs nodev {TRACEFS[0]}",
+        "tracefs is not mounted, or this kernel has none", f"mount -t tracefs nodev {TRACEFS[0]}"
     )
 
 
@@ -181,11 +180,7 @@ def _set_up(instance: Path, number: int) -> None:
 
 
 def _record(
-    instance: Path,
-    number: int,
-    file: BinaryIO,
-    seconds: float,
-    tell: Callable[[float, int], None],
+    instance: Path, number: int, file: BinaryIO, seconds: float, tell: Callable[[float, int], None]
 ) -> tuple[float, int]:
     """Seconds recorded, and events lost."""
     stop = threading.Event()

@@ -23,13 +23,7 @@ import pyarrow as pa
 
 from drivebay.common.documents import printable
 from drivebay.results.records import HISTOGRAM_SCHEMA
-from drivebay.targets.fio.figures import (
-    JOBS_MAX,
-    RUNTIME_MS_MAX,
-    Part,
-    Unreadable,
-    is_possible,
-)
+from drivebay.targets.fio.figures import JOBS_MAX, RUNTIME_MS_MAX, Part, Unreadable, is_possible
 from drivebay.targets.fio.parse import bin_bounds
 
 DIRECTIONS = ("read", "write")

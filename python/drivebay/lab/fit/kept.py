@@ -12,14 +12,7 @@ import numpy as np
 from drivebay.analysis import fidelity
 from drivebay.lab.fit.linear import Floats, Found, Problem, groups
 from drivebay.lab.fit.parameters import Parameter
-from drivebay.lab.fit.sensitivity import (
-    Bench,
-    Derivatives,
-    Runs,
-    coordinate_of,
-    transformed,
-    z_of,
-)
+from drivebay.lab.fit.sensitivity import Bench, Derivatives, Runs, coordinate_of, transformed, z_of
 from drivebay.lab.validate.verdicts import Validation, judge
 from drivebay.results import files
 

@@ -183,13 +183,7 @@ class _Dispatcher:
     """One sweep under way."""
 
     def __init__(
-        self,
-        plan: Plan,
-        store: Store,
-        sink: Sink,
-        cluster: Cluster,
-        retries: int,
-        state: _State,
+        self, plan: Plan, store: Store, sink: Sink, cluster: Cluster, retries: int, state: _State
     ) -> None:
         self._plan, self._store, self._sink = plan, store, sink
         self._cluster, self._retries, self._state = cluster, retries, state

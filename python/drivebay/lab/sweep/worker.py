@@ -15,13 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.lab.sweep.cluster import (
-    CONNECT_S,
-    MEMORY,
-    QUIET,
-    memory_budget,
-    sigint_ignored,
-)
+from drivebay.lab.sweep.cluster import CONNECT_S, MEMORY, QUIET, memory_budget, sigint_ignored
 from drivebay.lab.sweep.fleet import ANNOUNCED, resource
 from drivebay.lab.sweep.network import Scheduler, admitted, distributed
 

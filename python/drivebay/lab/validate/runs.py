@@ -43,14 +43,7 @@ def run_all(
     largest = max((one.memory_bytes for one in targets.values()), default=0)
     evaluator = Evaluator(
         Journal(),
-        lambda group: [
-            (
-                one,
-                profile_of(one.run),
-                test_of(one.run, plan),
-            )
-            for one in group
-        ],
+        lambda group: [(one, profile_of(one.run), test_of(one.run, plan)) for one in group],
         lambda run, found: kept(found, names[run]),
         part=lambda one: key_of(plan.tests[one.run.test]),
         jobs=workers_with_states(largest),

@@ -54,8 +54,7 @@ def parse_version(text: str) -> tuple[int, int]:
     found = re.match(r"fio-(\d+)\.(\d+)", text.strip())
     if found is None:
         raise EnvironmentProblem(
-            f"fio calls itself {text.strip()[:60]!r}, which is no version of fio",
-            "apt install fio",
+            f"fio calls itself {text.strip()[:60]!r}, which is no version of fio", "apt install fio"
         )
     version = int(found[1]), int(found[2])
     if version < OLDEST or version[0] != OLDEST[0]:

@@ -132,8 +132,7 @@ def installed() -> str:
     """The path of fio; raises EnvironmentProblem if there is none."""
     if (found := shutil.which("fio")) is None:
         raise EnvironmentProblem(
-            "fio is not installed; files and block devices are tested through it",
-            "apt install fio",
+            "fio is not installed; files and block devices are tested through it", "apt install fio"
         )
     return os.path.realpath(found)
 

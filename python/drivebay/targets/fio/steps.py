@@ -346,10 +346,7 @@ class Steps:
                 f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
                 "see whether something else stopped it: dmesg | tail",
             )
-        self.metrics = {
-            "steady_rounds": float(len(rates)),
-            "steady_reached": float(window.steady),
-        }
+        self.metrics = {"steady_rounds": float(len(rates)), "steady_reached": float(window.steady)}
         if not window.steady:
             self.environment.warn(
                 f"steady state was not reached in {len(rates)} rounds: the last "

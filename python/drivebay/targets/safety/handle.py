@@ -120,11 +120,7 @@ class ExclusiveHandle:
         self._refuse_written_by_others()
         first = to_write and not self._written
         check_device(
-            target,
-            self._permission,
-            held=True,
-            look_inside=not self._written,
-            look_for_data=first,
+            target, self._permission, held=True, look_inside=not self._written, look_for_data=first
         )
         if to_write and (users := in_use.writers(os.fstat(self._fd))):
             why = f"is open for writing by {users[0]}"

@@ -176,12 +176,7 @@ def _wait_for_witnesses() -> None:
 
 
 def note(
-    fd: int,
-    path: str,
-    state: State,
-    session: str,
-    *,
-    expected: tuple[int, int] | None = None,
+    fd: int, path: str, state: State, session: str, *, expected: tuple[int, int] | None = None
 ) -> bool:
     """Mark the file as drivebay's: as it is now, or (`open`) being written from here on. Without
     attributes or a place beside the file there is no mark, and the next review asks. False if the
