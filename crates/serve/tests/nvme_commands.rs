@@ -459,7 +459,7 @@ fn a_drive_that_overwrites_says_so_and_leaves_the_pattern_where_blocks_stay_allo
     let programmed = rig.engine.counters().placed_pages - programmed;
     assert!(programmed * 8 > rig.blocks(), "{programmed} pages, all that there are");
     // In the last of an even number of passes the pattern is not inverted either.
-    let (twice, found) = sanitize(&mut rig, overwrite | 2 * passes | inverted | kept);
+    let (twice, found) = sanitize(&mut rig, overwrite | (2 << 4) | inverted | kept);
     assert_eq!(found.status.get(), 1 | 2 << 3);
     assert!((twice / once - 2.0).abs() < 0.1, "{once} s, {twice} s");
     assert_eq!(read(&mut rig, &mut host, 0, 8).1, pattern);

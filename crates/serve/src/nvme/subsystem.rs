@@ -119,6 +119,9 @@ impl Subsystem {
         let profiles = self.records.firmware.slots[0];
         self.records = records;
         self.records.firmware.slots[0] = profiles;
+        self.records.timestamp.stop(now);
+        let kept = std::mem::take(&mut self.records.placement);
+        lock(&self.placement).restore(kept);
         self.activate_firmware();
         if let Some(one) = self.records.sanitize.filter(|one| one.goes_on(now)) {
             self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
@@ -129,6 +132,7 @@ impl Subsystem {
     /// operation goes on then.
     pub(crate) fn take_records(&mut self, now: Nanos, later: Nanos) -> Records {
         let mut records = std::mem::take(&mut self.records);
+        records.placement = std::mem::take(&mut lock(&self.placement));
         if let Some(one) = records.sanitize.as_mut().filter(|one| one.goes_on(now)) {
             let missed = later.since_or_zero(now);
             (one.from, one.until, one.cuts) = (one.from.after(missed), one.until.after(missed), 0);
