@@ -53,14 +53,10 @@ VALUES, SHARES = 2, 3
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with all of these changes, at once: the core checks what they come to. A value
-    by its own name goes before what a host, a variant or a short name sets, and shares of the
-    capacity are of the flash that all of them make, whatever the order.
-
-    Raises
-    ------
-    UserError
-        If a word is no change that this drive knows, or the changed drive is not possible.
+    """The profile with all of these changes, at once: the core checks what they come to. A value by
+    its own name goes before what a host, a variant or a short name sets, and shares of the capacity
+    are of the flash that all of them make, whatever the order. Raises UserError if a word is no
+    change that this drive knows, or the changed drive is not possible.
 
     >>> from drivebay.definitions.profiles import load
     >>> drive = changed(load("sm951-ahci-512"), ["heatsink", "link=pcie2x4", "ambient_c=30"])
