@@ -293,8 +293,8 @@ FLAGS = {
     "ignore_flush": _flag("ignore_flush", "write_buffer.ignore_flush"),
     "sanitize_overwrite": _flag("sanitize_overwrite", "controller.sanitize_overwrite"),
 }
-"""Short names that need no value: a drive that lies (flushes and forced writes are acknowledged, but
-nothing is made safe), and one whose Sanitize can overwrite."""
+"""Short names that need no value: a drive that lies (flushes and forced writes are acknowledged,
+but nothing is made safe), and one whose Sanitize can overwrite."""
 
 
 def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
