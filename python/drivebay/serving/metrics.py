@@ -80,12 +80,8 @@ def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
 
 class Endpoint:
     """Listens from the moment this is made, and answers inside `answering`. Raises UserError if it
-    is no address; EnvironmentProblem if it cannot be listened on.
-
-    Parameters
-    ----------
-    address : `HOST:PORT`, `[HOST]:PORT`, or `:PORT` for this machine alone.
-    """
+    is no address; EnvironmentProblem if it cannot be listened on. `address`: `HOST:PORT`,
+    `[HOST]:PORT`, or `:PORT` for this machine alone."""
 
     def __init__(self, address: str) -> None:
         host, colon, port = address.rpartition(":")

@@ -178,14 +178,9 @@ def names() -> list[str]:
 
 
 def source(name: str, *, scale: float = 1.0, seed: int = 1) -> TraceSource:
-    """Where the trace's requests come from. Raises UserError if one of them is not allowed.
-
-    Parameters
-    ----------
-    name : one of `names()`.
-    scale : times the published number of I/Os, 0.0001 to 10; addresses shrink alike.
-    seed : the same one gives the same trace, on every platform.
-    """
+    """Where the trace's requests come from. Raises UserError if one of them is not allowed. `name`:
+    one of `names()`. `scale`: times the published number of I/Os, 0.0001 to 10; addresses shrink
+    alike. `seed`: the same one gives the same trace, on every platform."""
     if name not in names():
         raise UserError(
             f"trace '{name}' is unknown; must be {', '.join(names())}",

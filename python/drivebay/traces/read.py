@@ -75,12 +75,8 @@ def source_of(what: Path | TraceSource) -> TraceSource:
 
 def info(what: Path | TraceSource) -> Described:
     """A trace's statistics, in one pass and bounded memory. Raises UserError if the trace is of no
-    known format or damaged; with the line; EnvironmentProblem if the file cannot be read.
-
-    Parameters
-    ----------
-    what : a recorded trace, whose format is detected; or what `file_source` or `source` gave.
-    """
+    known format or damaged; with the line; EnvironmentProblem if the file cannot be read. `what`: a
+    recorded trace, whose format is detected; or what `file_source` or `source` gave."""
     found, summary = source_of(what).info()
     figures = {name: getattr(found, name) for name in FIGURES}
     for shares in ("size_share", "queue_depth_share"):

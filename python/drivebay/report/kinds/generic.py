@@ -36,14 +36,9 @@ WIDE_FROM = 8
 @dataclass(frozen=True)
 class BarOf:
     """A figure that is shown as bars: on the page beside the published one, on the Bench in rank
-    order. `half` lets two stand side by side.
-
-    Parameters
-    ----------
-    chart : figures of one chart and unit stand on one scale on the page, each in a row of its own;
-        "" is a chart of its own.
-    row : what the figure is called there.
-    """
+    order. `half` lets two stand side by side. `chart`: figures of one chart and unit stand on one
+    scale on the page, each in a row of its own; "" is a chart of its own. `row`: what the figure is
+    called there."""
 
     key: str
     title: str

@@ -112,12 +112,8 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
 
 def must_have(option: str, *, since: str, instead: str) -> None:
     """Raise if the installed fio does not know an option of its job files; touches no drive.
-
-    Parameters
-    ----------
-    since : the fio that has it first, for the error.
-    instead : what to do without it, for the hint.
-    """
+    `since`: the fio that has it first, for the error. `instead`: what to do without it, for the
+    hint."""
     path = installed()
     answer = _once(path, f"--cmdhelp={option}")[1]
     if not re.search(rf"^\s*{option}:", answer, re.MULTILINE):
