@@ -15,6 +15,7 @@ from pathlib import Path
 
 from drivebay import serving
 from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 
 FUSE_WAIT_S = 30.0
 DISK = "{}"
@@ -48,13 +49,10 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
                 disk = resources.enter_context(_disk(uri, folder))
                 words = [word.replace(DISK, str(disk)) for word in words]
                 environment["DRIVEBAY_DISK"] = str(disk)
-            try:
+            with system_errors(
+                f"{words[0]} cannot be started", "the command stands behind --, its program first"
+            ):
                 return subprocess.run(words, env=environment, check=False).returncode
-            except OSError as problem:
-                raise EnvironmentProblem(
-                    f"{words[0]} cannot be started: {problem.strerror}",
-                    "the command stands behind --, its program first",
-                ) from None
 
 
 @contextlib.contextmanager
