@@ -148,7 +148,8 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
     here, as in an installed package. Drives that are not scored are not in it, nor their rows;
     `modern`: some of those, with theirs alone."""
     plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
-    names = {line.split(",")[1] for line in _figures()} | set(_profiles())
+    names = {line.split(",")[1] for line in _figures()}
+    names |= {path.stem for path in data.path("drives").glob("*.toml")}
     left_out = names - set(modern) if modern else set(plan["unscored"])
     figures = [line for line in _figures() if line.split(",")[1] not in left_out]
     ids = {line.split(",")[0] for line in figures}
@@ -173,10 +174,6 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
 
 def _figures() -> list[str]:
     return (folder() / "figures.csv").read_text(encoding="utf-8").splitlines()
-
-
-def _profiles() -> list[str]:
-    return [path.stem for path in data.path("drives").glob("*.toml")]
 
 
 @functools.cache

@@ -277,14 +277,11 @@ def _bar(row: Bar, top: float) -> Html:
         el("span", fill, drawn, class_="track", aria_hidden="true"),
         el("span", words, class_="value"),
     )
-    exact = {"data_value": repr(row.value), "data_spread": _exact(row.spread)}
+    spread = None if row.spread is None else repr(row.spread)
+    exact = {"data_value": repr(row.value), "data_spread": spread}
     said = [CUT_WORDS] if cut else []
     said += [f"published: {row.published.words}, {row.published.source}"] if row.published else []
     return el("tr", label, cell, class_=of_row, title="; ".join(said) or None, **exact)
-
-
-def _exact(value: float | None) -> str | None:
-    return None if value is None else repr(value)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:

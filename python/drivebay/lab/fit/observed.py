@@ -55,17 +55,13 @@ def experiment_for(
         if data in catalog.names():
             about = [row.published.id for row in load_plan().of_drives([data]).rows]
             return rows_experiment(about, base, only, hold_out, lenient=True)
-        if all(_is_row_id(part) for part in data.split(",")):
+        if all(part[:1] == "S" and part[1:].isdigit() for part in data.split(",")):
             return rows_experiment(data.split(","), base, only, hold_out)
         raise UserError(
             f"'{data}' is neither a result folder nor published rows",
             f"make one: drivebay review DRIVE --out {data}; or name rows: S058,S060",
         )
     return folder_experiment(Path(data), base, only, hold_out, seed)
-
-
-def _is_row_id(text: str) -> bool:
-    return text[:1] == "S" and text[1:].isdigit()
 
 
 def folder_experiment(

@@ -151,10 +151,6 @@ def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[flo
     return [some.mean if some else float("nan") for some in spreads], deviations
 
 
-def _no_remarks(_measured: Measured) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class Kind:
     """How the tests of one kind are shown; the defaults are those of any test.
@@ -171,4 +167,4 @@ class Kind:
     bars: Callable[[Measured], Sequence[BarOf]] = bars
     panels: Callable[[str, Sequence[Run]], list[Panel]] = panels
     table: Callable[[Sequence[Run]], Html] = figures.figures_table
-    remarks: Callable[[Measured], list[str]] = _no_remarks
+    remarks: Callable[[Measured], list[str]] = lambda _: []
