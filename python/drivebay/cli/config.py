@@ -21,15 +21,11 @@ from drivebay.common.errors import UserError, did_you_mean
 
 NAME = "drivebay.toml"
 OPTIONS: dict[str, type] = {
-    "all": bool,
+    **dict.fromkeys(("all", "no-competitors", "no-intervals", "quick", "quiet"), bool),
     "host": str,
-    "jobs": int,
-    "no-competitors": bool,
-    "no-intervals": bool,
-    "quick": bool,
-    "quiet": bool,
-    "seed": int,
     "suite": str,
+    "jobs": int,
+    "seed": int,
 }
 """What may stand in the file, and of what type."""
 TYPES = {bool: "true or false", int: "a whole number", str: "a text"}

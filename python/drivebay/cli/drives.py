@@ -93,14 +93,12 @@ def drives(
         ("device", "capacity", "interface", "model", "serial", "contents that forbid a test"),
         [
             (
-                str(device.path),
-                units.si_bytes(device.capacity_bytes),
-                device.interface or "",
-                device.model or "",
-                device.serial or "",
-                _forbids(device),
+                str(d.path),
+                units.si_bytes(d.capacity_bytes),
+                *(one or "" for one in (d.interface, d.model, d.serial)),
+                _forbids(d),
             )
-            for device in devices
+            for d in devices
         ],
     )
 

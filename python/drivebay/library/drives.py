@@ -593,12 +593,7 @@ class Device:
 
     def _with(self, core: VirtualDrive) -> Device:
         device = Device.__new__(Device)
-        device.drive, device.seed, device.runs, device._core = (
-            self.drive,
-            self.seed,
-            self.runs,
-            core,
-        )
+        vars(device).update(vars(self), _core=core)
         return device
 
     def __repr__(self) -> str:

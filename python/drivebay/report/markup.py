@@ -303,22 +303,11 @@ def table(
         el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
         for row in rows
     ]
-    return el(
-        "div",
-        el(
-            "table",
-            el("caption", caption) if caption else None,
-            el("thead", el("tr", [el("th", head, scope="col") for head in heads]))
-            if any(heads)
-            else None,
-            el("tbody", body),
-            class_=kind,
-        ),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label=re.sub("<.*?>", "", html.unescape(text(caption))) or "table",
-    )
+    top = el("thead", el("tr", [el("th", head, scope="col") for head in heads]))
+    name = el("caption", caption) if caption else None
+    whole = el("table", name, top if any(heads) else None, el("tbody", body), class_=kind)
+    label = re.sub("<.*?>", "", html.unescape(text(caption))) or "table"
+    return el("div", whole, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def details(summary: Child, *children: Child, class_: str = "") -> Html:

@@ -31,7 +31,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO
 
 from drivebay.common import programs
@@ -228,12 +227,7 @@ class Fio:
     def __enter__(self) -> Fio:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.stop()
         try:
             self.process.wait(KILL_AFTER_S)
