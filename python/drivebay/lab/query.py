@@ -256,13 +256,8 @@ def _figures(name: str, one: Review) -> pa.Table:
             "drive": one.result.target["name"],
             "test": test,
             "figure": key,
-            "label": figure.label,
-            "value": figure.value,
-            "unit": figure.unit,
-            "spread": figure.spread,
-            "n": figure.n,
+            **{of: getattr(figure, of) for of in ("label", "value", "unit", "spread", "n", "note")},
             "main": key in measured.main,
-            "note": figure.note,
         }
         for test, measured in one.tests.items()
         for key, figure in measured.figures.items()

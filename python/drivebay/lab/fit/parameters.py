@@ -200,17 +200,8 @@ def _free(path: str, leaf: Mapping[str, Any]) -> Parameter | None:
 def with_values(
     profile: Profile, parameters: Sequence[Parameter], values: Sequence[float], *, source: str = ""
 ) -> Profile:
-    """The profile with these values, checked.
-
-    Parameters
-    ----------
-    source : of the values, whose ranges then stay; without one values may lie outside of them.
-
-    Raises
-    ------
-    UserError
-        If the core refuses the drive.
-    """
+    """The profile with these values, checked. Raises UserError if the core refuses the drive.
+    `source`: of the values, whose ranges then stay; without one values may lie outside of them."""
     raw = copy.deepcopy(dict(profile.raw))
     for parameter, value in zip(parameters, values, strict=True):
         leaf = leaf_at(raw, parameter.name)
@@ -224,12 +215,7 @@ def with_values(
 
 def moved(profile: Profile, at: Mapping[Parameter, float]) -> Profile:
     """The profile with parameters at other coordinates; as whole numbers where it takes no others.
-
-    Raises
-    ------
-    UserError
-        If the model takes no such drive.
-    """
+    Raises UserError if the model takes no such drive."""
     try:
         return with_values(profile, list(at), [one.value(x) for one, x in at.items()])
     except UserError:
