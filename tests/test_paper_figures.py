@@ -58,7 +58,7 @@ def test_with_a_single_frontier_skew_costs_and_with_separate_ones_cost_benefit_g
 def test_reads_wait_longer_the_more_victims_are_emptied_in_a_row(page: dict[str, Any]) -> None:
     sectors = int(1024 * 64 / 1.2) * 8
     drive = page["flash"].with_(capacity_sectors=sectors, victim_policy="greedy")
-    rate = {"rate_process": "poisson", "duration_s": 20, "queue_depth": 64}
+    rate: dict[str, Any] = {"rate_process": "poisson", "duration_s": 20, "queue_depth": 64}
     tails = []
     for victims in ({"foreground_victims": 1}, {"foreground_victims": 2}, {}):
         device = drive.with_(frontiers="shared", **victims).device()

@@ -44,8 +44,8 @@ BLOCK_TOKENS = 512
 """Tokens of a block in Mooncake's traces."""
 REQUEST_BYTES = 2**20
 """An object is read and written in requests of this size, all at once."""
-REQUESTS_MAX = 10**8
-"""Requests of all passes: what some GB of this machine's memory hold."""
+REQUESTS_MAX = 5 * 10**7
+"""Requests of all passes: they take some 200 bytes of this machine's memory each."""
 ALIGN = 4096
 READ, WRITE, TRIM = range(3)
 Layout = Literal["slots", "log", "files"]
