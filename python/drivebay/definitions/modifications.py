@@ -277,12 +277,24 @@ def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"link = PCIe {generation}.0 x{lanes}", values
 
 
-def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """A drive that lies: flushes and forced writes are acknowledged, but nothing is made safe."""
-    if value not in ("", "true", "false"):
-        raise UserError(f"--set ignore_flush={value}: must be true or false", "--set ignore_flush")
-    lies = value != "false"
-    return f"ignore_flush = {str(lies).lower()}", {"write_buffer.ignore_flush": lies}
+def _flag(name: str, path: str) -> Callable[[Raw, str], tuple[str, dict[str, Any]]]:
+    """A short name of what a drive has or does, or not: alone it says that it does."""
+
+    def flag(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+        if value not in ("", "true", "false"):
+            raise UserError(f"--set {name}={value}: must be true or false", f"--set {name}")
+        is_set = value != "false"
+        return f"{name} = {str(is_set).lower()}", {path: is_set}
+
+    return flag
+
+
+FLAGS = {
+    "ignore_flush": _flag("ignore_flush", "write_buffer.ignore_flush"),
+    "sanitize_overwrite": _flag("sanitize_overwrite", "controller.sanitize_overwrite"),
+}
+"""Short names that need no value: a drive that lies (flushes and forced writes are acknowledged,
+but nothing is made safe), and one whose Sanitize can overwrite."""
 
 
 def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -397,7 +409,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
     "link": _link,
-    "ignore_flush": _ignore_flush,
+    **FLAGS,
     "aged": _aged,
     "policy": _policy,
     "fdp": _fdp,
@@ -406,9 +418,6 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "foreground_victims": _foreground_victims,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
-
-FLAGS = {"ignore_flush"}
-"""Those of them that need no value."""
 
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:

@@ -14,9 +14,10 @@ use drivebay_wire::nvme::{
     AdminOpcode, CREATE_HANDLE_LIST, CREATE_HANDLES, DIRECTIVE_PLACEMENT, Feature, HANDLES_MAX,
     HandleStatus, LogPage, MANAGE_HANDLES, PlacementEvent, PlacementEventKind, Sqe, Status,
 };
+use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-use super::records::Timestamp;
+use super::timestamp::Timestamp;
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::Namespace;
 
@@ -47,8 +48,9 @@ impl Shape {
 }
 
 /// An event.
+#[derive(Serialize, Deserialize)]
 struct Seen {
-    kind: PlacementEventKind,
+    kind: u8,
     at: Nanos,
     handle: u8,
     /// The namespace and the placement identifier that it came with, if a host did.
@@ -57,7 +59,7 @@ struct Seen {
 }
 
 /// Which events hosts want of each handle, and the last of them. Events of kinds that nobody wants are forgotten.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Events {
     /// Of a reclaim unit.
     pub unit_4k: u64,
@@ -76,13 +78,18 @@ impl Events {
         Events { unit_4k, ..Events::default() }
     }
 
-    fn add(&mut self, seen: Seen) {
+    /// Goes on with those that were kept.
+    pub fn restore(&mut self, kept: Events) {
+        *self = Events { unit_4k: self.unit_4k, ..kept };
+    }
+
+    fn add(&mut self, kind: PlacementEventKind, seen: Seen) {
         let wanted = self.wanted.get(usize::from(seen.handle)).copied().unwrap_or(0);
-        if wanted & bit_of(seen.kind) == 0 {
+        if wanted & bit_of(kind) == 0 {
             return;
         }
-        let kept = &mut self.kept[usize::from(seen.kind as u8 >= 0x80)];
-        if kept.len() == EVENTS_MAX {
+        let kept = &mut self.kept[usize::from(seen.kind >= 0x80)];
+        if kept.len() >= EVENTS_MAX {
             kept.pop_front();
         }
         kept.push_back(seen);
@@ -90,7 +97,7 @@ impl Events {
 
     /// A host's command has given rise to one.
     pub fn note(&mut self, kind: PlacementEventKind, handle: u8, by: (u32, u16), at: Nanos) {
-        self.add(Seen { kind, at, handle, by: Some(by), moved_4k: 0 });
+        self.add(kind, Seen { kind: kind as u8, at, handle, by: Some(by), moved_4k: 0 });
     }
 
     /// What has been copied since: Media Reallocated.
@@ -101,7 +108,10 @@ impl Events {
             self.copied_4k[handle] = now.copied_4k;
             if moved_4k > 0 {
                 let kind = PlacementEventKind::MediaReallocated;
-                self.add(Seen { kind, at, handle: handle as u8, by: None, moved_4k });
+                self.add(
+                    kind,
+                    Seen { kind: kind as u8, at, handle: handle as u8, by: None, moved_4k },
+                );
             }
         }
     }
@@ -111,7 +121,10 @@ impl Events {
         for (handle, (before, after)) in before.iter().zip(after).enumerate() {
             if before.unit_left_4k < after.unit_left_4k {
                 let kind = PlacementEventKind::HandleModified;
-                self.add(Seen { kind, at, handle: handle as u8, by: None, moved_4k: 0 });
+                self.add(
+                    kind,
+                    Seen { kind: kind as u8, at, handle: handle as u8, by: None, moved_4k: 0 },
+                );
             }
         }
     }
@@ -124,7 +137,7 @@ impl Events {
         for one in kept {
             let (nsid, pid) = one.by.unwrap_or_default();
             let event = PlacementEvent {
-                kind: one.kind as u8,
+                kind: one.kind,
                 // The reclaim group and the handle always hold.
                 flags: 1 << 2 | if one.by.is_some() { 3 } else { 0 },
                 pid: pid.into(),
