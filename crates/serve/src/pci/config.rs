@@ -81,8 +81,8 @@ impl Config {
     /// An endpoint of version 2, 8 GT/s, four lanes.
     fn express(&mut self) {
         self.put(EXPRESS, &[0x10, INTERRUPTS as u8, 0x02, 0x00]);
-        // Payload of 256 bytes; role-based error reporting.
-        self.put(EXPRESS + 0x04, &0x0000_8001_u32.to_le_bytes());
+        // Payload of 256 bytes; role-based error reporting; function level reset.
+        self.put(EXPRESS + 0x04, &0x1000_8001_u32.to_le_bytes());
         self.writable(EXPRESS + 0x08, &0x7fff_u16.to_le_bytes());
         // Speed 3, width 4, ASPM L1.
         self.put(EXPRESS + 0x0c, &(3_u32 | 4 << 4 | 2 << 10).to_le_bytes());
@@ -122,14 +122,16 @@ impl Config {
         &self.bytes
     }
 
-    /// Writes what can be written.
-    pub fn write(&mut self, offset: u64, from: &[u8]) {
+    /// Writes what can be written. Returns whether the guest resets the function by that.
+    pub fn write(&mut self, offset: u64, from: &[u8]) -> bool {
         for (i, &byte) in from.iter().enumerate() {
             let at = offset as usize + i;
             if let (Some(old), Some(mask)) = (self.bytes.get_mut(at), self.mask.get(at)) {
                 *old = *old & !mask | byte & mask;
             }
         }
+        let control = (EXPRESS as u64 + 0x09).checked_sub(offset);
+        control.and_then(|at| from.get(at as usize)).is_some_and(|byte| byte & 0x80 != 0)
     }
 }
 
@@ -163,7 +165,7 @@ mod tests {
             let mut config = Config::new(&layout);
             assert_eq!(read(&config, 0), 0xa802_144d);
             assert_eq!(read(&config, 8).to_le_bytes()[1..], layout.class);
-            config.write(bar, &[0xff; 8]);
+            assert!(!config.write(bar, &[0xff; 8]));
             let kind = if layout.is_wide { 4 } else { 0 };
             assert_eq!(read(&config, bar), !(0x4000 - 1) | kind);
             // The list of capabilities ends, with the interrupts in it.
@@ -174,6 +176,10 @@ mod tests {
                 at = next;
             }
             assert_eq!(found, ids);
+            // Function level reset, in the upper byte of Device Control.
+            assert!(read(&config, 0x64) & 1 << 28 != 0);
+            assert!(!config.write(0x68, &[0xff, 0x7f]) && config.write(0x68, &[0, 0x80]));
+            assert!(config.write(0x69, &[0x80]) && read(&config, 0x68) & 0x8000 == 0);
         }
     }
 }

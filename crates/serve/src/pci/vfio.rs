@@ -175,7 +175,9 @@ impl<D: Device> ServerBackend for Backend<D> {
     fn region_write(&mut self, region: u32, offset: u64, data: &[u8]) -> io::Result<()> {
         self.check(region, offset, data.len())?;
         if region == VFIO_PCI_CONFIG_REGION_INDEX {
-            self.config.write(offset, data);
+            if self.config.write(offset, data) {
+                self.device.reset();
+            }
             return Ok(());
         }
         for (i, word) in data.chunks_exact(4).enumerate() {
