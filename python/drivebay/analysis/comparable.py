@@ -19,6 +19,7 @@ LATER: dict[str, Any] = {
     "rate_percent": None,
     "rate_process": "linear",
     "rate_mb_per_s": None,
+    "reclaim_group": 0,
     "once": False,
     "spare_percent": None,
     "thinktime_blocks": 1,

@@ -177,7 +177,8 @@ impl Nand {
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
             planes: vec![
                 Nanos::ZERO;
-                if spec.independent_planes { geometry.row_pages() } else { 0 } as usize
+                if spec.independent_planes { dies << geometry.plane_shift } else { 0 }
+                    as usize
             ],
             geometry: *geometry,
             load: transfer(die_bytes, spec.channel_fs_per_byte),
@@ -482,7 +483,8 @@ impl Nand {
         if self.timing.erases_that_take_time(self.superblock_erases) == so_far {
             return;
         }
-        for index in 0..self.dies.len() as u32 {
+        let (group, shift) = (self.geometry.group_of(superblock), self.geometry.group_shift);
+        for index in (group..self.dies.len() as u32).step_by(1 << shift) {
             self.erase_block(from, index, superblock);
         }
     }

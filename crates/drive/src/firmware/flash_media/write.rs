@@ -50,7 +50,11 @@ impl FlashMedia {
             clock = self.acknowledge(clock, io, path);
         }
         if io.op == Op::WriteFua && self.flush_waits {
-            let safe = self.backend.make_durable(stream, clock, u64::from(count));
+            let safe = match self.backend.ftl().has_groups() {
+                // Its group may have had no room.
+                true => self.backend.flush(clock),
+                false => self.backend.make_durable(stream, clock, u64::from(count)),
+            };
             clock = path.book(Stage::Buffer, clock, safe);
         }
         self.work_behind(WorkClass::BEHIND_WRITE, u64::from(count), path)?;
@@ -68,7 +72,7 @@ impl FlashMedia {
     #[inline]
     pub(super) fn store(
         &mut self,
-        stream: usize,
+        mut stream: usize,
         from: Nanos,
         first: Lpn,
         count: u32,
@@ -78,7 +82,15 @@ impl FlashMedia {
         self.host_pages += u64::from(count);
         self.backend.ftl_mut().note_written(stream, count);
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
+        let has_groups = self.backend.ftl().has_groups();
+        if has_groups {
+            clock = self.enter_group(stream, clock, path);
+        }
         while left > 0 {
+            if has_groups && self.backend.ftl().room(stream) == 0 {
+                stream = self.backend.ftl().stream_with_room(stream);
+                clock = self.enter_group(stream, clock, path);
+            }
             if self.backend.ftl().room(stream) == 0 {
                 let opened = self.open_for_host(stream, from, path.controller)?;
                 let wait = opened.since_or_zero(clock);
@@ -92,6 +104,14 @@ impl FlashMedia {
             left -= len;
         }
         Ok(clock)
+    }
+
+    /// Goes on in the reclaim group of a stream; returns from when on.
+    #[cold]
+    fn enter_group(&mut self, stream: usize, from: Nanos, path: &mut Path) -> Nanos {
+        let group = self.backend.ftl().streams().group_of(stream);
+        self.gc.enter(group, &mut self.backend);
+        self.wait_for_copies(group, from, path)
     }
 
     /// Opens the next superblock of one of the host's streams, collecting garbage in the foreground while

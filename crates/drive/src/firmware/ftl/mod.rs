@@ -6,6 +6,7 @@
 //! (`../plugin.rs`). What touches several stands here.
 
 mod check;
+mod groups;
 mod lifespans;
 mod mapping;
 mod placement;
@@ -28,6 +29,7 @@ use crate::profile::{Geometry, Spec};
 use crate::superblock::{
     EMPTY, HOST, Mode, PURPOSES, Purpose, Source, State, Streams, Superblock, Victim,
 };
+use groups::Groups;
 use lifespans::Lifespans;
 use mapping::Mapping;
 use placement::Placement;
@@ -54,6 +56,8 @@ pub struct Ftl {
     /// Copies are counted by stream or by owner.
     counts_copies: bool,
     plugin: Option<Box<Plugin>>,
+    /// Where there are several reclaim groups.
+    groups: Option<Box<Groups>>,
 }
 
 /// What went through a write stream.
@@ -67,7 +71,7 @@ pub struct StreamUse {
 
 persist!(StreamUse: written, copied);
 
-persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin;
+persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin, groups;
     given: geometry, streams, owners, counts_copies);
 
 impl Ftl {
@@ -108,6 +112,7 @@ impl Ftl {
             owners: Vec::new(),
             counts_copies: spec.streams.handles > 0,
             plugin: Plugin::new(spec, rng),
+            groups: Groups::new(spec.streams.groups),
         };
         ftl.forget_blocks();
         ftl
@@ -137,10 +142,17 @@ impl Ftl {
         self.superblocks.clear(g.superblocks, good);
         let free = |&index: &u32| self.superblocks.get(index).state == State::Free;
         self.slc.free = fixed.filter(free).collect();
-        self.placement.clear((0..ordinary).filter(free));
+        self.placement.clear();
+        for group in (0..self.streams.groups).rev() {
+            self.enter(group);
+            let free = |&index: &u32| self.superblocks.get(index).state == State::Free;
+            let all = (group as u32..ordinary).step_by(self.streams.groups);
+            self.placement.free = all.filter(free).collect();
+            self.victims = [None; PURPOSES];
+            self.superblocks.sealed = 0;
+        }
         self.placement.free_pages = self.superblocks.usable_pages();
         self.selection.clear_suggested();
-        self.victims = [None; PURPOSES];
     }
 
     /// Superblocks that hold or held something since their last erase.
@@ -245,12 +257,16 @@ impl Ftl {
         self.placement.free_pages
     }
 
-    /// Pages of all superblocks that are not bad, without those of the static SLC cache.
+    /// Pages of all superblocks that are not bad, without those of the static SLC cache: of several reclaim groups what each
+    /// has as well.
     pub fn usable_pages(&self) -> u64 {
-        self.superblocks.usable_pages()
+        match self.has_groups() {
+            true => self.usable_in_groups(),
+            false => self.superblocks.usable_pages(),
+        }
     }
 
-    /// Free superblocks.
+    /// Free superblocks, of the reclaim group in hand.
     #[inline(always)]
     pub fn free_superblocks(&self) -> usize {
         self.placement.free.len()
@@ -302,7 +318,7 @@ impl Ftl {
         to
     }
 
-    /// Room left at the frontier of copies, whichever has least.
+    /// Room left at the frontier of copies of the reclaim group in hand, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
         let room = self.placement.room_to_last(self.streams.copies);
@@ -575,8 +591,15 @@ impl Ftl {
             if let Some(plugin) = &mut self.plugin {
                 plugin.see_free(self.placement.free_pages, self.placement.free.len());
             }
-            let plugin = self.plugin.as_deref_mut();
-            self.selection.choose(purpose, &self.superblocks, self.mapping.valid(), plugin)
+            match self.has_groups() {
+                true => self.choose_in_group(purpose),
+                false => self.selection.choose(
+                    purpose,
+                    (self.superblocks.ordinary(), self.superblocks.sealed),
+                    self.mapping.valid(),
+                    self.plugin.as_deref_mut(),
+                ),
+            }
         }?;
         let victim = self.empty(index);
         let slot = self.slot(purpose);
@@ -590,7 +613,8 @@ impl Ftl {
     #[cold]
     fn choose_what_fits(&self) -> Option<u32> {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
-        let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
+        let of_group = all.filter(|(index, _)| self.is_in_hand(*index));
+        let sealed = of_group.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
         let from = usize::from(self.superblock(emptiest).stream);
         (valid <= self.data_room(self.streams.copies_of(from))).then_some(emptiest)
