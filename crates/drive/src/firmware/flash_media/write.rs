@@ -72,7 +72,7 @@ impl FlashMedia {
     #[inline]
     pub(super) fn store(
         &mut self,
-        mut stream: usize,
+        own: usize,
         from: Nanos,
         first: Lpn,
         count: u32,
@@ -80,15 +80,17 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         self.backend.replace(first.0, count);
         self.host_pages += u64::from(count);
-        self.backend.ftl_mut().note_written(stream, count);
+        self.backend.ftl_mut().note_written(own, count);
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
-        let has_groups = self.backend.ftl().has_groups();
+        let (mut stream, has_groups) = (own, self.backend.ftl().has_groups());
         if has_groups {
+            stream = self.backend.ftl().goes_on(own);
             clock = self.enter_group(stream, clock, path);
         }
         while left > 0 {
             if has_groups && self.backend.ftl().room(stream) == 0 {
-                stream = self.backend.ftl().stream_with_room(stream);
+                self.backend.ftl_mut().choose_stream(own);
+                stream = self.backend.ftl().goes_on(own);
                 clock = self.enter_group(stream, clock, path);
             }
             if self.backend.ftl().room(stream) == 0 {

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::Ftl;
 use crate::persist::{StateError, ensure, persist};
-use crate::superblock::{PURPOSES, Purpose, State, Victim};
+use crate::superblock::{PURPOSES, Purpose, State, Streams, Victim};
 
 /// What a group has to itself.
 #[derive(Default)]
@@ -27,15 +27,18 @@ persist!(Parked: free, victims, sealed);
 pub struct Groups {
     parked: Vec<Parked>,
     in_hand: usize,
+    /// The stream in which the data of each goes on.
+    goes_on: Vec<usize>,
 }
 
-persist!(Groups: parked, in_hand);
+persist!(Groups: parked, in_hand, goes_on);
 
 impl Groups {
     /// None of a drive with one.
-    pub fn new(groups: usize) -> Option<Box<Groups>> {
-        let parked = (0..groups).map(|_| Parked::default()).collect();
-        (groups > 1).then(|| Box::new(Groups { parked, in_hand: 0 }))
+    pub fn new(streams: Streams) -> Option<Box<Groups>> {
+        let parked = (0..streams.groups).map(|_| Parked::default()).collect();
+        let goes_on = (0..streams.count).collect();
+        (streams.groups > 1).then(|| Box::new(Groups { parked, in_hand: 0, goes_on }))
     }
 }
 
@@ -128,10 +131,15 @@ impl Ftl {
         self.selection.suggested().front().map(|&index| self.group_of(index))
     }
 
-    /// The stream in which the host's data goes on when it needs another superblock: its own, or where its group has its share
-    /// of the drive's data the same one of another group. Cost: a pass over all superblocks.
+    /// The stream in which the data of one of the host's goes on.
+    pub fn goes_on(&self, stream: usize) -> usize {
+        self.groups.as_ref().map_or(stream, |groups| groups.goes_on[stream])
+    }
+
+    /// Chooses that, as it needs another superblock: itself, or where its group has its share of the drive's data the same one
+    /// of another group. Cost: passes over all superblocks.
     #[cold]
-    pub fn stream_with_room(&self, stream: usize) -> usize {
+    pub fn choose_stream(&mut self, stream: usize) {
         let (groups, count) = (self.streams.groups, self.streams.group_count());
         let held = |group: usize| {
             let own = self.mapping.valid().iter().skip(group).step_by(groups);
@@ -140,7 +148,8 @@ impl Ftl {
         let share = u64::from(self.geometry.user_pages) / groups as u64;
         let full = held(stream / count) > share + u64::from(self.geometry.superblock_pages);
         let other = (0..groups).min_by_key(|&group| held(group)).filter(|_| full);
-        other.map_or(stream, |group| group * count + stream % count)
+        let goes_on = other.map_or(stream, |group| group * count + stream % count);
+        self.groups.iter_mut().for_each(|groups| groups.goes_on[stream] = goes_on);
     }
 
     /// Free superblocks of all groups.
@@ -172,6 +181,11 @@ impl Ftl {
         let own = groups.parked.iter().enumerate().all(|(group, parked)| is_own(parked, group));
         let (free, victims) = (self.placement.free.clone(), self.victims);
         let in_hand = Parked { free, victims, sealed: 0 };
+        let count = self.streams.group_count();
+        let is_same = |(own, &other): (usize, &usize)| {
+            other < self.streams.count && own % count == other % count
+        };
+        ensure(groups.goes_on.iter().enumerate().all(is_same), "a stream of another handle")?;
         ensure(
             groups.in_hand < self.streams.groups && own && is_own(&in_hand, groups.in_hand),
             "superblocks of a reclaim group",

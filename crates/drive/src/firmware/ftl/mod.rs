@@ -112,7 +112,7 @@ impl Ftl {
             owners: Vec::new(),
             counts_copies: spec.streams.handles > 0,
             plugin: Plugin::new(spec, rng),
-            groups: Groups::new(spec.streams.groups),
+            groups: Groups::new(spec.streams),
         };
         ftl.forget_blocks();
         ftl
