@@ -137,8 +137,8 @@ class Requests(Data):
     as trims do. Writes go to the placement `handle` of a drive that has several (Flexible Data
     Placement, `fdp.handles`), in a `reclaim_group` (`fdp.reclaim_groups`). On a drive with zones a
     sequential load writes so many `zones` at a time in turns, each from its beginning, where it is
-    reset first, and then the next ones of the span; by appends, or writes at the write pointers ("write"), of which a zone has one at a time
-    unless it has a random write area ("zrwa").
+    reset first, and then the next ones of the span; by appends, or writes at the write pointers
+    ("write"), of which a zone has one at a time unless it has a random write area ("zrwa").
     `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
     finishes zone after zone, once that much is written, which counts in no figure.
     """

@@ -2,7 +2,7 @@
 //!
 //! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): data stays in its reclaim group until the host writes it
 //! anew. Superblocks are of each group by turns. What belongs to one group alone is in its place for the group in hand, which is
-//! changed by [`Ftl::enter`], and here for the others: so a drive with one group has no way to it.
+//! changed by [`Ftl::enter`], and here for the others: a drive with one group runs none of this.
 //! guess: a group holds its share of the drive's capacity. What is written to it beyond that goes to the group with least data,
 //! to the same handle there: the specification leaves open what a drive does.
 
@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::Ftl;
 use crate::persist::{StateError, ensure, persist};
-use crate::superblock::{PURPOSES, Purpose, State, Streams, Victim};
+use crate::superblock::{PURPOSES, Purpose, State, Streams, Superblock, Victim};
 
 /// What a group has to itself.
 #[derive(Default)]
@@ -190,7 +190,7 @@ impl Ftl {
             groups.in_hand < self.streams.groups && own && is_own(&in_hand, groups.in_hand),
             "superblocks of a reclaim group",
         )?;
-        let of_stream = |(index, s): (u32, &crate::superblock::Superblock)| {
+        let of_stream = |(index, s): (u32, &Superblock)| {
             s.state != State::Open
                 || self.streams.group_of(usize::from(s.stream)) == self.group_of(index)
         };

@@ -101,9 +101,9 @@ impl VictimSelection {
         self.idle_policy.is_some()
     }
 
-    /// A victim among these superblocks, of those sealed, and how many were so far: for FIFO the oldest, full or not, as a circular log has it; else
-    /// among those that have something to gain. Those of the static SLC cache are emptied by folding; that
-    /// gains nothing here.
+    /// A victim among the sealed ones of these superblocks; `sealed`: how many were sealed so far. For FIFO the oldest, full
+    /// or not, as a circular log has it; else among those that have something to gain. Those of the static SLC cache are
+    /// emptied by folding; that gains nothing here.
     pub fn choose(
         &mut self,
         purpose: Purpose,
