@@ -111,18 +111,23 @@ impl Streams {
         self.apart
     }
 
-    /// That of a write with a placement handle, those of a second reclaim group numbered behind those of the first; of one
-    /// that the drive does not have, the first.
+    /// That of a write with a placement handle of the first reclaim group; of one that the drive does not have, the first.
     #[inline(always)]
     #[must_use]
     pub fn of_handle(self, handle: u8) -> usize {
-        match usize::from(handle) {
-            handle if handle < self.handles => handle,
-            handle if handle < self.handles * self.groups => {
-                handle / self.handles * self.group_count() + handle % self.handles
+        if usize::from(handle) < self.handles { usize::from(handle) } else { HOST }
+    }
+
+    /// The same with handles of all groups, those of the second numbered behind those of the first.
+    #[must_use]
+    pub fn of_place(self, place: u8) -> usize {
+        let (group, handle) = match usize::from(place) {
+            place if place < self.handles * self.groups => {
+                (place / self.handles, place % self.handles)
             }
-            _ => HOST,
-        }
+            _ => (0, HOST),
+        };
+        group * self.group_count() + handle
     }
 }
 

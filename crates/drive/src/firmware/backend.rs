@@ -262,7 +262,7 @@ impl Flash {
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
             pages += u32::from(buffer.give_back(program.number - (earlier << plane_shift), end));
         }
-        buffer.note_program(self.geometry.die_of(program.page), end, pages);
+        buffer.note_program(&self.geometry, program.page, end, pages);
     }
 
     fn program_all(&mut self) {

@@ -264,10 +264,11 @@ impl Nand {
         self.page_reads += 1;
         self.read_bytes += bytes;
         let data = transfer(bytes, self.channel_fs_per_byte);
+        let index = self.geometry.die_of(page);
         let (begin, sensed) = match self.reads {
             ReadRule::Die => {
                 let suspend = self.suspend;
-                let (die, ring) = self.die(self.geometry.die_of(page));
+                let (die, ring) = self.die(index);
                 die.read(ring, from, len, |_, _| (suspend, Nanos::ZERO))
             }
             ReadRule::Array => self.read_array(from, page, len, restarts),
@@ -275,7 +276,7 @@ impl Nand {
                 return self.read_watched(floor, from, page, len, data, restarts);
             }
         };
-        let channel = self.geometry.channel_of(page);
+        let channel = self.geometry.channel_of_die(index);
         let moved = self.channels[channel].reserve(floor, sensed, data);
         ReadTimes { begin, sensed, done: moved.after(self.decode) }
     }
@@ -425,7 +426,7 @@ impl Nand {
         let before = die.newest(ring);
         let cached = self.cache_program;
         let (register, gap) = if cached { (before.from, 0) } else { (before.until, len.0 as u32) };
-        let channel = &mut self.channels[self.geometry.channel_of(page)];
+        let channel = &mut self.channels[self.geometry.channel_of_die(index)];
         let loaded = channel.reserve(floor, from.max(register), len);
         let number = die.occupy(ring, loaded, time, gap);
         let entry = begin + (number as usize & (ring.len() - 1));

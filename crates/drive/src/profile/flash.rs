@@ -143,6 +143,7 @@ impl Geometry {
     }
 
     /// The die that is the `die`th of the reclaim group of a flash page.
+    #[cold]
     #[inline(never)]
     fn of_group_die(&self, page: u32, die: u32) -> u32 {
         die << self.group_shift | self.group_of(page / (self.superblock_pages >> self.page_shift))
@@ -152,7 +153,14 @@ impl Geometry {
     #[inline(always)]
     #[must_use]
     pub fn channel_of(&self, page: u32) -> usize {
-        (self.die_of(page) & self.channel_mask) as usize
+        self.channel_of_die(self.die_of(page))
+    }
+
+    /// The channel of a die.
+    #[inline(always)]
+    #[must_use]
+    pub fn channel_of_die(&self, die: u32) -> usize {
+        (die & self.channel_mask) as usize
     }
 
     /// The first flash page on a die; `turn`: the die, or any number that counts on through them.

@@ -88,9 +88,8 @@ impl FlashMedia {
             clock = self.enter_group(stream, clock, path);
         }
         while left > 0 {
-            if has_groups && self.backend.ftl().room(stream) == 0 {
-                self.backend.ftl_mut().choose_stream(own);
-                stream = self.backend.ftl().goes_on(own);
+            if self.backend.ftl().room(stream) == 0 && has_groups {
+                stream = self.backend.ftl_mut().choose_stream(own);
                 clock = self.enter_group(stream, clock, path);
             }
             if self.backend.ftl().room(stream) == 0 {
@@ -190,7 +189,7 @@ impl FlashMedia {
     /// filled with nothing, as open blocks are closed.
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let begin = self.run_flash_core(from, |costs| costs.write_command, path);
-        let stream = self.backend.ftl().streams().of_handle(io.handle);
+        let stream = self.backend.ftl().streams().of_place(io.handle);
         self.backend.pad(stream, self.backend.ftl().room(stream), begin);
         while self.backend.pass(stream, begin) {
             self.backend.pad(stream, self.backend.ftl().room(stream), begin);

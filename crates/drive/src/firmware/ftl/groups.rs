@@ -139,7 +139,7 @@ impl Ftl {
     /// Chooses that, as it needs another superblock: itself, or where its group has its share of the drive's data the same one
     /// of another group. Cost: passes over all superblocks.
     #[cold]
-    pub fn choose_stream(&mut self, stream: usize) {
+    pub fn choose_stream(&mut self, stream: usize) -> usize {
         let (groups, count) = (self.streams.groups, self.streams.group_count());
         let held = |group: usize| {
             let own = self.mapping.valid().iter().skip(group).step_by(groups);
@@ -150,6 +150,7 @@ impl Ftl {
         let other = (0..groups).min_by_key(|&group| held(group)).filter(|_| full);
         let goes_on = other.map_or(stream, |group| group * count + stream % count);
         self.groups.iter_mut().for_each(|groups| groups.goes_on[stream] = goes_on);
+        goes_on
     }
 
     /// Free superblocks of all groups.

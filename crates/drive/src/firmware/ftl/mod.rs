@@ -49,6 +49,8 @@ pub struct Ftl {
     victims: [Option<Victim>; PURPOSES],
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
+    /// Lifespans are followed, or there are several reclaim groups.
+    places_otherwise: bool,
     /// What went through each stream, where writes have placement handles.
     stream_use: Vec<StreamUse>,
     /// Pages copied of each of these ranges of logical pages, while that is counted.
@@ -72,7 +74,7 @@ pub struct StreamUse {
 persist!(StreamUse: written, copied);
 
 persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin, groups;
-    given: geometry, streams, owners, counts_copies);
+    given: geometry, streams, owners, counts_copies, places_otherwise);
 
 impl Ftl {
     /// An erased drive.
@@ -113,7 +115,9 @@ impl Ftl {
             counts_copies: spec.streams.handles > 0,
             plugin: Plugin::new(spec, rng),
             groups: Groups::new(spec.streams),
+            places_otherwise: false,
         };
+        ftl.places_otherwise = ftl.lifespans.is_some() || ftl.has_groups();
         ftl.forget_blocks();
         ftl
     }
@@ -174,14 +178,18 @@ impl Ftl {
     /// [`DeviceError::Policy`].
     #[inline(always)]
     pub fn stream_of(&mut self, lpn: Lpn, pages: u32, handle: u8) -> Result<usize, DeviceError> {
-        match self.lifespans.is_some() {
-            true => self.stream_by_lifespan(lpn, pages),
+        match self.places_otherwise {
+            true => self.stream_otherwise(lpn, pages, handle),
             false => Ok(self.streams.of_handle(handle)),
         }
     }
 
+    /// By reclaim group, or by lifespan.
     #[inline(never)]
-    fn stream_by_lifespan(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
+    fn stream_otherwise(&mut self, lpn: Lpn, pages: u32, handle: u8) -> Result<usize, DeviceError> {
+        if self.has_groups() {
+            return Ok(self.streams.of_place(handle));
+        }
         let old = self.look_up(lpn).map(|ppa| *self.superblock(self.locate(ppa).0));
         let Some(lifespans) = &mut self.lifespans else { return Ok(HOST) };
         let stream = lifespans.stream_of(pages, old);

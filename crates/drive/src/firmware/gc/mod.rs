@@ -225,8 +225,23 @@ impl Gc {
         if deferred {
             return self.run_deferred(had_debt, flash, controller);
         }
-        let (purpose, trigger) = (Purpose::Collection, Trigger::Behind);
-        let job = Job { purpose, trigger, core: self.core() };
+        match self.core() {
+            // Apart, so that a copy of a drive with one group does not ask.
+            Core::OfGroup => self.run_in_group(flash, controller),
+            _ => self.run_as(Core::Busy, flash, controller),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_in_group(&mut self, flash: &mut Flash, controller: &mut Controller) {
+        self.run_as(Core::OfGroup, flash, controller);
+    }
+
+    /// Copies what is due behind a command.
+    #[inline(always)]
+    fn run_as(&mut self, core: Core, flash: &mut Flash, controller: &mut Controller) {
+        let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core };
         let from = self.free_at(controller);
         self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
             gc.ledger.spend(step.took, step.given);
