@@ -2,45 +2,14 @@
 //!
 //! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): data stays in its reclaim group until the host writes it
 //! anew. Superblocks are of each group by turns. What belongs to one group alone is in its place for the group in hand, which is
-//! changed by [`Ftl::enter`], and here for the others: a drive with one group runs none of this.
+//! changed by [`Ftl::enter`], and [`Parked`] for the others: a drive with one group runs none of this.
 //! guess: a group holds its share of the drive's capacity. What is written to it beyond that goes to the group with least data,
 //! to the same handle there: the specification leaves open what a drive does.
 
-use std::collections::VecDeque;
-
 use super::Ftl;
-use crate::persist::{StateError, ensure, persist};
-use crate::superblock::{PURPOSES, Purpose, State, Streams, Superblock, Victim};
-
-/// What a group has to itself.
-#[derive(Default)]
-struct Parked {
-    free: VecDeque<u32>,
-    victims: [Option<Victim>; PURPOSES],
-    /// How many superblocks have been sealed.
-    sealed: u64,
-}
-
-persist!(Parked: free, victims, sealed);
-
-/// The groups, and which is in hand; its own entry is empty.
-pub struct Groups {
-    parked: Vec<Parked>,
-    in_hand: usize,
-    /// The stream in which the data of each goes on.
-    goes_on: Vec<usize>,
-}
-
-persist!(Groups: parked, in_hand, goes_on);
-
-impl Groups {
-    /// None of a drive with one.
-    pub fn new(streams: Streams) -> Option<Box<Groups>> {
-        let parked = (0..streams.groups).map(|_| Parked::default()).collect();
-        let goes_on = (0..streams.count).collect();
-        (streams.groups > 1).then(|| Box::new(Groups { parked, in_hand: 0, goes_on }))
-    }
-}
+use super::placement::Parked;
+use crate::persist::{StateError, ensure};
+use crate::superblock::{Purpose, State, Superblock, Victim};
 
 impl Ftl {
     /// Whether there are several reclaim groups.

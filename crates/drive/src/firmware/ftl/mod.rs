@@ -29,10 +29,9 @@ use crate::profile::{Geometry, Spec};
 use crate::superblock::{
     EMPTY, HOST, Mode, PURPOSES, Purpose, Source, State, Streams, Superblock, Victim,
 };
-use groups::Groups;
 use lifespans::Lifespans;
 use mapping::Mapping;
-use placement::Placement;
+use placement::{Groups, Placement};
 use slc::SlcBlocks;
 use superblocks::Superblocks;
 use victims::VictimSelection;

@@ -8,6 +8,7 @@ use crate::firmware::write_buffer::WriteBuffer;
 use crate::per_stream::PerStream;
 use crate::persist::persist;
 use crate::profile::Spec;
+use crate::superblock::{PURPOSES, Streams, Victim};
 
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -178,5 +179,35 @@ impl Placement {
     /// Room left at all frontiers.
     pub fn all_room(&self) -> u64 {
         self.frontiers.iter().map(|f| u64::from(f.end - f.next)).sum()
+    }
+}
+
+/// What a reclaim group has to itself, while another is in hand.
+#[derive(Default)]
+pub struct Parked {
+    pub free: VecDeque<u32>,
+    pub victims: [Option<Victim>; PURPOSES],
+    /// How many superblocks have been sealed.
+    pub sealed: u64,
+}
+
+persist!(Parked: free, victims, sealed);
+
+/// Reclaim groups, and which is in hand; its own entry is empty.
+pub struct Groups {
+    pub parked: Vec<Parked>,
+    pub in_hand: usize,
+    /// The stream in which the data of each goes on.
+    pub goes_on: Vec<usize>,
+}
+
+persist!(Groups: parked, in_hand, goes_on);
+
+impl Groups {
+    /// None of a drive with one.
+    pub fn new(streams: Streams) -> Option<Box<Groups>> {
+        let parked = (0..streams.groups).map(|_| Parked::default()).collect();
+        let goes_on = (0..streams.count).collect();
+        (streams.groups > 1).then(|| Box::new(Groups { parked, in_hand: 0, goes_on }))
     }
 }
