@@ -113,11 +113,6 @@ pub(super) fn check_placement(
             "gc.background_pages_per_s, whose rounds have one frontier",
             "use initial isolation, or leave that out",
         ),
-        (
-            geometry.group_shift > 0 && (beside.background || beside.plugin),
-            "gc.background_pages_per_s or gc.plugin, which know of no reclaim groups",
-            "leave those out, or fdp.reclaim_groups",
-        ),
         (zones && raw.fdp.is_some(), "zones", "leave out [fdp] or [zns]"),
         (zones && raw.map_cache.is_some(), "a map that is cached", "leave out [map_cache]"),
         (
@@ -132,13 +127,18 @@ pub(super) fn check_placement(
         return Err(SpecError::out(field, given, allowed, hint));
     }
     let streams = Streams::placed(given as usize, apart, 1 << geometry.group_shift);
+    let groups = "fdp.reclaim_groups";
+    if streams.groups > 1 && (beside.background || beside.plugin) {
+        let allowed = "1 beside gc.background_pages_per_s or gc.plugin, which know of no groups";
+        return Err(SpecError::out(groups, streams.groups, allowed, "leave those out"));
+    }
     if streams.count > STREAMS_MAX {
         let allowed = format!(
             "so few that handles and frontiers of copies of all groups, now {}, are at most {STREAMS_MAX}",
             streams.count
         );
         let hint = "use fewer fdp.handles, or fewer groups";
-        return Err(SpecError::out("fdp.reclaim_groups", streams.groups, allowed, hint));
+        return Err(SpecError::out(groups, streams.groups, allowed, hint));
     }
     Ok((Some(streams), check_zones(raw, geometry)?))
 }
