@@ -6,6 +6,9 @@
 #
 # usage: eval "$(scripts/guest.sh)"     prints the variables that tests/interop/nvme_guest.py reads
 #
+# Where the machine's own QEMU cannot have a served drive as a PCIe device (vfio-user-pci, from 11.1 on), unstable's is unpacked
+# into .tools/qemu, with all that it depends on.
+#
 # Nothing is installed but QEMU, busybox, cpio and kmod, and those only as root. Where something cannot be
 # had (not Debian, offline) it says so on stderr and prints nothing: the tests then say they were skipped.
 set -euo pipefail
@@ -15,6 +18,7 @@ source scripts/common.sh
 FETCH_S=240
 guest=$PWD/.tools/guest
 suite=$PWD/.tools/suite
+qemu=$PWD/.tools/qemu
 apt=$PWD/.tools/guest.apt
 mkdir -p .tools
 
@@ -41,6 +45,9 @@ fi
 # needs PACKAGE PATTERN: its direct dependencies of that name.
 needs() { apt-cache depends "$1" | sed -n "s/^ *|\?Depends: \($2[^ ]*\)\$/\1/p"; }
 
+# takes_drives QEMU: whether that can have a served drive as a PCIe device.
+takes_drives() { "$1" -device vfio-user-pci,help 2>/dev/null | grep -q '^vfio-user-pci'; }
+
 # of_list COMMAND...: with one of Debian's releases as the only source.
 of_list() { APT_CONFIG=$apt/config "$@"; }
 
@@ -54,6 +61,19 @@ sources() {
     printf 'Dir::Etc::sourcelist "%s";\nDir::Etc::sourceparts "-";\nDir::State::lists "%s";\nDir::Cache "%s";\n' \
         "$apt/list" "$apt/lists" "$apt/cache" >"$apt/config"
     of_list apt-get update -qq
+}
+
+# download FOLDER PACKAGE...: unpacks these into FOLDER/root, with all that they depend on, as if nothing were installed.
+download() {
+    local folder=$1 packages
+    shift
+    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends "$@" |
+        sed -n 's/^Inst \([^ ]*\) .*/\1/p')
+    [ ${#packages[@]} -gt 2 ]
+    mkdir -p "$folder/root/usr/bin" "$folder/debs"
+    (cd "$folder/debs" && of_list timeout "$FETCH_S" apt-get download -qq "${packages[@]}")
+    for package in "$folder"/debs/*.deb; do dpkg -x "$package" "$folder/root"; done
+    rm -rf "$folder/debs" "$folder"/root/usr/share/{doc,man,locale,zoneinfo}
 }
 
 # A process of its own, so that its `set -e` holds: called before `||` it would not.
@@ -91,14 +111,8 @@ if [ "${1:-}" = fetch-suite ]; then
     printf 'Dir::State::status "%s";\n' "$apt/status" >>"$apt/config"
     tools=(nvme-cli fio python3 python3-nose2 sg3-utils f2fs-tools btrfs-progs)
     tools+=(bash coreutils diffutils findutils gawk grep mount procps sed util-linux util-linux-extra)
-    mapfile -t packages < <(of_list apt-get install -s -qq --no-install-recommends "${tools[@]}" |
-        sed -n 's/^Inst \([^ ]*\) .*/\1/p')
-    [ ${#packages[@]} -gt 2 ]
     rm -rf "$suite.new"
-    mkdir -p "$suite.new/root/usr/bin" "$suite.new/debs"
-    (cd "$suite.new/debs" && of_list timeout "$FETCH_S" apt-get download -qq "${packages[@]}")
-    for package in "$suite.new"/debs/*.deb; do dpkg -x "$package" "$suite.new/root"; done
-    rm -rf "$suite.new/debs" "$suite.new"/root/usr/share/{doc,man,locale,zoneinfo}
+    download "$suite.new" "${tools[@]}"
     for folder in bin sbin lib lib64; do [ -e "$suite.new/root/$folder" ] || ln -s "usr/$folder" "$suite.new/root/$folder"; done
     cd "$suite.new"
     # Without the source's description, which it does without, apt says that it failed.
@@ -112,6 +126,28 @@ if [ "${1:-}" = fetch-suite ]; then
     exit 0
 fi
 
+# Its programs and libraries find one another beside whatever is installed.
+if [ "${1:-}" = fetch-qemu ]; then
+    sources unstable
+    : >"$apt/status"
+    printf 'Dir::State::status "%s";\n' "$apt/status" >>"$apt/config"
+    rm -rf "$qemu.new"
+    download "$qemu.new" qemu-system-x86
+    cat >"$qemu.new/qemu" <<'END'
+#!/bin/sh
+root=$(dirname "$(realpath "$0")")/root
+libraries=$root/usr/lib/x86_64-linux-gnu
+export QEMU_MODULE_DIR=$libraries/qemu
+exec "$libraries/ld-linux-x86-64.so.2" --library-path "$libraries" "$root/usr/bin/qemu-system-x86_64" \
+    -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" "$@"
+END
+    chmod +x "$qemu.new/qemu"
+    takes_drives "$qemu.new/qemu"
+    rm -rf "$qemu"
+    mv "$qemu.new" "$qemu"
+    exit 0
+fi
+
 if [ -z "$(find "$guest/kernel/usr" -name 'ublk_drv.ko' 2>/dev/null)" ]; then
     say "Guest: Debian's kernel and tools" >&2
     scripts/guest.sh fetch >.tools/guest.log 2>&1 ||
@@ -122,5 +158,11 @@ if [ ! -e "$suite/root/usr/sbin/mkfs.f2fs" ]; then
     scripts/guest.sh fetch-suite >.tools/suite.log 2>&1 ||
         printf '==> nvme-cli'"'"'s and fio'"'"'s own tests: skipped, as they cannot be had here (see .tools/suite.log)\n' >&2
 fi
+if ! takes_drives "${DRIVEBAY_QEMU:-qemu-system-x86_64}" && [ ! -x "$qemu/qemu" ]; then
+    say "Guest: a QEMU for drives as PCIe devices" >&2
+    scripts/guest.sh fetch-qemu >.tools/qemu.log 2>&1 ||
+        printf '==> Served drives as PCIe devices: skipped, as no such QEMU can be had here (see .tools/qemu.log)\n' >&2
+fi
 printf 'export DRIVEBAY_GUEST_KERNEL=%q DRIVEBAY_GUEST_TOOLS=%q\n' "$guest/kernel" "$guest/tools"
 [ ! -d "$suite" ] || printf 'export DRIVEBAY_GUEST_SUITE=%q\n' "$suite"
+[ -n "${DRIVEBAY_QEMU:-}" ] || [ ! -x "$qemu/qemu" ] || printf 'export DRIVEBAY_QEMU=%q\n' "$qemu/qemu"

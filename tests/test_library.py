@@ -335,6 +335,7 @@ def test_wrong_calls_are_refused_in_two_lines(filled: Device) -> None:
         (lambda: Workload(pattern="rnd"), "pattern"),  # type: ignore[arg-type]
         (lambda: Workload(block_bytes="4k"), "block_bytes"),  # type: ignore[arg-type]
         (lambda: Workload(depth=4), "depth"),  # type: ignore[call-arg]
+        (lambda: Workload(queue_depth=1025), "1 to 1024, the 10 bits that a host has"),
         (lambda: Workload(duration_s=float("nan")), "duration_s"),
         (lambda: Workload(ios=5, block_bytes_max=8192), "ios"),
         (lambda: Workload(content=101), "content"),  # type: ignore[arg-type]

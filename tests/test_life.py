@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import tomllib
+import warnings
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,15 @@ def test_wear_is_what_was_programmed(lived: drivebay.Life, short: drivebay.Drive
         assert (last.cycles - first.cycles) / cycles == pytest.approx(0.93, abs=0.07)
 
 
+def test_smart_agrees_with_the_flash_at_each_age(
+    lived: drivebay.Life, short: drivebay.Drive
+) -> None:
+    rated = float(short.value("health.rated_cycles"))
+    for age in itertools.chain(*lived.lives):
+        used = min(255.0, 100 * age.cycles / rated)
+        assert age.used_percent == pytest.approx(used, abs=1.0), age
+
+
 def test_the_same_seed_lives_the_same_life(short: drivebay.Drive) -> None:
     one, other = (drivebay.age(short, RANDOM, seeds=1, window=0.1, until="2%") for _ in range(2))
     assert one.lives == other.lives and one.ended == ("2 % used",)
@@ -73,8 +83,12 @@ def test_what_cannot_be_aged_is_refused() -> None:
         drivebay.age(sm951, "enterprize")
     with pytest.raises(UserError, match="must write"):
         drivebay.age(sm951, Workload(read_percent=100))
-    with pytest.raises(UserError, match="not understood"):
-        drivebay.age(sm951, until="soon")
+    for until in ("soon", "nany", "nan%", "0y", "5"):
+        with pytest.raises(UserError, match="not understood"):
+            drivebay.age(sm951, until=until)
+    small = drivebay.drive("zn540-1tb")
+    with pytest.raises(UserError, match="zones"):
+        drivebay.age(small)
 
 
 def test_every_rating_is_of_a_drive_of_the_catalog_and_has_a_source() -> None:
@@ -95,3 +109,16 @@ def test_age_on_the_command_line(tmp_path: Path) -> None:
     assert chart.read_text().startswith("<?xml")
     again = CliRunner().invoke(app, [*words, "--chart", str(chart)])
     assert again.exit_code != 0
+
+
+def test_a_rating_is_a_bound_of_whole_lives_alone(short: drivebay.Drive, tmp_path: Path) -> None:
+    profile = tmp_path / "short.toml"
+    short.save(profile, name="970-evo-plus-1tb")
+    words = ["age", str(profile), "--load", "random", "--seeds", "2", "--window", "0.1"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # of heat: not of a life
+        part = CliRunner().invoke(app, [*words, "--until", "0.03y"])
+        whole = CliRunner().invoke(app, words)
+    assert part.exit_code == whole.exit_code == 0, part.output + whole.output
+    assert "0.03 years after" in part.output and "rated" not in part.output
+    assert "rated 600 TB" in whole.output

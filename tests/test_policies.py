@@ -347,6 +347,8 @@ def test_a_test_says_when_a_policy_cannot_have_mattered(build: Build) -> None:
     device = with_plugin(policy).device()
     with pytest.warns(UserWarning, match="never asked for a victim"):
         device.run(drivebay.Workload(duration_s=0.1))
+    with pytest.warns(UserWarning, match="never asked for a victim"):
+        device.run_jobs({"a": drivebay.Workload(duration_s=0.1)})
     device.fill()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -208,8 +208,9 @@ def lacks_vfio_user() -> str:
     """Why QEMU cannot take the drive as a PCIe device, in words; "" if it can."""
     if shutil.which(qemu()) is None:
         return f"not installed: {qemu()}"
-    done = subprocess.run([qemu(), "-device", "help"], capture_output=True, text=True, check=False)
-    if "vfio-user-pci" in done.stdout:
+    command = [qemu(), "-device", "vfio-user-pci,help"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.stdout.startswith("vfio-user-pci"):
         return ""
     return f"{qemu()} has no vfio-user-pci; set DRIVEBAY_QEMU to a QEMU of version 11.1 or later"
 

@@ -89,3 +89,73 @@ fn nothing_comes_back_after_a_power_cut() {
         assert_eq!(device.ftl().mapped(), 0, "{how:?}");
     }
 }
+
+#[test]
+fn an_overwrite_programs_all_flash_in_each_pass() {
+    let run = |passes| {
+        let mut device = full();
+        let at = device.now().after(Nanos::secs(1));
+        let (before, counted) = (erases(&device), device.counters());
+        let used = device.ftl().superblocks_to_erase().count() as u32;
+        let done = device.sanitize(at, Sanitize::Overwrite(passes));
+        let g = &device.spec().geometry;
+        // The first pass finds superblocks that are erased; spare ones are written as well.
+        let superblocks = g.superblocks - g.bad_superblocks;
+        let wear: u32 =
+            erases(&device).iter().zip(&before).map(|(after, before)| after - before).sum();
+        assert_eq!(wear, superblocks * (passes - 1) + used);
+        let programmed = device.counters().placed_pages - counted.placed_pages;
+        assert_eq!(programmed, u64::from(superblocks * passes * g.superblock_pages));
+        assert_zeros(&mut device);
+        // Every superblock must be erased again before it is used.
+        assert_eq!(device.ftl().superblocks_to_erase().count() as u32, superblocks);
+        done.since(at)
+    };
+    let (one, three) = (run(1), run(3));
+    let device = full();
+    let (spec, used) = (device.spec(), USER / 64);
+    let superblocks = u64::from(spec.geometry.superblocks - spec.geometry.bad_superblocks);
+    let erase = spec.nand.erase;
+    let program = one.since(erase.times(used)).0 / superblocks;
+    assert_eq!(
+        three,
+        one.after(erase.times(2 * superblocks)).after(Nanos(2 * program * superblocks))
+    );
+    // tPROG of each page of the die, its load before it: no channel is shared.
+    let rows = u64::from(
+        spec.geometry.superblock_pages >> spec.geometry.page_shift >> spec.geometry.plane_shift,
+    );
+    let mean =
+        spec.nand.program.iter().take(spec.nand.page_types as usize).map(|one| one.0).sum::<u64>()
+            / u64::from(spec.nand.page_types);
+    assert!(program >= mean * rows, "{program} for {rows} rows of {mean} ns");
+    assert!(program < 2 * mean * rows, "{program} for {rows} rows of {mean} ns");
+}
+
+#[test]
+fn what_is_kept_stays_mapped_and_the_drive_goes_on() {
+    for how in [Sanitize::Block, Sanitize::Crypto, Sanitize::Overwrite(2)] {
+        let mut device = full();
+        let done = device.sanitize_kept(device.now(), how);
+        assert_eq!(device.ftl().mapped(), USER, "{how:?}");
+        device.ftl().check_invariants();
+        let read = device.submit(done, page(Op::Read, 7)).expect("on the drive");
+        assert!(read.done > done);
+        at_depth(&mut device, 4, (0..3 * USER).map(|i| page(Op::Write, i * 7 % USER)));
+        device.ftl().check_invariants();
+    }
+}
+
+/// The passes of a whole drive take what its writes in sequence take, without the link.
+#[test]
+fn an_overwrite_heats_the_drive_and_is_as_fast_as_its_flash() {
+    let mut device = Profile::sm951().device();
+    let (at, cold) = (device.now(), device.counters());
+    let done = device.sanitize(at, Sanitize::Overwrite(1));
+    let counted = device.counters();
+    let bytes = (counted.placed_pages - cold.placed_pages) * 4096;
+    let rate = bytes as f64 / done.since(at).as_secs_f64() / 1e6;
+    assert!((1000.0..2500.0).contains(&rate), "{rate} MB/s");
+    assert!(counted.temperature_c > cold.temperature_c + 5.0, "{} C", counted.temperature_c);
+    assert!(counted.energy_nj > cold.energy_nj);
+}

@@ -306,7 +306,9 @@ const RULES: &[Rule] = &[
     rule("thinktime_blocks", "at least 1, and 1 without a thinktime_us", |w| {
         w.thinktime_blocks == 1 || w.thinktime_blocks > 1 && w.thinktime_us.is_some()
     }),
-    rule("queue_depth", "1 to 1024", |w| (1..=DEPTH_MAX as u32).contains(&w.queue_depth)),
+    rule("queue_depth", "1 to 1024, the 10 bits that a host has for a command's place", |w| {
+        (1..=DEPTH_MAX as u32).contains(&w.queue_depth)
+    }),
     rule("zones", "0, or for a sequential load without reads in one queue", |w| {
         w.zones == 0 || !w.is_random() && w.read_percent == 0.0 && w.queues == 1
     }),

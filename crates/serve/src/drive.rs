@@ -144,6 +144,18 @@ pub trait Data {
     /// # Errors
     /// The store could not be written: some sectors may hold what they did.
     fn erase(&mut self, sectors: Range<u64>, how: Sanitize) -> io::Result<Nanos>;
+
+    /// As [`Data::erase`] of the whole drive, but what holds data still does, and reads as `pattern` over and over. Returns also
+    /// whether that could be: else all reads as zeros.
+    ///
+    /// # Errors
+    /// As [`Data::erase`].
+    fn overwrite(&mut self, how: Sanitize, pattern: u32) -> io::Result<(Nanos, bool)>;
+
+    /// About what erasing all of a drive that is full takes; none where nobody knows.
+    fn erase_time(&self, _how: Sanitize) -> Option<Nanos> {
+        None
+    }
 }
 
 /// The parts of the drive that hosts see as drives of their own, by their numbers from 1 to [`NAMESPACES_MAX`].

@@ -551,13 +551,15 @@ impl Data for Engine {
             self.clock.skip_to(done);
             return Ok(done);
         }
-        self.serve_until(NEVER);
-        self.record_erased(&sectors);
-        let done = self.device.sanitize(self.clock.now().max(self.device.now()), how);
-        self.clock.skip_to(done);
-        let now = self.clock.since_start(self.clock.now());
-        self.faults.heal(now, 0, self.store.sectors());
-        self.store.zero(self.traffic.requests, 0, self.store.sectors(), false)?;
-        Ok(done)
+        self.erase_all(how, None).map(|(done, _)| done)
+    }
+
+    fn overwrite(&mut self, how: Sanitize, pattern: u32) -> io::Result<(Nanos, bool)> {
+        self.note(What::Erased);
+        self.erase_all(how, Some(pattern))
+    }
+
+    fn erase_time(&self, how: Sanitize) -> Option<Nanos> {
+        Some(self.device.sanitize_time(how))
     }
 }

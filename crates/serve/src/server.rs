@@ -300,7 +300,8 @@ impl ServedDrive {
         })?;
         if let Some(path) = &state {
             snapshot::save(engine.device(), path)?;
-            let records = nvme.lock().take_records();
+            let now = engine.now();
+            let records = nvme.lock().take_records(now, engine.device().now().max(now));
             KeptLogs { records, drive: engine.logs() }.save(path)?;
         }
         shown?;

@@ -164,6 +164,22 @@ fn what_is_erased_reads_as_zeros_whatever_the_power_does() {
 }
 
 #[test]
+fn what_is_overwritten_holds_the_pattern_where_it_held_data_whatever_the_power_does() {
+    for mut rig in both() {
+        rig.write(0, 1, 64);
+        rig.does(Request::flush(2), &[]);
+        rig.write(8, 2, 8);
+        let (_, is_kept) =
+            rig.drive().overwrite(Sanitize::Overwrite(1), 0x0403_0201).expect("memory");
+        assert!(is_kept);
+        rig.drive().power_cut().expect("memory");
+        assert_eq!(rig.read(0, 64), [1, 2, 3, 4].repeat(64 * 128));
+        assert_eq!(rig.read(64, 8), [0; 4096], "it held nothing");
+        assert_eq!(rig.drive().used_sectors(), 64);
+    }
+}
+
+#[test]
 fn what_is_in_flight_at_a_power_cut_never_completes_and_what_was_flushed_stays() {
     for mut rig in both() {
         rig.write(0, 1, 8);

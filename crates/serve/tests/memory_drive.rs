@@ -183,6 +183,14 @@ impl Data for MemoryDrive {
         self.bad.retain(|sector| !sectors.contains(sector));
         Ok(Nanos::ZERO)
     }
+
+    fn overwrite(&mut self, _how: Sanitize, pattern: u32) -> io::Result<(Nanos, bool)> {
+        let page = pattern.to_le_bytes().repeat(PAGE * SECTOR / 4);
+        let pages = self.bytes.chunks_mut(PAGE * SECTOR).zip(&self.is_held);
+        pages.filter(|(_, is_held)| **is_held).for_each(|(held, _)| held.copy_from_slice(&page));
+        self.bad.clear();
+        Ok((Nanos::ZERO, true))
+    }
 }
 
 impl Namespaces for MemoryDrive {

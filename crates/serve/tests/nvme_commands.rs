@@ -1,9 +1,9 @@
 //! What NVMe's tools expect of a drive: its commands, log pages and features, over TCP, with a host of our own.
 
-use drivebay_serve::Control as _;
+use drivebay_serve::{Control as _, Data as _, Io as _};
 use drivebay_wire::nvme::{
     Cns, CopyRange, Digests, Feature, IdentifyController, IdentifyNamespace, LogPage, OcpLatency,
-    OcpSmart, PersistentHeader, SELF_TEST_NONE, SelfTestLog, SmartLog, Sqe, Status,
+    OcpSmart, PersistentHeader, SELF_TEST_NONE, SanitizeStatus, SelfTestLog, SmartLog, Sqe, Status,
     TelemetryHeader, ocp_trailer,
 };
 use zerocopy::{FromBytes, IntoBytes};
@@ -421,6 +421,63 @@ fn sanitize_takes_its_time_in_the_log_and_nothing_else_is_done_meanwhile() {
     // Overwriting, and keeping the blocks allocated, are not offered.
     for wrong in [0, 3, 5, 2 | 1 << 9] {
         assert_eq!(sanitize(&mut rig, &mut admin, wrong), Status::INVALID_FIELD.dnr());
+    }
+}
+
+#[test]
+fn a_drive_that_overwrites_says_so_and_leaves_the_pattern_where_blocks_stay_allocated() {
+    let (mut rig, mut admin, _) = drive();
+    let sanicap = |rig: &mut Rig, admin: &mut Host| {
+        let page = rig.identify(admin, Cns::Controller);
+        IdentifyController::read_from_bytes(&page).expect("a page").sanicap.get()
+    };
+    assert_eq!(sanicap(&mut rig, &mut admin), 1 | 1 << 1 | 1 << 29 | 1 << 30);
+    let mut rig = Rig::sick(
+        "[controller]\nsanitize_overwrite = { value = true, source = \"guess: a test's\" }",
+    );
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    assert_eq!(sanicap(&mut rig, &mut admin), 1 | 1 << 1 | 1 << 2 | 1 << 30);
+    let [overwrite, passes, inverted, kept] = [3, 1 << 4, 1 << 8, 1 << 9];
+    // The time it took, seconds of the drive, and the log of it.
+    let mut sanitize = |rig: &mut Rig, cdw10: u32| -> (f64, SanitizeStatus) {
+        let began = rig.engine.now();
+        let cdw11 = 0x0403_0201.into();
+        let sqe = Sqe { opcode: SANITIZE, cdw10: cdw10.into(), cdw11, ..Sqe::default() };
+        assert_eq!(rig.admin(&mut admin, sqe, 0, &[]).0, Status::SUCCESS);
+        (rig.engine.now().since(began).as_secs_f64(), log(rig, &mut admin, LogPage::Sanitize))
+    };
+    write(&mut rig, &mut host, 0, 7, 8);
+    let programmed = rig.engine.counters().placed_pages;
+    let (once, found) = sanitize(&mut rig, overwrite | passes | inverted | kept);
+    assert_eq!((found.progress.get(), found.status.get()), (0xffff, 1 | 1 << 3));
+    assert_eq!(found.cdw10.get(), overwrite | passes | inverted | kept);
+    assert_eq!(found.estimated_seconds, found.estimated_seconds_kept);
+    let pattern = [1, 2, 3, 4].repeat(8 * BLOCK / 4);
+    assert_eq!(read(&mut rig, &mut host, 0, 8), (Status::SUCCESS, pattern.clone()));
+    assert_eq!(read(&mut rig, &mut host, 8, 8), (Status::SUCCESS, vec![0; 8 * BLOCK]));
+    let programmed = rig.engine.counters().placed_pages - programmed;
+    assert!(programmed * 8 > rig.blocks(), "{programmed} pages, all that there are");
+    // In the last of an even number of passes the pattern is not inverted either.
+    let (twice, found) = sanitize(&mut rig, overwrite | (2 << 4) | inverted | kept);
+    assert_eq!(found.status.get(), 1 | 2 << 3);
+    assert!((twice / once - 2.0).abs() < 0.1, "{once} s, {twice} s");
+    assert_eq!(read(&mut rig, &mut host, 0, 8).1, pattern);
+    // No number of passes: sixteen. Deallocated, it reads as zeros.
+    let (most, found) = sanitize(&mut rig, overwrite);
+    assert_eq!(found.status.get(), 1 | 16 << 3);
+    assert!((most / twice - 8.0).abs() < 0.1, "{twice} s, {most} s");
+    // The estimate is of one superblock's slowest die.
+    let estimated = f64::from(found.estimated_seconds[0].get());
+    assert!((most..1.1 * most).contains(&estimated), "{estimated} s, {most} s");
+    assert_eq!(read(&mut rig, &mut host, 0, 8).1, vec![0; 8 * BLOCK]);
+    assert_eq!(rig.engine.used_sectors(), 0);
+    // Erased, blocks can stay allocated as well.
+    for erase in [2, 4] {
+        write(&mut rig, &mut host, 0, 7, 8);
+        assert_eq!(sanitize(&mut rig, erase | kept).1.status.get(), 1);
+        assert_eq!(read(&mut rig, &mut host, 0, 8).1, vec![0; 8 * BLOCK]);
+        assert_eq!(rig.engine.used_sectors(), 8);
     }
 }
 

@@ -4,14 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use drivebay_run::Control;
-use drivebay_serve::{DriveOptions, Options, Server};
+use drivebay_serve::{DriveOptions, Options, Pace, Server};
 use drivebay_wire::nvme::{
-    AdminOpcode, ErrorEntry, Feature, LogPage, PersistentHeader, SmartLog, Sqe, Status,
-    TelemetryHeader,
+    AdminOpcode, ErrorEntry, Feature, LogPage, PersistentHeader, PlacementEventKind, SmartLog, Sqe,
+    Status, TelemetryHeader,
 };
 use zerocopy::FromBytes;
 
 use crate::several::{self, Nvme, Served};
+use crate::support::changed_spec;
 
 /// Get Features of what there is not.
 const WRONG: Sqe = Sqe { opcode: AdminOpcode::GetFeatures as u8, ..ZERO };
@@ -111,6 +112,124 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     let mut host = admin(&served);
     assert_eq!(log::<564>(&mut host, LogPage::SelfTest, 0)[0], 2, "the extended one goes on");
     assert_eq!(counts(&mut host), (4, 4, 3));
+    served.end();
+}
+
+/// On a clock a thousand times slower than the host's, so that it does not end meanwhile.
+#[test]
+fn a_sanitize_goes_on_after_a_power_cut_and_after_the_end_of_its_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let serve = || {
+        let leaf = "leaf = { value = true, source = \"test\" }";
+        let leaf: toml::Table = leaf.parse().expect("TOML");
+        let spec = changed_spec(several::SECTORS as i64, false, |raw| {
+            let controller = raw["controller"].as_table_mut().expect("a section");
+            controller.insert("sanitize_overwrite".into(), leaf["leaf"].clone());
+        });
+        let time_scale = "1/1000".parse().expect("a scale");
+        let options = DriveOptions { pace: Pace::Sleep, time_scale, ..with_state(folder.path()) };
+        Served::of(vec![(spec, options)])
+    };
+    let progress = |host: &mut Nvme| {
+        let page = log::<512>(host, LogPage::Sanitize, 0);
+        assert_eq!(page[2] & 7, 2, "it goes on");
+        u16::from_le_bytes([page[0], page[1]])
+    };
+    let served = serve();
+    let mut host = admin(&served);
+    let sixteen_passes = 3;
+    assert_eq!(set(&mut host, AdminOpcode::Sanitize, sixteen_passes, &[]), Status::SUCCESS);
+    let first = progress(&mut host);
+    served.ask("power-cut");
+    let mut host = admin(&served);
+    let second = progress(&mut host);
+    assert_eq!(
+        set(&mut host, AdminOpcode::Sanitize, sixteen_passes, &[]),
+        Status::SANITIZE_IN_PROGRESS
+    );
+    served.end();
+
+    let served = serve();
+    let mut host = admin(&served);
+    let third = progress(&mut host);
+    assert!(first <= second && second <= third && third < 0x8000, "{first} {second} {third}");
+    assert_eq!(
+        set(&mut host, AdminOpcode::Sanitize, sixteen_passes, &[]),
+        Status::SANITIZE_IN_PROGRESS
+    );
+    served.end();
+}
+
+#[test]
+fn events_of_placement_and_the_time_of_day_outlast_the_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let serve = || {
+        let leaf = "handles = { value = 2, source = \"test\" }\nisolation = { value = \"initial\", source = \"test\" }";
+        let fdp: toml::Table = leaf.parse().expect("TOML");
+        let spec = changed_spec(several::SECTORS as i64, false, |raw| {
+            raw.as_table_mut().expect("sections").insert("fdp".into(), fdp.into());
+        });
+        Served::of(vec![(spec, with_state(folder.path()))])
+    };
+    let page = |host: &mut Nvme| {
+        let of_hosts = 1;
+        let cdw10 = LogPage::PlacementEvents as u32 | of_hosts << 8 | 31 << 16;
+        let sqe = Sqe {
+            opcode: AdminOpcode::GetLogPage as u8,
+            cdw10: cdw10.into(),
+            cdw11: (1 << 16).into(),
+            ..ZERO
+        };
+        host.ask(sqe, 128, &[])
+    };
+    let feature = |host: &mut Nvme, opcode, feature: Feature, cdw11: u32, data: &[u8], bytes| {
+        let sqe = Sqe {
+            opcode: opcode as u8,
+            nsid: 1.into(),
+            cdw10: (feature as u32).into(),
+            cdw11: cdw11.into(),
+            cdw12: 1.into(),
+            ..ZERO
+        };
+        let (status, _, found) = host.ask(sqe, bytes, data);
+        assert_eq!(status, Status::SUCCESS, "{feature:?}");
+        found
+    };
+    let served = serve();
+    let mut host = served.nvme();
+    let id = host.connect(&several::nqn("one"), 0, 0xffff).expect("a controller");
+    host.enable();
+    // An identifier that there is none is an event of the first handle.
+    let invalid = [PlacementEventKind::InvalidIdentifier as u8];
+    let (set, get) = (AdminOpcode::SetFeatures, AdminOpcode::GetFeatures);
+    feature(&mut host, set, Feature::PlacementEvents, 1 << 16, &invalid, 1);
+    let time = 1_700_000_000_000_u64;
+    feature(&mut host, set, Feature::Timestamp, 0, &time.to_le_bytes(), 8);
+    let mut io = served.nvme();
+    io.connect(&several::nqn("one"), 1, id).expect("a queue");
+    let write = Sqe {
+        opcode: 1,
+        nsid: 1.into(),
+        cdw12: (7 | 2 << 20).into(),
+        cdw13: (9 << 16).into(),
+        ..ZERO
+    };
+    assert_eq!(io.ask(write, 4096, &[5; 4096]).0, Status::SUCCESS);
+    let (status, _, events) = page(&mut host);
+    assert_eq!((status, events[0], events[64]), (Status::SUCCESS, 1, invalid[0]));
+    served.end();
+
+    let served = serve();
+    let mut host = admin(&served);
+    assert_eq!(page(&mut host).2, events);
+    let kinds = feature(&mut host, get, Feature::PlacementEvents, 255 << 16, &[], 510);
+    let wanted = kinds.chunks_exact(2).find(|one| one[0] == invalid[0]).expect("each kind");
+    assert_eq!(wanted[1], 1);
+    let found = feature(&mut host, get, Feature::Timestamp, 0, &[], 8);
+    let found = u64::from_le_bytes(found.try_into().expect("8 bytes"));
+    // It stood still, and was set by a host.
+    assert_eq!(found >> 48, 1 | 1 << 1);
+    assert!((time..time + 3_600_000).contains(&(found & ((1 << 48) - 1))), "{found}");
     served.end();
 }
 

@@ -58,7 +58,7 @@ impl Served {
         Served::of(of_spec(drives))
     }
 
-    fn of(drives: Vec<(Spec, DriveOptions)>) -> Served {
+    pub fn of(drives: Vec<(Spec, DriveOptions)>) -> Served {
         let folder = tempfile::tempdir().expect("a folder");
         let unix = |name: &str| format!("unix:{}", socket(folder.path(), name).display());
         let options = Options {

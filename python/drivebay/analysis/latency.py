@@ -47,13 +47,8 @@ def empty() -> Histogram:
 
 
 def from_table(table: pa.Table) -> Histogram:
-    """Counts of both directions together.
-
-    Raises
-    ------
-    ValueError
-        If bins overlap without being the same bin.
-    """
+    """Counts of both directions together. Raises ValueError if bins overlap without being the same
+    bin."""
     columns = (table.column(name).to_numpy() for name in ("low_ns", "high_ns", "count"))
     low, high, count = (np.asarray(column, dtype=np.int64) for column in columns)
     return merge([Histogram(low, high, count)])
@@ -66,12 +61,8 @@ def by_direction(table: pa.Table) -> dict[str, Histogram]:
 
 
 def merge(parts: Sequence[Histogram]) -> Histogram:
-    """All counts together; bins with the same edges are added.
-
-    Raises
-    ------
-    ValueError
-        If bins overlap without being the same bin: counted on different grids.
+    """All counts together; bins with the same edges are added. Raises ValueError if bins overlap
+    without being the same bin: counted on different grids.
 
     >>> a = Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 2]))
     >>> merge([a, a]).count.tolist()
@@ -92,16 +83,12 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
 
 
 def percentile_ns(histogram: Histogram, q: float) -> int:
-    """The nearest-rank percentile, as the largest latency its bin can hold, in nanoseconds.
+    """The nearest-rank percentile, as the largest latency its bin can hold, in nanoseconds. Raises
+    ValueError if the histogram is empty or `q` is out of range.
 
     Parameters
     ----------
     q : percent, in (0, 100].
-
-    Raises
-    ------
-    ValueError
-        If the histogram is empty or `q` is out of range.
 
     >>> percentile_ns(Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 1])), 50)
     9
@@ -169,7 +156,5 @@ def for_drawing(histogram: Histogram, *, bins_per_octave: int = 16) -> Histogram
     starts = np.flatnonzero(np.diff(octave, prepend=octave[0] - 1))
     ends = np.append(starts[1:], len(octave)) - 1
     return Histogram(
-        histogram.low_ns[starts],
-        histogram.high_ns[ends],
-        np.add.reduceat(histogram.count, starts),
+        histogram.low_ns[starts], histogram.high_ns[ends], np.add.reduceat(histogram.count, starts)
     )

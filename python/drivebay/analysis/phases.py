@@ -11,15 +11,7 @@ import pyarrow as pa
 from drivebay.analysis import ladder as ladders
 from drivebay.analysis import latency, stages, timeline
 from drivebay.analysis import storage_bench as benches
-from drivebay.analysis.figures import (
-    SLOW_MS,
-    Figure,
-    PhaseFigures,
-    iops,
-    per_io,
-    rate,
-    sampled,
-)
+from drivebay.analysis.figures import SLOW_MS, Figure, PhaseFigures, iops, per_io, rate, sampled
 from drivebay.definitions.suites import spoken
 from drivebay.results.records import PhaseResult
 

@@ -108,17 +108,13 @@ class Estimate:
 
 
 def estimate(values: Sequence[float], *, confidence: float = CONFIDENCE) -> Estimate:
-    """The mean of replicates with its confidence interval by Student's t.
+    """The mean of replicates with its confidence interval by Student's t. Raises UserError if there
+    are no values, or there is no such confidence.
 
     Parameters
     ----------
     values : one for each replicate, independent of each other.
     confidence : that the interval covers the true mean, between 0 and 1.
-
-    Raises
-    ------
-    UserError
-        If there are no values, or there is no such confidence.
 
     >>> print(estimate([10.0, 12.0, 11.0, 13.0]))
     11.5 ± 2.1 (95 %, 4 replicates)
@@ -164,12 +160,7 @@ class Precision:
 
     @classmethod
     def parse(cls, text: str) -> Precision:
-        """Of "1% at 95%", or "iops 1% at 95%".
-
-        Raises
-        ------
-        ValueError
-            If it is not so.
+        """Of "1% at 95%", or "iops 1% at 95%". Raises ValueError if it is not so.
 
         >>> Precision.parse("waf 0.5% at 99%")
         Precision(figure='waf', relative=0.005, confidence=0.99)

@@ -53,17 +53,13 @@ class Review:
 
 
 def review(result: Result, *, intervals: bool = True) -> Review:
-    """Computes a result; a partial one has figures for what is finished.
+    """Computes a result; a partial one has figures for what is finished. Raises UserError if a
+    step's files cannot be read.
 
     Parameters
     ----------
     intervals : of a virtual drive of the catalog or a calibrated one, also 90 % intervals: what
         its parameters leave open, and the model's own error.
-
-    Raises
-    ------
-    UserError
-        If a step's files cannot be read.
     """
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     if intervals and result.simulated:

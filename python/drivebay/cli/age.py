@@ -42,7 +42,8 @@ def age(
         str,
         option(
             "END",
-            "eol: available spare is at 10 %; 100%: of the rated cycles; 5y: years, at most 30.",
+            "eol: end of life, available spare at 10 %; 100%: of the rated cycles; 5y: years, at "
+            "most 30.",
             show_default=True,
         ),
     ] = "eol",
@@ -144,10 +145,12 @@ def _show(found: Life) -> None:
     if lost is not None:
         print(f"first read that could not be saved: by {lost:,.0f} TB")
     low, high = found.open_factors
-    if (low, high) != (1.0, 1.0):
+    by_cycles = found.is_whole or found.ended[0].endswith("% used")
+    if by_cycles and (low, high) != (1.0, 1.0):
         ends = f"{tb.mean * low:,.0f} to {tb.mean * high:,.0f} TB"
-        print(f"by what is open of the cycles that blocks live: {ends}")
-    if found.rated_tb is not None:
+        cycles = "cycles that blocks live" if found.is_whole else "rated cycles"
+        print(f"by what is open of the {cycles}: {ends}")
+    if found.is_whole and found.rated_tb is not None:
         print(
             f"rated {found.rated_tb:,.0f} TB by JEDEC's {found.rated_load} load: "
             f"this is {tb.mean / found.rated_tb:.1f} times as much"

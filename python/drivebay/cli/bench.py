@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from drivebay.cli import options
 from drivebay.cli.options import argument
 from drivebay.cli.output import print_json, say_unless_quiet, table
@@ -20,10 +18,9 @@ Examples:
   drivebay bench 980-pro-1tb p41-plus-1tb    these beside the SM951"""
 )
 def bench(
-    drives: Annotated[
-        list[str] | None,
-        argument("DRIVE...", "Only random reads and writes of these drives, beside the SM951's."),
-    ] = None,
+    drives: list[str] | None = argument(
+        "DRIVE...", "Only random reads and writes of these drives, beside the SM951's."
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Measure the speed of the simulation on this machine.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -26,10 +26,10 @@ app = options.Verb()
     epilog="""\b
 Examples:
   drivebay check-trim ./disk.img
-  drivebay check-trim /dev/sdX --destroy-data SERIAL --json""",
+  drivebay check-trim /dev/sdX --destroy-data SERIAL --json"""
 )
 def check_trim(
-    drive: Annotated[str, argument("DRIVE", "A file or block device.")],
+    drive: str = argument("DRIVE", "A file or block device."),
     destroy_data: options.DestroyData = None,
     overwrite_signature: options.OverwriteSignature = False,
     yes: options.Yes = False,

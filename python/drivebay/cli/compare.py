@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
@@ -21,10 +21,12 @@ app = options.Verb()
     epilog="""\b
 Examples:
   drivebay compare drivebay-results/*
-  drivebay compare BASELINE OTHER --json""",
+  drivebay compare BASELINE OTHER --json"""
 )
 def compare(
-    folders: Annotated[list[Path], argument("DIR DIR...", "Results; the first is the baseline.")],
+    folders: list[Path] = argument(
+        "DIR DIR...", "Results; the first is the baseline.", default=...
+    ),
     as_json: options.Json = False,
 ) -> None:
     """Compare the headline figures of two or more results.

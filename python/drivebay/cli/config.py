@@ -37,16 +37,12 @@ TYPES = {bool: "true or false", int: "a whole number", str: "a text"}
 
 class Defaults(dict[str, Any]):
     """The values for a command's parameters, read when the first is looked up: after `--help`.
+    Raises UserError at the first look if a file cannot be read, or has what it may not have.
 
     Parameters
     ----------
     verb, verbs : the command's name, and those of all.
     names : the parameter of each option of the command, by the option without dashes.
-
-    Raises
-    ------
-    UserError
-        At the first look: if a file cannot be read, or has what it may not have.
     """
 
     def __init__(self, verb: str, verbs: Collection[str], names: Mapping[str, str]) -> None:

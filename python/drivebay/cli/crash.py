@@ -56,22 +56,21 @@ Examples:
 {} is a file with the drive's bytes (nbdfuse); $DRIVEBAY_NBD is the drive over
 NBD. The workload tells what it was promised by a line to the control socket:
   echo "mark committed 17" | nc -UN "$DRIVEBAY_CONTROL"
-drivebay serve --record FILE records any other way to a served drive.""",
+drivebay serve --record FILE records any other way to a served drive."""
 )
 def record(
     drive: options.VirtualDrive,
-    command: Annotated[list[str], argument("-- COMMAND...", "The workload.")],
-    out: Annotated[Path, option("FILE", "The recording, a new file.")],
-    image: Annotated[
-        Path | None, option("IMAGE", "Begin with what this image holds, as serve does.", "--from")
-    ] = None,
-    capacity: Annotated[
-        str | None, option("SIZE", "Scale the drive down to at least this capacity, as serve does.")
-    ] = None,
-    pace: Annotated[
-        Literal["sleep", "hybrid", "spin", "none"],
-        option(None, "How completion times are met, as serve does.", show_default=True),
-    ] = "none",
+    command: list[str] = argument("-- COMMAND...", "The workload."),
+    out: Path = option("FILE", "The recording, a new file."),
+    image: Path | None = option(
+        "IMAGE", "Begin with what this image holds, as serve does.", "--from"
+    ),
+    capacity: str | None = option(
+        "SIZE", "Scale the drive down to at least this capacity, as serve does."
+    ),
+    pace: Literal["sleep", "hybrid", "spin", "none"] = option(
+        None, "How completion times are met, as serve does.", default="none"
+    ),
     changes: options.Set = None,
     seed: options.Seed = 1,
 ) -> None:
@@ -105,28 +104,24 @@ Examples:
 \b
 {} is a file with a state, which the check may write to. $DRIVEBAY_MARK is the
 last mark before the cut, $DRIVEBAY_STATE the state's name. Exit code 0 of the
-check: the state is good. Exit codes of run: 0 all are; 1 one is not.""",
+check: the state is good. Exit codes of run: 0 all are; 1 one is not."""
 )
 def run(
     recording: Recording,
-    check: Annotated[list[str], argument("-- CHECK...", "The check of a state.")],
-    out: Annotated[
-        Path | None, option("FOLDER", "Verdicts; goes on if it is there. [default: RECORDING.run]")
-    ] = None,
-    states: Annotated[int, option("N", "Most states.", show_default=True, min=1)] = 10_000,
-    timeout: Annotated[
-        float, option("SECONDS", "A check that takes longer hangs.", show_default=True, min=0.001)
-    ] = 60.0,
+    check: list[str] = argument("-- CHECK...", "The check of a state."),
+    out: Path | None = option(
+        "FOLDER", "Verdicts; goes on if it is there. [default: RECORDING.run]"
+    ),
+    states: int = option("N", "Most states.", min=1, default=10_000),
+    timeout: float = option("SECONDS", "A check that takes longer hangs.", min=0.001, default=60.0),
     drive: Rules = None,
     changes: options.Set = None,
     atomic: Atomic = None,
-    ignore_flush: Annotated[
-        bool, flag("--ignore-flush", "By the rules of a drive that ignores flushes.")
-    ] = False,
+    ignore_flush: bool = flag("--ignore-flush", "By the rules of a drive that ignores flushes."),
     after: After = None,
-    scratch: Annotated[
-        Path | None, option("FOLDER", "Where files of states are: /dev/shm. [default: TMPDIR]")
-    ] = None,
+    scratch: Path | None = option(
+        "FOLDER", "Where files of states are: /dev/shm. [default: TMPDIR]"
+    ),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
     as_json: options.Json = False,
@@ -212,8 +207,8 @@ Examples:
   drivebay crash show kv.crash.run             verdicts""",
 )
 def show_(
-    place: Annotated[Path, argument("RECORDING|FOLDER", "A recording, or the folder of a run.")],
-    state: Annotated[str | None, argument("STATE", "A state's name.")] = None,
+    place: Path = argument("RECORDING|FOLDER", "A recording, or the folder of a run."),
+    state: str | None = argument("STATE", "A state's name."),
     drive: Rules = None,
     as_json: options.Json = False,
 ) -> None:
@@ -259,13 +254,13 @@ def _of(place: Path, drive: str | None) -> Asked:
     epilog="""\b
 Examples:
   drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock
-  drivebay crash replay kv.crash.run 12:lost:40 --file state.img""",
+  drivebay crash replay kv.crash.run 12:lost:40 --file state.img"""
 )
 def replay(
-    place: Annotated[Path, argument("RECORDING|FOLDER", "A recording, or the folder of a run.")],
-    state: Annotated[str, argument("STATE", "A state's name.")],
-    nbd: Annotated[str | None, option("ADDRESS", "Serve it over NBD, until Ctrl-C.")] = None,
-    file: Annotated[Path | None, option("FILE", "Write it into this new file.")] = None,
+    place: Path = argument("RECORDING|FOLDER", "A recording, or the folder of a run."),
+    state: str = argument("STATE", "A state's name."),
+    nbd: str | None = option("ADDRESS", "Serve it over NBD, until Ctrl-C."),
+    file: Path | None = option("FILE", "Write it into this new file."),
     drive: Rules = None,
 ) -> None:
     """Make a state again: as a file, or a drive that is served."""

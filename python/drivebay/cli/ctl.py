@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
@@ -41,21 +41,21 @@ Examples:
 \b
 --metrics writes Prometheus' text format; drivebay serve --metrics serves the
 same over HTTP. events --json writes a line for each. What the commands do:
-docs/concepts/serving.md.""",
+docs/concepts/serving.md."""
 )
 def ctl(
-    socket: Annotated[str, argument("SOCKET", "What --control was given, unix:PATH or PATH.")],
-    command: Annotated[list[str], argument("COMMAND...", "What is asked or told.")],
-    drive: Annotated[
-        str | None,
-        option("NAME", "Of several drives, the one that is meant; status without it shows all."),
-    ] = None,
-    metrics: Annotated[
-        bool, option(None, "Write the figures of status in Prometheus' text format.")
-    ] = False,
-    follow: Annotated[
-        bool, flag("--follow", "With events: go on as they happen, until the server ends.")
-    ] = False,
+    socket: str = argument("SOCKET", "What --control was given, unix:PATH or PATH."),
+    command: list[str] = argument("COMMAND...", "What is asked or told."),
+    drive: str | None = option(
+        "NAME", "Of several drives, the one that is meant; status without it shows all."
+    ),
+    metrics: bool = option(
+        None,
+        "Write the figures of status in Prometheus' text format.",
+        default=False,
+        show_default=False,
+    ),
+    follow: bool = flag("--follow", "With events: go on as they happen, until the server ends."),
     as_json: options.Json = False,
 ) -> None:
     """Query and control served drives."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, flag, option
@@ -32,19 +32,14 @@ Examples:
   drivebay drives --json"""
 )
 def drives(
-    name: Annotated[
-        str | None,
-        argument("NAME", "Only this drive of the catalog, whole.", autocompletion=complete.drives),
-    ] = None,
-    aged: Annotated[
-        str | None,
-        option("SHARE", "With NAME: its health log with so much of its rated wear used, 80%."),
-    ] = None,
+    name: str | None = argument(
+        "NAME", "Only this drive of the catalog, whole.", autocompletion=complete.drives
+    ),
+    aged: str | None = option(
+        "SHARE", "With NAME: its health log with so much of its rated wear used, 80%."
+    ),
     ailment: options.Ailment = None,
-    ailments: Annotated[
-        bool,
-        flag("--ailments", "List what can ail a drive, and what its logs say then."),
-    ] = False,
+    ailments: bool = flag("--ailments", "List what can ail a drive, and what its logs say then."),
     as_json: options.Json = False,
 ) -> None:
     """List the catalog's drives, by class, and this machine's block devices.

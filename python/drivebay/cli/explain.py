@@ -6,7 +6,7 @@ import difflib
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
@@ -26,18 +26,14 @@ Examples:
   drivebay explain drivebay-results/NAME random-read
   drivebay explain DIR random-read --against OTHER_DIR
   drivebay report DIR OTHER_DIR --out both.html     the same as charts
-  drivebay explain DIR thermal-write --json""",
+  drivebay explain DIR thermal-write --json"""
 )
 def explain(
-    folder: Annotated[Path, argument("DIR", "Result folder of a review.")],
-    test: Annotated[
-        str,
-        argument("TEST", "A test of it: random-read, ...", autocompletion=complete.tests_of_result),
-    ],
-    against: Annotated[
-        Path | None,
-        option("DIR", "Another result to compare with."),
-    ] = None,
+    folder: Path = argument("DIR", "Result folder of a review."),
+    test: str = argument(
+        "TEST", "A test of it: random-read, ...", autocompletion=complete.tests_of_result
+    ),
+    against: Path | None = option("DIR", "Another result to compare with."),
     as_json: options.Json = False,
 ) -> None:
     """Explain the latency of a virtual drive's test, stage by stage.

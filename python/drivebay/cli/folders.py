@@ -12,15 +12,8 @@ from drivebay.common.errors import DrivebayError, UserError
 
 
 def finished(folder: Path) -> results.Result:
-    """The result in a folder.
-
-    Raises
-    ------
-    UserError
-        If it holds none, or no finished test.
-    EnvironmentProblem
-        If it is damaged.
-    """
+    """The result in a folder. Raises UserError if it holds none, or no finished test;
+    EnvironmentProblem if it is damaged."""
     found = results.load(folder)
     if not found.done:
         raise UserError(
@@ -44,13 +37,8 @@ def must_be_there(folders: Sequence[Path]) -> None:
 
 def shown(folders: Sequence[Path], least: int = 1) -> list[results.Result]:
     """The results of the folders; of several, one that cannot be shown is left out with a warning,
-    unless fewer than `least` are left or it is not there.
-
-    Raises
-    ------
-    DrivebayError
-        What is wrong with the first of too many that cannot be shown.
-    """
+    unless fewer than `least` are left or it is not there. Raises DrivebayError: what is wrong with
+    the first of too many that cannot be shown."""
     must_be_there(folders)
     found, bad = [], []
     for folder in folders:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
@@ -31,23 +30,17 @@ Examples:
 \b
 FILE is what fio wrote with --output-format=json or json+ (better: complete
 latencies). Logs beside it (write_iops_log, write_lat_log with log_avg_msec up
-to 1000) give the seconds.""",
+to 1000) give the seconds."""
 )
 def fio(
-    files: Annotated[list[Path], argument("FILE...", "fio's JSON output.")],
-    out: Annotated[Path, option("DIR", "Result folder to make.", show_default=True)],
-    drive: Annotated[
-        str | None,
-        option("NAME", "Drive's name. [default: what fio ran on]"),
-    ] = None,
-    time_scale: Annotated[
-        str,
-        option(
-            "RATIO",
-            "Of the served drive that fio ran on, as given to serve: times are multiplied by it.",
-            show_default=True,
-        ),
-    ] = "1",
+    files: list[Path] = argument("FILE...", "fio's JSON output."),
+    out: Path = option("DIR", "Result folder to make.", show_default=True),
+    drive: str | None = option("NAME", "Drive's name. [default: what fio ran on]"),
+    time_scale: str = option(
+        "RATIO",
+        "Of the served drive that fio ran on, as given to serve: times are multiplied by it.",
+        default="1",
+    ),
 ) -> None:
     """Import fio's JSON output as a result folder."""
     from drivebay import results

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from drivebay.cli import complete, options
 from drivebay.cli.options import argument, option
@@ -19,16 +18,15 @@ Examples:
   drivebay review my-drive.toml --quick            a test of it"""
 )
 def new_drive(
-    name: Annotated[str, argument("NAME", "Small letters, digits and hyphens.")],
-    like: Annotated[
-        str,
-        option(
-            "DRIVE",
-            "The most similar drive of the catalog.",
-            "--like",
-            autocompletion=complete.drives,
-        ),
-    ] = "sm951-nvme-512",
+    name: str = argument("NAME", "Small letters, digits and hyphens."),
+    like: str = option(
+        "DRIVE",
+        "The most similar drive of the catalog.",
+        "--like",
+        autocompletion=complete.drives,
+        default="sm951-nvme-512",
+        show_default=False,
+    ),
 ) -> None:
     """Start the profile of a drive of your own, NAME.toml.
 

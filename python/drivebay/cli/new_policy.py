@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument
@@ -26,9 +25,7 @@ you have built, or would run as a program. A profile can name one, but not
 load it. Other ways to load one are DRIVEBAY_POLICIES=FOLDER, where it is
 looked for by its name, and drivebay.load_policy in Python."""
 )
-def new_policy(
-    name: Annotated[str, argument("NAME", "Small letters, digits and hyphens.")],
-) -> None:
+def new_policy(name: str = argument("NAME", "Small letters, digits and hyphens.")) -> None:
     """Start a policy plug-in of your own, a Rust crate in the folder NAME.
 
     It chooses the victims of garbage collection as `greedy` does. Its policy.h says what else a

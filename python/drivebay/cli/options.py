@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import ParameterInfo
 
 from drivebay.cli import complete, config
 from drivebay.cli.output import be_quiet, say
@@ -28,7 +29,7 @@ COUNT_MAX, SEED_MAX = 2**32 - 1, 2**64 - 1
 
 
 def argument(metavar: str, help: str, **more: Any) -> Any:
-    """A positional argument."""
+    """A positional argument, which is `x: str = argument(...)` in a command's parameters."""
     return typer.Argument(metavar=metavar, help=help, show_default=False, **more)
 
 
@@ -36,24 +37,32 @@ def option(
     metavar: str | None,
     help: str,
     *names: str,
+    default: Any = ...,
     panel: str | None = None,
-    show_default: bool = False,
+    show_default: bool | None = None,
     **more: Any,
 ) -> Any:
-    """An option with a value; its name is the parameter's unless `names` has another."""
-    return typer.Option(
-        *names,
-        metavar=metavar,
-        help=help,
-        show_default=show_default,
-        rich_help_panel=panel,
-        **more,
-    )
+    """An option with a value; its name is the parameter's unless `names` has another. Without a
+    `default` it is None where its type allows that, else it must be given."""
+    shown = default is not ... if show_default is None else show_default
+    about: Any = {"metavar": metavar, "help": help, "rich_help_panel": panel, **more}
+    return typer.Option(default, *names, show_default=shown, **about)
 
 
 def flag(name: str, help: str, *, panel: str | None = None, **more: Any) -> Any:
-    """An option without a value."""
-    return typer.Option(name, help=help, rich_help_panel=panel, **more)
+    """An option without a value; it is False where it is not given."""
+    return typer.Option(..., name, help=help, rich_help_panel=panel, **more)
+
+
+def _with_defaults(run: Callable[..., Any]) -> Callable[..., Any]:
+    """The command, whose parameters without a default have the one that their type says."""
+    for one in inspect.signature(run, eval_str=True).parameters.values():
+        if isinstance(one.default, ParameterInfo) and one.default.default is ...:
+            if one.annotation is bool:
+                one.default.default = False
+            elif type(None) in get_args(one.annotation):
+                one.default.default = None
+    return run
 
 
 class _Unconverted:
@@ -95,8 +104,7 @@ def _only_common(
         ),
     ] = False,
     yes: Annotated[
-        bool,
-        flag("--yes", "Nothing is asked here.", hidden=True, expose_value=False),
+        bool, flag("--yes", "Nothing is asked here.", hidden=True, expose_value=False)
     ] = False,
 ) -> None:
     """Never run: it declares the options that every command has."""
@@ -221,7 +229,8 @@ class Verb(typer.Typer):
         )
 
     def command(self, *arguments: Any, **more: Any) -> Callable[[Any], Any]:
-        return super().command(*arguments, **{"cls": Command, **more})
+        made = super().command(*arguments, **{"cls": Command, **more})
+        return lambda run: made(_with_defaults(run))
 
 
 Given = TypeVar("Given")
@@ -258,10 +267,7 @@ Drive = Annotated[
         "DRIVE", f"{CATALOG_NAME}, a file, or a block device.", autocompletion=complete.drives
     ),
 ]
-VirtualDrive = Annotated[
-    str,
-    argument("DRIVE", f"{CATALOG_NAME}.", autocompletion=complete.drives),
-]
+VirtualDrive = Annotated[str, argument("DRIVE", f"{CATALOG_NAME}.", autocompletion=complete.drives)]
 Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
 Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
 Jobs = Annotated[
@@ -330,8 +336,7 @@ NoIntervals = Annotated[
     flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),
 ]
 NoCompetitors = Annotated[
-    bool,
-    flag("--no-competitors", "Leave out the other drives of the catalog."),
+    bool, flag("--no-competitors", "Leave out the other drives of the catalog.")
 ]
 NewFileSize = Annotated[
     str | None, option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=REAL)
@@ -356,8 +361,7 @@ OverwriteSignature = Annotated[
     ),
 ]
 Yes = Annotated[
-    bool,
-    flag("--yes", "Ask nothing on a terminal; of a virtual drive nothing is asked."),
+    bool, flag("--yes", "Ask nothing on a terminal; of a virtual drive nothing is asked.")
 ]
 NoWait = Annotated[
     bool,

@@ -7,7 +7,7 @@ import json
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
@@ -47,99 +47,56 @@ class Options:
     """The command line's values."""
 
     drive: options.Drive
-    trace: Annotated[str, argument("TRACE", "What to replay.")]
-    mode: Annotated[
-        Literal["recorded", "dependencies"],
-        option(
-            None,
-            "When a request is issued: at its recorded time, or as soon as what it waited "
-            "for in the recording has completed.",
-            show_default=True,
-        ),
-    ] = "recorded"
-    idle_cap: Annotated[
-        float,
-        option(
-            "MS",
-            "Shorten idle time in the recording to this.",
-            show_default=True,
-            min=0,
-            max=YEAR_S * 1000,
-        ),
-    ] = 25.0
-    keep_idle: Annotated[bool, flag("--as-recorded", "Keep all idle time.")] = False
-    time_percent: Annotated[
-        int, option("P", "Scale the recorded times: 200 is half as fast.", show_default=True)
-    ] = 100
-    place: Annotated[
-        Literal["fold", "scale"],
-        option(
-            None,
-            "Addresses beyond the drive: modulo its size, or all in proportion.",
-            show_default=True,
-        ),
-    ] = "fold"
-    trim: Annotated[bool, flag("--trim", "Replay trims, and on real drives flushes, as well.")] = (
-        False
+    trace: str = argument("TRACE", "What to replay.")
+    mode: Literal["recorded", "dependencies"] = option(
+        None,
+        "When a request is issued: at its recorded time, or as soon as what it waited "
+        "for in the recording has completed.",
+        default="recorded",
     )
-    seed: Annotated[
-        int, option("N", "Seed of the virtual drive, or of written data.", show_default=True)
-    ] = 1
+    idle_cap: float = option(
+        "MS", "Shorten idle time in the recording to this.", min=0, max=YEAR_S * 1000, default=25.0
+    )
+    keep_idle: bool = flag("--as-recorded", "Keep all idle time.")
+    time_percent: int = option("P", "Scale the recorded times: 200 is half as fast.", default=100)
+    place: Literal["fold", "scale"] = option(
+        None, "Addresses beyond the drive: modulo its size, or all in proportion.", default="fold"
+    )
+    trim: bool = flag("--trim", "Replay trims, and on real drives flushes, as well.")
+    seed: int = option("N", "Seed of the virtual drive, or of written data.", default=1)
     as_json: options.Json = False
-    scale: Annotated[
-        float,
-        option("S", "Times the published number of I/Os.", panel=SYNTHESIZED, show_default=True),
-    ] = 1.0
-    trace_seed: Annotated[
-        int, option("N", "Seed of the trace.", panel=SYNTHESIZED, show_default=True)
-    ] = 1
+    scale: float = option(
+        "S", "Times the published number of I/Os.", panel=SYNTHESIZED, default=1.0
+    )
+    trace_seed: int = option("N", "Seed of the trace.", panel=SYNTHESIZED, default=1)
     from_: options.TraceFormat = None
     time_unit: options.TimeUnit = None
     columns: options.Columns = None
-    empty: Annotated[
-        bool,
-        flag(
-            "--empty",
-            "Begin with an empty drive. [default: every address was written before]",
-            panel=options.VIRTUAL,
-        ),
-    ] = False
-    only_reads: Annotated[
-        bool,
-        flag("--only-reads", "Replay only reads.", panel=options.REAL),
-    ] = False
-    zeros: Annotated[
-        bool,
-        flag("--zeros", "Write zeros, not random bytes.", panel=options.REAL),
-    ] = False
-    depth: Annotated[
-        int | None,
-        option("N", "Most requests outstanding; more wait. [default: 1024]", panel=options.REAL),
-    ] = None
-    spin: Annotated[
-        int | None,
-        option(
-            "US",
-            "Busy-wait this long before a request; 0 always sleeps. [default: 80]",
-            panel=options.REAL,
-        ),
-    ] = None
-    seconds: Annotated[
-        float | None,
-        option("N", "Stop after this time.", panel=options.REAL, min=0, max=YEAR_S),
-    ] = None
-    failures: Annotated[
-        int | None,
-        option("N", "Stop after more failed requests than this.", panel=options.REAL),
-    ] = None
-    buffered: Annotated[
-        bool,
-        flag("--buffered", "Use the page cache, where O_DIRECT is refused.", panel=options.REAL),
-    ] = False
-    out: Annotated[
-        Path | None,
-        option("FILE", "Write the figures to this file as JSON.", panel=options.REAL),
-    ] = None
+    empty: bool = flag(
+        "--empty",
+        "Begin with an empty drive. [default: every address was written before]",
+        panel=options.VIRTUAL,
+    )
+    only_reads: bool = flag("--only-reads", "Replay only reads.", panel=options.REAL)
+    zeros: bool = flag("--zeros", "Write zeros, not random bytes.", panel=options.REAL)
+    depth: int | None = option(
+        "N", "Most requests outstanding; more wait. [default: 1024]", panel=options.REAL
+    )
+    spin: int | None = option(
+        "US",
+        "Busy-wait this long before a request; 0 always sleeps. [default: 80]",
+        panel=options.REAL,
+    )
+    seconds: float | None = option(
+        "N", "Stop after this time.", panel=options.REAL, min=0, max=YEAR_S
+    )
+    failures: int | None = option(
+        "N", "Stop after more failed requests than this.", panel=options.REAL
+    )
+    buffered: bool = flag(
+        "--buffered", "Use the page cache, where O_DIRECT is refused.", panel=options.REAL
+    )
+    out: Path | None = option("FILE", "Write the figures to this file as JSON.", panel=options.REAL)
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False
     no_wait: options.NoWait = False
@@ -174,7 +131,7 @@ Examples:
 TRACE is destroyer, heavy, light, or a file in any format of:
 drivebay trace info --help
 An interrupted replay on a real drive prints the figures so far; exit code 1:
-requests failed. What the figures mean: docs/concepts/replay.md.""",
+requests failed. What the figures mean: docs/concepts/replay.md."""
 )
 @options.together(Options)
 def replay(ctx: typer.Context, given: Options) -> None:

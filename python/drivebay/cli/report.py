@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
@@ -23,29 +23,22 @@ Examples:
   drivebay report --bench                           the catalog's drives
   drivebay report drivebay-results/* --out bench    the Bench: choose, compare
   drivebay report DIR DIR --out both.html           side by side in one file
-  drivebay report DIR --png pictures                PNG, SVG and CSV""",
+  drivebay report DIR --png pictures                PNG, SVG and CSV"""
 )
 def report(
-    folders: Annotated[
-        list[Path] | None,
-        argument("DIR...", "Result folders of reviews; with --bench there may be none."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        option(
-            "FILE_OR_SITE",
-            "Page to write, if it ends in .html; else a folder for the Bench, a site over "
-            "all these reviews. [default: DIR/report.html; drivebay-report.html for several; "
-            "drivebay-bench with --bench]",
-        ),
-    ] = None,
-    bench: Annotated[
-        bool, flag("--bench", "Make the Bench, with all drives of the catalog from the start.")
-    ] = False,
-    png: Annotated[
-        Path | None,
-        option("FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"),
-    ] = None,
+    folders: list[Path] | None = argument(
+        "DIR...", "Result folders of reviews; with --bench there may be none."
+    ),
+    out: Path | None = option(
+        "FILE_OR_SITE",
+        "Page to write, if it ends in .html; else a folder for the Bench, a site over "
+        "all these reviews. [default: DIR/report.html; drivebay-report.html for several; "
+        "drivebay-bench with --bench]",
+    ),
+    bench: bool = flag("--bench", "Make the Bench, with all drives of the catalog from the start."),
+    png: Path | None = option(
+        "FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"
+    ),
     no_competitors: options.NoCompetitors = False,
     no_intervals: options.NoIntervals = False,
 ) -> None:
@@ -75,15 +68,9 @@ def report(
 def write(
     *folders: Path, out: Path | None = None, intervals: bool = True, competitors: bool = True
 ) -> Path:
-    """Writes the page or the Bench and returns its path.
-
-    Raises
-    ------
-    UserError
-        If a folder holds no result, is damaged, or no test of it has finished.
-    EnvironmentProblem
-        If the page cannot be written.
-    """
+    """Writes the page or the Bench and returns its path. Raises UserError if a folder holds no
+    result, is damaged, or no test of it has finished; EnvironmentProblem if the page cannot be
+    written."""
     import drivebay.report
     from drivebay.cli.folders import must_be_there, shown
 

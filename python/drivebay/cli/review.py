@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -61,114 +61,78 @@ app = options.Verb()
 class Options:
     """The command line's values."""
 
-    drive: Annotated[
-        str | None,
-        argument(
-            "DRIVE",
-            f"{options.CATALOG_NAME}, a file, or a block device.",
-            autocompletion=complete.drives,
-        ),
-    ] = None
-    suite: Annotated[
-        str | None,
-        option(
-            "NAME_OR_FILE",
-            f"A suite's name (drivebay suites) or your own .toml file. [default: {DEFAULT_SUITE}]",
-            autocompletion=complete.suites,
-        ),
-    ] = None
-    quick: Annotated[bool, flag("--quick", "Run the same tests, shortened to seconds.")] = False
-    only: Annotated[
-        list[str] | None,
-        option("TEST", "Run only this test; repeatable.", autocompletion=complete.tests),
-    ] = None
-    skip: Annotated[
-        list[str] | None,
-        option("TEST", "Skip this test; repeatable.", autocompletion=complete.tests),
-    ] = None
-    list_tests: Annotated[
-        bool,
-        flag("--list", "List the suite's tests and their durations; DRIVE is optional."),
-    ] = False
-    out: Annotated[
-        Path | None,
-        option("DIR", "Result folder to make. [default: drivebay-results/DRIVE-SUITE-N]"),
-    ] = None
-    resume: Annotated[
-        Path | None,
-        option("DIR", "Resume an interrupted review."),
-    ] = None
-    seed: Annotated[
-        int | None,
-        option(
-            "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
-        ),
-    ] = None
-    everything: Annotated[
-        bool, flag("--all", f"Print all figures instead of the {ROWS_MAX} that say most.")
-    ] = False
+    drive: str | None = argument(
+        "DRIVE",
+        f"{options.CATALOG_NAME}, a file, or a block device.",
+        autocompletion=complete.drives,
+    )
+    suite: str | None = option(
+        "NAME_OR_FILE",
+        f"A suite's name (drivebay suites) or your own .toml file. [default: {DEFAULT_SUITE}]",
+        autocompletion=complete.suites,
+    )
+    quick: bool = flag("--quick", "Run the same tests, shortened to seconds.")
+    only: list[str] | None = option(
+        "TEST", "Run only this test; repeatable.", autocompletion=complete.tests
+    )
+    skip: list[str] | None = option(
+        "TEST", "Skip this test; repeatable.", autocompletion=complete.tests
+    )
+    list_tests: bool = flag(
+        "--list", "List the suite's tests and their durations; DRIVE is optional."
+    )
+    out: Path | None = option(
+        "DIR", "Result folder to make. [default: drivebay-results/DRIVE-SUITE-N]"
+    )
+    resume: Path | None = option("DIR", "Resume an interrupted review.")
+    seed: int | None = option(
+        "N", "The same seed gives a virtual drive the same result, bit for bit. [default: 1]"
+    )
+    everything: bool = flag("--all", f"Print all figures instead of the {ROWS_MAX} that say most.")
     as_json: options.Json = False
     changes: options.Set = None
     policy: options.Policy = None
     no_intervals: options.NoIntervals = False
     host: options.Host = None
     ailment: options.Ailment = None
-    baseline: Annotated[
-        Path | None,
-        option(
-            "DIR",
-            "With --set: the unmodified drive's result to compare with. [default: the "
-            "newest of the same suite, seed and length beside the new folder]",
-            panel=options.VIRTUAL,
-        ),
-    ] = None
-    jobs: Annotated[
-        int | None,
-        option(
-            "N",
-            "Tests of a virtual drive to run in parallel; it does not change results. [default: as "
-            "many as processors and memory allow]",
-        ),
-    ] = None
-    events: Annotated[
-        bool,
-        flag(
-            "--events",
-            "Keep what happens inside the drive: garbage collection, folding and erases, and how "
-            "busy dies and channels are, as Parquet files of each test.",
-            panel=options.VIRTUAL,
-        ),
-    ] = False
+    baseline: Path | None = option(
+        "DIR",
+        "With --set: the unmodified drive's result to compare with. [default: the "
+        "newest of the same suite, seed and length beside the new folder]",
+        panel=options.VIRTUAL,
+    )
+    jobs: int | None = option(
+        "N",
+        "Tests of a virtual drive to run in parallel; it does not change results. [default: as "
+        "many as processors and memory allow]",
+    )
+    events: bool = flag(
+        "--events",
+        "Keep what happens inside the drive: garbage collection, folding and erases, and how "
+        "busy dies and channels are, as Parquet files of each test.",
+        panel=options.VIRTUAL,
+    )
     size: options.NewFileSize = None
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False
-    purge: Annotated[
-        str | None,
-        option(
-            "auto|discard",
-            "Purge a block device by the strongest erase it offers (NVMe Format or "
-            "Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
-            panel=options.REAL,
-        ),
-    ] = None
-    power: Annotated[
-        str | None,
-        option(
-            "SENSOR_OR_CSV",
-            "Power meter of the drive: a sensor's name in /sys/class/hwmon (ina226), or a "
-            "CSV file that a meter is writing, with the columns time and power_w.",
-            panel=options.REAL,
-        ),
-    ] = None
-    modified: Annotated[
-        list[str] | None,
-        option(
-            "CHANGE",
-            "A change that you have made to the drive, such as heatsink: run the tests that "
-            "need it, and leave the others to --resume; repeatable.",
-            panel=options.REAL,
-        ),
-    ] = None
+    purge: str | None = option(
+        "auto|discard",
+        "Purge a block device by the strongest erase it offers (NVMe Format or "
+        "Sanitize, ATA secure erase), or only by discarding its blocks. [default: auto]",
+        panel=options.REAL,
+    )
+    power: str | None = option(
+        "SENSOR_OR_CSV",
+        "Power meter of the drive: a sensor's name in /sys/class/hwmon (ina226), or a "
+        "CSV file that a meter is writing, with the columns time and power_w.",
+        panel=options.REAL,
+    )
+    modified: list[str] | None = option(
+        "CHANGE",
+        "A change that you have made to the drive, such as heatsink: run the tests that "
+        "need it, and leave the others to --resume; repeatable.",
+        panel=options.REAL,
+    )
     no_wait: options.NoWait = False
     yes: options.Yes = False
 

@@ -78,51 +78,36 @@ NAME" before it where there are several, and answers with a line of JSON;
 follow, with one for each event:
   echo status | nc -UN /tmp/drive.control
 What is promised, and what the figures mean: docs/concepts/serving.md,
-docs/concepts/nvme-over-tcp.md.""",
+docs/concepts/nvme-over-tcp.md."""
 )
 @_with_options
 def serve(
-    drives: Annotated[
-        list[str] | None,
-        argument(
-            "[NAME=]DRIVE...",
-            f"{options.CATALOG_NAME}; several are served side by side, each under its NAME.",
-            autocompletion=complete.drives,
-        ),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        option(
-            "FILE",
-            "Serve the drives of this file, TOML: a table [drive.NAME] for each, with profile and "
-            "other options of its own, data and state among them. Options given here hold where "
-            "the file has none.",
-        ),
-    ] = None,
-    foreign_data: Annotated[
-        bool,
-        flag(
-            "--foreign-data",
-            "Serve a --data file although it holds data that no served drive has written: hosts "
-            "will write to it. --from begins with a copy instead.",
-        ),
-    ] = False,
-    capacity: Annotated[
-        str | None,
-        option(
-            "SIZE",
-            "Scale the drive down to the smallest with at least this capacity, 10G: as many dies, "
-            "smaller blocks. Filling it takes less time; its title says so.",
-        ),
-    ] = None,
-    require_pace: Annotated[
-        float | None,
-        option(
-            "PERCENT",
-            "Exit with 1 if the host kept up by less: the model's latencies over those that the "
-            "answers had; warn if a client that never pauses may have seen less.",
-        ),
-    ] = None,
+    drives: list[str] | None = argument(
+        "[NAME=]DRIVE...",
+        f"{options.CATALOG_NAME}; several are served side by side, each under its NAME.",
+        autocompletion=complete.drives,
+    ),
+    config: Path | None = option(
+        "FILE",
+        "Serve the drives of this file, TOML: a table [drive.NAME] for each, with profile and "
+        "other options of its own, data and state among them. Options given here hold where "
+        "the file has none.",
+    ),
+    foreign_data: bool = flag(
+        "--foreign-data",
+        "Serve a --data file although it holds data that no served drive has written: hosts "
+        "will write to it. --from begins with a copy instead.",
+    ),
+    capacity: str | None = option(
+        "SIZE",
+        "Scale the drive down to the smallest with at least this capacity, 10G: as many dies, "
+        "smaller blocks. Filling it takes less time; its title says so.",
+    ),
+    require_pace: float | None = option(
+        "PERCENT",
+        "Exit with 1 if the host kept up by less: the model's latencies over those that the "
+        "answers had; warn if a client that never pauses may have seen less.",
+    ),
     changes: options.Set = None,
     policy: options.Policy = None,
     host: options.Host = None,

@@ -41,29 +41,47 @@ def size(
     ],
     layout: Annotated[
         Literal["slots", "log", "files"],
-        option(None, "Where objects lie on the drive.", show_default=True),
+        option(
+            None, "Where objects lie: slots of one size, a log, or a file each.", show_default=True
+        ),
     ] = "slots",
     model: Annotated[
-        str, option("NAME", "Whose tokens Mooncake's blocks are.", show_default=True)
+        str, option("NAME", "Of a .jsonl: the model whose tokens they are.", show_default=True)
     ] = "llama3.1-8b",
     tier: Annotated[
-        str, option("NAME", "Which tier of a .csv is the drive.", show_default=True)
+        str, option("NAME", "Of a .csv: the tier that is the drive.", show_default=True)
     ] = "Tier-2",
     speed: Annotated[
         float,
-        option("X", "So many times the users.", show_default=True, min=1e-3, max=1e6),
+        option(
+            "X",
+            "Users, as a multiple of the trace's: its times pass so much faster.",
+            show_default=True,
+            min=1e-3,
+            max=1e6,
+        ),
     ] = 1.0,
     share: Annotated[
-        float, option("S", "Of the capacity for objects.", show_default=True, min=0.01, max=1)
+        float,
+        option("S", "Share of the capacity that objects take.", show_default=True, min=0.01, max=1),
     ] = 0.9,
     passes: Annotated[
         int,
         option(
-            "N", "The trace comes so often; the last counts.", show_default=True, min=1, max=1000
+            "N",
+            "How often the trace comes; the last time is measured.",
+            show_default=True,
+            min=1,
+            max=1000,
         ),
     ] = 2,
     scale: Annotated[
-        float, option("S", "Scale the drive, not the objects.", show_default=True)
+        float,
+        option(
+            "S",
+            "Scale the drive (not the objects) for speed; years stay its own.",
+            show_default=True,
+        ),
     ] = 1.0,
     seed: Annotated[int, option("N", "Seed of the drive.", show_default=True)] = 1,
     changes: options.Set = None,
@@ -79,7 +97,7 @@ def size(
     from drivebay.library import objects
 
     chosen = library.drive(drive).with_(*(changes or ()))
-    asked = _objects(trace, model, tier)
+    asked = _objects(trace, model, tier, chosen.capacity_bytes * scale * share)
     with status() as show:
         show(f"{len(asked):,} accesses of objects")
         found = objects.size(
@@ -98,7 +116,7 @@ def size(
         table(("figure", "value"), _rows(found), right=(1,))
 
 
-def _objects(trace: str, model: str, tier: str) -> Objects:
+def _objects(trace: str, model: str, tier: str, room_bytes: float) -> Objects:
     from drivebay.library import objects
 
     if not trace.startswith(CHECKPOINT):
@@ -113,6 +131,11 @@ def _objects(trace: str, model: str, tier: str) -> Objects:
             raise ValueError
     except ValueError:
         raise UserError(f"'{trace}' is no checkpoint", "checkpoint:105GB/600s") from None
+    if 2 * size_bytes > room_bytes:
+        raise UserError(
+            f"two checkpoints of {amount} do not fit {room_bytes / 1e9:,.1f} GB, what objects take",
+            "take a larger drive, or --share 1",
+        )
     return objects.checkpoints(size_bytes=size_bytes, every_s=every_s)
 
 

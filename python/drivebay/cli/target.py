@@ -194,13 +194,7 @@ def say_what_is_lost(target: Target) -> None:
 
 def typed_yes(destroys: bool, what: str, *, yes: bool, option: str = "--yes") -> bool:
     """Has the owner type YES on a terminal before data goes that is not drivebay's, unless `option`
-    was given (`yes`); whether that was typed.
-
-    Raises
-    ------
-    UserError
-        If something else was.
-    """
+    was given (`yes`); whether that was typed. Raises UserError if something else was."""
     if yes or not destroys or not sys.stdin.isatty():
         return False
     answer = typer.prompt(f"Type YES to overwrite {what}", default="", show_default=False, err=True)
@@ -210,13 +204,8 @@ def typed_yes(destroys: bool, what: str, *, yes: bool, option: str = "--yes") ->
 
 
 def ask_before_long(total_s: float, *, yes: bool, shorter: str, declined: str) -> None:
-    """Asks for consent to long work on a real drive, unless --yes gave it.
-
-    Raises
-    ------
-    UserError
-        If the answer is no, or nobody can be asked; `shorter` and `declined` are for the hints.
-    """
+    """Asks for consent to long work on a real drive, unless --yes gave it. Raises UserError if the
+    answer is no, or nobody can be asked; `shorter` and `declined` are for the hints."""
     if yes or total_s <= ASK_ABOVE_S:
         return
     how_long = units.duration(total_s)

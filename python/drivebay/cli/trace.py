@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
@@ -43,10 +43,10 @@ Fields of --columns: time, offset, length, op; device and response if there
 are such. Behind a colon stands the unit: s, ms, us or ns of a time (ns if
 none is given), or what the number is multiplied with to give bytes; of op the
 word for a read, if it is an unusual one. Without a header a column has a
-number, from 1.""",
+number, from 1."""
 )
 def info(
-    file: Annotated[Path, argument("FILE", "The trace.")],
+    file: Path = argument("FILE", "The trace."),
     as_json: options.Json = False,
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
@@ -78,11 +78,11 @@ Examples:
 
 \b
 The output is in order of time. It appears when it is complete; after an error
-nothing is left.""",
+nothing is left."""
 )
 def convert(
-    source: Annotated[Path, argument("IN", "The trace.")],
-    out: Annotated[Path, argument("OUT", "File to make.")],
+    source: Path = argument("IN", "The trace."),
+    out: Path = argument("OUT", "File to make."),
     from_: options.TraceFormat = None,
     time_unit: options.TimeUnit = None,
     columns: options.Columns = None,
@@ -106,15 +106,12 @@ Examples:
   sudo drivebay trace record /dev/sda --seconds 600 --out day.parquet
 
 \b
-Needs root and tracefs. Ctrl-C ends a recording early and keeps it.""",
+Needs root and tracefs. Ctrl-C ends a recording early and keeps it."""
 )
 def record(
-    device: Annotated[str, argument("DEVICE", "A whole block device.")],
-    seconds: Annotated[float, option("N", "Duration.", show_default=True, min=0.1)],
-    out: Annotated[
-        Path | None,
-        option("FILE", "File to make. [default: NAME.csv]"),
-    ] = None,
+    device: str = argument("DEVICE", "A whole block device."),
+    seconds: float = option("N", "Duration.", show_default=True, min=0.1),
+    out: Path | None = option("FILE", "File to make. [default: NAME.csv]"),
     to: options.OutFormat = None,
     force: options.Force = False,
 ) -> None:
@@ -153,17 +150,12 @@ Examples:
 The AnandTech Storage Bench's traces were never published, their statistics
 were. The same seed gives the same trace on every machine. A scaled trace has
 smaller files as well: on a full drive, whose spare flash stays as it is, it
-is faster than the whole.""",
+is faster than the whole."""
 )
 def synth(
-    name: Annotated[str, argument("destroyer|heavy|light", "Which trace.")],
-    out: Annotated[
-        Path | None,
-        option("FILE", "File to make. [default: none; the statistics are printed]"),
-    ] = None,
-    scale: Annotated[
-        float, option("S", "Times the published number of I/Os, 0.0001 to 10.", show_default=True)
-    ] = 1.0,
+    name: str = argument("destroyer|heavy|light", "Which trace."),
+    out: Path | None = option("FILE", "File to make. [default: none; the statistics are printed]"),
+    scale: float = option("S", "Times the published number of I/Os, 0.0001 to 10.", default=1.0),
     seed: options.Seed = 1,
     to: options.OutFormat = None,
     as_json: options.Json = False,

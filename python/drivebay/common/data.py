@@ -14,13 +14,8 @@ _CHECKOUT = _PACKAGE.parent.parent
 
 
 def path(folder: str) -> Path:
-    """The folder `drives`, `ailments`, `hosts`, `suites`, `published` or `catalog-results`.
-
-    Raises
-    ------
-    FileNotFoundError
-        If the installation is incomplete.
-    """
+    """The folder `drives`, `ailments`, `hosts`, `suites`, `published` or `catalog-results`. Raises
+    FileNotFoundError if the installation is incomplete."""
     for base in (_PACKAGE / "_data", _CHECKOUT):
         candidate = base / folder
         if candidate.is_dir():

@@ -58,15 +58,8 @@ class Malformed(ValueError):
 
 
 def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
-    """The content of a file, of which no more is taken into memory than is allowed.
-
-    Raises
-    ------
-    Malformed
-        If it is larger.
-    OSError
-        If it cannot be read.
-    """
+    """The content of a file, of which no more is taken into memory than is allowed. Raises
+    Malformed if it is larger; OSError if it cannot be read."""
     with path.open("rb") as file:
         content = file.read(bytes_max + 1)
     if len(content) > bytes_max:
@@ -76,14 +69,7 @@ def read(path: Path, *, bytes_max: int = WRITTEN_BYTES_MAX) -> bytes:
 
 def read_kept(path: Path) -> bytes:
     """The content of a file that a program writes: a regular one, of at most `KEPT_BYTES_MAX`.
-
-    Raises
-    ------
-    Malformed
-        If it is larger, or `opened_kept` refuses it.
-    OSError
-        If it cannot be read.
-    """
+    Raises Malformed if it is larger, or `opened_kept` refuses it; OSError if it cannot be read."""
     with opened_kept(path) as file:
         content = file.read(KEPT_BYTES_MAX + 1)
     if len(content) > KEPT_BYTES_MAX:
@@ -92,15 +78,9 @@ def read_kept(path: Path) -> bytes:
 
 
 def opened_kept(path: Path) -> BufferedReader:
-    """A regular file, to be read; nothing else is waited for, and no link is followed.
-
-    Raises
-    ------
-    Malformed
-        If it is a link, a folder, a pipe, a socket or a device.
-    OSError
-        If it cannot be opened.
-    """
+    """A regular file, to be read; nothing else is waited for, and no link is followed. Raises
+    Malformed if it is a link, a folder, a pipe, a socket or a device; OSError if it cannot be
+    opened."""
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as problem:
@@ -199,15 +179,11 @@ def toml(content: bytes | str) -> dict[str, Any]:
 
 def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
     """A JSON document; NaN and infinities, which JSON does not have, are refused, and so is 1e999.
+    Raises Malformed if it is none, or beyond the limits.
 
     Parameters
     ----------
     int_bits : the largest whole numbers; NVMe's counters have 128 bits.
-
-    Raises
-    ------
-    Malformed
-        If it is none, or beyond the limits.
 
     >>> from_json(b'{"a": [1, 2]}')
     {'a': [1, 2]}
@@ -232,12 +208,7 @@ def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
 
 def limited(document: Any, *, int_bits: int = 64, finite: bool = False) -> Any:
     """The document, if it is within the limits; not recursive, as its depth is not known yet.
-
-    Raises
-    ------
-    Malformed
-        If it is not.
-    """
+    Raises Malformed if it is not."""
     left = [(document, 0)]
     while left:
         node, depth = left.pop()

@@ -8,15 +8,8 @@ from drivebay.common.errors import EnvironmentProblem, UserError
 
 
 def write_new(path: Path, text: str) -> None:
-    """Writes a file that does not exist yet, and the folders in which it lies.
-
-    Raises
-    ------
-    UserError
-        If it exists.
-    EnvironmentProblem
-        If it cannot be written.
-    """
+    """Writes a file that does not exist yet, and the folders in which it lies. Raises UserError if
+    it exists; EnvironmentProblem if it cannot be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:

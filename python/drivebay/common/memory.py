@@ -45,13 +45,8 @@ def available_bytes(
 def limited(whole_bytes: int, message: str, hint: str) -> Iterator[None]:
     """Inside, this process has at most so much private memory, and half of that more than now.
 
-    Code that is mapped from files is not counted.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If it needs more: these two lines.
-    """
+    Code that is mapped from files is not counted. Raises EnvironmentProblem if it needs more: these
+    two lines."""
     before, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = max(whole_bytes, _data_bytes() + whole_bytes // 2)
     if before != resource.RLIM_INFINITY:

@@ -28,7 +28,9 @@ _KEPT: list[IO[bytes]] = []
 
 
 def unpacked(path: Path, named: str | None = None) -> Path | None:
-    """Where a Parquet trace's columns are as CSV; None of any other file.
+    """Where a Parquet trace's columns are as CSV; None of any other file. Raises UserError if it is
+    damaged or, where nothing is said of them, lacks a column; EnvironmentProblem if there is no
+    room.
 
     Parameters
     ----------
@@ -36,13 +38,6 @@ def unpacked(path: Path, named: str | None = None) -> Path | None:
         What the user says of its columns ("time=ts,offset=lba:512"). Those that occur there are
         unpacked under their own names, beside those that a trace of drivebay has; which of them is
         what, the core finds out.
-
-    Raises
-    ------
-    UserError
-        If it is damaged or, where nothing is said of them, lacks a column.
-    EnvironmentProblem
-        If there is no room.
     """
     if not path.is_file():  # a pipe cannot be looked into
         return None
@@ -80,13 +75,7 @@ def _unpacked(path: Path, named: str | None, *_version: int) -> Path:
 
 def nameless(content: Mapping[str, pa.Array] | bytes) -> tuple[IO[bytes], Path]:
     """A trace of these columns, all of one length, or with this text, as a file that goes when it
-    is closed; and its path.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If there is no room.
-    """
+    is closed; and its path. Raises EnvironmentProblem if there is no room."""
     file = tempfile.TemporaryFile(prefix="drivebay-")  # noqa: SIM115  # the caller closes it
     try:
         if isinstance(content, bytes):

@@ -35,14 +35,9 @@ def ask(
     more: Mapping[str, str] | None = None,
     folder: str | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
-    """What a program answers in the C locale; `typed` is its input, `more` of its environment.
-    It runs in `folder`, else where drivebay does.
-
-    Raises
-    ------
-    NoAnswer
-        If it cannot be started, or is not over after so many seconds.
-    """
+    """What a program answers in the C locale; `typed` is its input, `more` of its environment. It
+    runs in `folder`, else where drivebay does. Raises NoAnswer if it cannot be started, or is not
+    over after so many seconds."""
     environment = {**os.environ, "LC_ALL": "C", **(more or {})}
     try:
         return subprocess.run(

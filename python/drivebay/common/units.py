@@ -51,11 +51,7 @@ def parse_bytes(text: str, *, option: str) -> int:
     >>> parse_bytes("1000204886016", option="--size")
     1000204886016
 
-    Raises
-    ------
-    UserError
-        If it is no size, or larger than any file.
-    """
+    Raises UserError if it is no size, or larger than any file."""
     found = re.fullmatch(r"(\d{1,15})\s*(?:([KMGT])(i?B)?)?", text.strip())
     if found is None or int(found[1]) == 0:
         raise UserError(f"{option} {text} is not a size", f"for example: {option} 4GiB")

@@ -25,20 +25,15 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
 
     The command finds the drive at $DRIVEBAY_NBD, a URI, and $DRIVEBAY_CONTROL, the control socket,
     which takes `mark TEXT`. Where the command has {}, that is a file with the drive's bytes, made
-    by libnbd's nbdfuse: writes go to the drive at once, fsync is a flush.
+    by libnbd's nbdfuse: writes go to the drive at once, fsync is a flush. Raises UserError if the
+    file exists, or an option is not possible; EnvironmentProblem if the command or nbdfuse is not
+    there.
 
     Parameters
     ----------
     drive : what is served.
     out : the recording, a new file.
     command : words, without a shell.
-
-    Raises
-    ------
-    UserError
-        If the file exists, or an option is not possible.
-    EnvironmentProblem
-        If the command or nbdfuse is not there.
     """
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as name:
         folder = Path(name)

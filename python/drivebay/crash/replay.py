@@ -17,15 +17,8 @@ ANY_DRIVE = "sm951-nvme-256"
 
 
 def write(states: _core.CrashStates, state: str, file: Path) -> None:
-    """Writes a state into a new file, sparse.
-
-    Raises
-    ------
-    UserError
-        If there is no such state.
-    EnvironmentProblem
-        If the file exists or cannot be written.
-    """
+    """Writes a state into a new file, sparse. Raises UserError if there is no such state;
+    EnvironmentProblem if the file exists or cannot be written."""
     _core.CrashView(file).show(states, state)
 
 

@@ -99,7 +99,9 @@ def run(
     tell: Callable[[int, int, int], None],
     scratch: Path | None = None,
 ) -> Outcome:
-    """Checks the states of a recording that the folder has no verdict on yet.
+    """Checks the states of a recording that the folder has no verdict on yet. Raises UserError if
+    the recording is none, the folder is of another run, or the check fails although nothing is
+    lost; EnvironmentProblem if a file cannot be written, or the check cannot be started.
 
     Parameters
     ----------
@@ -108,14 +110,6 @@ def run(
     jobs : checks at a time; None is one for each processor.
     tell : called with states checked, all, and failures.
     scratch : where the files of states are; None is TMPDIR's.
-
-    Raises
-    ------
-    UserError
-        If the recording is none, the folder is of another run, or the check fails although nothing
-        is lost.
-    EnvironmentProblem
-        If a file cannot be written, or the check cannot be started.
     """
     states = asked.open()
     info: dict[str, Any] = states.info()
@@ -301,13 +295,7 @@ def _journal(
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """What was asked of the run in a folder.
-
-    Raises
-    ------
-    UserError
-        If there is none.
-    """
+    """What was asked of the run in a folder. Raises UserError if there is none."""
     try:
         document = documents.from_json(documents.read(folder / ASKED))
         assert isinstance(document, dict)

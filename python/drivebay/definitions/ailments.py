@@ -51,14 +51,8 @@ def names() -> tuple[str, ...]:
 
 
 def load(name: str) -> Ailment:
-    """An ailment by its name, or of a user's file (a path ending in .toml).
-
-    Raises
-    ------
-    UserError
-        If there is no such ailment, or the file is none.
-    EnvironmentProblem
-        If the file cannot be read.
+    """An ailment by its name, or of a user's file (a path ending in .toml). Raises UserError if
+    there is no such ailment, or the file is none; EnvironmentProblem if the file cannot be read.
 
     >>> load("hot").sections["thermal"]["ambient_c"]["value"]
     60.0

@@ -35,15 +35,8 @@ class Catalog:
 
     def load(self, name_or_path: str | Path) -> dict[str, Any]:
         """The whole document of an entry, its name in any letter case, or of a user's file (a path
-        ending in .toml).
-
-        Raises
-        ------
-        UserError
-            If the name is unknown, or the file is not TOML.
-        EnvironmentProblem
-            If the file cannot be read.
-        """
+        ending in .toml). Raises UserError if the name is unknown, or the file is not TOML;
+        EnvironmentProblem if the file cannot be read."""
         if isinstance(name_or_path, Path) or str(name_or_path).endswith(".toml"):
             path = Path(name_or_path)
             return self.whole(self.read(path), where=str(path))

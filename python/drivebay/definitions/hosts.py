@@ -27,13 +27,8 @@ def names() -> tuple[str, ...]:
 
 def load(name_or_path: str | Path) -> dict[str, Any]:
     """The `[host]` table of a host by its name, or of a user's file (a path ending in .toml).
-
-    Raises
-    ------
-    UserError
-        If there is no such host, or the file is none.
-    EnvironmentProblem
-        If the file cannot be read.
+    Raises UserError if there is no such host, or the file is none; EnvironmentProblem if the file
+    cannot be read.
 
     >>> load("spdk")["nvme"]["driver"]["value"]
     'SPDK, polled'

@@ -53,14 +53,10 @@ VALUES, SHARES = 2, 3
 
 
 def changed(profile: Profile, words: Sequence[str]) -> Profile:
-    """The profile with all of these changes, at once: the core checks what they come to. A value
-    by its own name goes before what a host, a variant or a short name sets, and shares of the
-    capacity are of the flash that all of them make, whatever the order.
-
-    Raises
-    ------
-    UserError
-        If a word is no change that this drive knows, or the changed drive is not possible.
+    """The profile with all of these changes, at once: the core checks what they come to. A value by
+    its own name goes before what a host, a variant or a short name sets, and shares of the capacity
+    are of the flash that all of them make, whatever the order. Raises UserError if a word is no
+    change that this drive knows, or the changed drive is not possible.
 
     >>> from drivebay.definitions.profiles import load
     >>> drive = changed(load("sm951-ahci-512"), ["heatsink", "link=pcie2x4", "ambient_c=30"])
@@ -282,12 +278,24 @@ def _link(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"link = PCIe {generation}.0 x{lanes}", values
 
 
-def _ignore_flush(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
-    """A drive that lies: flushes and forced writes are acknowledged, but nothing is made safe."""
-    if value not in ("", "true", "false"):
-        raise UserError(f"--set ignore_flush={value}: must be true or false", "--set ignore_flush")
-    lies = value != "false"
-    return f"ignore_flush = {str(lies).lower()}", {"write_buffer.ignore_flush": lies}
+def _flag(name: str, path: str) -> Callable[[Raw, str], tuple[str, dict[str, Any]]]:
+    """A short name of what a drive has or does, or not: alone it says that it does."""
+
+    def flag(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+        if value not in ("", "true", "false"):
+            raise UserError(f"--set {name}={value}: must be true or false", f"--set {name}")
+        is_set = value != "false"
+        return f"{name} = {str(is_set).lower()}", {path: is_set}
+
+    return flag
+
+
+FLAGS = {
+    "ignore_flush": _flag("ignore_flush", "write_buffer.ignore_flush"),
+    "sanitize_overwrite": _flag("sanitize_overwrite", "controller.sanitize_overwrite"),
+}
+"""Short names that need no value: a drive that lies (flushes and forced writes are acknowledged,
+but nothing is made safe), and one whose Sanitize can overwrite."""
 
 
 def _aged(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
@@ -413,7 +421,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "over_provisioning": _over_provisioning,
     "unused": _unused,
     "link": _link,
-    "ignore_flush": _ignore_flush,
+    **FLAGS,
     "aged": _aged,
     "policy": _policy,
     "fdp": _fdp,
@@ -423,9 +431,6 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "foreground_victims": _foreground_victims,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
-
-FLAGS = {"ignore_flush"}
-"""Those of them that need no value."""
 
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:

@@ -38,13 +38,8 @@ ERASE_ONE_IN = "erase_one_in"
 
 def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     """A drive with the same dies, channels and number of blocks, and blocks of `share` as many
-    pages; its title says so. `heat`: it also warms up in `share` of the time.
-
-    Raises
-    ------
-    UserError
-        If a block cannot be scaled so.
-    """
+    pages; its title says so. `heat`: it also warms up in `share` of the time. Raises UserError if a
+    block cannot be scaled so."""
     raw = profile.resolved()
     whole = int(raw["nand"]["pages_per_block"]["value"])
     exact = Fraction(share).limit_denominator(4096) if 0 < share <= 1 else Fraction(0)
@@ -110,12 +105,7 @@ def scaled_test(test: Test, share: float) -> Test:
 
 def with_capacity(profile: Profile, size_bytes: int) -> Profile:
     """The smallest scaled drive that has at least so many bytes; the profile itself if that is all.
-
-    Raises
-    ------
-    UserError
-        If the whole drive has fewer.
-    """
+    Raises UserError if the whole drive has fewer."""
     if size_bytes > profile.capacity_bytes:
         raise UserError(
             f"--capacity {size_bytes} is more than the {profile.capacity_bytes} bytes of "

@@ -68,13 +68,8 @@ def run_cases(say: Callable[[str], None]) -> list[dict[str, Any]]:
 
 def run_drives(names: Sequence[str], say: Callable[[str], None]) -> list[dict[str, Any]]:
     """Random reads and writes of catalog drives, scaled to the same capacity, the SM951 first: as
-    `run_cases`, with `of_reference`, the rate over the SM951's in the same case and run.
-
-    Raises
-    ------
-    UserError
-        If the catalog has no such drive.
-    """
+    `run_cases`, with `of_reference`, the rate over the SM951's in the same case and run. Raises
+    UserError if the catalog has no such drive."""
     asked = [DRIVE, *(name for name in names if name != DRIVE)]
     profiles = {name: with_capacity(catalog.load(name), CAPACITY) for name in asked}
     drive = _core.VirtualDrive(profiles[DRIVE].core, SEED)

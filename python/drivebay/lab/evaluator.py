@@ -61,13 +61,8 @@ class Evaluator:
         progress(self.count, self._asked)
 
     def run(self, wanted: Iterable[Evaluation]) -> Mapping[Evaluation, Figures]:
-        """The figures of all of these; none of a drive that is not possible.
-
-        Raises
-        ------
-        Interrupted
-            On SIGINT, SIGTERM or SIGHUP; what was found is in the journal.
-        """
+        """The figures of all of these; none of a drive that is not possible. Raises Interrupted on
+        SIGINT, SIGTERM or SIGHUP; what was found is in the journal."""
         wanted = list(dict.fromkeys(wanted))
         groups: dict[tuple[object, ...], list[Evaluation]] = {}
         for one in wanted:

@@ -54,14 +54,8 @@ class Journal:
         return out.with_name(f"{out.stem}.journal.jsonl")
 
     def open(self, path: Path, head: Mapping[str, Any], *, resume: bool) -> None:
-        """Begins the file, or takes what is in it.
-
-        Raises
-        ------
-        UserError
-            If there is one and it is not to be resumed, or it is of another fit.
-        EnvironmentProblem
-            If it cannot be read or written.
+        """Begins the file, or takes what is in it. Raises UserError if there is one and it is not
+        to be resumed, or it is of another fit; EnvironmentProblem if it cannot be read or written.
         """
         whole = {"journal": JOURNAL_VERSION, **head}
         try:

@@ -68,17 +68,13 @@ def prepare(
     say: Callable[[str], None] = lambda words: None,
 ) -> list[Prepared]:
     """Prepares the drive anew by each method, and compares it with the same drive after a long run.
+    Raises UserError if `spare` is not above 0, up to 1.
 
     Parameters
     ----------
     spare : what sprandom takes for the spare flash, over the capacity (fio's `spr_op`); by default
         the drive's own, which of a real drive nobody knows.
     say : called with a line of progress.
-
-    Raises
-    ------
-    UserError
-        If `spare` is not above 0, up to 1.
     """
     own = profile.flash_bytes / profile.capacity_bytes - 1
     spare = own if spare is None else spare
@@ -108,13 +104,7 @@ def prepare(
 
 
 def method_of(text: str) -> Method:
-    """A method by its name.
-
-    Raises
-    ------
-    UserError
-        If there is none of that name.
-    """
+    """A method by its name. Raises UserError if there is none of that name."""
     for method in METHODS:
         if text == method:
             return method
@@ -137,12 +127,7 @@ def _fill(drive: _core.VirtualDrive, passes: int) -> float:
 
 
 def _run(
-    drive: _core.VirtualDrive,
-    order: str,
-    block: int,
-    span: int,
-    amount: int | None,
-    seed: int,
+    drive: _core.VirtualDrive, order: str, block: int, span: int, amount: int | None, seed: int
 ) -> float:
     """Writes so many bytes, sequentially or at random offsets, or a pass; the drive's seconds."""
     is_random = order != "sequential"

@@ -87,14 +87,8 @@ class Plan:
 
 def checked(methods: Sequence[Method], spare: float | None, most: float | None) -> Plan:
     """The plan that was asked for, after making sure that this machine can do it; touches no drive.
-
-    Raises
-    ------
-    UserError
-        If there is not exactly one method, or a number is out of its range.
-    EnvironmentProblem
-        If the installed fio lacks sprandom.
-    """
+    Raises UserError if there is not exactly one method, or a number is out of its range;
+    EnvironmentProblem if the installed fio lacks sprandom."""
     if len(methods) != 1:
         wrong = "is missing" if not methods else "may be given only once"
         raise UserError(
@@ -128,15 +122,10 @@ def check(target: FioTarget, plan: Plan) -> None:
 
 
 def prepare(target: FioTarget, plan: Plan, *, seed: int, progress: Progress) -> PreparedReal:
-    """Prepares the drive, which `check` has let pass, and writes on until it is steady.
-
-    Raises
-    ------
-    Interrupted
-        If `progress` was cancelled: fio has ended, and what was written is said.
-    DrivebayError
-        If a step fails, or the drive may no longer be written; looked at before each step.
-    """
+    """Prepares the drive, which `check` has let pass, and writes on until it is steady. Raises
+    Interrupted if `progress` was cancelled: fio has ended, and what was written is said;
+    DrivebayError if a step fails, or the drive may no longer be written; looked at before each
+    step."""
     capacity = target.capacity_bytes
     try:
         records = target.prepare(

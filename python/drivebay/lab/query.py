@@ -106,20 +106,13 @@ class Answer:
 
 
 def query(sql: str, folders: Sequence[Path | str]) -> Answer:
-    """Answers one SQL query over these folders.
+    """Answers one SQL query over these folders. Raises UserError if a folder holds neither, or the
+    query is not right; EnvironmentProblem if a folder is damaged, or the query needs too much
+    memory; KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP.
 
     Parameters
     ----------
     folders : results of reviews, and sweeps; views of what is not among them have no rows.
-
-    Raises
-    ------
-    UserError
-        If a folder holds neither, or the query is not right.
-    EnvironmentProblem
-        If a folder is damaged, or the query needs too much memory.
-    KeyboardInterrupt
-        On SIGINT, SIGTERM or SIGHUP.
     """
     with limited(), duckdb.connect() as base:
         _fill(base, [Path(folder) for folder in folders])

@@ -358,9 +358,10 @@ class Device:
     ) -> dict[str, Result]:
         """Runs several workloads at the same time, as fio runs the jobs of a file.
 
-        Each has its own span, mix, sizes, queue depth, think time, end and result; they share a
-        submission queue. The drive's own figures in a result (write amplification, power, heat) are
-        those of all jobs together until the last one ends.
+        Each has its own span, mix, sizes, queue depth, think time, end and result, and submission
+        queues of its own, which the controller serves in turn or by `weight`. The drive's own
+        figures in a result (write amplification, power, heat) are those of all jobs together until
+        the last one ends; `Result.interval` knows the errors of single loads, and is None.
 
         Parameters
         ----------
@@ -397,6 +398,7 @@ class Device:
             name: Result(self.drive.title, load, seeds[name], core)
             for (name, load), core in zip(jobs.items(), results, strict=True)
         }
+        self._warn_of_policy()
         self._warn_of(max(found.values(), key=lambda result: result.duration_s))
         return found
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import time
 import tomllib
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -49,6 +48,8 @@ SPARE_STEP = 4
 SPARE_LEAST = 10
 """End of life: available spare at its threshold, per cent, of which SMART warns. guess: the usual
 one, as no profile has its own. Behind it write amplification grows until writes are refused."""
+SPARE_GONE, WORN_OUT = f"available spare at {SPARE_LEAST} %", "worn out"
+"""Why a life ended, if not by what was asked for."""
 AMPLIFIED = 8.0
 """A window of more write amplification is shorter in proportion: as much is programmed in it."""
 LOADS: dict[str, tuple[Workload, float]] = {
@@ -152,7 +153,8 @@ class Life:
     rated_load
         By which of JEDEC's workloads.
     open_factors
-        What the profile leaves open of `block_life_cycles`, over its value: both ends of its range.
+        What the profile leaves open of `block_life_cycles` (until 100%: of `rated_cycles`), over
+        its value: both ends of its range.
     speed
         Time of a life over time of yours.
     """
@@ -166,6 +168,11 @@ class Life:
     rated_load: str
     open_factors: tuple[float, float]
     speed: float
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all lives went to their end, so that ratings are bounds of them."""
+        return all(why in (SPARE_GONE, WORN_OUT) for why in self.ended)
 
     def estimate(self, figure: str = "written_tb", *, confidence: float = CONFIDENCE) -> Estimate:
         """Mean and interval over the seeds of a figure of `Age` at the end of life."""
@@ -205,7 +212,7 @@ PANELS = (
     (
         "per cent",
         (
-            ("used_percent", "percentage used", "tab:red"),
+            ("used_percent", "percentage used (SMART: at most 255)", "tab:red"),
             ("spare_percent", "available spare", "tab:green"),
         ),
     ),
@@ -313,7 +320,7 @@ class _Plan:
 
     def why_ended(self, now: Age) -> str:
         if now.spare_percent <= SPARE_LEAST:
-            return f"available spare at {SPARE_LEAST} %"
+            return SPARE_GONE
         if now.used_percent >= self.until_percent:
             return f"{self.until_percent:g} % used"
         return f"{self.until_years:g} years" if now.years >= self.until_years else ""
@@ -327,7 +334,7 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
         if until.endswith("%"):
             percent = float(until[:-1])
         elif until.endswith("y"):
-            years = min(years, float(until[:-1]))
+            years = min(float(until[:-1]), years)  # NaN stays
         elif until != "eol":
             raise ValueError
         if not (percent > 0 and years > 0):
@@ -342,8 +349,9 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
     pages = int(drive.value("nand.pages_per_block"))
     small = drive if pages <= BLOCK_PAGES else drive.scaled(_fewest(pages) / pages)
     life = wears["block_life_cycles"] if wears is not None else rating
+    ends = rating if percent < float("inf") else life  # what decides when it ends
     bound = rating["value"] * percent / 100 if percent < float("inf") else float("inf")
-    low, high = life.get("range", (life["value"], life["value"]))
+    low, high = ends.get("range", (ends["value"], ends["value"]))
     return _Plan(
         drive=small,
         whole_tb=drive.capacity_bytes / 1e12,
@@ -352,7 +360,7 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
         until_percent=percent,
         until_years=years,
         step_cycles=min(life["value"], bound) / STEPS,
-        open_factors=(low / life["value"], high / life["value"]),
+        open_factors=(low / ends["value"], high / ends["value"]),
     )
 
 
@@ -372,9 +380,8 @@ def _live(
 
     def run(drive_writes: float) -> Result:
         amount = int(drive_writes * capacity / writes)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of heat and wear: both are in the ages
-            return device.run(load.model_copy(update={**endless, "bytes": amount}))
+        # Without the warnings of `run`, of heat and wear: both are in the ages.
+        return device._run(load.model_copy(update={**endless, "bytes": amount}), None, 0, False)
 
     device.fill()
     run(SETTLE)
@@ -385,15 +392,14 @@ def _live(
         try:
             result = run(plan.window * min(1.0, AMPLIFIED / ages[-1].waf if ages else 1.0))
         except UserError:
-            return (
-                ages,
-                "worn out",
-            )  # at the first write behind the leap: there is nothing to measure
+            if not ages:
+                raise
+            return ages, WORN_OUT  # by the first write behind the leap: nothing is measured
         after = _counted(device)
         ages.append(_age(plan, result, before, after))
         if progress is not None:
             progress(seed, ages[-1])
-        if why := "worn out" if result.worn_out else plan.why_ended(ages[-1]):
+        if why := WORN_OUT if result.worn_out else plan.why_ended(ages[-1]):
             return ages, why
         step = _next_step(step, plan.step_cycles, ages)
         drive_writes = after["drive_writes"] - before["drive_writes"]

@@ -14,10 +14,11 @@ own writes, and computation between the reads of a request.
 from __future__ import annotations
 
 import json
+import math
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +44,10 @@ BLOCK_TOKENS = 512
 """Tokens of a block in Mooncake's traces."""
 REQUEST_BYTES = 2**20
 """An object is read and written in requests of this size, all at once."""
+REQUESTS_MAX = 10**8
+"""Requests of all passes: what some GB of this machine's memory hold."""
 ALIGN = 4096
+READ, WRITE, TRIM = range(3)
 Layout = Literal["slots", "log", "files"]
 Floats = npt.NDArray[np.float64]
 
@@ -89,18 +93,23 @@ def read(path: Path, *, model: str = "llama3.1-8b", tier: str = "Tier-2") -> Obj
     Raises
     ------
     UserError
-        If it is neither, or damaged; with the line.
+        If it is neither, or damaged (with the line), or there is no such model.
     EnvironmentProblem
         If it cannot be read.
     """
+    block_bytes = _token_bytes(model) * BLOCK_TOKENS
     try:
         if path.name.endswith((".jsonl", ".json")):
-            return _mooncake(path, _token_bytes(model) * BLOCK_TOKENS)
+            return _mooncake(path, block_bytes)
         return _kv_csv(path, tier)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}") from None
     except OSError as problem:
-        raise EnvironmentProblem(f"{path}: {problem.strerror}", f"ls -l {path}") from None
+        if problem.errno is None:  # of a library that unpacks it
+            raise UserError(f"{path} is damaged: {problem}", "write it anew") from None
+        raise EnvironmentProblem(
+            f"{path}: {problem.strerror or problem}", f"ls -l {path}"
+        ) from None
 
 
 def checkpoints(*, size_bytes: int, every_s: float, count: int = 3, kept: int = 2) -> Objects:
@@ -166,16 +175,23 @@ def place(
     Raises
     ------
     UserError
-        If an object is larger than the drive, or nothing is left to be asked.
+        If an object is larger than the drive, there are too many, or nothing is left to be asked.
     """
     sizes = -(-objects.bytes // ALIGN) * ALIGN
+    requests = int((-(-sizes // REQUEST_BYTES)).sum())
+    if requests > REQUESTS_MAX:
+        raise UserError(
+            f"the trace has {requests:,} requests of 1 MiB in all passes, more than"
+            f" {REQUESTS_MAX:,}",
+            "take a part of it, or fewer passes",
+        )
     slot = int(sizes.max(initial=ALIGN))
     if slot > capacity_bytes:
         raise UserError(
             f"an object of {slot:,} bytes does not fit the drive", "take a larger drive"
         )
     choose = _Log(capacity_bytes) if layout == "log" else _Slots(capacity_bytes // slot, slot)
-    rows: list[tuple[float, str, int, int]] = []
+    rows: list[tuple[float, int, int, int]] = []
     misses = evictions = 0
     columns = (objects.at_s, objects.is_write, objects.key, sizes)
     for at, write, key, size in zip(*(column.tolist() for column in columns), strict=True):
@@ -189,23 +205,21 @@ def place(
             offset, gone = choose.put(key, size)
             evictions += len(gone) if at >= since_s else 0
             if layout == "files":
-                rows += [(at, "trim", *one) for one in gone]
-        for part in range(0, size, REQUEST_BYTES):
-            op = "write" if write else "read"
-            rows.append((at, op, offset + part, min(REQUEST_BYTES, size - part)))
+                rows += [(at, TRIM, *one) for one in gone]
+        rows.append((at, WRITE if write else READ, offset, size))
     if not rows:
         raise UserError(
             "nothing of the trace reaches the drive", "look at its tiers: --tier Tier-1"
         )
-    at_s, kind, offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
+    at_s, kind, offsets, lengths = _requests(rows)
 
     def trace(chosen: npt.NDArray[np.bool_], begin_s: float) -> Trace | None:
         if not chosen.any():
             return None
         return Trace.from_arrays(
             at_s=at_s[chosen] - begin_s,
-            is_write=kind[chosen] == "write",
-            is_trim=kind[chosen] == "trim",
+            is_write=kind[chosen] == WRITE,
+            is_trim=kind[chosen] == TRIM,
             offset_bytes=offsets[chosen],
             bytes=lengths[chosen],
             trim=layout == "files",
@@ -216,6 +230,16 @@ def place(
     if counted is None:
         raise UserError("nothing of the last pass reaches the drive", "take fewer passes")
     return Placed(counted, trace(at_s < since_s, 0.0), misses, evictions)
+
+
+def _requests(rows: list[tuple[float, int, int, int]]) -> tuple[npt.NDArray[Any], ...]:
+    """Accesses (time, kind, offset, bytes) cut into requests, but for trims: four columns."""
+    at_s, kind, offsets, lengths = (np.array(column) for column in zip(*rows, strict=True))
+    most = np.where(kind == TRIM, lengths, REQUEST_BYTES)
+    parts = -(-lengths // most)
+    of = np.repeat(np.arange(len(rows)), parts)
+    begins = (np.arange(len(of)) - np.repeat(np.cumsum(parts) - parts, parts)) * most[of]
+    return at_s[of], kind[of], offsets[of] + begins, np.minimum(lengths[of] - begins, most[of])
 
 
 @dataclass(frozen=True)
@@ -236,8 +260,8 @@ class Sized:
     written_tb_per_day
         At this pace.
     years_rated, years_flash
-        Until the maker's rating, and until blocks have the cycles that they live; None where
-        nothing is known.
+        Of the whole drive, scaled or not: until the maker's rating, and until blocks have the
+        cycles that they live; None where nothing is known.
     misses, evictions
         As of `Placed`.
     """
@@ -314,7 +338,7 @@ def size(
     a_day = written / took_s * 86_400
     tb, _ = rated(drive)
     life = drive.raw.get("reliability", {}).get("block_life_cycles", {}).get("value")
-    cycles_a_day = a_day * result.waf / small.capacity_bytes
+    cycles_a_day = a_day * result.waf / drive.capacity_bytes
     wears = cycles_a_day > 0  # not where nothing was written
 
     def years(days: float) -> float:
@@ -329,7 +353,7 @@ def size(
         waf=result.waf,
         power_w=result.power_w,
         written_tb_per_day=a_day / 1e12,
-        years_rated=years(tb * scale * 1e12 / a_day) if tb and wears else None,
+        years_rated=years(tb * 1e12 / a_day) if tb and wears else None,
         years_flash=years(life / cycles_a_day) if life and wears else None,
         misses=found.misses,
         evictions=found.evictions,
@@ -427,7 +451,8 @@ def _kv_csv(path: Path, tier: str) -> Objects:
     rows = table.filter(pa.compute.equal(table["Tier"], tier)) if table.num_rows else table
     try:
         at = rows["Timestamp"].to_numpy().astype(np.float64)
-        size = rows["Object_Size_Bytes"].to_numpy().astype(np.int64)
+        with np.errstate(invalid="ignore"):  # what does not fit becomes negative
+            size = rows["Object_Size_Bytes"].to_numpy().astype(np.int64)
     except (TypeError, ValueError, pa.ArrowInvalid) as problem:
         raise UserError(
             f"{path}: times and sizes must be numbers: {problem}", "look at it"
@@ -445,14 +470,16 @@ def _kv_csv(path: Path, tier: str) -> Objects:
 def _mooncake(path: Path, block_bytes: int) -> Objects:
     at: list[float] = []
     keys: list[int] = []
-    with path.open(encoding="utf-8") as lines:
+    with path.open(encoding="utf-8", errors="replace") as lines:
         for number, line in enumerate(lines, 1):
             try:
                 row = json.loads(line)
-                blocks = [int(key) for key in row["hash_ids"]]
+                blocks = np.array(row["hash_ids"], dtype=np.int64).tolist()
+                if not math.isfinite(float(row["timestamp"])):
+                    raise ValueError
                 at += [float(row["timestamp"]) / 1e3] * len(blocks)
                 keys += blocks
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, OverflowError):
                 hint = 'a line is {"timestamp": 0, "hash_ids": [0, 1]}'
                 raise UserError(f"{path}, line {number} is not Mooncake's", hint) from None
     if not keys:

@@ -36,7 +36,9 @@ def write(
     shipped: Sequence[Json] = (),
     quick: Sequence[Json] = (),
 ) -> Path:
-    """Writes the report of one review, or of several side by side, and returns its path.
+    """Writes the report of one review, or of several side by side, and returns its path. Raises
+    UserError if a folder holds no result or a damaged one, or there are none or too many;
+    EnvironmentProblem if the file cannot be written.
 
     Parameters
     ----------
@@ -46,13 +48,6 @@ def write(
     intervals : shows how far a virtual drive's parameters leave its figures open.
     shipped : digests of other drives to rank these among (`competitors.load`).
     quick : those of shortened runs, for shortened reviews and other tools' (`load_quick`).
-
-    Raises
-    ------
-    UserError
-        If a folder holds no result or a damaged one, or there are none or too many.
-    EnvironmentProblem
-        If the file cannot be written.
     """
     if not 1 <= len(dirs) <= DRIVES_MAX:
         raise UserError(
@@ -99,6 +94,8 @@ def write_bench(
     shipped: Sequence[Json] = (),
 ) -> Path:
     """Writes the Bench of these reviews into a folder and returns the path of its first page.
+    Raises UserError if a folder holds no result or a damaged one, none is left, or `out` holds
+    other files; EnvironmentProblem if the folder cannot be written.
 
     Parameters
     ----------
@@ -108,13 +105,6 @@ def write_bench(
     progress : told how many reviews are written.
     intervals : as for `write`.
     shipped : digests of drives to show too, but for those under review (`competitors.load`).
-
-    Raises
-    ------
-    UserError
-        If a folder holds no result or a damaged one, none is left, or `out` holds other files.
-    EnvironmentProblem
-        If the folder cannot be written.
     """
     unique = list({folder.resolve(): folder for folder in dirs}.values())
     if not unique and not shipped:
@@ -157,22 +147,11 @@ def _reviewed(folder: Path, *, intervals: bool) -> Review:
 
 
 def write_pictures(
-    dirs: Sequence[Path],
-    out: Path,
-    *,
-    shipped: Sequence[Json] = (),
-    quick: Sequence[Json] = (),
+    dirs: Sequence[Path], out: Path, *, shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
 ) -> list[Path]:
     """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths. `shipped`
-    and `quick` are as for `write`.
-
-    Raises
-    ------
-    UserError
-        If a folder holds no result or a damaged one.
-    EnvironmentProblem
-        If the folder cannot be written.
-    """
+    and `quick` are as for `write`. Raises UserError if a folder holds no result or a damaged one;
+    EnvironmentProblem if the folder cannot be written."""
     from drivebay.report import picture_files
 
     shown = entries([review(results.load(folder)) for folder in dirs])

@@ -9,17 +9,7 @@ from drivebay.analysis import Measured
 from drivebay.analysis.fidelity import interval_words
 from drivebay.analysis.figures import SD, Figure
 from drivebay.analysis.published import address
-from drivebay.report.markup import (
-    Bar,
-    Child,
-    Html,
-    Published,
-    bars,
-    details,
-    el,
-    facts,
-    table,
-)
+from drivebay.report.markup import Bar, Child, Html, Published, bars, details, el, facts, table
 from drivebay.report.runs import Run
 from drivebay.report.text import DASH, GAP, number, quantity
 from drivebay.report.text import latency as latency_words
@@ -81,10 +71,7 @@ def _with_published(run: Run, key: str, name: str) -> list[Bar]:
         return [one]
     short = "; not compared: shortened run" if run.entry.review.result.quick else ""
     fill = "@published-fill"
-    return [
-        one,
-        Bar("published", known.value, fill, detail=short, words=known.words, itself=known),
-    ]
+    return [one, Bar("published", known.value, fill, detail=short, words=known.words, itself=known)]
 
 
 def _own_bar(run: Run, key: str, name: str) -> Bar:

@@ -290,9 +290,7 @@ def _exact(value: float | None) -> str | None:
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:
     """A few figures in one line."""
     return el(
-        "dl",
-        [el("div", el("dt", name), el("dd", value)) for name, value in pairs],
-        class_="facts",
+        "dl", [el("div", el("dt", name), el("dd", value)) for name, value in pairs], class_="facts"
     )
 
 

@@ -190,12 +190,7 @@ def encoded(panel: Panel) -> Json:
 def plotly(chart: Chart) -> Json:
     """Traces, layout and views, as the page's script hands them to Plotly."""
     traces = [_trace(chart, one) for one in chart.series]
-    out: Json = {
-        "traces": traces,
-        "layout": _layout(chart),
-        "height": chart.height,
-        "views": {},
-    }
+    out: Json = {"traces": traces, "layout": _layout(chart), "height": chart.height, "views": {}}
     if chart.right is not None:  # a second axis needs a trace of its own; this one is never seen
         traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
     value_axis = "xaxis" if chart.horizontal else "yaxis"
@@ -499,10 +494,4 @@ def _shape(mark: Mark) -> Json:
     if mark.end is None:
         line = {"color": "@rule", "width": 1, "dash": "dot"}
         return {"type": "line", **shape, "line": line, "layer": "below"}
-    return {
-        "type": "rect",
-        **shape,
-        "fillcolor": "@shade",
-        "line": {"width": 0},
-        "layer": "below",
-    }
+    return {"type": "rect", **shape, "fillcolor": "@shade", "line": {"width": 0}, "layer": "below"}

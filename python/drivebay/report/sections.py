@@ -15,10 +15,7 @@ from drivebay.definitions.suites import Phase, Test
 from drivebay.report import kinds, verdict
 from drivebay.report.charts import stages
 from drivebay.report.charts.model import Panel
-from drivebay.report.figures import (
-    facts_of,
-    figure_bars,
-)
+from drivebay.report.figures import facts_of, figure_bars
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs

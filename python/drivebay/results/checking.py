@@ -199,12 +199,7 @@ class StepFile(Data):
 
 def step(folder: Path, entry: StepEntry, test: Test) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """step.json of a finished test, every file of which is right, and the tables of its phases.
-
-    Raises
-    ------
-    Damage
-        Otherwise.
-    """
+    Raises Damage otherwise."""
     if not entry.files:
         raise Damage(entry.id, f"{STEPS}/{entry.id}", "has no files in the manifest")
     for name in ALWAYS:
@@ -243,13 +238,8 @@ def _document(folder: Path, entry: StepEntry, test: Test) -> dict[str, Any]:
 
 
 def table(folder: Path, entry: StepEntry, kind: str, document: Mapping[str, Any]) -> pa.Table:
-    """One of a finished test's tables, with `phase` and the columns of `SCHEMAS[kind]`.
-
-    Raises
-    ------
-    Damage
-        If it is not as a review writes it.
-    """
+    """One of a finished test's tables, with `phase` and the columns of `SCHEMAS[kind]`. Raises
+    Damage if it is not as a review writes it."""
     name = f"{STEPS}/{entry.id}/{kind}.parquet"
     content = _content(folder, entry, name)
     lengths = {phase["label"]: phase["duration_s"] for phase in document["phases"]}
@@ -293,13 +283,8 @@ def _content(folder: Path, entry: StepEntry, name: str, *, kept: bool = True) ->
 
 
 def runs(content: bytes, *, arrow: bool) -> pa.Table:
-    """Runs of a sweep, from a Parquet file or, with `arrow`, from Arrow IPC.
-
-    Raises
-    ------
-    ValueError, pyarrow.ArrowException
-        If they are not as a sweep writes them.
-    """
+    """Runs of a sweep, from a Parquet file or, with `arrow`, from Arrow IPC. Raises ValueError,
+    pyarrow.ArrowException if they are not as a sweep writes them."""
     if arrow:
         found = pa.ipc.open_file(pa.BufferReader(content)).read_all()
         _check_names(found.schema)

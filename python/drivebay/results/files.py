@@ -80,13 +80,8 @@ def remove_tree(path: Path) -> None:
 
 
 def lock(file: IO[bytes], folder: Path) -> None:
-    """Holds the folder for this process until `file` is closed.
-
-    Raises
-    ------
-    UserError
-        If another review holds it.
-    """
+    """Holds the folder for this process until `file` is closed. Raises UserError if another review
+    holds it."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

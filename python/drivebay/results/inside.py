@@ -59,11 +59,7 @@ SUPERBLOCKS_SCHEMA = pa.schema(
 )
 
 
-SCHEMAS = {
-    "events": EVENTS_SCHEMA,
-    "activity": ACTIVITY_SCHEMA,
-    "superblocks": SUPERBLOCKS_SCHEMA,
-}
+SCHEMAS = {"events": EVENTS_SCHEMA, "activity": ACTIVITY_SCHEMA, "superblocks": SUPERBLOCKS_SCHEMA}
 """By the names of the files in a result, and of `Inside`'s attributes."""
 
 

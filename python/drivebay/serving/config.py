@@ -44,13 +44,8 @@ class Config:
 
 
 def toml(path: Path, option: str, example: str) -> dict[str, Any]:
-    """The table in a file that an option names.
-
-    Raises
-    ------
-    UserError
-        If it is no regular file, cannot be read, or is not TOML. A pipe is not waited for.
-    """
+    """The table in a file that an option names. Raises UserError if it is no regular file, cannot
+    be read, or is not TOML. A pipe is not waited for."""
     try:
         if path.exists() and not path.is_file():
             raise UserError(f"{option}: {path} is not a regular file", f"a file with: {example}")
@@ -64,13 +59,8 @@ def toml(path: Path, option: str, example: str) -> dict[str, Any]:
 
 
 def read(path: Path) -> Config:
-    """The server that a file describes.
-
-    Raises
-    ------
-    UserError
-        If it cannot be read, or a key or a value is not possible.
-    """
+    """The server that a file describes. Raises UserError if it cannot be read, or a key or a value
+    is not possible."""
     document = toml(path, "--config", EXAMPLE)
     where = f"--config: {path}"
     drives = document.pop("drive", {})

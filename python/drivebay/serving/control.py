@@ -24,7 +24,8 @@ LINE_MAX = 8 << 20
 
 
 def ask(address: str, line: str) -> dict[str, Any]:
-    """The server's answer.
+    """The server's answer. Raises UserError if it is no command; EnvironmentProblem if nobody
+    listens there, or what listens is no drive.
 
     Parameters
     ----------
@@ -32,13 +33,6 @@ def ask(address: str, line: str) -> dict[str, Any]:
     line : drives, status, events, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults,
         mark TEXT, resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or
         clone NAME FOLDER; before it `drive NAME` where a server has several.
-
-    Raises
-    ------
-    UserError
-        If it is no command.
-    EnvironmentProblem
-        If nobody listens there, or what listens is no drive.
     """
     try:
         with _connected(address, line) as talk:

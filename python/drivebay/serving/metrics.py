@@ -79,18 +79,12 @@ def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
 
 
 class Endpoint:
-    """Listens from the moment this is made, and answers inside `answering`.
+    """Listens from the moment this is made, and answers inside `answering`. Raises UserError if it
+    is no address; EnvironmentProblem if it cannot be listened on.
 
     Parameters
     ----------
     address : `HOST:PORT`, `[HOST]:PORT`, or `:PORT` for this machine alone.
-
-    Raises
-    ------
-    UserError
-        If it is no address.
-    EnvironmentProblem
-        If it cannot be listened on.
     """
 
     def __init__(self, address: str) -> None:

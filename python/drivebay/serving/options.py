@@ -54,11 +54,7 @@ class Namespace:
         >>> Namespace.parse("10G@4G,read-only")
         Namespace(size_bytes=10737418240, start_bytes=4294967296, read_only=True)
 
-        Raises
-        ------
-        UserError
-            If it says something else.
-        """
+        Raises UserError if it says something else."""
         place, comma, access = text.partition(",")
         if comma and access != "read-only":
             raise UserError(
@@ -75,7 +71,7 @@ class Namespace:
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Where drives are served, and what they share.
+    """Where drives are served, and what they share. Raises UserError if they do not go together.
 
     Parameters
     ----------
@@ -95,11 +91,6 @@ class Options:
     memory : SIZE
         Most memory for data, snapshots and the buffers of connections, 4GiB, 256MiB at least.
         [default: half of what is free]
-
-    Raises
-    ------
-    UserError
-        If they do not go together.
     """
 
     nbd: tuple[str, ...] = ()
@@ -130,8 +121,8 @@ class Options:
 class Drive:
     """A drive to be served, `profile`; what is allowed is checked by the core.
 
-    Its `name` is that of its NBD export, and for the control socket; without it the profile's.
-    All that is drawn at random follows from `seed`.
+    Its `name` is that of its NBD export, and for the control socket; without it the profile's. All
+    that is drawn at random follows from `seed`. Raises UserError if they do not go together.
 
     Parameters
     ----------
@@ -194,11 +185,6 @@ class Drive:
         or all that no flush covers, up to the write buffer's size.
     faults : FILE
         Script of faults, TOML with [[fault]].
-
-    Raises
-    ------
-    UserError
-        If they do not go together.
     """
 
     profile: Profile
@@ -269,11 +255,7 @@ class Drive:
         own["identity"] = {key: own.pop(key) for key in ("serial", "nqn", "eui64")}
         own["faults"] = faults
         own["namespaces"] = [
-            {
-                "bytes": one.size_bytes,
-                "start_bytes": one.start_bytes,
-                "is_read_only": one.read_only,
-            }
+            {"bytes": one.size_bytes, "start_bytes": one.start_bytes, "is_read_only": one.read_only}
             for one in self.namespaces
         ]
         return {

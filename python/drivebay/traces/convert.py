@@ -28,7 +28,8 @@ def convert(
     force: bool = False,
     option: str = "OUT",
 ) -> TraceSummary:
-    """Writes a trace in another format.
+    """Writes a trace in another format. Raises UserError if `out` exists, `to` is unknown, or the
+    trace is refused; with the line; EnvironmentProblem if a file cannot be read or written.
 
     Parameters
     ----------
@@ -37,13 +38,6 @@ def convert(
     to : one of `KINDS`; None to go by the ending of `out`.
     force : replace `out` if it exists.
     option : what `out` is called in errors.
-
-    Raises
-    ------
-    UserError
-        If `out` exists, `to` is unknown, or the trace is refused; with the line.
-    EnvironmentProblem
-        If a file cannot be read or written.
     """
     check_out(out, to=to, force=force, option=option)
     source = source_of(what)
@@ -184,18 +178,13 @@ def names() -> list[str]:
 
 
 def source(name: str, *, scale: float = 1.0, seed: int = 1) -> TraceSource:
-    """Where the trace's requests come from.
+    """Where the trace's requests come from. Raises UserError if one of them is not allowed.
 
     Parameters
     ----------
     name : one of `names()`.
     scale : times the published number of I/Os, 0.0001 to 10; addresses shrink alike.
     seed : the same one gives the same trace, on every platform.
-
-    Raises
-    ------
-    UserError
-        If one of them is not allowed.
     """
     if name not in names():
         raise UserError(

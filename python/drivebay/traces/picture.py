@@ -30,18 +30,14 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 def picture(
     what: Path | TraceSource, described: Described, out: Path, *, force: bool = False
 ) -> None:
-    """Draws a trace into a PNG file.
+    """Draws a trace into a PNG file. Raises UserError or EnvironmentProblem as `info`; and if `out`
+    exists or cannot be written.
 
     Parameters
     ----------
     what : as for `info`.
     described : what `info` said of it.
     out : the file to make; `force` replaces one that exists.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        As `info`; and if `out` exists or cannot be written.
     """
     source = source_of(what)
     path = source.path

@@ -50,7 +50,8 @@ def file_source(
     time_unit: str | None = None,
     columns: str | None = None,
 ) -> TraceSource:
-    """Where the requests of a recorded trace come from.
+    """Where the requests of a recorded trace come from. Raises UserError if there is no such file,
+    or what is said of it has no meaning.
 
     Parameters
     ----------
@@ -59,11 +60,6 @@ def file_source(
     time_unit : of its times, "s", "ms", "us" or "ns"; None for that of the format.
     columns : of CSV and Parquet, which column holds what: "time=ts:us,offset=lba:512"; see
         docs/concepts/traces.md.
-
-    Raises
-    ------
-    UserError
-        If there is no such file, or what is said of it has no meaning.
     """
     if not path.exists():
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}")
@@ -78,18 +74,12 @@ def source_of(what: Path | TraceSource) -> TraceSource:
 
 
 def info(what: Path | TraceSource) -> Described:
-    """A trace's statistics, in one pass and bounded memory.
+    """A trace's statistics, in one pass and bounded memory. Raises UserError if the trace is of no
+    known format or damaged; with the line; EnvironmentProblem if the file cannot be read.
 
     Parameters
     ----------
     what : a recorded trace, whose format is detected; or what `file_source` or `source` gave.
-
-    Raises
-    ------
-    UserError
-        If the trace is of no known format or damaged; with the line.
-    EnvironmentProblem
-        If the file cannot be read.
     """
     found, summary = source_of(what).info()
     figures = {name: getattr(found, name) for name in FIGURES}
@@ -99,7 +89,9 @@ def info(what: Path | TraceSource) -> Described:
 
 
 def batches(what: Path | TraceSource) -> Iterator[TraceColumns]:
-    """A trace in order of time, as columns; nothing is held beyond a batch.
+    """A trace in order of time, as columns; nothing is held beyond a batch. Raises UserError or
+    EnvironmentProblem as `info`; UserError also where the trace must be sorted first
+    (`TraceSource.sorted`): a request comes more than 262,144 requests late.
 
     Parameters
     ----------
@@ -109,12 +101,6 @@ def batches(what: Path | TraceSource) -> Iterator[TraceColumns]:
     ------
     TraceColumns
         Arrays of shape (n,), n up to 262,144; `op` is an index of `OPS`.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        As `info`; UserError also where the trace must be sorted first (`TraceSource.sorted`): a
-        request comes more than 262,144 requests late.
     """
     trace = source_of(what).batches()
     while (columns := trace.next()) is not None:

@@ -59,7 +59,9 @@ def record(
     tracefs: Path | None = None,
     tell: Callable[[float, int], None] = lambda _seconds, _bytes: None,
 ) -> Recorded:
-    """Records a block device's I/Os and writes them as a trace; Ctrl-C ends it early.
+    """Records a block device's I/Os and writes them as a trace; Ctrl-C ends it early. Raises
+    UserError if `device` is none, `out` exists, or no I/O came in that time; EnvironmentProblem if
+    tracing is not possible or not permitted.
 
     Parameters
     ----------
@@ -68,13 +70,6 @@ def record(
     seconds : how long.
     tracefs : where tracefs is mounted; None to look in the usual places.
     tell : called now and then with seconds passed and bytes of text recorded.
-
-    Raises
-    ------
-    UserError
-        If `device` is none, `out` exists, or no I/O came in that time.
-    EnvironmentProblem
-        If tracing is not possible or not permitted.
     """
     number = _device_number(device)
     check_out(out, to=to, force=force, option="--out")
@@ -119,8 +114,7 @@ def _tracefs() -> Path:
     if os.geteuid() != 0:
         raise _not_permitted()
     raise EnvironmentProblem(
-        "tracefs is not mounted, or this kernel has none",
-        f"mount -t tracefs nodev {TRACEFS[0]}",
+        "tracefs is not mounted, or this kernel has none", f"mount -t tracefs nodev {TRACEFS[0]}"
     )
 
 
@@ -186,11 +180,7 @@ def _set_up(instance: Path, number: int) -> None:
 
 
 def _record(
-    instance: Path,
-    number: int,
-    file: BinaryIO,
-    seconds: float,
-    tell: Callable[[float, int], None],
+    instance: Path, number: int, file: BinaryIO, seconds: float, tell: Callable[[float, int], None]
 ) -> tuple[float, int]:
     """Seconds recorded, and events lost."""
     stop = threading.Event()

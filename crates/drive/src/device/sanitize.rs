@@ -1,14 +1,17 @@
 //! Everything is erased: Sanitize and Format NVM, with the time they take.
 //!
-//! Sources: NVM Express base specification 2.0, Sanitize (block erase, crypto erase) and Format NVM
+//! Sources: NVM Express base specification 2.0, Sanitize (block erase, crypto erase, overwrite) and Format NVM
 //! (secure erase settings 1, user data, and 2, cryptographic: for a drive of one namespace they do the
 //! same). A block erase erases what is not erased, on all dies at once, one superblock after the other:
 //! tBERS each, and each counts as wear. A crypto erase changes the key: nothing can be read any more, but
 //! flash is erased only when it is used again, one superblock ahead as always.
+//! An overwrite erases and programs all flash pages, those of spare superblocks too, in each of its passes: tBERS and the sum of
+//! tPROG on each die, no faster than its channel brings the data; the pattern comes from the controller, not over the link.
 //! ATA's SECURITY ERASE UNIT is a block erase. No other command is served meanwhile; all data, the write
 //! buffer's too, is gone; unmapped pages read as zeros.
-//! Media that is written in place has nothing to erase before it is written: it only changes the key.
-//! Not modelled: blocks that fail in these erases, progress while commands that may go on are served.
+//! Media that is written in place has nothing to erase before it is written: it only changes the key, but can be overwritten.
+//! Not modelled: blocks that fail in these erases, what heat does to the rate of an overwrite (it does heat the drive), progress
+//! while commands that may go on are served.
 
 use drivebay_units::Nanos;
 
@@ -23,6 +26,8 @@ pub enum Sanitize {
     Block,
     /// Sanitize, crypto erase; Format NVM, cryptographic erase.
     Crypto,
+    /// Sanitize, overwrite: all media is written so often with a pattern.
+    Overwrite(u32),
 }
 
 /// Making a new key and an empty map. guess: drives say seconds at most; no measurement is published.
@@ -42,17 +47,64 @@ impl Device {
     ///
     /// No request may be under way: a host waits for its queues, and a drive refuses others meanwhile.
     pub fn sanitize(&mut self, at: Nanos, how: Sanitize) -> Nanos {
+        let done = self.erase_media(at, how);
+        self.forget_data(how == Sanitize::Block);
+        self.pass_until(done)
+    }
+
+    /// As [`Device::sanitize`], but what was mapped stays so, whatever it holds then.
+    pub fn sanitize_kept(&mut self, at: Nanos, how: Sanitize) -> Nanos {
+        let done = self.erase_media(at, how);
+        self.pass_until(done)
+    }
+
+    /// About what [`Device::sanitize`] takes of a drive that is all in use.
+    #[must_use]
+    pub fn sanitize_time(&self, how: Sanitize) -> Nanos {
+        match (&self.media, how) {
+            (_, Sanitize::Crypto) | (Media::InPlace(_), Sanitize::Block) => NEW_KEY,
+            (Media::InPlace(media), Sanitize::Overwrite(passes)) => {
+                media.overwrite_time().times(passes.into())
+            }
+            (Media::Flash(flash), _) => {
+                let (g, nand) = (&self.spec.geometry, &self.spec.nand);
+                let good = f64::from(g.superblocks - g.bad_superblocks);
+                let erases = nand.erase.times((good / nand.erase_one_in) as u64);
+                let Sanitize::Overwrite(passes) = how else { return erases };
+                let programs = flash.backend.program_time().times(good as u64);
+                erases.after(programs).times(passes.into())
+            }
+        }
+    }
+
+    fn erase_media(&mut self, at: Nanos, how: Sanitize) -> Nanos {
         self.idle_until(at);
         if at > self.log.busy_until() {
             self.end_idle(at);
         }
         let from = self.controller.work().1.max(at);
-        let done = match (&mut self.media, how) {
+        match (&mut self.media, how) {
+            (Media::InPlace(media), Sanitize::Overwrite(passes)) => media.overwrite(from, passes),
             (Media::InPlace(media), _) => from.max(media.cells.idle_at()).after(NEW_KEY),
+            (Media::Flash(_), Sanitize::Overwrite(passes)) => self.overwrite(from, passes),
             (Media::Flash(flash), Sanitize::Block) => flash.backend.erase_blocks(from),
             (Media::Flash(_), Sanitize::Crypto) => from.after(NEW_KEY),
-        };
-        self.forget_data(how == Sanitize::Block);
+        }
+    }
+
+    /// Writes all flash so often, one superblock after the other, each as often as is asked: heat and wear go with it.
+    fn overwrite(&mut self, from: Nanos, passes: u32) -> Nanos {
+        let mut done = from;
+        for index in 0..self.spec.geometry.superblocks {
+            let Some(flash) = self.media.flash_mut() else { break };
+            done = done.max(flash.backend.overwrite(from, index, passes));
+            self.pass_until(done);
+        }
+        done
+    }
+
+    /// The drive has worked until then, and its time is that.
+    fn pass_until(&mut self, done: Nanos) -> Nanos {
         self.controller.flash_core().wait_until(done);
         self.log.complete(done);
         self.media.advance(done);

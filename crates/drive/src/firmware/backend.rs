@@ -781,4 +781,29 @@ impl Flash {
         }
         self.nand.idle_at().max(from)
     }
+
+    /// What programming a whole superblock takes.
+    pub fn program_time(&self) -> Nanos {
+        let pages = self.geometry.superblock_pages >> self.geometry.page_shift;
+        self.nand.program_times(0, pages).into_iter().fold(Nanos::ZERO, Nanos::max)
+    }
+
+    /// Writes a superblock so often with a pattern, erased before each time, from `from` on, as pages with as many bits per cell
+    /// as it has now; returns when all that was asked so far is done. Its data is still mapped, whatever it holds then.
+    pub fn overwrite(&mut self, from: Nanos, index: u32, passes: u32) -> Nanos {
+        self.settle();
+        let Some((pages, erases)) = self.ftl.overwrite(index, passes) else { return from };
+        let first = index * self.geometry.superblock_pages;
+        let times = self
+            .nand
+            .program_times(first >> self.geometry.page_shift, pages >> self.geometry.page_shift);
+        for pass in 0..passes {
+            if pass >= passes - erases {
+                self.nand.erase_superblock(from, index);
+            }
+            self.nand.program_all(from, &times);
+            self.padded_pages += u64::from(pages);
+        }
+        self.nand.idle_at().max(from)
+    }
 }

@@ -73,6 +73,20 @@ impl InPlaceMedia {
         ready
     }
 
+    /// Writes all of it so often; returns when that is done.
+    pub fn overwrite(&mut self, from: Nanos, passes: u32) -> Nanos {
+        self.cells.write_all(from, self.pages() * u64::from(passes))
+    }
+
+    /// What writing all of it takes.
+    pub fn overwrite_time(&self) -> Nanos {
+        self.cells.time_of_writes(self.pages())
+    }
+
+    fn pages(&self) -> u64 {
+        self.user_sectors >> PAGE_SHIFT
+    }
+
     /// First and last piece of 4 KiB, and how many there are.
     fn touched(io: Io) -> (u32, u32, u64) {
         let first = io.lba >> PAGE_SHIFT;

@@ -117,6 +117,20 @@ impl InPlace {
         Access { done, parts: [begin.since(loaded), self.write, loaded.since(from)] }
     }
 
+    /// Writes so many pieces of 4 KiB, spread evenly over all dies, from `from` on; returns when that is done.
+    pub fn write_all(&mut self, from: Nanos, pages: u64) -> Nanos {
+        self.writes += pages;
+        let time = self.time_of_writes(pages);
+        self.dies.iter_mut().map(|die| die.reserve(from, time).1).fold(from, Nanos::max)
+    }
+
+    /// What that takes.
+    pub fn time_of_writes(&self, pages: u64) -> Nanos {
+        let (dies, channels) = (self.dies.len() as u64, self.channels.len() as u64);
+        let transfer = transfer(PAGE_BYTES, self.channel_fs_per_byte);
+        self.write.max(transfer.times(dies.div_ceil(channels))).times(pages.div_ceil(dies))
+    }
+
     /// The die of a page: neighbours lie on different channels.
     #[inline(always)]
     fn die_of(&self, page: u32) -> usize {

@@ -72,6 +72,8 @@ pub struct Spec {
     pub host_interface: Interface,
     /// Rates and frames of the link between host and drive.
     pub link: LinkSpec,
+    /// Sanitize can overwrite all media with a pattern.
+    pub sanitize_overwrite: bool,
     /// How reads and writes share one data path, if they do.
     pub half_duplex: Option<HalfDuplexSpec>,
     /// How writes are admitted, if they wait where reads pass them.
@@ -293,6 +295,7 @@ impl Spec {
             thermal,
             reserve_superblocks: reserve as u32,
             rebuild_interval: flash::rebuild_interval(&raw, &geometry),
+            sanitize_overwrite: is_set(&raw.controller.sanitize_overwrite),
             ignore_flush: is_set(&raw.write_buffer().ignore_flush),
             power_loss_protection: is_set(&raw.write_buffer().power_loss_protection),
             reliability: optional(&raw.reliability, &geometry, reliability::check_reliability)?,

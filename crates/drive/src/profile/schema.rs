@@ -226,6 +226,8 @@ sections! {
         /// Data that one entry of the map stands for (mapping unit, indirection unit): 4 to 64 KiB, at most a flash
         /// page of every plane; 4 if left out. Of a unit that is written in part the rest is read, and all of it programmed.
         mapping_unit_kib: Option<Whole> = power_of_two(64),
+        /// Sanitize can overwrite all media with a pattern (NVMe SANICAP, overwrite); not so if left out.
+        sanitize_overwrite: Option<Flag>,
         /// Data path from the link into the buffer.
         write_path_mb_per_s: Number = 1.0..=1e5,
         /// Data path from flash to the link; no limit of its own if left out.

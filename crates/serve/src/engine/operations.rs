@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use drivebay_drive::{Io as ModelIo, Op as ModelOp};
+use drivebay_drive::{Io as ModelIo, Op as ModelOp, Sanitize};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::Engine;
@@ -342,6 +342,33 @@ impl Engine {
             lba += count;
         }
         Ok(done)
+    }
+
+    /// Erases all of the drive. With a pattern what holds data still does, and holds that, if there is room for it, and no
+    /// recording, which carries no such thing. Returns when it is done, and whether that is so.
+    pub(super) fn erase_all(
+        &mut self,
+        how: Sanitize,
+        pattern: Option<u32>,
+    ) -> io::Result<(Nanos, bool)> {
+        self.serve_until(NEVER);
+        let (sectors, number) = (self.store.sectors(), self.traffic.requests);
+        let pattern = pattern.filter(|_| self.recorder.is_none());
+        let is_kept = pattern.is_some_and(|pattern| self.store.fill(number, pattern).is_ok());
+        self.record_erased(&(0..sectors));
+        let at = self.clock.now().max(self.device.now());
+        let done = if is_kept {
+            self.device.sanitize_kept(at, how)
+        } else {
+            self.device.sanitize(at, how)
+        };
+        self.clock.skip_to(done);
+        let now = self.clock.since_start(self.clock.now());
+        self.faults.heal(now, 0, sectors);
+        if !is_kept {
+            self.store.zero(number, 0, sectors, false)?;
+        }
+        Ok((done, is_kept))
     }
 
     /// Does `work` while the drive's clock stands still; returns for how long, seconds of the host's clock.

@@ -17,7 +17,7 @@ use zerocopy::IntoBytes;
 
 use super::controller::Controller;
 use super::events::{Event, TELEMETRY_NOTICES};
-use super::identity::{Kind, NSID_ALL, SANICAP, SELF_TEST_MINUTES, kelvin};
+use super::identity::{Kind, NSID_ALL, SELF_TEST_MINUTES, kelvin};
 use super::io::{Transfer, is_valid};
 use super::placement::GROUP;
 use super::records::{
@@ -160,7 +160,7 @@ impl Subsystem {
     pub(super) fn poll_events(&mut self, id: u16, drive: &mut dyn Drive) {
         let (now, is_healthy) = (drive.now(), !drive.is_read_only());
         self.records.self_tests.settle(now, is_healthy);
-        self.end_sanitize(id, now);
+        self.end_sanitize(id, drive);
         let Some(controller) = self.get_mut(id) else { return };
         if controller.kind == Kind::Discovery {
             return;
@@ -456,7 +456,7 @@ impl Subsystem {
                 let kept = (&mut **events, self.records.error_count, &self.records.timestamp);
                 placement_logs::page(log, sqe, drive, &self.identity, kept)?
             }
-            LogPage::Sanitize => logs::sanitize(self.records.sanitize, now),
+            LogPage::Sanitize => logs::sanitize(self.records.sanitize, &self.identity, drive),
             LogPage::OcpSmart
             | LogPage::OcpErrorRecovery
             | LogPage::OcpLatency
@@ -574,6 +574,7 @@ impl Subsystem {
         Ok(Outcome::Held)
     }
 
+    /// The last pass of an overwrite has the pattern as it is, also where it is inverted between passes.
     fn sanitize(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         const EXIT_FAILURE: u32 = 1;
         const BLOCK_ERASE: u32 = 2;
@@ -581,45 +582,72 @@ impl Subsystem {
         /// The blocks stay allocated after.
         const NO_DEALLOCATE: u32 = 1 << 9;
         let cdw10 = sqe.cdw10.get();
-        let how = match cdw10 & 7 {
-            EXIT_FAILURE => return done(),
-            BLOCK_ERASE => Sanitize::Block,
-            CRYPTO_ERASE => Sanitize::Crypto,
+        let (how, pattern) = match (cdw10 & 7, Sanitization::passes(cdw10)) {
+            (EXIT_FAILURE, _) => return done(),
+            (BLOCK_ERASE, _) => (Sanitize::Block, 0),
+            (CRYPTO_ERASE, _) => (Sanitize::Crypto, 0),
+            (_, Some(passes)) if self.identity.overwrites => {
+                (Sanitize::Overwrite(passes), sqe.cdw11.get())
+            }
             _ => return Err(Status::INVALID_FIELD.dnr()),
         };
-        if cdw10 & NO_DEALLOCATE != 0 {
+        let keeps = cdw10 & NO_DEALLOCATE != 0;
+        if keeps && !self.identity.may_keep_blocks() {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let from = drive.now();
-        let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
         let before = drive.handle_use();
-        let until = erase_part(drive, all, is_protected, how)?.max(from);
+        let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
+        let (until, is_kept) = if keeps {
+            refuse_protected(drive, is_protected)?;
+            drive.overwrite(how, pattern).map_err(|_| Status::INTERNAL_ERROR)?
+        } else {
+            (erase_part(drive, all, is_protected, how)?, false)
+        };
+        let until = until.max(from);
         lock(&self.placement).note_modified(&before, &drive.handle_use(), until);
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_SANITIZE, from);
-        self.records.sanitize = Some(Sanitization { cdw10, from, until, is_told: false });
+        let cuts = drive.report().power_cuts;
+        let is_deallocated = keeps && !is_kept;
+        self.records.sanitize =
+            Some(Sanitization { cdw10, from, until, is_told: false, is_deallocated, cuts });
         self.sanitizing_until.store(until.0, Ordering::Relaxed);
-        let capabilities = SANICAP.to_le_bytes();
+        let capabilities = self.identity.sanicap().to_le_bytes();
         let event = [capabilities, cdw10.to_le_bytes(), sqe.cdw11.get().to_le_bytes()].concat();
         self.note(id, PersistentKind::SanitizeStart, from, &event);
-        self.end_sanitize(id, drive.now());
+        self.end_sanitize(id, drive);
         done()
     }
 
     fn is_sanitizing(&self, now: Nanos) -> bool {
-        self.records.sanitize.is_some_and(|one| now < one.until)
+        self.records.sanitize.is_some_and(|one| one.goes_on(now))
     }
 
-    /// Tells that a sanitize operation is done, once it is.
-    fn end_sanitize(&mut self, id: u16, now: Nanos) {
+    /// Tells that a sanitize operation is done, once it is; one that a power cut has interrupted goes on when the drive is ready
+    /// again, from where it was.
+    fn end_sanitize(&mut self, id: u16, drive: &mut dyn Drive) {
         let Some(one) = self.records.sanitize.as_mut().filter(|one| !one.is_told) else { return };
-        if now < one.until {
+        let (now, report) = (drive.now(), drive.report());
+        if report.power_cuts > one.cuts && one.goes_on(now) {
+            let paused = report.last_power_cut.map_or(0, |cut| cut.ready_after_ns);
+            (one.cuts, one.until) = (report.power_cuts, one.until.after(Nanos(paused)));
+            self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
+        }
+        if one.goes_on(now) {
             return;
         }
         one.is_told = true;
         self.sanitizing_until.store(0, Ordering::Relaxed);
-        // All of it, done, and nothing more to say.
-        self.note(id, PersistentKind::SanitizeCompletion, now, &[0xff, 0xff, 1, 0, 0, 0, 0, 0]);
-        self.controllers_mut().for_each(|one| one.events.raise(Event::Sanitized));
+        let [low, high] = one.status(now).to_le_bytes();
+        let event = if one.is_deallocated { Event::Deallocated } else { Event::Sanitized };
+        // All of it, how it ended, and nothing more to say.
+        self.note(
+            id,
+            PersistentKind::SanitizeCompletion,
+            now,
+            &[0xff, 0xff, low, high, 0, 0, 0, 0],
+        );
+        self.controllers_mut().for_each(|one| one.events.raise(event));
     }
 
     fn self_test(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -765,10 +793,16 @@ fn erase_part(
     is_protected: bool,
     how: Sanitize,
 ) -> Result<Nanos, Status> {
+    refuse_protected(drive, is_protected)?;
+    drive.erase(sectors, how).map_err(|_| Status::INTERNAL_ERROR)
+}
+
+/// What would change data is refused where the drive, or something of it, must not change.
+fn refuse_protected(drive: &mut dyn Drive, is_protected: bool) -> Result<(), Status> {
     if drive.is_read_only() || is_protected {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    drive.erase(sectors, how).map_err(|_| Status::INTERNAL_ERROR)
+    Ok(())
 }
 
 /// Whether a page of Identify is that of the command set that is named.

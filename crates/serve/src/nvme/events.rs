@@ -28,6 +28,8 @@ pub(super) enum Event {
     Spare,
     /// A sanitize operation is done.
     Sanitized,
+    /// It is, and blocks were deallocated that a host wanted to keep.
+    Deallocated,
     /// A namespace has changed.
     Namespaces,
     /// There is telemetry that the controller has taken by itself.
@@ -37,11 +39,12 @@ pub(super) enum Event {
 }
 
 impl Event {
-    const ALL: [Event; 7] = [
+    const ALL: [Event; 8] = [
         Event::Reliability,
         Event::Temperature,
         Event::Spare,
         Event::Sanitized,
+        Event::Deallocated,
         Event::Namespaces,
         Event::Telemetry,
         Event::Zones,
@@ -60,6 +63,7 @@ impl Event {
             Event::Temperature => (1, 1, 0x02),
             Event::Spare => (1, 2, 0x02),
             Event::Sanitized => (6, 1, 0x81),
+            Event::Deallocated => (6, 2, 0x81),
             Event::Namespaces => (2, 0, 0x04),
             Event::Telemetry => (2, 3, 0x08),
             Event::Zones => (2, 0xef, 0xbf),

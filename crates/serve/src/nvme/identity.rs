@@ -33,8 +33,12 @@ pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
 /// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device Self-test.
 const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
-/// Sanitize by crypto and block erase; media is not modified after, and always deallocated.
-pub(super) const SANICAP: u32 = 1 | 1 << 1 | 1 << 29 | 1 << 30;
+/// Sanitize by crypto and block erase; media is not modified after.
+const SANICAP: u32 = 1 | 1 << 1 | 1 << 30;
+/// Likewise by overwriting.
+const SANITIZE_OVERWRITE: u32 = 1 << 2;
+/// Likewise: blocks are always deallocated after.
+const SANITIZE_DEALLOCATES: u32 = 1 << 29;
 /// Log pages: SMART of each namespace, commands' effects, offsets, telemetry, persistent events, which pages there are.
 const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
 /// Of the persistent event log, in units of 64 KiB.
@@ -82,6 +86,8 @@ pub struct Identity {
     /// Whether capacitors save its write buffer.
     pub(super) is_protected: bool,
     pub(super) has_volatile_cache: bool,
+    /// Sanitize can overwrite.
+    pub(super) overwrites: bool,
     pub(super) dies: u32,
     /// What placement it has.
     pub(super) placement: Option<placement::Shape>,
@@ -102,6 +108,7 @@ impl Identity {
             critical_c: spec.rated.critical_c.unwrap_or(TEMPERATURES_C[1]),
             is_protected: spec.power_loss_protection,
             has_volatile_cache,
+            overwrites: spec.sanitize_overwrite,
             dies: spec.geometry.dies(),
             placement: placement::Shape::new(spec),
             zones: spec.zones,
@@ -122,6 +129,18 @@ impl Identity {
     pub(super) fn format_of(&self, block_shift: u8) -> u8 {
         let place = self.block_shifts().iter().position(|&shift| shift == block_shift);
         place.unwrap_or(0) as u8
+    }
+
+    /// What Sanitize can do. Who can overwrite can leave blocks allocated, too, whose pattern a host may look at; zones are
+    /// empty after all of it.
+    pub(super) fn sanicap(&self) -> u32 {
+        let overwrite = if self.overwrites { SANITIZE_OVERWRITE } else { 0 };
+        SANICAP | overwrite | if self.may_keep_blocks() { 0 } else { SANITIZE_DEALLOCATES }
+    }
+
+    /// Whether blocks may stay allocated after a Sanitize.
+    pub(super) fn may_keep_blocks(&self) -> bool {
+        self.overwrites && self.zones.is_none()
     }
 
     /// Most data of a command, bytes.
@@ -206,7 +225,7 @@ impl Identity {
         id.ocfs = 1.into();
         id.wctemp = self.warning_k().into();
         id.cctemp = kelvin(self.critical_c).into();
-        id.sanicap = SANICAP.into();
+        id.sanicap = self.sanicap().into();
         (id.sqes, id.cqes) = (0x66, 0x44);
         id.oncs = ONCS.into();
         // A flush of all namespaces is one command.

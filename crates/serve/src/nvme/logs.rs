@@ -1,6 +1,6 @@
 //! Log pages, from the model's health and the subsystem's records.
 
-use drivebay_drive::Health;
+use drivebay_drive::{Health, Sanitize};
 use drivebay_units::Nanos;
 use drivebay_wire::nvme::{
     AdminOpcode, COMMAND_SET_ZONED, CommandEffects, CriticalWarning, EFFECT_CHANGES_CAPABILITY,
@@ -233,19 +233,25 @@ pub(super) fn pace(report: &Report) -> Vec<u8> {
 }
 
 /// Sanitize Status.
-pub(super) fn sanitize(last: Option<Sanitization>, now: Nanos) -> Vec<u8> {
-    let progress = last.map_or(u16::MAX, |one| one.progress(now));
-    let status = match last {
-        None => 0,
-        Some(_) if progress < u16::MAX => 2,
-        Some(_) => 1,
+pub(super) fn sanitize(
+    last: Option<Sanitization>,
+    identity: &Identity,
+    drive: &dyn Drive,
+) -> Vec<u8> {
+    let now = drive.now();
+    let seconds = |how| match drive.erase_time(how) {
+        Some(time) => u32::try_from(time.0.div_ceil(1_000_000_000)).unwrap_or(u32::MAX),
+        None => u32::MAX,
     };
+    let overwrite = if identity.overwrites { seconds(Sanitize::Overwrite(16)) } else { u32::MAX };
+    let estimated = [overwrite, seconds(Sanitize::Block), seconds(Sanitize::Crypto)];
+    let kept = if identity.may_keep_blocks() { estimated } else { [u32::MAX; 3] };
     let log = SanitizeStatus {
-        progress: progress.into(),
-        status: status.into(),
+        progress: last.map_or(u16::MAX, |one| one.progress(now)).into(),
+        status: last.map_or(0, |one| one.status(now)).into(),
         cdw10: last.map_or(0, |one| one.cdw10).into(),
-        estimated_seconds: [u32::MAX.into(); 3],
-        estimated_seconds_kept: [u32::MAX.into(); 3],
+        estimated_seconds: estimated.map(Into::into),
+        estimated_seconds_kept: kept.map(Into::into),
         ..SanitizeStatus::default()
     };
     log.as_bytes().to_vec()

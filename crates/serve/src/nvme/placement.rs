@@ -14,6 +14,7 @@ use drivebay_wire::nvme::{
     AdminOpcode, CREATE_HANDLE_LIST, CREATE_HANDLES, DIRECTIVE_PLACEMENT, Feature, HANDLES_MAX,
     HandleStatus, LogPage, MANAGE_HANDLES, PlacementEvent, PlacementEventKind, Sqe, Status,
 };
+use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
 use super::records::Timestamp;
@@ -50,9 +51,11 @@ impl Shape {
 }
 
 /// An event.
+#[derive(Serialize, Deserialize)]
 struct Seen {
-    kind: PlacementEventKind,
+    kind: u8,
     at: Nanos,
+    #[serde(default)]
     group: u8,
     handle: u8,
     /// The namespace and the placement identifier that it came with, if a host did.
@@ -61,11 +64,12 @@ struct Seen {
 }
 
 /// Which events hosts want of each handle, and the last of them. Events of kinds that nobody wants are forgotten.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Events {
     /// Of a reclaim unit.
     pub unit_4k: u64,
     /// Reclaim unit handles of a group.
+    #[serde(skip)]
     handles: u8,
     /// By handle, a bit for each kind, in their order.
     wanted: Vec<u8>,
@@ -83,13 +87,18 @@ impl Events {
         Events { unit_4k, handles, ..Events::default() }
     }
 
-    fn add(&mut self, seen: Seen) {
+    /// Goes on with those that were kept.
+    pub fn restore(&mut self, kept: Events) {
+        *self = Events { unit_4k: self.unit_4k, handles: self.handles, ..kept };
+    }
+
+    fn add(&mut self, kind: PlacementEventKind, seen: Seen) {
         let wanted = self.wanted.get(usize::from(seen.handle)).copied().unwrap_or(0);
-        if wanted & bit_of(seen.kind) == 0 {
+        if wanted & bit_of(kind) == 0 {
             return;
         }
-        let kept = &mut self.kept[usize::from(seen.kind as u8 >= 0x80)];
-        if kept.len() == EVENTS_MAX {
+        let kept = &mut self.kept[usize::from(seen.kind >= 0x80)];
+        if kept.len() >= EVENTS_MAX {
             kept.pop_front();
         }
         kept.push_back(seen);
@@ -98,7 +107,7 @@ impl Events {
     /// A host's command has given rise to one, of this handle of all groups.
     pub fn note(&mut self, kind: PlacementEventKind, place: u8, by: (u32, u16), at: Nanos) {
         let (group, handle) = (place / self.handles, place % self.handles);
-        self.add(Seen { kind, at, group, handle, by: Some(by), moved_4k: 0 });
+        self.add(kind, Seen { kind: kind as u8, at, group, handle, by: Some(by), moved_4k: 0 });
     }
 
     /// What has been copied since: Media Reallocated.
@@ -109,7 +118,8 @@ impl Events {
             self.copied_4k[place] = now.copied_4k;
             if let Some(handle) = now.handle.filter(|_| moved_4k > 0) {
                 let kind = PlacementEventKind::MediaReallocated;
-                self.add(Seen { kind, at, group: now.group, handle, by: None, moved_4k });
+                let (code, group) = (kind as u8, now.group);
+                self.add(kind, Seen { kind: code, at, group, handle, by: None, moved_4k });
             }
         }
     }
@@ -120,7 +130,8 @@ impl Events {
             let is_other = before.unit_left_4k < after.unit_left_4k;
             if let Some(handle) = after.handle.filter(|_| is_other) {
                 let kind = PlacementEventKind::HandleModified;
-                self.add(Seen { kind, at, group: after.group, handle, by: None, moved_4k: 0 });
+                let (code, group) = (kind as u8, after.group);
+                self.add(kind, Seen { kind: code, at, group, handle, by: None, moved_4k: 0 });
             }
         }
     }
@@ -133,7 +144,7 @@ impl Events {
         for one in kept {
             let (nsid, pid) = one.by.unwrap_or_default();
             let event = PlacementEvent {
-                kind: one.kind as u8,
+                kind: one.kind,
                 // The reclaim group and the handle always hold.
                 flags: 1 << 2 | if one.by.is_some() { 3 } else { 0 },
                 pid: pid.into(),

@@ -1,7 +1,7 @@
 //! What a subsystem remembers for its logs: failed commands, self-tests, telemetry, events, sanitize, time and firmware.
 //!
 //! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its pages tell of. Time is the
-//! drive's. All but the time of day and an image under way is kept beside the drive's state (`kept_logs.rs`).
+//! drive's. All but an image under way is kept beside the drive's state (`kept_logs.rs`).
 
 use std::collections::VecDeque;
 
@@ -13,6 +13,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
+use super::placement;
 use crate::sidecar::as_bytes;
 
 /// Events that are kept, at most. guess: a few hundred kilobytes at the most.
@@ -29,7 +30,7 @@ pub(crate) struct Records {
     pub(super) errors: VecDeque<ErrorEntry>,
     /// Errors ever.
     pub(super) error_count: u64,
-    #[serde(skip)]
+    #[serde(default)]
     pub(super) timestamp: Timestamp,
     pub(super) events: PersistentEvents,
     /// Initiated by the host, and by the controller.
@@ -37,6 +38,9 @@ pub(crate) struct Records {
     pub(super) self_tests: SelfTests,
     pub(super) sanitize: Option<Sanitization>,
     pub(super) firmware: Firmware,
+    /// Events of placement, while they are kept: else the subsystem has them.
+    #[serde(default)]
+    pub(super) placement: placement::Events,
     /// The highest temperature so far that was looked at, degrees Celsius.
     pub(super) temperature_max_c: f64,
 }
@@ -57,22 +61,30 @@ pub(super) fn hours(time: Nanos) -> u64 {
 }
 
 /// The time of day as a host has set it, or the time since the drive began.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(super) struct Timestamp {
     ms: u64,
     at: Nanos,
     is_set: bool,
+    /// From when on the drive has been off since it was set, for a time that it does not know.
+    stopped: Option<Nanos>,
 }
 
 impl Timestamp {
-    /// As the feature has it: milliseconds, and from bit 49 on where they come from.
+    /// As the feature has it: milliseconds, in bit 48 whether they stood still at times, and from bit 49 on where they come from.
     pub fn value(&self, now: Nanos) -> u64 {
         let ms = self.ms + now.since_or_zero(self.at).0 / 1_000_000;
-        ms & ((1 << 48) - 1) | u64::from(self.is_set) << 49
+        let has_stopped = self.stopped.is_some_and(|from| now >= from);
+        ms & ((1 << 48) - 1) | u64::from(has_stopped) << 48 | u64::from(self.is_set) << 49
     }
 
     pub fn set(&mut self, ms: u64, now: Nanos) {
-        *self = Timestamp { ms: ms & ((1 << 48) - 1), at: now, is_set: true };
+        *self = Timestamp { ms: ms & ((1 << 48) - 1), at: now, is_set: true, stopped: None };
+    }
+
+    /// The drive has been off until now.
+    pub fn stop(&mut self, now: Nanos) {
+        self.stopped = self.stopped.or(self.is_set.then_some(now));
     }
 }
 
@@ -85,13 +97,45 @@ pub(super) struct Sanitization {
     pub until: Nanos,
     /// Its end has been told.
     pub is_told: bool,
+    /// A host wanted blocks to stay allocated, and they could not.
+    #[serde(default)]
+    pub is_deallocated: bool,
+    /// Power cuts so far.
+    #[serde(default)]
+    pub cuts: u64,
 }
 
 impl Sanitization {
+    pub fn goes_on(&self, now: Nanos) -> bool {
+        // Before its beginning: an older state of the drive was restored.
+        (self.from..self.until).contains(&now)
+    }
+
+    /// How a Sanitize by that dword overwrites: how often.
+    pub fn passes(cdw10: u32) -> Option<u32> {
+        const OVERWRITE: u32 = 3;
+        let passes = cdw10 >> 4 & 0xf;
+        (cdw10 & 7 == OVERWRITE).then_some(if passes == 0 { 16 } else { passes })
+    }
+
+    /// As the log has it: what became of it, and the passes of an overwrite that are done.
+    pub fn status(&self, now: Nanos) -> u16 {
+        let passes = Self::passes(self.cdw10).unwrap_or(0);
+        let (code, done) = match (self.goes_on(now), self.is_deallocated) {
+            (true, _) => (2, (u32::from(self.progress(now)) * passes) >> 16),
+            (false, false) => (1, passes),
+            (false, true) => (4, passes),
+        };
+        code | (done as u16) << 3
+    }
+
     /// How far it is: parts of 65,536; all of them when it is done.
     pub fn progress(&self, now: Nanos) -> u16 {
-        let (done, whole) = (now.since_or_zero(self.from).0, self.until.since(self.from).0);
-        if done >= whole { u16::MAX } else { ((u128::from(done) << 16) / u128::from(whole)) as u16 }
+        if !self.goes_on(now) {
+            return u16::MAX;
+        }
+        let (done, whole) = (now.since(self.from).0, self.until.since(self.from).0);
+        ((u128::from(done) << 16) / u128::from(whole)) as u16
     }
 }
 

@@ -119,15 +119,25 @@ impl Subsystem {
         let profiles = self.records.firmware.slots[0];
         self.records = records;
         self.records.firmware.slots[0] = profiles;
+        self.records.timestamp.stop(now);
+        let kept = std::mem::take(&mut self.records.placement);
+        lock(&self.placement).restore(kept);
         self.activate_firmware();
-        if let Some(one) = self.records.sanitize.filter(|one| now < one.until) {
+        if let Some(one) = self.records.sanitize.filter(|one| one.goes_on(now)) {
             self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
         }
     }
 
-    /// Gives away what its logs hold, at the end.
-    pub(crate) fn take_records(&mut self) -> Records {
-        std::mem::take(&mut self.records)
+    /// Gives away what its logs hold, at the end: it is `now`, and will be `later` when the drive is switched on again. A sanitize
+    /// operation goes on then.
+    pub(crate) fn take_records(&mut self, now: Nanos, later: Nanos) -> Records {
+        let mut records = std::mem::take(&mut self.records);
+        records.placement = std::mem::take(&mut lock(&self.placement));
+        if let Some(one) = records.sanitize.as_mut().filter(|one| one.goes_on(now)) {
+            let missed = later.since_or_zero(now);
+            (one.from, one.until, one.cuts) = (one.from.after(missed), one.until.after(missed), 0);
+        }
+        records
     }
 
     /// From now on hosts over TCP must know these.

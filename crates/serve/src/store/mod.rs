@@ -46,6 +46,10 @@ pub enum HostDurability {
     None,
 }
 
+/// Bytes and extents that [`Store::fill`] does at a time.
+const FILL_BYTES: usize = 1 << 20;
+const FILL_EXTENTS: usize = 256;
+
 enum Medium {
     File(DataFile),
     Memory(Memory),
@@ -279,6 +283,27 @@ impl Store {
         self.zero(number, lba, sectors, false)?;
         if let Some(undo) = &mut self.undo {
             undo.flush_range(number, lba..lba + sectors);
+        }
+        Ok(())
+    }
+
+    /// What holds data holds this pattern over and over instead, which no power cut takes back.
+    pub(crate) fn fill(&mut self, number: u64, pattern: u32) -> io::Result<()> {
+        if let Some(undo) = &mut self.undo {
+            undo.flush_range(number, 0..self.sectors);
+        }
+        let piece = pattern.to_le_bytes().repeat(FILL_BYTES / size_of::<u32>());
+        let mut lba = 0;
+        while lba < self.sectors {
+            for Extent { sectors, data } in self.extents(lba, self.sectors - lba, FILL_EXTENTS)? {
+                let end = lba + sectors;
+                while data && lba < end {
+                    let bytes = FILL_BYTES.min(((end - lba) * SECTOR_BYTES) as usize);
+                    self.put(lba, &piece[..bytes], Limit::Holds)?;
+                    lba += bytes as u64 / SECTOR_BYTES;
+                }
+                lba = end;
+            }
         }
         Ok(())
     }

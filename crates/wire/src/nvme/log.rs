@@ -166,7 +166,8 @@ layout! { 512:
     pub struct SanitizeStatus {
         /// How far: parts of 65,536; all ones when none is going on.
         pub progress: U16,
-        /// Bits 2:0: 0 never, 1 done, 2 going on; bit 8: nothing was written since.
+        /// Bits 2:0: 0 never, 1 done, 2 going on, 4 done, but deallocated against a host's will; bits 7:3: passes of an
+        /// overwrite that are done.
         pub status: U16,
         /// Command dword 10 of the last Sanitize.
         pub cdw10: U32,

@@ -35,7 +35,9 @@ UNKNOWN = {"pattern": "pattern", "queue_depth": "queue depth"}
 def import_fio(
     files: Sequence[Path], out: Path, *, drive: str | None = None, time_scale: float = 1.0
 ) -> Path:
-    """Makes a result folder of fio's JSON files and returns its path.
+    """Makes a result folder of fio's JSON files and returns its path. Raises UserError if a file
+    holds no fio JSON, is damaged or cut off, has a figure that is none, or no job that moved data;
+    or `out` is taken; EnvironmentProblem if `out` cannot be written.
 
     Parameters
     ----------
@@ -43,14 +45,6 @@ def import_fio(
         several documents in one (--status-interval) the last counts.
     drive : what the drive is called; by default what the first job ran on.
     time_scale : seconds of the drive's clock in one of fio's, as it was served.
-
-    Raises
-    ------
-    UserError
-        If a file holds no fio JSON, is damaged or cut off, has a figure that is none, or no job
-        that moved data; or `out` is taken.
-    EnvironmentProblem
-        If `out` cannot be written.
     """
     if not files:
         raise UserError("no files given", "drivebay import fio FILE... --out DIR")

@@ -23,13 +23,7 @@ import pyarrow as pa
 
 from drivebay.common.documents import printable
 from drivebay.results.records import HISTOGRAM_SCHEMA
-from drivebay.targets.fio.figures import (
-    JOBS_MAX,
-    RUNTIME_MS_MAX,
-    Part,
-    Unreadable,
-    is_possible,
-)
+from drivebay.targets.fio.figures import JOBS_MAX, RUNTIME_MS_MAX, Part, Unreadable, is_possible
 from drivebay.targets.fio.parse import bin_bounds
 
 DIRECTIONS = ("read", "write")
@@ -137,12 +131,8 @@ class Job:
 
 
 def jobs_of(document: Part, *, time_scale: float = 1.0) -> list[Job]:
-    """The jobs of a fio document that moved data, clones of one job together, as they come.
-
-    Raises
-    ------
-    Unreadable
-        If a figure is missing or impossible, a job failed, or directions are not told apart.
+    """The jobs of a fio document that moved data, clones of one job together, as they come. Raises
+    Unreadable if a figure is missing or impossible, a job failed, or directions are not told apart.
     """
     found = re.search(r"(\d{1,4})\.(\d{1,4})", document.text("fio version", ""))
     version = (int(found[1]), int(found[2])) if found else (0, 0)

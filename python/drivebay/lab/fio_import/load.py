@@ -27,15 +27,8 @@ HELD_BACK = ("rate", "rate_iops", "rate_min", "thinktime", "latency_target")
 
 
 def workload_of(job: Job) -> Workload:
-    """The load that was run; of mixed sizes the measured mean, to 512 bytes.
-
-    Raises
-    ------
-    Unreadable
-        If an option is impossible.
-    ValidationError
-        If it is none that a suite can have.
-    """
+    """The load that was run; of mixed sizes the measured mean, to 512 bytes. Raises Unreadable if
+    an option is impossible; ValidationError if it is none that a suite can have."""
     kind = job.options.get("rw", "read").partition(":")[0]
     writes, measured = job.sides["write"].ios, 100 * job.sides["read"].ios / job.ios
     asked = _reads_asked(job, kind)

@@ -26,13 +26,8 @@ _LITERALS = ("true", "false", "null", "-")
 
 def last_document(path: Path) -> dict[str, Any]:
     """The last JSON document in the file that fio wrote; text around the documents is skipped.
-
-    Raises
-    ------
-    UserError
-        If there is none, or what follows the last whole one is a damaged one or one that is cut
-        off.
-    """
+    Raises UserError if there is none, or what follows the last whole one is a damaged one or one
+    that is cut off."""
     shown = documents.printable(str(path))
     try:
         content = documents.read(path, bytes_max=documents.KEPT_BYTES_MAX)

@@ -167,13 +167,8 @@ class Experiment:
     seed: int
 
     def profile(self, job: Job, values: Mapping[Parameter, float]) -> Profile:
-        """The drive of a job with those of these values that it has from the fitted one.
-
-        Raises
-        ------
-        UserError
-            If there can be no such drive.
-        """
+        """The drive of a job with those of these values that it has from the fitted one. Raises
+        UserError if there can be no such drive."""
         own = {one: value for one, value in values.items() if self.moves(job, one)}
         if not job.drive:
             return with_values(self.base, list(own), list(own.values()))

@@ -364,10 +364,7 @@ class _Fit:
                 held_out=held_out,
                 sd=spread.get(observation.name),
             )
-            for held_out, observations in (
-                (False, experiment.whole),
-                (True, experiment.held_out),
-            )
+            for held_out, observations in ((False, experiment.whole), (True, experiment.held_out))
             for observation in observations
         )
         rows = {index: place for place, index in enumerate(active)}

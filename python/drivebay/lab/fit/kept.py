@@ -12,14 +12,7 @@ import numpy as np
 from drivebay.analysis import fidelity
 from drivebay.lab.fit.linear import Floats, Found, Problem, groups
 from drivebay.lab.fit.parameters import Parameter
-from drivebay.lab.fit.sensitivity import (
-    Bench,
-    Derivatives,
-    Runs,
-    coordinate_of,
-    transformed,
-    z_of,
-)
+from drivebay.lab.fit.sensitivity import Bench, Derivatives, Runs, coordinate_of, transformed, z_of
 from drivebay.lab.validate.verdicts import Validation, judge
 from drivebay.results import files
 
@@ -113,16 +106,12 @@ def _derivatives(found: Derivatives) -> dict[str, dict[str, float]]:
 
 
 def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Derivatives:
-    """The derivatives that are kept of today's drives, of values that were others since.
+    """The derivatives that are kept of today's drives, of values that were others since. Raises
+    KeyError if a drive or a row is not among what is kept.
 
     Parameters
     ----------
     full : the runs with the present values.
-
-    Raises
-    ------
-    KeyError
-        If a drive or a row is not among what is kept.
     """
     frees: dict[str, Parameter] = {}  # what drives shared may be split since, or shared now
     drives: dict[str, list[str]] = {}

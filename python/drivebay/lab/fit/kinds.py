@@ -176,13 +176,7 @@ def kinds_of(test: str, metric: str) -> list[str]:
 
 
 def kind_of(row: RowOf) -> str:
-    """The kind of a row.
-
-    Raises
-    ------
-    ValueError
-        If no rule holds for it, or those of several kinds do.
-    """
+    """The kind of a row. Raises ValueError if no rule holds for it, or those of several do."""
     found = kinds_of(row["test"], row["metric"])
     if len(found) != 1:
         raise ValueError(

@@ -71,14 +71,8 @@ def _is_row_id(text: str) -> bool:
 def folder_experiment(
     folder: Path, base: Profile, only: Sequence[str], hold_out: Sequence[str], seed: int
 ) -> Experiment:
-    """What a result folder gives to be fitted to.
-
-    Raises
-    ------
-    UserError
-        If a test is unknown or has not been run, if nothing can be fitted to, or if the folder's
-        drive is not of the base's size.
-    """
+    """What a result folder gives to be fitted to. Raises UserError if a test is unknown or has not
+    been run, if nothing can be fitted to, or if the folder's drive is not of the base's size."""
     result = load(folder)
     tests = review(result).tests
     known = [step.id for step in result.steps]
@@ -204,13 +198,8 @@ def rows_experiment(
 ) -> Experiment:
     """What published rows give to be fitted to.
 
-    `lenient`: rows that are no figures are left out, and named, instead of refused.
-
-    Raises
-    ------
-    UserError
-        If a row is unknown, is no figure, or none is left to fit to.
-    """
+    `lenient`: rows that are no figures are left out, and named, instead of refused. Raises
+    UserError if a row is unknown, is no figure, or none is left to fit to."""
     plan = load_plan().only(ids)
     wanted = {row.published.id: row for row in plan.rows}
     for option, names in (("--only", only), ("--hold-out", hold_out)):

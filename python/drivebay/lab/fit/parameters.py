@@ -215,11 +215,7 @@ def _free(path: str, leaf: Mapping[str, Any]) -> Parameter | None:
 
 
 def with_values(
-    profile: Profile,
-    parameters: Sequence[Parameter],
-    values: Sequence[float],
-    *,
-    source: str = "",
+    profile: Profile, parameters: Sequence[Parameter], values: Sequence[float], *, source: str = ""
 ) -> Profile:
     """The profile with these values, checked.
 

@@ -84,13 +84,8 @@ def recipe() -> str:
 
 
 def transformed(row: Row, value: Any) -> float:
-    """A row's figure as it enters: its logarithm, or itself where it may be 0 or below.
-
-    Raises
-    ------
-    NotReached
-        If it is 0 and its bounds are not.
-    """
+    """A row's figure as it enters: its logarithm, or itself where it may be 0 or below. Raises
+    NotReached if it is 0 and its bounds are not."""
     assert row.bounds is not None
     if row.bounds[0] <= 0:
         return float(value)

@@ -115,10 +115,7 @@ def _short_consistency(found: Measured) -> tuple[Test, dict[str, float] | None]:
             line.ios[end - window : end] for end in range(seconds, line.n + 1, max(1, window))
         ]
         if all(_same(part, steady) for part in windows):
-            cut = {
-                "phases": (_phase(test.phases[0], seconds),),
-                "metric_window_s": float(window),
-            }
+            cut = {"phases": (_phase(test.phases[0], seconds),), "metric_window_s": float(window)}
             measured = {
                 key: figure.value
                 for key in ("mean_iops", "mean_rate", "burst_iops", "burst_s")

@@ -58,13 +58,7 @@ def text(
 
 
 def save(path: Path, content: str) -> None:
-    """Writes the file as a whole or not at all.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If it cannot be written.
-    """
+    """Writes the file whole or not at all. Raises EnvironmentProblem if it cannot be written."""
     try:
         files.replace(path, content.encode())
     except OSError as problem:

@@ -73,13 +73,8 @@ def default_jobs() -> int:
 
 @contextlib.contextmanager
 def opened(scheduler: Scheduler | None, jobs: int) -> Iterator[Cluster]:
-    """The cluster of a scheduler, or `jobs` processes here that end with the block.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If the scheduler does not answer.
-    """
+    """The cluster of a scheduler, or `jobs` processes here that end with the block. Raises
+    EnvironmentProblem if the scheduler does not answer."""
     for name in QUIET:  # what goes wrong is told by the engine, in words
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with _connected(scheduler) if scheduler else _local(jobs) as cluster:

@@ -96,7 +96,11 @@ def run(
     retries: int = RETRIES,
     resume: bool = False,
 ) -> Outcome:
-    """Runs what is still to be run.
+    """Runs what is still to be run. Raises UserError if the store holds another sweep, or one and
+    `resume` was not said; if the scheduler may not be talked to; EnvironmentProblem if no scheduler
+    answers, a run needs more memory than there is, a worker is another build, or the store cannot
+    be written or is not the workers' as well; Interrupted on SIGINT, SIGTERM or SIGHUP; what had
+    ended is kept.
 
     Parameters
     ----------
@@ -106,17 +110,6 @@ def run(
     jobs : how many of them; by default as many as there are processors.
     retries : how often a run that was lost is tried again.
     resume : go on with what is in the store.
-
-    Raises
-    ------
-    UserError
-        If the store holds another sweep, or one and `resume` was not said; if the scheduler may
-        not be talked to.
-    EnvironmentProblem
-        If no scheduler answers, a run needs more memory than there is, a worker is another build,
-        or the store cannot be written or is not the workers' as well.
-    Interrupted
-        On SIGINT, SIGTERM or SIGHUP; what had ended is kept.
     """
     peer = None if scheduler is None else admitted(scheduler, trust_network=trust_network)
     there = _opened(plan, store, resume=resume)
@@ -190,13 +183,7 @@ class _Dispatcher:
     """One sweep under way."""
 
     def __init__(
-        self,
-        plan: Plan,
-        store: Store,
-        sink: Sink,
-        cluster: Cluster,
-        retries: int,
-        state: _State,
+        self, plan: Plan, store: Store, sink: Sink, cluster: Cluster, retries: int, state: _State
     ) -> None:
         self._plan, self._store, self._sink = plan, store, sink
         self._cluster, self._retries, self._state = cluster, retries, state

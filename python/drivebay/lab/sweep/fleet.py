@@ -55,16 +55,12 @@ def resource(drive_id: str) -> str:
 
 def testable(files: Sequence[Path], only: Sequence[str] | None) -> list[str]:
     """Ids of what this host offers: its block devices on which nothing is mounted, held or stored,
-    and the files given.
+    and the files given. Raises UserError if a drive that was named is not there or may not be
+    tested, or a file is none.
 
     Parameters
     ----------
     only : serial numbers; None for all devices that nothing speaks against.
-
-    Raises
-    ------
-    UserError
-        If a drive that was named is not there or may not be tested, or a file is none.
     """
     devices = blockdev.list_devices() if only is None or only else []
     if only is None:

@@ -45,11 +45,7 @@ def split(address: str) -> tuple[str, str, int]:
     >>> split("10.0.0.1:8786"), split("tls://[::1]:1")
     (('tcp', '10.0.0.1', 8786), ('tls', '::1', 1))
 
-    Raises
-    ------
-    UserError
-        If it is no address of a scheduler.
-    """
+    Raises UserError if it is no address of a scheduler."""
     host = r"\[(?P<v6>[0-9a-fA-F:.]+)\]|(?P<name>[^\s:/\[\]]+)"
     found = re.fullmatch(rf"(?:(?P<scheme>tcp|tls)://)?(?:{host}):(?P<port>\d{{1,5}})", address)
     if found is None or int(found["port"]) > 65535:
@@ -61,16 +57,9 @@ def split(address: str) -> tuple[str, str, int]:
 
 
 def admitted(address: str, *, trust_network: bool) -> Scheduler:
-    """The scheduler at an address, if it may be talked to.
-
-    Raises
-    ------
-    UserError
-        If it is no address; if it is not on loopback, without TLS, and the network is not trusted;
-        or if Dask's settings do not allow it.
-    EnvironmentProblem
-        If its host is not known.
-    """
+    """The scheduler at an address, if it may be talked to. Raises UserError if it is no address; if
+    it is not on loopback, without TLS, and the network is not trusted; or if Dask's settings do not
+    allow it; EnvironmentProblem if its host is not known."""
     scheme, host, port = split(address)
     if scheme == "tls":
         return Scheduler(address, _tls(address))

@@ -128,13 +128,8 @@ class Plan:
         return (random.permuted(places, axis=0) + random.random((points, width))) / points
 
     def profile(self, point: Point) -> catalog.Profile:
-        """The drive of a run, changed as its parameters say.
-
-        Raises
-        ------
-        UserError
-            If the changed drive is not possible.
-        """
+        """The drive of a run, changed as its parameters say. Raises UserError if the changed drive
+        is not possible."""
         words = [
             word
             for one in self.spec.parameters
@@ -143,13 +138,8 @@ class Plan:
         return _changed(self.profiles[point.drive], tuple(words))
 
     def test(self, point: Point) -> Test:
-        """The test of a run, its load changed as its parameters say.
-
-        Raises
-        ------
-        UserError
-            If the changed load is not possible.
-        """
+        """The test of a run, its load changed as its parameters say. Raises UserError if the
+        changed load is not possible."""
         test = self.tests[point.test]
         fields = {
             one.load: point.values[one.name] for one in self.spec.parameters if one.load is not None
@@ -180,13 +170,8 @@ class Plan:
         return VirtualTarget(self.profile(point)).memory_bytes
 
     def check(self) -> None:
-        """Makes sure that the runs can be done, before the first begins.
-
-        Raises
-        ------
-        UserError
-            On the first that cannot.
-        """
+        """Makes sure that the runs can be done, before the first begins. Raises UserError on the
+        first that cannot."""
         if self.runs > RUNS_MAX:
             raise UserError(
                 f"{self.spec.name}: {self.runs:,} runs are too many; at most {RUNS_MAX:,}",
@@ -223,13 +208,8 @@ def _changed(profile: catalog.Profile, words: tuple[str, ...]) -> catalog.Profil
 
 def make(spec: Spec, *, where: str) -> Plan:
     """Resolves a sweep: drives and tests are looked up and checked; paths among them begin in the
-    folder of the sweep's file, `where`.
-
-    Raises
-    ------
-    UserError
-        If a drive, a change or a test is unknown or not possible.
-    """
+    folder of the sweep's file, `where`. Raises UserError if a drive, a change or a test is unknown
+    or not possible."""
     suite, tests = tests_of(spec, where=where)
     try:
         profiles = tuple(
@@ -262,13 +242,8 @@ class OtherBuild(EnvironmentProblem):
 
 @functools.lru_cache(maxsize=4)
 def from_json(text: str) -> Plan:
-    """The plan that `as_json` gave, as a worker gets it.
-
-    Raises
-    ------
-    OtherBuild
-        If this process is not the build that made it: its figures would not be of this sweep.
-    """
+    """The plan that `as_json` gave, as a worker gets it. Raises OtherBuild if this process is not
+    the build that made it: its figures would not be of this sweep."""
     raw = json.loads(text)
     if raw.get("build") != provenance.build():
         raise OtherBuild(

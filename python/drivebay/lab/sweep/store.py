@@ -72,15 +72,8 @@ class Store:
         self.is_local = bool(self._protocols & {"file", "local"})
 
     def read_manifest(self) -> dict[str, Any] | None:
-        """The manifest, None where there is none.
-
-        Raises
-        ------
-        UserError
-            If there is one that is not a sweep's.
-        EnvironmentProblem
-            If it is damaged.
-        """
+        """The manifest, None where there is none. Raises UserError if there is one that is not a
+        sweep's; EnvironmentProblem if it is damaged."""
         try:
             found = documents.from_json(self._read(MANIFEST))
         except FileNotFoundError:
@@ -187,13 +180,8 @@ class Store:
             yield number, tables[0] if tables else None, list(self._tables(names)), names
 
     def write(self, name: str, content: bytes) -> None:
-        """A file of the dataset, whole or not at all.
-
-        Raises
-        ------
-        EnvironmentProblem
-            If the storage does not take it.
-        """
+        """A file of the dataset, whole or not at all. Raises EnvironmentProblem if the storage does
+        not take it."""
         path = self._path(name)
         try:
             if self.is_local:
@@ -242,13 +230,7 @@ class Store:
             yield from readers.map(self.table, names)
 
     def table(self, name: str) -> pa.Table:
-        """A part or a block.
-
-        Raises
-        ------
-        EnvironmentProblem
-            If it is damaged.
-        """
+        """A part or a block. Raises EnvironmentProblem if it is damaged."""
         try:
             return checking.runs(self._read(name), arrow=name.endswith(".arrow"))
         except (pa.ArrowException, OSError, ValueError) as problem:

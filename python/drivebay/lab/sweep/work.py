@@ -125,12 +125,7 @@ def as_table(
         pa.field("build", pa.string()),
     ]
     build = provenance.build_line(provenance.build())
-    cost = {
-        **seconds,
-        "peak_memory_bytes": _peak_bytes(),
-        "host": platform.node(),
-        "build": build,
-    }
+    cost = {**seconds, "peak_memory_bytes": _peak_bytes(), "host": platform.node(), "build": build}
     listed = [{**known, **_values(figures), **cost} for known, figures in made]
     kept = {"labels": labels} | ({"warnings": list(warnings)} if warnings else {})
     metadata = {"drivebay": json.dumps(kept, sort_keys=True)}

@@ -15,13 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from drivebay.common.errors import EnvironmentProblem
-from drivebay.lab.sweep.cluster import (
-    CONNECT_S,
-    MEMORY,
-    QUIET,
-    memory_budget,
-    sigint_ignored,
-)
+from drivebay.lab.sweep.cluster import CONNECT_S, MEMORY, QUIET, memory_budget, sigint_ignored
 from drivebay.lab.sweep.fleet import ANNOUNCED, resource
 from drivebay.lab.sweep.network import Scheduler, admitted, distributed
 
@@ -34,7 +28,8 @@ def serve(
     drives: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
-    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone.
+    """Runs the workers until SIGINT, SIGTERM, or the scheduler is gone. Raises UserError if the
+    scheduler may not be talked to; EnvironmentProblem if no scheduler answers at the address.
 
     Parameters
     ----------
@@ -42,13 +37,6 @@ def serve(
     jobs : how many runs of virtual drives at once; 0 for none.
     drives : ids of the real drives to announce, see `fleet.testable`.
     say : given a line when all is ready.
-
-    Raises
-    ------
-    UserError
-        If the scheduler may not be talked to.
-    EnvironmentProblem
-        If no scheduler answers at the address.
     """
     scheduler = admitted(address, trust_network=trust_network)
     for name in QUIET:

@@ -151,13 +151,8 @@ class Plan:
     full_size: frozenset[str] = frozenset()
 
     def of_drives(self, drives: Sequence[str]) -> Plan:
-        """Only the rows about these drives, or all.
-
-        Raises
-        ------
-        UserError
-            If nothing was published about one of them.
-        """
+        """Only the rows about these drives, or all. Raises UserError if nothing was published about
+        one of them."""
         known = sorted({row.published.drive for row in self.rows})
         for drive in drives:
             if drive not in known:

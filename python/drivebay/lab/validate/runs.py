@@ -27,17 +27,12 @@ def run_all(
     plan: Plan, *, progress: Callable[[int, int], None] | None = None
 ) -> dict[Run, Figures]:
     """The figures of every run of the plan that its rows look at, on as many threads as there are
-    processors and memory for.
+    processors and memory for. Raises Interrupted on SIGINT, SIGTERM or SIGHUP.
 
     Parameters
     ----------
     progress : called from the workers when a group of runs has ended, with how many of how many
         groups are done.
-
-    Raises
-    ------
-    Interrupted
-        On SIGINT, SIGTERM or SIGHUP.
     """
     same_as = alike(plan.runs)
     names: dict[Run, set[str]] = {}
@@ -48,14 +43,7 @@ def run_all(
     largest = max((one.memory_bytes for one in targets.values()), default=0)
     evaluator = Evaluator(
         Journal(),
-        lambda group: [
-            (
-                one,
-                profile_of(one.run),
-                test_of(one.run, plan),
-            )
-            for one in group
-        ],
+        lambda group: [(one, profile_of(one.run), test_of(one.run, plan)) for one in group],
         lambda run, found: kept(found, names[run]),
         part=lambda one: key_of(plan.tests[one.run.test]),
         jobs=workers_with_states(largest),

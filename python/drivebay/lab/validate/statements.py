@@ -85,13 +85,8 @@ class Statement:
         return self.of(len(runs), lambda place, name: value_of(runs[place], name))
 
     def of(self, count: int, lookup: Lookup) -> float:
-        """The same from figures by name.
-
-        Raises
-        ------
-        NotReached
-            If a run lacks a figure, or what the words say besides a number is not so.
-        """
+        """The same from figures by name. Raises NotReached if a run lacks a figure, or what the
+        words say besides a number is not so."""
         with np.errstate(divide="raise", invalid="raise"):
             try:
                 if not _evaluated(ast.parse(self.holds, mode="eval").body, count, lookup):

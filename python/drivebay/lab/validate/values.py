@@ -57,13 +57,8 @@ def value_of(found: Measured | Figures, key: str) -> Any:
     `mean@PHASE` and `p99@PHASE` (latency and any percentile of it, us), `iops@PHASE&PHASE` (of
     phases that run together, their sum), each also of one direction of a mix (`p99_read@PHASE`,
     `iops_write@PHASE&PHASE`), of a phase in intervals the median over them; or one of `OF_RUN`, of
-    the first phase or at PHASE one of `OF_SECONDS` (MB/s).
-
-    Raises
-    ------
-    NotReached
-        If it could not be computed.
-    """
+    the first phase or at PHASE one of `OF_SECONDS` (MB/s). Raises NotReached if it could not be
+    computed."""
     if isinstance(found, Mapping):
         value = found[key]
         if isinstance(value, str):

@@ -90,13 +90,8 @@ def names_of(row: Row) -> set[str]:
 
 
 def reproduced(row: Row, runs: Runs) -> Any:
-    """The row's figure from the runs, or the words of a catalog entry.
-
-    Raises
-    ------
-    NotReached
-        If the runs have no such figure.
-    """
+    """The row's figure from the runs, or the words of a catalog entry. Raises NotReached if the
+    runs have no such figure."""
     if row.statement:
         return STATEMENTS[row.statement]([runs[run] for run in row.needs])
     if row.catalog:

@@ -216,10 +216,7 @@ def rate_panel(prefix: str, found: Sequence[Run]) -> Panel:
     )
 
 
-LADDER = Kind(
-    bars=_ladder_bars,
-    panels=_ladder_panels,
-)
+LADDER = Kind(bars=_ladder_bars, panels=_ladder_panels)
 
 # --- mixes, sizes, heat ---------------------------------------------------------------------------
 

@@ -143,13 +143,7 @@ def _queues(workload: Workload) -> str:
 
 
 def fill_job(
-    *,
-    label: str,
-    start: int,
-    length: int,
-    engine: str,
-    seed: int,
-    content: Content = RANDOM,
+    *, label: str, start: int, length: int, engine: str, seed: int, content: Content = RANDOM
 ) -> str:
     """The job file that writes every byte from `start` on once, in sequence, and flushes."""
     load = "rw=write\n" + _data(content, refill=True) + f"bs={FILL_BLOCK_BYTES}\n"

@@ -45,12 +45,8 @@ DIRECTIONS: tuple[Direction, ...] = ("read", "write")
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """The version in what `fio --version` prints.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If it is no version of fio, or one whose output drivebay does not know how to read.
+    """The version in what `fio --version` prints. Raises EnvironmentProblem if it is no version of
+    fio, or one whose output drivebay does not know how to read.
 
     >>> parse_version("fio-3.39-14-gd9f1")
     (3, 39)
@@ -58,8 +54,7 @@ def parse_version(text: str) -> tuple[int, int]:
     found = re.match(r"fio-(\d+)\.(\d+)", text.strip())
     if found is None:
         raise EnvironmentProblem(
-            f"fio calls itself {text.strip()[:60]!r}, which is no version of fio",
-            "apt install fio",
+            f"fio calls itself {text.strip()[:60]!r}, which is no version of fio", "apt install fio"
         )
     version = int(found[1]), int(found[2])
     if version < OLDEST or version[0] != OLDEST[0]:
@@ -119,13 +114,9 @@ class Side:
 
 
 def side(document: Document, direction: Direction, job: int = 0) -> Side:
-    """One direction of one of the document's jobs, by its place in the job file.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If a figure is missing, as in the output of an unknown version, or impossible.
-    """
+    """One direction of one of the document's jobs, by its place in the job file. Raises
+    EnvironmentProblem if a figure is missing, as in the output of an unknown version, or
+    impossible."""
     with _read(document):
         part = _job(document, job).of(direction)
         latency = part.of("lat_ns")
@@ -166,13 +157,8 @@ def job_error(document: Document) -> int:
 
 
 def checked_total(document: Document, job: int = 0) -> dict[Direction, Side]:
-    """Both directions of a job in the last document, after making sure that they add up.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If the bins do not sum to the I/Os, or fio's two counts of them differ.
-    """
+    """Both directions of a job in the last document, after making sure that they add up. Raises
+    EnvironmentProblem if the bins do not sum to the I/Os, or fio's two counts of them differ."""
     total = {direction: side(document, direction, job) for direction in DIRECTIONS}
     for direction, figures in total.items():
         with _read(document):

@@ -90,13 +90,9 @@ class Tool:
 
 
 def working_tool(target_path: str, *, shown: str) -> Tool:
-    """Find fio, know its version, and the first engine by which it can read the target.
-
-    Raises
-    ------
-    EnvironmentProblem
-        If there is no fio, it is of an unknown version, or it cannot read the target.
-    """
+    """Find fio, know its version, and the first engine by which it can read the target. Raises
+    EnvironmentProblem if there is no fio, it is of an unknown version, or it cannot read the
+    target."""
     path = installed()
     version = _once(path, "--version")[1].strip()
     parse_version(version)
@@ -136,8 +132,7 @@ def installed() -> str:
     """The path of fio; raises EnvironmentProblem if there is none."""
     if (found := shutil.which("fio")) is None:
         raise EnvironmentProblem(
-            "fio is not installed; files and block devices are tested through it",
-            "apt install fio",
+            "fio is not installed; files and block devices are tested through it", "apt install fio"
         )
     return os.path.realpath(found)
 
@@ -268,7 +263,9 @@ def run(
     look: Callable[[], None] = lambda: None,
     jobs: int = 1,
 ) -> tuple[list[Recorder], dict[str, bytes]]:
-    """Run a job file to its end, or until `each_second` says that it is enough.
+    """Run a job file to its end, or until `each_second` says that it is enough. Raises Cancelled if
+    asked to stop; fio has ended by then; EnvironmentProblem if fio fails, with its first line of
+    complaint.
 
     Parameters
     ----------
@@ -282,13 +279,6 @@ def run(
     look : called some times a second while fio runs; what it raises ends the job.
     jobs : how many jobs the file has, which run at the same time; each has a recorder, in their
         order, and the callbacks are given the first.
-
-    Raises
-    ------
-    Cancelled
-        If asked to stop; fio has ended by then.
-    EnvironmentProblem
-        If fio fails, with its first line of complaint.
     """
     seconds = _Seconds([Recorder(number) for number in range(jobs)], asks_until_ms)
     first, *_ = seconds.recorders

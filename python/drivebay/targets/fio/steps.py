@@ -178,15 +178,8 @@ class Steps:
     trim: Check | None = None
 
     def run(self, test: Test) -> list[PhaseResult]:
-        """Prepare and run all phases.
-
-        Raises
-        ------
-        Cancelled
-            When asked to stop; fio has ended by then.
-        DrivebayError
-            If a step fails or the target may no longer be written.
-        """
+        """Prepare and run all phases. Raises Cancelled when asked to stop; fio has ended by then;
+        DrivebayError if a step fails or the target may no longer be written."""
         records = self.prepare(test.prepare)
         self.artefacts["prepare.json"] = json.dumps(records, indent=1).encode()
         if any(one.workload.offsets.startswith(fio_job.SCATTERED) for one in test.phases):
@@ -353,10 +346,7 @@ class Steps:
                 f"{name}: fio ended after {len(rates)} of {rule.window_rounds} rounds",
                 "see whether something else stopped it: dmesg | tail",
             )
-        self.metrics = {
-            "steady_rounds": float(len(rates)),
-            "steady_reached": float(window.steady),
-        }
+        self.metrics = {"steady_rounds": float(len(rates)), "steady_reached": float(window.steady)}
         if not window.steady:
             self.environment.warn(
                 f"steady state was not reached in {len(rates)} rounds: the last "

@@ -36,7 +36,8 @@ ORPHANS_S = 15.0
 
 
 class FioTarget(Target):
-    """A regular file or a block device, as `Target`.
+    """A regular file or a block device, as `Target`. Raises UserError or EnvironmentProblem if
+    there is nothing at `path` that could be tested.
 
     Parameters
     ----------
@@ -48,11 +49,6 @@ class FioTarget(Target):
     purge : "auto" for the strongest erase that a block device offers, "discard" for that alone.
     typed_yes : whether the user has typed YES; it is only noted.
     power : where the drive's power is measured: a hwmon sensor's name or a meter's CSV file.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If there is nothing at `path` that could be tested.
     """
 
     def __init__(

@@ -98,15 +98,9 @@ class Check:
         ]
 
     def write(self) -> None:
-        """Write the pattern, and make sure that it is there.
-
-        Raises
-        ------
-        OSError
-            If reading or writing fails, or what was written cannot be read back.
-        DrivebayError
-            If it may not be written any more.
-        """
+        """Write the pattern, and make sure that it is there. Raises OSError if reading or writing
+        fails, or what was written cannot be read back; DrivebayError if it may not be written any
+        more."""
         with DirectIo(self._handle.fd(to_write=True)) as direct:
             for offset in self._offsets(0, self._extent_bytes):
                 direct.write(offset, mark_of(self._seed, offset))

@@ -57,13 +57,8 @@ class Job:
         self._found: Survey | None = None
 
     def survey(self) -> Survey:
-        """Read the whole trace once, so that nothing is written for one that is damaged.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            What is wrong with it, with its position.
-        """
+        """Read the whole trace once, so that nothing is written for one that is damaged. Raises
+        UserError or EnvironmentProblem: what is wrong with it, with its position."""
         if self._found is None:
             try:
                 self._found = replay_survey(self.source, self.options)
@@ -81,12 +76,8 @@ class Job:
 
     def play(self, target: TargetDevice, fd: int) -> Replayed:
         """Play it through a descriptor of the target; what is out when it is stopped is waited for.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            If it cannot begin. Whatever happens later is in the result.
-        """
+        Raises UserError or EnvironmentProblem if it cannot begin. Whatever happens later is in the
+        result."""
         found = self.survey()
         path = f"/proc/self/fd/{fd}"
         try:
@@ -108,13 +99,8 @@ class Job:
 
 
 class RealReplay:
-    """One replay as a command: `check` says what forbids it, `play` does it.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If there is nothing at `path` that could be played on.
-    """
+    """One replay as a command: `check` says what forbids it, `play` does it. Raises UserError or
+    EnvironmentProblem if there is nothing at `path` that could be played on."""
 
     def __init__(
         self,
@@ -132,13 +118,7 @@ class RealReplay:
 
     def check(self) -> list[str]:
         """Whether it may and can be played there; what else to know of it, in sentences. Writes
-        nothing.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            With what speaks against it.
-        """
+        nothing. Raises UserError or EnvironmentProblem with what speaks against it."""
         permission, target, options = self._permission, self.target, self.job.options
         if self.job.writes:
             target_device.check(
@@ -167,26 +147,16 @@ class RealReplay:
     @contextlib.contextmanager
     def lock(self, waiting: Callable[[str], None], *, no_wait: bool = False) -> Iterator[None]:
         """Hold what the drive shares with others while it is played on, as a review does; `waiting`
-        is told twice a second what is waited for.
-
-        Raises
-        ------
-        UserError
-            If another drivebay has this very file.
-        """
+        is told twice a second what is waited for. Raises UserError if another drivebay has this
+        very file."""
         target_device.refuse_if_held(self.target)
         drive = in_use.drive_below(self.target.storage_number)
         with locks.drive_lock(drive, self.target.given, waiting, no_wait=no_wait):
             yield
 
     def play(self) -> Replayed:
-        """Replay the trace on the target.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            If it cannot begin, or may no longer.
-        """
+        """Replay the trace on the target. Raises UserError or EnvironmentProblem if it cannot
+        begin, or may no longer."""
         with self._descriptor() as fd:
             return self.job.play(self.target, fd)
 
@@ -250,19 +220,14 @@ def play(
     at: Callable[..., None],
     warn: Callable[[str], None],
 ) -> tuple[PhaseResult, float]:
-    """The phase's result, and when it began on this process's monotonic clock.
+    """The phase's result, and when it began on this process's monotonic clock. Raises Cancelled
+    when asked to stop; nothing is out by then; UserError or EnvironmentProblem if the trace is
+    damaged, or the replay cannot begin or ends early.
 
     Parameters
     ----------
     at : called with the seconds done, and figures.
     warn : called with what makes the figures suspect.
-
-    Raises
-    ------
-    Cancelled
-        When asked to stop; nothing is out by then.
-    UserError, EnvironmentProblem
-        If the trace is damaged, or the replay cannot begin or ends early.
     """
     job = Job(load.source(load.seed), load.options(seed=seed))
     progress.on_cancel(job.control.stop)

@@ -62,13 +62,8 @@ class Record:
         signatures: Sequence[Signature],
     ) -> None:
         """Notes that a target is taken, with these facts, and saves what would put the tables and
-        signatures of a device back; `fd` is the target, open.
-
-        Raises
-        ------
-        EnvironmentProblem
-            If that cannot be kept: then nothing may be written.
-        """
+        signatures of a device back; `fd` is the target, open. Raises EnvironmentProblem if that
+        cannot be kept: then nothing may be written."""
         # Of a result whoever may write to it may; what belongs to none is in a folder of our own.
         place = contextlib.nullcontext(self.folder) if self.resumes else owned(self.folder)
         try:

@@ -87,18 +87,14 @@ def paths_of(serial: str, *, model: str) -> list[str]:
 def inspect(
     path: str, *, held: bool = False, look_inside: bool = True, look_for_data: bool = False
 ) -> Device:
-    """Examine one block device now.
+    """Examine one block device now. Raises UserError if the path is no block device or cannot be
+    resolved.
 
     Parameters
     ----------
     held : we have it open exclusively ourselves: do not try that again, nor look for writers.
     look_inside : look for signatures, too; not once we have written: random data may look like one.
     look_for_data : look for data without a signature, too, which takes some seconds.
-
-    Raises
-    ------
-    UserError
-        If the path is no block device or cannot be resolved.
     """
     real = os.path.realpath(path)
     try:
@@ -146,13 +142,7 @@ def refuse_unless_free(
     """Let a device pass that nothing forbids overwriting and whose serial number was named.
 
     `overwrite_signature` lets partition tables, file systems and other data that nobody uses pass
-    as well.
-
-    Raises
-    ------
-    UserError
-        In every other case, with all that speaks against it.
-    """
+    as well. Raises UserError in every other case, with all that speaks against it."""
     if device.blockers:
         raise protections.refusal(device.path, device.blockers, _hint(device))
     if device.signatures and not overwrite_signature:

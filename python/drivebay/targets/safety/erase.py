@@ -126,13 +126,8 @@ def format_options(flbas: int, dps: int) -> list[str]:
 
 def _other_namespaces(tool: str, device: Device, able: int, largest: int) -> list[str]:
     """Other namespaces of the same NVMe drive: those attached here by name, and by number those
-    that are allocated and not attached, or attached to another controller.
-
-    Raises
-    ------
-    EraseError
-        If the drive may have others and does not list them.
-    """
+    that are allocated and not attached, or attached to another controller. Raises EraseError if the
+    drive may have others and does not list them."""
     serial = read(SYS_BLOCK / device.name / "device/serial")
     here = [
         name
@@ -155,13 +150,8 @@ def _other_namespaces(tool: str, device: Device, able: int, largest: int) -> lis
 
 
 def _wait_for_sanitize(tool: str, path: str, step: Step) -> None:
-    """Until no sanitize is under way, ours or one that a killed review had begun.
-
-    Raises
-    ------
-    EraseError
-        If the last one failed.
-    """
+    """Until no sanitize is under way, ours or one that a killed review had begun. Raises EraseError
+    if the last one failed."""
     begun = time.monotonic()
     while True:
         done = _asked([tool, "sanitize-log", path, "--raw-binary"])

@@ -43,13 +43,8 @@ _BLKRRPART = 0x125F
 
 
 class ExclusiveHandle:
-    """The target, taken for ourselves until `close`: a device exclusively, a file by a lock.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If it may no longer be tested, or another drivebay has it.
-    """
+    """The target, taken for ourselves until `close`: a device exclusively, a file by a lock. Raises
+    UserError or EnvironmentProblem if it may no longer be tested, or another drivebay has it."""
 
     def __init__(self, target: TargetDevice, *, permission: OverwritePermission) -> None:
         self.target = target
@@ -112,12 +107,7 @@ class ExclusiveHandle:
 
     def check_size(self) -> None:
         """That it is the same file or device, of the same size; cheap enough for every second.
-
-        Raises
-        ------
-        UserError
-            If it is not.
-        """
+        Raises UserError if it is not."""
         target, status = self.target, os.fstat(self._fd)
         if (status.st_dev, status.st_ino, status.st_rdev) != target.inode:
             raise self._changed()
@@ -130,11 +120,7 @@ class ExclusiveHandle:
         self._refuse_written_by_others()
         first = to_write and not self._written
         check_device(
-            target,
-            self._permission,
-            held=True,
-            look_inside=not self._written,
-            look_for_data=first,
+            target, self._permission, held=True, look_inside=not self._written, look_for_data=first
         )
         if to_write and (users := in_use.writers(os.fstat(self._fd))):
             why = f"is open for writing by {users[0]}"
@@ -249,13 +235,8 @@ class ExclusiveHandle:
 
         The same drive is known by its serial number, model, world-wide name and size, wherever the
         kernel has put it. If it is still attached as before, nothing changes; else it is examined
-        anew, all but its signatures (we have just erased it), and taken again.
-
-        Raises
-        ------
-        UserError, EnvironmentProblem
-            If it does not come back in time, or may no longer be tested.
-        """
+        anew, all but its signatures (we have just erased it), and taken again. Raises UserError or
+        EnvironmentProblem if it does not come back in time, or may no longer be tested."""
         before = self.target.device
         if before is None:
             return self.fd(to_write=True)

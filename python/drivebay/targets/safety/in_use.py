@@ -305,13 +305,8 @@ class Backing:
 
 
 def loop_backing(name: str) -> Backing | None:
-    """What a loop device is made of, from the kernel itself; None if it is detached.
-
-    Raises
-    ------
-    OSError
-        If it may not be asked.
-    """
+    """What a loop device is made of, from the kernel itself; None if it is detached. Raises OSError
+    if it may not be asked."""
     answer = bytearray(232)  # struct loop_info64
     with opened(f"/dev/{name}") as fd:
         try:

@@ -99,12 +99,7 @@ def load() -> Any:
 
 def areas(fd: int, length: int, start: int = 0) -> list[Area]:
     """So many bytes of an open file or device, and every partition that a table in them names.
-
-    Raises
-    ------
-    ProbeError
-        If it cannot be searched.
-    """
+    Raises ProbeError if it cannot be searched."""
     return list(_areas(fd, start, length, 1 if start else 0, "", ""))
 
 

@@ -64,13 +64,8 @@ def drive_lock(
     """Hold the locks of all bottlenecks of the drive; yields the seconds waited for them.
 
     `who` is shown to reviews that wait. `waiting` is called twice a second with the reason, and may
-    raise to give up. Without a drive (none is known below a file system) there is no lock.
-
-    Raises
-    ------
-    EnvironmentProblem
-        With `no_wait`, if it would have to wait.
-    """
+    raise to give up. Without a drive (none is known below a file system) there is no lock. Raises
+    EnvironmentProblem with `no_wait`, if it would have to wait."""
     begun, held = time.monotonic(), []
     try:
         for one in sorted(bottlenecks_of(drive) if drive else [], key=lambda one: one.name):

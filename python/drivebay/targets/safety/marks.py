@@ -176,12 +176,7 @@ def _wait_for_witnesses() -> None:
 
 
 def note(
-    fd: int,
-    path: str,
-    state: State,
-    session: str,
-    *,
-    expected: tuple[int, int] | None = None,
+    fd: int, path: str, state: State, session: str, *, expected: tuple[int, int] | None = None
 ) -> bool:
     """Mark the file as drivebay's: as it is now, or (`open`) being written from here on. Without
     attributes or a place beside the file there is no mark, and the next review asks. False if the
@@ -378,12 +373,8 @@ def state_folder() -> Path:
 @contextlib.contextmanager
 def owned(folder: Path) -> Iterator[Path]:
     """The folder by a path that leads there whatever becomes of its name; made if it is missing.
-
-    Raises
-    ------
-    OSError
-        If it is a link, another user's, or others can write to it: what is in it is not ours then.
-    """
+    Raises OSError if it is a link, another user's, or others can write to it: what is in it is not
+    ours then."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:

@@ -41,7 +41,8 @@ def purge(
 
     `own_erases` allows a device's own (NVMe Format and so on) besides discarding. `step` is called
     with the share done (0 to 1), and may raise to stop. The device may have moved afterwards:
-    `handle` has followed it.
+    `handle` has followed it. Raises OSError if reading, writing or discarding fails; DrivebayError
+    if the device may no longer be written, or is gone after an erase.
 
     Returns
     -------
@@ -49,13 +50,6 @@ def purge(
     (None if not supported), `reads_after` ("zeros", "ones", "other") and `tried`: each way with its
     `outcome` ("not offered", "failed", "done") and `why`. Marks that are still there after a
     supported purge mean that the storage did not forget.
-
-    Raises
-    ------
-    OSError
-        If reading, writing or discarding fails.
-    DrivebayError
-        If the device may no longer be written, or is gone after an erase.
     """
     device = handle.target.device
     methods = erase.erase_methods(device) if device is not None and own_erases else []
@@ -112,13 +106,8 @@ def _discarding(handle: ExclusiveHandle) -> EraseMethod:
 def discard(
     handle: ExclusiveHandle, start: int, length: int, step: Callable[[float], None]
 ) -> None:
-    """Discard a range of the file or device that is held.
-
-    Raises
-    ------
-    EraseError
-        If it offers no discard.
-    """
+    """Discard a range of the file or device that is held. Raises EraseError if it offers no
+    discard."""
     fd, done = handle.fd(to_write=True), 0
     while done < length:
         step(done / length)

@@ -114,11 +114,7 @@ def mount_facts(path: str) -> dict[str, Any]:
         if inside and len(one.point) >= len(best.point):  # a later line hides an earlier one
             best = one
     options = dict.fromkeys([*best.options.split(","), *best.own_options.split(",")])
-    return {
-        "filesystem": best.kind,
-        "mount_point": best.point,
-        "mount_options": ",".join(options),
-    }
+    return {"filesystem": best.kind, "mount_point": best.point, "mount_options": ",".join(options)}
 
 
 def chosen(text: str) -> str | None:

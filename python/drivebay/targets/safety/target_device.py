@@ -119,14 +119,9 @@ class NewFile:
 
 
 def create(path: str, size_bytes: int) -> NewFile:
-    """Make a new file of this size to be tested; an empty one that nobody uses is extended.
-
-    Raises
-    ------
-    UserError
-        If there is something at the path, or it may not be tested, or the size is too small.
-    EnvironmentProblem
-        If it cannot be made.
+    """Make a new file of this size to be tested; an empty one that nobody uses is extended. Raises
+    UserError if there is something at the path, or it may not be tested, or the size is too small;
+    EnvironmentProblem if it cannot be made.
 
     Nothing new is at the path then. Too little space is found out beforehand: an attempt would take
     all that the file system has, if only for a moment, from whoever else writes to it.
@@ -208,13 +203,8 @@ def _check_size(name: str, size_bytes: int, hint: str) -> None:
 
 
 def find(path: str) -> TargetDevice:
-    """What is at the path, links followed; a file or block device, or an error.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If there is nothing, or something else, or it may not be looked at.
-    """
+    """What is at the path, links followed; a file or block device, or an error. Raises UserError or
+    EnvironmentProblem if there is nothing, or something else, or it may not be looked at."""
     real = os.path.realpath(path)
     try:
         status = os.stat(real)
@@ -272,13 +262,8 @@ def check(
     direct: bool = True,
 ) -> None:
     """Whether the target may and can be tested, past the page cache if `direct`, and written, whole
-    if it `fills`; writes nothing.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        With what speaks against it.
-    """
+    if it `fills`; writes nothing. Raises UserError or EnvironmentProblem with what speaks against
+    it."""
     if target.device is None:
         _check_file(target, permission, will_write=will_write, fills=fills)
     else:
@@ -365,13 +350,8 @@ def refuse_used_file(target: TargetDevice, *, held: bool = False) -> None:
 
 
 def is_named(target: TargetDevice, permission: OverwritePermission) -> bool:
-    """Whether the owner has named the file, so that its data may be overwritten.
-
-    Raises
-    ------
-    UserError
-        If another one was named.
-    """
+    """Whether the owner has named the file, so that its data may be overwritten. Raises UserError
+    if another one was named."""
     if permission.destroy_data is None:
         return False
     # Not a link's name: who typed that may not know which file it leads to.

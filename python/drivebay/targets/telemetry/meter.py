@@ -30,15 +30,8 @@ EXAMPLE = "write a header, for example: time,power_w"
 
 
 class Meter:
-    """The readings of a meter's file, oldest first.
-
-    Raises
-    ------
-    UserError
-        If it has no header with a time and a power.
-    EnvironmentProblem
-        If it cannot be read.
-    """
+    """The readings of a meter's file, oldest first. Raises UserError if it has no header with a
+    time and a power; EnvironmentProblem if it cannot be read."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -216,13 +216,8 @@ class Phase:
 
 
 def power_source(power: str) -> Sensor | Meter:
-    """What `--power` names: a meter's file, or a sensor of hwmon.
-
-    Raises
-    ------
-    UserError, EnvironmentProblem
-        If it is neither, or cannot be read.
-    """
+    """What `--power` names: a meter's file, or a sensor of hwmon. Raises UserError or
+    EnvironmentProblem if it is neither, or cannot be read."""
     path = Path(power)
     if path.suffix.lower() == ".csv" or path.is_file():
         return Meter(path)

@@ -147,13 +147,8 @@ def _drive_temperature(name: str) -> Sensor | None:
 
 
 def nvme_smart_log(fd: int) -> bytes:
-    """The SMART / Health Information log page of an NVMe device, 512 bytes.
-
-    Raises
-    ------
-    OSError
-        If the device refuses, or is none.
-    """
+    """The SMART / Health Information log page of an NVMe device, 512 bytes. Raises OSError if the
+    device refuses, or is none."""
     page = ctypes.create_string_buffer(SMART_LOG_BYTES)
     dwords = SMART_LOG_BYTES // 4 - 1
     command = bytearray(72)
@@ -265,13 +260,8 @@ def _cpu_time() -> Sensor:
 
 
 def of_power(name: str) -> Sensor:
-    """A power sensor of sysfs hwmon by its name ("ina226", "hwmon3") or its folder's path.
-
-    Raises
-    ------
-    UserError
-        If there is none of that name, or several.
-    """
+    """A power sensor of sysfs hwmon by its name ("ina226", "hwmon3") or its folder's path. Raises
+    UserError if there is none of that name, or several."""
     sensors = power_sensors()
     found = [path for path in sensors if name in (read(path.parent / "name"), path.parent.name)]
     found += [path for path in sensors if name in (str(path), str(path.parent))]

@@ -231,9 +231,4 @@ def compared(before: Smart | str, after: Smart | str) -> dict[str, Any]:
         for name, value in before.figures.items()
         if name in after.figures and after.figures[name] != value
     }
-    return {
-        "source": after.source,
-        "before": before.figures,
-        "after": after.figures,
-        "grew": grew,
-    }
+    return {"source": after.source, "before": before.figures, "after": after.figures, "grew": grew}

@@ -164,6 +164,12 @@ impl Ftl {
         all.filter(|(_, s)| !s.erased && s.state != State::Bad).map(|(index, _)| index)
     }
 
+    /// A superblock is written so often over all its pages: how many these are, and how often it is erased for that; none where
+    /// it is of no use.
+    pub fn overwrite(&mut self, index: u32, passes: u32) -> Option<(u32, u32)> {
+        self.superblocks.overwrite(index, passes)
+    }
+
     /// The write streams.
     #[inline(always)]
     pub fn streams(&self) -> Streams {

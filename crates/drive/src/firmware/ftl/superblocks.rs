@@ -65,6 +65,16 @@ impl Superblocks {
         self.sealed = 0;
     }
 
+    /// See [`super::Ftl::overwrite`].
+    pub fn overwrite(&mut self, index: u32, passes: u32) -> Option<(u32, u32)> {
+        let one = self.all.get_mut(index as usize).filter(|s| s.state != State::Bad)?;
+        let erases = passes - u32::from(one.erased);
+        one.erases += erases;
+        one.slc_erases += if one.slc { erases } else { 0 };
+        one.erased = false;
+        Some((self.pages[usize::from(one.slc)], erases))
+    }
+
     #[inline(always)]
     pub fn all(&self) -> &[Superblock] {
         &self.all
