@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 from pathlib import Path
@@ -437,6 +438,15 @@ def test_a_test_is_cut_only_where_its_data_say_the_same(folder: Path) -> None:
     assert short.phases[0].workload.duration_s == 1
     whole, every = shorten.shortened(tests["writes"])
     assert (whole, every) == (tests["writes"].test, None)
+
+
+def test_the_rows_that_its_help_names_can_be_fitted_to() -> None:
+    shown = typer.testing.CliRunner().invoke(app, ["calibrate", "--help"]).output
+    named = re.findall(r"calibrate (S[\dS,]+) --from (\S+)", shown)
+    assert named
+    for rows, base in named:
+        found = observed.experiment_for(rows, catalog.load(base)).observations
+        assert len(found) == len(rows.split(","))
 
 
 def test_a_family_shares_what_it_inherits_and_keeps_its_own() -> None:

@@ -379,6 +379,21 @@ def test_intervals_hold_nine_in_ten_of_the_rows_that_were_kept_aside() -> None:
         assert abs(held / rows - 0.9) <= chance, (time, held, rows)
 
 
+def test_the_page_says_how_many_rows_the_intervals_hold_and_how_wide_they_are() -> None:
+    page = Path(__file__).parent.parent / "docs" / "fidelity.md"
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    (held, rows), (old, of) = fidelity.covered(), fidelity.covered(fidelity.THEN)
+    alone, _ = fidelity.covered(widened=False)
+    assert f"of {rows} rows kept aside it holds {alone}," in text
+    assert f": {held} of {rows} ({old} of {of} of drives of 2012 to 2015)" in text
+    errors = fidelity.model_errors()
+    kinds = ("rate, today", "rate, then", "latency, today", "tail")
+    today, then, latency, tail = (exp(fidelity.Z_90 * errors[kind].beside) for kind in kinds)
+    rates = f"within {100 * (today - 1):.0f} % ({100 * (then - 1):.0f} % in 2012 to 2015)"
+    assert f"Rates are known {rates}, mean latencies {100 * (latency - 1):.0f} %" in text
+    assert f"tails a factor of {tail:.1f}." in text
+
+
 def test_a_kind_of_figures_has_the_error_of_rank_nine_in_ten() -> None:
     def row(kind: str, off: float, sd: float = 0.0, time: str = fidelity.THEN) -> Any:
         return fidelity.KeptAside(kind, "a", time, off, sd)

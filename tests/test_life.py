@@ -86,9 +86,9 @@ def test_what_cannot_be_aged_is_refused() -> None:
     for until in ("soon", "nany", "nan%", "0y", "5"):
         with pytest.raises(UserError, match="not understood"):
             drivebay.age(sm951, until=until)
-    small = drivebay.drive("zn540-1tb")
-    with pytest.raises(UserError, match="zones"):
-        drivebay.age(small)
+    for name, said in (("zn540-1tb", "zones"), ("p4800x-375", "written in place")):
+        with pytest.raises(UserError, match=said):
+            drivebay.age(drivebay.drive(name), until="100%")
 
 
 def test_every_rating_is_of_a_drive_of_the_catalog_and_has_a_source() -> None:

@@ -150,8 +150,8 @@ def test_damaged_traces_of_objects_are_refused_with_a_reason(tmp_path: Path) -> 
         ("cut.jsonl", b'{"timestamp": 0, "hash_ids": [0, 1]}\n{"timest', "line 2"),
         ("late.jsonl", b'{"timestamp": NaN, "hash_ids": [0, 1]}\n', "line 1"),
         ("many.jsonl", b'{"timestamp": 0, "hash_ids": [%d]}\n' % 10**30, "line 1"),
-        ("cut.csv.gz", packed[: len(packed) // 2], "is damaged"),
-        ("garbage.csv.gz", garbage, "is damaged"),
+        ("cut.csv.gz", packed[: len(packed) // 2], "cannot be read: "),
+        ("garbage.csv.gz", garbage, "cannot be read: "),
         ("cut.csv", KV[:-20].encode(), "Expected 6 columns"),
         ("huge.csv", KV.replace("3000000", "9" * 30).encode(), "with a size"),
     ):
@@ -160,6 +160,8 @@ def test_damaged_traces_of_objects_are_refused_with_a_reason(tmp_path: Path) -> 
         with warnings.catch_warnings(), pytest.raises(UserError, match=said):
             warnings.simplefilter("error")
             objects.read(path)
+    with pytest.raises(UserError, match="is a directory"):
+        objects.read(tmp_path)
 
 
 def test_more_requests_than_memory_holds_are_refused() -> None:

@@ -10,6 +10,8 @@ import matplotlib
 import numpy as np
 import pytest
 
+from drivebay import Workload
+
 TOP = Path(__file__).resolve().parent.parent
 PAGE = TOP / "docs" / "guides" / "paper-figures.md"
 
@@ -51,6 +53,22 @@ def test_with_a_single_frontier_skew_costs_and_with_separate_ones_cost_benefit_g
     assert greedy[0] < greedy[1] < greedy[2] < 1.2 * greedy[0]
     assert page["bound"][2] < waiting[2] < 0.75 * waiting[0]
     assert skewed["greedy, single"][0] == pytest.approx(page["greedy"](1.2), rel=0.02)
+
+
+def test_reads_wait_longer_the_more_victims_are_emptied_in_a_row(page: dict[str, Any]) -> None:
+    sectors = int(1024 * 64 / 1.2) * 8
+    drive = page["flash"].with_(capacity_sectors=sectors, victim_policy="greedy")
+    rate: dict[str, Any] = {"rate_process": "poisson", "duration_s": 20, "queue_depth": 64}
+    tails = []
+    for victims in ({"foreground_victims": 1}, {"foreground_victims": 2}, {}):
+        device = drive.with_(frontiers="shared", **victims).device()
+        device.fill()
+        device.run(Workload(queue_depth=1, bytes=3 * drive.capacity_bytes))
+        reads = Workload(read_percent=100, rate_iops=400, **rate)
+        both = {"reads": reads, "writes": Workload(rate_iops=300, queue_depth=1, duration_s=20)}
+        tails.append(device.run_jobs(both)["reads"].latency.percentile_us(99.9))
+    one, two, many = tails
+    assert two > 2 * one and many > 1.5 * two, tails
 
 
 def test_d_choices_follow_the_mean_field(page: dict[str, Any]) -> None:

@@ -16,10 +16,12 @@ use nvme_host::Rig;
 use zerocopy::FromBytes;
 
 fuzz_target!(|data: &[u8]| {
-    // Some drives have placement, others zones.
-    let mut rig = match data.first().map_or(0, |first| first >> 1 & 3) {
+    // Some drives have placement, others zones, with random write areas or without, and some can overwrite.
+    let mut rig = match data.first().map_or(0, |first| first >> 1 & 7) {
         2 => Rig::placed(4, "initial"),
         3 => Rig::zoned(),
+        4 => Rig::with_areas(),
+        5 => Rig::overwriting(),
         _ => Rig::new(),
     };
     let mut hosts = [rig.connect(0, Digests::default()), rig.connect(1, Digests::default())];

@@ -432,9 +432,7 @@ fn a_drive_that_overwrites_says_so_and_leaves_the_pattern_where_blocks_stay_allo
         IdentifyController::read_from_bytes(&page).expect("a page").sanicap.get()
     };
     assert_eq!(sanicap(&mut rig, &mut admin), 1 | 1 << 1 | 1 << 29 | 1 << 30);
-    let mut rig = Rig::sick(
-        "[controller]\nsanitize_overwrite = { value = true, source = \"guess: a test's\" }",
-    );
+    let mut rig = Rig::overwriting();
     let mut admin = rig.connect(0, Digests::default());
     let mut host = rig.connect(1, Digests::default());
     assert_eq!(sanicap(&mut rig, &mut admin), 1 | 1 << 1 | 1 << 2 | 1 << 30);

@@ -512,12 +512,7 @@ fn namespaces_are_made_of_whole_zones_and_erased_by_format_and_sanitize() {
 
 #[test]
 fn a_random_write_area_takes_overwrites_until_the_write_pointer_passes() {
-    let guess = "source = \"guess: a test's\"";
-    let mut rig = Rig::zoned_with(&format!(
-        "[write_buffer]\npower_loss_protection = {{ value = true, {guess} }}\n\
-         [zns.zrwa]\nzones = {{ value = 2, {guess} }}\nsize_kib = {{ value = 64, {guess} }}\n\
-         granularity_kib = {{ value = 16, {guess} }}\n"
-    ));
+    let mut rig = Rig::with_areas();
     let mut admin = rig.connect(0, Digests::default());
     let mut host = rig.connect(1, Digests::default());
     rig.engine.allow_power_cuts(None, PowerCutLoss::All);

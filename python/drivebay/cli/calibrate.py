@@ -22,7 +22,7 @@ Examples:
   drivebay calibrate mine --from sm951-ahci-512 --out twin.toml \\
       --fit nand.read_us --fit controller --hold-out mixed-random
   drivebay review twin.toml                   the calibrated virtual drive
-  drivebay calibrate S088,S111 --from sm951-ahci-512 --out fit.toml \\
+  drivebay calibrate S085,S111 --from sm951-ahci-512 --out fit.toml \\
       --fit nand.read_us
   drivebay calibrate mine --from twin.toml --out closer.toml \\
       --fit nand.read_us=60..90 --resume

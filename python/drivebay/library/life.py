@@ -341,6 +341,11 @@ def _plan(drive: Drive, until: str, dwpd: float, window: float) -> _Plan:
             raise ValueError
     except ValueError:
         raise UserError(f"age: until '{until}' is not understood", "eol, 100% or 5y") from None
+    if drive.raw["nand"].get("in_place", {}).get("value"):
+        raise UserError(
+            f"{drive.name} is written in place: its wear between windows is not modelled",
+            "a drive of flash: drivebay drives",
+        )
     if wears is None and (until == "eol" or rating is None):
         hint = "until 100%" if rating is not None else "a drive with [reliability], as 980-pro-1tb"
         raise UserError(f"{drive.name} has no model of flash that fails", hint)

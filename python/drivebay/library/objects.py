@@ -44,8 +44,8 @@ BLOCK_TOKENS = 512
 """Tokens of a block in Mooncake's traces."""
 REQUEST_BYTES = 2**20
 """An object is read and written in requests of this size, all at once."""
-REQUESTS_MAX = 10**8
-"""Requests of all passes: what some GB of this machine's memory hold."""
+REQUESTS_MAX = 5 * 10**7
+"""Requests of all passes: they take some 200 bytes of this machine's memory each."""
 ALIGN = 4096
 READ, WRITE, TRIM = range(3)
 Layout = Literal["slots", "log", "files"]
@@ -105,8 +105,9 @@ def read(path: Path, *, model: str = "llama3.1-8b", tier: str = "Tier-2") -> Obj
     except FileNotFoundError:
         raise UserError(f"{path} does not exist", f"look for it: ls {path.parent}") from None
     except OSError as problem:
-        if problem.errno is None:  # of a library that unpacks it
-            raise UserError(f"{path} is damaged: {problem}", "write it anew") from None
+        if problem.errno is None:  # of the library that unpacks it
+            hint = "a CSV, compressed or not, or .jsonl"
+            raise UserError(f"{path} cannot be read: {problem}", hint) from None
         raise EnvironmentProblem(
             f"{path}: {problem.strerror or problem}", f"ls -l {path}"
         ) from None

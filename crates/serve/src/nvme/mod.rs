@@ -25,6 +25,7 @@ mod placement_logs;
 mod records;
 mod subsystem;
 pub mod tcp;
+mod timestamp;
 mod zones;
 
 pub use identity::Identity;

@@ -17,7 +17,7 @@ use drivebay_wire::nvme::{
 use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
-use super::records::Timestamp;
+use super::timestamp::Timestamp;
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::{Namespace, Placement};
 

@@ -12,8 +12,8 @@ use zerocopy::IntoBytes;
 use super::identity::Identity;
 use super::logs;
 use super::placement::{Events, GROUP, PAGE_BYTES, Shape, names_group};
-use super::records::Timestamp;
 use super::subsystem::status_of;
+use super::timestamp::Timestamp;
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::NAMESPACES_MAX;
 

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
 use super::placement;
+use super::timestamp::Timestamp;
 use crate::sidecar::as_bytes;
 
 /// Events that are kept, at most. guess: a few hundred kilobytes at the most.
@@ -58,34 +59,6 @@ impl Records {
 /// Whole hours.
 pub(super) fn hours(time: Nanos) -> u64 {
     time.0 / HOUR
-}
-
-/// The time of day as a host has set it, or the time since the drive began.
-#[derive(Default, Serialize, Deserialize)]
-pub(super) struct Timestamp {
-    ms: u64,
-    at: Nanos,
-    is_set: bool,
-    /// From when on the drive has been off since it was set, for a time that it does not know.
-    stopped: Option<Nanos>,
-}
-
-impl Timestamp {
-    /// As the feature has it: milliseconds, in bit 48 whether they stood still at times, and from bit 49 on where they come from.
-    pub fn value(&self, now: Nanos) -> u64 {
-        let ms = self.ms + now.since_or_zero(self.at).0 / 1_000_000;
-        let has_stopped = self.stopped.is_some_and(|from| now >= from);
-        ms & ((1 << 48) - 1) | u64::from(has_stopped) << 48 | u64::from(self.is_set) << 49
-    }
-
-    pub fn set(&mut self, ms: u64, now: Nanos) {
-        *self = Timestamp { ms: ms & ((1 << 48) - 1), at: now, is_set: true, stopped: None };
-    }
-
-    /// The drive has been off until now.
-    pub fn stop(&mut self, now: Nanos) {
-        self.stopped = self.stopped.or(self.is_set.then_some(now));
-    }
 }
 
 /// A sanitize operation.

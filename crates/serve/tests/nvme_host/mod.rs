@@ -196,6 +196,23 @@ impl Rig {
         Rig::of(small_drive(&(text.concat() + more)))
     }
 
+    /// With a drive whose Sanitize can overwrite.
+    pub fn overwriting() -> Rig {
+        Rig::sick(
+            "[controller]\nsanitize_overwrite = { value = true, source = \"guess: a test's\" }",
+        )
+    }
+
+    /// As [`Rig::zoned`], with random write areas of 64 KiB for two zones, in steps of 16 KiB.
+    pub fn with_areas() -> Rig {
+        let guess = "source = \"guess: a test's\"";
+        Rig::zoned_with(&format!(
+            "[write_buffer]\npower_loss_protection = {{ value = true, {guess} }}\n\
+             [zns.zrwa]\nzones = {{ value = 2, {guess} }}\nsize_kib = {{ value = 64, {guess} }}\n\
+             granularity_kib = {{ value = 16, {guess} }}\n"
+        ))
+    }
+
     /// With a sick drive, as a file of `ailments/` has it.
     pub fn sick(ailment: &str) -> Rig {
         Rig::of(small_drive(ailment))
