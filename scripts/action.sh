@@ -13,7 +13,7 @@
 #
 # With COMMAND, a text for bash, nothing is left running: for each of AILMENTS, separated by blanks, a drive is served, the
 # command is run on it, and the drive ends. The command has DRIVEBAY_NBD, DRIVEBAY_CONTROL and DRIVEBAY_AILMENT in its environment. The
-# step fails if one of the runs did, after all of them.
+# step fails if one of the runs, or its server at the end (--require-pace), did, after all of them.
 #
 # With CHECK, a text for bash too, the command is recorded on one drive, and the check is run on every state that a power cut could
 # have left: its $1 is the state's file.
@@ -100,7 +100,11 @@ for ailment in "${ailments[@]:-none}"; do
     DRIVEBAY_NBD="nbd+unix:///?socket=$nbd" DRIVEBAY_CONTROL=$control DRIVEBAY_AILMENT=$ailment \
         bash -c "$COMMAND" </dev/null || failed+=("$ailment (exit code $?)")
     kill $server 2>/dev/null || true
-    wait $server || true
+    ended=0
+    wait $server || ended=$?
+    # Its own words count as well: that the machine was too slow (--require-pace), or nearly so.
+    words "$log" | grep -A 1 -E '^(error|warning): ' >&2 || true
+    [ $ended = 0 ] || failed+=("$ailment (exit code $ended of the server)")
 done
 [ ${#failed[@]} = 0 ] || fail "the command failed on: ${failed[*]}" "its output stands above; the drives' figures in $place.*/log" 1
 echo "the command succeeded on: ${ailments[*]:-none}"

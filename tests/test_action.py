@@ -321,6 +321,21 @@ def test_a_command_runs_on_a_drive_of_each_ailment_and_all_that_fail_are_named(
     assert done.returncode == 0 and "the command succeeded on: none" in done.stdout
 
 
+def test_a_server_that_fails_at_its_end_fails_the_step(tmp_path: Path) -> None:
+    # As one that was too slow for --require-pace.
+    program = f"""real() {{ ({PROGRAM}); }}
+[ $1 = serve ] || {{ real "$@"; exit; }}
+{PROGRAM.removeprefix("exec ")} & server=$!
+trap 'kill $server; wait $server; echo "error: too slow" >&2; exit 1' TERM
+wait $server
+"""
+    variables = {"AILMENTS": "", "COMMAND": "true"}
+    done = step(tmp_path, "sm951-nvme-256", "--pace none", program=program, variables=variables)
+    assert done.returncode == 1
+    assert "error: too slow\n" in done.stderr
+    assert "the command failed on: none (exit code 1 of the server)\nhint: " in done.stderr
+
+
 def test_an_ailment_that_is_no_name_is_refused_before_anything_starts(tmp_path: Path) -> None:
     for ailments in ("--data=x", "$(id)", "hot;id"):
         done = step(tmp_path, "sm951-nvme-256", variables={"AILMENTS": ailments})

@@ -69,28 +69,11 @@ __all__ = [
     "sweep",
 ]
 
-_LIBRARY = {
-    *(
-        "Age",
-        "Array",
-        "Device",
-        "Drive",
-        "Inside",
-        "Latencies",
-        "Life",
-        "Replicates",
-        "Result",
-        "Samples",
-        "Series",
-        "Trace",
-    ),
-    *("Workload", "age", "drive", "replicates", "run"),
-}
 _ERRORS = ("DrivebayError", "EnvironmentProblem", "UserError")
-_HOMES = {
-    "calibrate": ("drivebay.lab.fit", None),
-    **{name: ("drivebay.library", name) for name in _LIBRARY},
+_HOMES: dict[str, tuple[str, str | None]] = {
+    **{name: ("drivebay.library", name) for name in __all__},
     **{name: ("drivebay.common.errors", name) for name in _ERRORS},
+    "calibrate": ("drivebay.lab.fit", None),
     "load_policy": ("drivebay.definitions.policies", "load"),
     "load_result": ("drivebay.results", "load"),
     "load_suite": ("drivebay.definitions.suites", "load"),
@@ -98,6 +81,7 @@ _HOMES = {
     "review": ("drivebay.review", None),
     "sweep": ("drivebay.lab.sweep", None),
 }
+"""In which module each public name lies, and as what; None is the module itself."""
 
 
 def __getattr__(name: str) -> Any:

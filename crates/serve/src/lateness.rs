@@ -5,7 +5,11 @@
 //! wakes the client. The server measures how long and begins that much earlier.
 //!
 //! What a client sees lies between two shares: `kept_up_percent` leaves out the time from an answer to the client's next
-//! request, which is the client's wake-up, and its own pause; `kept_up_least_percent` counts all of it as the host's.
+//! request, which is the client's wake-up, and its own pause; `kept_up_least_percent` counts all of it as the host's. With several
+//! requests in flight each that comes follows the answer that has waited longest for one: what a client that keeps so many in
+//! flight sees for each of them.
+
+use std::collections::VecDeque;
 
 use drivebay_units::{Histogram, Nanos};
 use serde::Serialize;
@@ -53,8 +57,8 @@ pub struct LatenessFigures {
     /// How far the host kept up: the latencies that the model gave over those that its answers had, percent; none
     /// before the first answer.
     pub kept_up_percent: Option<f64>,
-    /// The same if what passed from an answer to the next request, where nothing else was in flight, was the host's,
-    /// too: a client that asks again at once saw no less.
+    /// The same if what passed from each answer to a next request was the host's, too: a client that asks again at once saw
+    /// no less.
     pub kept_up_least_percent: Option<f64>,
 }
 
@@ -68,9 +72,9 @@ struct Sums {
     modelled_drive: u64,
     /// What they took.
     took: u64,
-    /// From the last of them to the next request, where nothing was in flight.
+    /// From each of them to a next request.
     gaps: u64,
-    /// Those of them within which it asked again at once.
+    /// From the last of them, where nothing was in flight, to a request that came at once.
     wake_ups: u64,
 }
 
@@ -133,6 +137,8 @@ pub(crate) struct Lateness {
     begun: Nanos,
     /// When the last of all was sent, if nothing was in flight then.
     quiet_from: Option<Nanos>,
+    /// When those were sent that no request has followed, oldest first.
+    unfollowed: VecDeque<Nanos>,
 }
 
 impl Lateness {
@@ -145,12 +151,12 @@ impl Lateness {
     /// A request has arrived, by the host's clock.
     #[inline]
     pub fn request(&mut self, arrived: Nanos) {
-        if let Some(from) = self.quiet_from.take() {
-            let gap = arrived.since_or_zero(from);
-            let within = |longest: Nanos| if gap < longest { gap.0 } else { 0 };
-            self.sums.gaps += within(PAUSE_MIN);
-            self.sums.wake_ups += within(AT_ONCE);
-        }
+        let gap = |from: Option<Nanos>, longest: Nanos| {
+            let gap = from.map_or(Nanos::ZERO, |from| arrived.since_or_zero(from));
+            if gap < longest { gap.0 } else { 0 }
+        };
+        self.sums.gaps += gap(self.unfollowed.pop_front(), PAUSE_MIN);
+        self.sums.wake_ups += gap(self.quiet_from.take(), AT_ONCE);
     }
 
     /// The answer that is due at `due` on the drive's clock is begun at `now`; its request arrived at `arrived` on the
@@ -167,6 +173,7 @@ impl Lateness {
     /// The answers of this iteration will not be sent.
     pub fn drop_answers(&mut self) {
         self.answers.clear();
+        self.unfollowed.clear();
     }
 
     /// The kernel has taken the answers of this iteration, if there were any; returns when, and when the last was due
@@ -184,6 +191,11 @@ impl Lateness {
         let mut answers = std::mem::take(&mut self.answers);
         for answer in answers.drain(..) {
             self.record(&answer, now);
+            self.unfollowed.push_back(now);
+        }
+        // Whoever had asked for these pauses.
+        while self.unfollowed.front().is_some_and(|&from| now.since_or_zero(from) >= PAUSE_MIN) {
+            self.unfollowed.pop_front();
         }
         self.answers = answers;
         self.quiet_from = (!in_flight).then_some(now);
@@ -324,6 +336,34 @@ mod tests {
             let lately = lateness.lately().expect("answers");
             assert_eq!(lately.more, Nanos::micros(if gap == 15 { 15 } else { 0 }));
         }
+    }
+
+    #[test]
+    fn a_client_that_keeps_two_in_flight_waits_for_each_of_its_own_requests() {
+        let mut lateness = Lateness::default();
+        let at = Nanos::micros;
+        let answer = |lateness: &mut Lateness, arrived: u64, sent: u64, in_flight: bool| {
+            lateness.begin_answer(Nanos::ZERO, at(arrived), [at(50); 2], at(sent));
+            lateness.end_iteration(in_flight, || at(sent));
+        };
+        lateness.request(at(0));
+        lateness.request(at(0));
+        // Each is answered after 50 us, and the client takes 30 us to ask again beside the other one.
+        for round in 0..100 {
+            for in_flight in [true, false] {
+                answer(&mut lateness, 80 * round, 80 * round + 50, in_flight);
+            }
+            lateness.request(at(80 * (round + 1)));
+            lateness.request(at(80 * (round + 1)));
+        }
+        let figures = lateness.figures();
+        assert_eq!(figures.kept_up_percent, Some(100.0));
+        let least = figures.kept_up_least_percent.expect("answers");
+        assert!((least - 100.0 * 50.0 / 80.0).abs() < 0.01, "{least}");
+        // What was never followed is forgotten.
+        answer(&mut lateness, 9_000, 9_050, true);
+        lateness.request(at(1_000_000));
+        assert_eq!(lateness.figures().kept_up_least_percent.map(|now| now > least), Some(true));
     }
 
     #[test]

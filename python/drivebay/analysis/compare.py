@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from drivebay.analysis.figures import Figure
 from drivebay.analysis.review import Review
-from drivebay.definitions.suites import Test
+
+WAY = attrgetter("prepare", "phases", "metric_window_s")
+"""How a test was run."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +55,9 @@ def _pairs(before: Review, after: Review) -> dict[tuple[str, str], tuple[str, Fi
     found: dict[tuple[str, str], tuple[str, Figure, Figure]] = {}
     for row in (*before.headline, *after.headline):
         first, other = (one.tests.get(row.test_id) for one in (before, after))
-        if first is None or other is None or not _same_way(first.test, other.test):
+        if first is None or other is None or WAY(first.test) != WAY(other.test):
             continue
         if row.key in first.figures and row.key in other.figures:
             pair = (row.test_title, first.figures[row.key], other.figures[row.key])
             found.setdefault((row.test_id, row.key), pair)
     return found
-
-
-def _same_way(a: Test, b: Test) -> bool:
-    return (a.prepare, a.phases, a.metric_window_s) == (b.prepare, b.phases, b.metric_window_s)

@@ -148,7 +148,8 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
     here, as in an installed package. Drives that are not scored are not in it, nor their rows;
     `modern`: some of those, with theirs alone."""
     plan = tomllib.loads((folder() / "validation.toml").read_text(encoding="utf-8"))
-    names = {line.split(",")[1] for line in _figures()} | set(_profiles())
+    names = {line.split(",")[1] for line in _figures()}
+    names |= {path.stem for path in data.path("drives").glob("*.toml")}
     left_out = names - set(modern) if modern else set(plan["unscored"])
     figures = [line for line in _figures() if line.split(",")[1] not in left_out]
     ids = {line.split(",")[0] for line in figures}
@@ -173,10 +174,6 @@ def fingerprint(modern: Collection[str] = ()) -> dict[str, str]:
 
 def _figures() -> list[str]:
     return (folder() / "figures.csv").read_text(encoding="utf-8").splitlines()
-
-
-def _profiles() -> list[str]:
-    return [path.stem for path in data.path("drives").glob("*.toml")]
 
 
 @functools.cache
@@ -231,13 +228,8 @@ def _stale(found: Mapping[str, Any]) -> str:
 
 def known_of(drive: str, profile: Mapping[str, Any] | None = None) -> Known | None:
     """What is known of a drive's figures; None of one that no published row is about and that
-    `drivebay calibrate` has not seen.
-
-    Parameters
-    ----------
-    drive : name of its profile.
-    profile : the profile; one that `drivebay calibrate` wrote has spreads of its own.
-    """
+    `drivebay calibrate` has not seen. `drive`: name of its profile. `profile`: the profile; one
+    that `drivebay calibrate` wrote has spreads of its own."""
     if own := (profile or {}).get("intervals"):
         return Known(own, None)
     found: Spreads = kept().get("figures", {}).get(drive, {})
@@ -247,12 +239,7 @@ def known_of(drive: str, profile: Mapping[str, Any] | None = None) -> Known | No
 
 def interval_of(known: Known | None, test: str, figure: Figure) -> tuple[float, float] | None:
     """Both ends of a figure's 90 % interval; None where nothing is known of the drive, or the
-    figure is a count or no rate, time, power or temperature.
-
-    Parameters
-    ----------
-    test : id of the test.
-    """
+    figure is a count or no rate, time, power or temperature. `test`: id of the test."""
     if known is None or not figure.value or figure.value <= 0 or figure.unit not in UNITS:
         return None
     sd = total_sd(known, test, figure.key, figure.unit)
@@ -323,13 +310,8 @@ def _rank_90(values: Sequence[float]) -> float:
 
 def covered(time: str = "", *, widened: bool = True) -> tuple[int, int]:
     """How many of the kept-aside rows lie in their 90 % intervals, and of how many: each drive's
-    with the errors that the rows of the other drives give.
-
-    Parameters
-    ----------
-    time : of the drives; all if empty.
-    widened : by the model's own error.
-    """
+    with the errors that the rows of the other drives give. `time`: of the drives; all if empty.
+    `widened`: by the model's own error."""
     rows, held = _kept_aside(), 0
     asked = [one for one in rows if time in ("", one.time)]
     for drive in {one.drive for one in asked}:
@@ -370,12 +352,8 @@ def relative_sd(spreads: Spreads, test: str, figure: str, unit: str) -> float | 
     """Standard deviation of a figure over itself, as far as the drive's parameters leave it open.
 
     Of a figure that was never run for a published row it is the median of those of the same unit in
-    the same test, else of the drive; a rate is a rate, in IOPS or MB/s.
-
-    Parameters
-    ----------
-    test, figure : id of the test, key of the figure.
-    """
+    the same test, else of the drive; a rate is a rate, in IOPS or MB/s. `test`, `figure`: id of the
+    test, key of the figure."""
     of_test = spreads.get(test, {})
     if figure in of_test:
         return float(of_test[figure][0])

@@ -84,11 +84,7 @@ def merge(parts: Sequence[Histogram]) -> Histogram:
 
 def percentile_ns(histogram: Histogram, q: float) -> int:
     """The nearest-rank percentile, as the largest latency its bin can hold, in nanoseconds. Raises
-    ValueError if the histogram is empty or `q` is out of range.
-
-    Parameters
-    ----------
-    q : percent, in (0, 100].
+    ValueError if the histogram is empty or `q` is out of range. `q`: percent, in (0, 100].
 
     >>> percentile_ns(Histogram(np.array([0, 10]), np.array([10, 20]), np.array([1, 1])), 50)
     9

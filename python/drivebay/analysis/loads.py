@@ -76,8 +76,8 @@ def loads(test: Test, phases: Phases) -> Measured:
     for score in test.scores:
         points = score.points(rates)
         note = "" if points is not None else "a phase that it needs has no rate"
-        count = len(score.terms)
-        scores.append(_counted(f"score_{score.key}", score.label, points, "points", count, note))
+        key, n = f"score_{score.key}", len(score.terms)
+        scores.append(Figure(key, score.label, points, "points", n=n, n_kind="phases", note=note))
     main = [row.key for row in scores] or [_main(phase, len(phases) == 1) for phase in phases]
     return Measured(test, phases, by_key([*scores, *rows]), tuple(main))
 
@@ -104,12 +104,6 @@ def efficiency(test: Test, phases: Phases) -> Measured:
     return Measured(test, phases, by_key([*rows, *of_each(phases)]), main)
 
 
-def _counted(
-    key: str, label: str, value: float | None, unit: str, n: int, note: str = "", of: str = "phases"
-) -> Figure:
-    return Figure(key, label, value, unit, n=n, n_kind=of, note=note)
-
-
 def compression(test: Test, phases: Phases) -> Measured:
     """For each direction how much faster the most compressible data is than the least."""
     gains = []
@@ -120,7 +114,8 @@ def compression(test: Test, phases: Phases) -> Measured:
         label = f"{group.words}, rate at {most} % compressible over that at {least} %"
         gain = last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
         note = "" if gain is not None else "nothing was moved"
-        gains.append(_counted(f"gain_{group.name}", label, gain, "", len(ends), note))
+        key, n = f"gain_{group.name}", len(ends)
+        gains.append(Figure(key, label, gain, "", n=n, n_kind="phases", note=note))
     main = tuple(row.key for row in gains)
     return Measured(test, phases, by_key(gains + of_each(phases)), main)
 
@@ -153,9 +148,8 @@ def ageing(test: Test, phases: Phases) -> Measured:
             ("rate_last", "last data rate", rates[-1]),
         ):
             of = f"{group.words}, {label}"
-            rows.append(
-                _counted(f"{key}_{group.name}", of, value, "MB/s", len(rates), of="replays")
-            )
+            name, n = f"{key}_{group.name}", len(rates)
+            rows.append(Figure(name, of, value, "MB/s", n=n, n_kind="replays"))
     main = tuple(row.key for row in rows if row.key.startswith(("rate_lowest_", "rate_last_")))
     for phase in phases:
         if phase.bench is None:

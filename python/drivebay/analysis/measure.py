@@ -92,42 +92,21 @@ def _consistency(test: Test, phases: Phases) -> Measured:
     last = f"last {n:,} s"
     lone = "" if n > 1 else "the run has a single full second"
     same = "" if found.mean_over_sd else lone or "every second was the same"
+    over = f"Mean over standard deviation, {last}"
     rows = [
         sampled("mean_iops", f"Mean IOPS, {last}", window.mean, "IOPS", window),
         Figure("sd_iops", f"Standard deviation, {last}", window.sd, "IOPS", n=n, note=lone),
-        Figure(
-            "mean_over_sd",
-            f"Mean over standard deviation, {last}",
-            found.mean_over_sd,
-            "",
-            n=n,
-            note=same,
-        ),
+        Figure("mean_over_sd", over, found.mean_over_sd, "", n=n, note=same),
         Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
     ]
     none = "" if burst else "the rate never fell under half of its start"
     length, resolution = (found.burst_s, 1.0) if found.burst_s else (None, None)
     mean = burst.mean if burst else None
+    name, rest = "Length of the first burst", "Median IOPS after the burst"
     rows += [
         sampled("burst_iops", "IOPS of the first burst", mean, "IOPS", burst, none),
-        Figure(
-            "burst_s",
-            "Length of the first burst",
-            length,
-            "s",
-            resolution,
-            RESOLUTION,
-            length or 0,
-            note=none,
-        ),
-        sampled(
-            "after_burst_iops",
-            "Median IOPS after the burst",
-            found.after_median,
-            "IOPS",
-            found.after,
-            none,
-        ),
+        Figure("burst_s", name, length, "s", resolution, RESOLUTION, length or 0, note=none),
+        sampled("after_burst_iops", rest, found.after_median, "IOPS", found.after, none),
     ]
     block_bytes = test.phases[0].workload.block_bytes
     if block_bytes > SMALL_BLOCK_BYTES:  # known by their data rate
@@ -154,17 +133,9 @@ def _thermal(test: Test, phases: Phases) -> Measured:
         note = "the target does not report throttling; a full write cache looks the same"
     name = "Data rate before" if fell else "Data rate, never throttled"
     rate_after = after.mean if after else None
+    falls, sure = "Time until the rate falls", 1.0 if fell else None
     rows = [
-        Figure(
-            "throttle_after_s",
-            "Time until the rate falls",
-            found.fall_s,
-            "s",
-            1.0 if fell else None,
-            RESOLUTION,
-            before.n,
-            note=note,
-        ),
+        Figure("throttle_after_s", falls, found.fall_s, "s", sure, RESOLUTION, before.n, note=note),
         sampled("initial_rate", name, before.mean, "MB/s", before),
         sampled(
             "throttled_rate", "Data rate after", rate_after, "MB/s", after, "" if after else note

@@ -54,13 +54,8 @@ class Review:
 
 def review(result: Result, *, intervals: bool = True) -> Review:
     """Computes a result; a partial one has figures for what is finished. Raises UserError if a
-    step's files cannot be read.
-
-    Parameters
-    ----------
-    intervals : of a virtual drive of the catalog or a calibrated one, also 90 % intervals: what
-        its parameters leave open, and the model's own error.
-    """
+    step's files cannot be read. `intervals`: of a virtual drive of the catalog or a calibrated one,
+    also 90 % intervals: what its parameters leave open, and the model's own error."""
     tests = {step.id: measure(step.test, step.phases()) for step in result.done}
     if intervals and result.simulated:
         known = fidelity.known_of(str(result.target.get("name")), result.target.get("profile"))

@@ -108,12 +108,8 @@ def shares(stages: pa.Table | None, *, total_ios: int) -> tuple[StageShare, ...]
 
 def over_time(stages: pa.Table | None, ios: Floats) -> OverTime | None:
     """Mean time per I/O of each stage in at most `INTERVALS_MAX` intervals; None where unknown.
-
-    Parameters
-    ----------
-    stages : columns as in `drivebay.results.records.STAGES_SCHEMA`.
-    ios : float array, shape (n,): I/Os completed in each full second of the phase.
-    """
+    `stages`: columns as in `drivebay.results.records.STAGES_SCHEMA`. `ios`: float array, shape
+    (n,): I/Os completed in each full second of the phase."""
     n = len(ios)
     if stages is None or stages.num_rows == 0 or n == 0:
         return None

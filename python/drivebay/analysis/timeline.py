@@ -64,14 +64,9 @@ class Spread:
 
 
 def from_table(series: pa.Table, duration_s: float) -> Timeline:
-    """A phase's series as a timeline.
-
-    Parameters
-    ----------
-    series : columns as in `drivebay.results.records.SERIES_SCHEMA`; rows in any order. Without any
-        nothing is known of single seconds: there are no samples.
-    duration_s : how long the phase ran.
-    """
+    """A phase's series as a timeline. `series`: columns as in
+    `drivebay.results.records.SERIES_SCHEMA`; rows in any order. Without any nothing is known of
+    single seconds: there are no samples. `duration_s`: how long the phase ran."""
     second = np.asarray(series.column("second").to_numpy(), dtype=np.int64)
     n = int(duration_s + _PARTIAL_S) if len(second) else 0
     kept = (second >= 0) & (second < n)

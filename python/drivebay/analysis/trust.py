@@ -58,12 +58,8 @@ class Answer:
 
 
 def doubt(drive: str | None, suite: str, test: str, key: str) -> Answer | None:
-    """The worst far miss that tells of a figure; None where none is known.
-
-    Parameters
-    ----------
-    drive : name of the virtual drive's profile; None for a real drive, which is measured.
-    """
+    """The worst far miss that tells of a figure; None where none is known. `drive`: name of the
+    virtual drive's profile; None for a real drive, which is measured."""
     if drive is None:
         return None
     of_test = [one for one in answers() if (one.suite, one.test) == (suite, test)]

@@ -12,7 +12,7 @@ from drivebay.cli import options
 from drivebay.cli import target as targets
 from drivebay.cli.options import argument
 from drivebay.cli.output import print_json, table
-from drivebay.common.errors import EXIT_CHECK_FAILED, EnvironmentProblem
+from drivebay.common.errors import EXIT_CHECK_FAILED
 
 if TYPE_CHECKING:
     from drivebay.targets.trim_verdict import Validation
@@ -52,14 +52,11 @@ def check_trim(
     destroys = target_device.destroys(found, permission)
     typed = targets.typed_yes(destroys, f"parts of {found.path}", yes=yes)
     permission = replace(permission, typed_yes=typed)
-    with contextlib.closing(ExclusiveHandle(found, permission=permission)) as handle:
-        try:
-            result = trim.validate(handle, seed=SEED)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{drive}: TRIM cannot be checked: {problem.strerror}",
-                "look for the cause with: dmesg | tail",
-            ) from None
+    with (
+        contextlib.closing(ExclusiveHandle(found, permission=permission)) as handle,
+        trim.drive_errors(drive, "TRIM cannot be checked"),
+    ):
+        result = trim.validate(handle, seed=SEED)
     if as_json:
         verdict = {"verdict": result.verdict, "as_claimed": result.as_claimed}
         print_json({"drive": found.identity(), **verdict, **asdict(result)})

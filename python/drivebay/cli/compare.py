@@ -24,9 +24,7 @@ Examples:
   drivebay compare BASELINE OTHER --json"""
 )
 def compare(
-    folders: list[Path] = argument(
-        "DIR DIR...", "Results; the first is the baseline.", default=...
-    ),
+    folders: list[Path] = argument("DIR DIR...", "Results; the first is the baseline."),
     as_json: options.Json = False,
 ) -> None:
     """Compare the headline figures of two or more results.

@@ -21,15 +21,11 @@ from drivebay.common.errors import UserError, did_you_mean
 
 NAME = "drivebay.toml"
 OPTIONS: dict[str, type] = {
-    "all": bool,
+    **dict.fromkeys(("all", "no-competitors", "no-intervals", "quick", "quiet"), bool),
     "host": str,
-    "jobs": int,
-    "no-competitors": bool,
-    "no-intervals": bool,
-    "quick": bool,
-    "quiet": bool,
-    "seed": int,
     "suite": str,
+    "jobs": int,
+    "seed": int,
 }
 """What may stand in the file, and of what type."""
 TYPES = {bool: "true or false", int: "a whole number", str: "a text"}
@@ -38,12 +34,8 @@ TYPES = {bool: "true or false", int: "a whole number", str: "a text"}
 class Defaults(dict[str, Any]):
     """The values for a command's parameters, read when the first is looked up: after `--help`.
     Raises UserError at the first look if a file cannot be read, or has what it may not have.
-
-    Parameters
-    ----------
-    verb, verbs : the command's name, and those of all.
-    names : the parameter of each option of the command, by the option without dashes.
-    """
+    `verb`, `verbs`: the command's name, and those of all. `names`: the parameter of each option of
+    the command, by the option without dashes."""
 
     def __init__(self, verb: str, verbs: Collection[str], names: Mapping[str, str]) -> None:
         super().__init__()

@@ -91,17 +91,7 @@ def drives(
         return
     table(
         ("device", "capacity", "interface", "model", "serial", "contents that forbid a test"),
-        [
-            (
-                str(device.path),
-                units.si_bytes(device.capacity_bytes),
-                device.interface or "",
-                device.model or "",
-                device.serial or "",
-                _forbids(device),
-            )
-            for device in devices
-        ],
+        [(str(d.path), units.si_bytes(d.capacity_bytes), *_about(d), _forbids(d)) for d in devices],
     )
 
 
@@ -161,6 +151,10 @@ def _one(profile: Profile, *, as_json: bool, sick: bool) -> None:
         print("variants: " + ", ".join(f"--set {one}" for one in profile.variants))
     print(f"reviewed by: drivebay review {profile.name}")
     print(f"beside what was published: drivebay validate {profile.name}")
+
+
+def _about(device: Device) -> list[str]:
+    return [one or "" for one in (device.interface, device.model, device.serial)]
 
 
 def _forbids(device: Device) -> str:

@@ -19,10 +19,10 @@ from drivebay.common import units
 from drivebay.common.errors import (
     EXIT_CHECK_FAILED,
     DrivebayError,
-    EnvironmentProblem,
     Interrupted,
     UserError,
 )
+from drivebay.common.files import system_errors
 from drivebay.common.threads import repeated
 
 if TYPE_CHECKING:
@@ -364,12 +364,8 @@ def _give(done: Replayed, out: Path | None, *, as_json: bool) -> None:
         "latency_histogram": done.histogram.to_pydict(),
     }
     if out is not None:
-        try:
+        with system_errors(f"--out: {out} cannot be written", "write it elsewhere"):
             out.write_text(json.dumps(document, indent=1) + "\n")
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"--out: {out} cannot be written: {problem.strerror}", "write it elsewhere"
-            ) from None
     if as_json:
         print_json(document)
     else:

@@ -10,7 +10,8 @@ from typing import Any
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import show
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.common.files import system_errors
 
 app = options.Verb()
 BENCH = "drivebay-bench"
@@ -80,15 +81,13 @@ def write(
     folders = tuple(result.folder for result in shown(folders))
     alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
     page = out or alone
-    try:
+    with system_errors(
+        f"the report {page} cannot be written",
+        f"write it elsewhere: drivebay report {shlex.join(map(str, folders))} --out FILE",
+    ):
         return drivebay.report.write(
             list(folders), page, intervals=intervals, **_known(folders, competitors)
         )
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"the report {page} cannot be written: {problem.strerror or problem}",
-            f"write it elsewhere: drivebay report {shlex.join(map(str, folders))} --out FILE",
-        ) from None
 
 
 def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[str, Any]]]:

@@ -106,12 +106,8 @@ def encoding(content: bytes) -> str:
 
 
 def text(content: bytes, *, errors: str = "replace") -> str:
-    """Text that some program wrote: in any of these encodings, lines ended by LF alone, without
-    the zeros that pad a file.
-
-    Parameters
-    ----------
-    errors : what becomes of bytes that are no text, as in `bytes.decode`.
+    """Text that some program wrote: in any of these encodings, lines ended by LF alone, without the
+    zeros that pad a file. `errors`: what becomes of bytes that are no text, as in `bytes.decode`.
 
     >>> text(b"\\xef\\xbb\\xbfa\\r\\nb\\xe4\\0\\0")
     'a\\nb\ufffd'
@@ -179,11 +175,8 @@ def toml(content: bytes | str) -> dict[str, Any]:
 
 def from_json(content: bytes | str, *, int_bits: int = 64) -> Any:
     """A JSON document; NaN and infinities, which JSON does not have, are refused, and so is 1e999.
-    Raises Malformed if it is none, or beyond the limits.
-
-    Parameters
-    ----------
-    int_bits : the largest whole numbers; NVMe's counters have 128 bits.
+    Raises Malformed if it is none, or beyond the limits. `int_bits`: the largest whole numbers;
+    NVMe's counters have 128 bits.
 
     >>> from_json(b'{"a": [1, 2]}')
     {'a': [1, 2]}

@@ -16,6 +16,7 @@ from typing import Literal
 
 from drivebay import _core
 from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 
 DISK = "{}"
 SAID_MAX = 2000
@@ -102,7 +103,9 @@ class Checker:
         words = [word.replace(DISK, str(self.path)) for word in self._words]
         self._said.seek(0)
         self._said.truncate()
-        try:
+        with system_errors(
+            f"{words[0]} cannot be started", "the check stands behind --, its program first"
+        ):
             process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
@@ -111,11 +114,6 @@ class Checker:
                 env=environment,
                 start_new_session=True,
             )
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{words[0]} cannot be started: {problem.strerror}",
-                "the check stands behind --, its program first",
-            ) from None
         try:
             code: int | None = process.wait(self._timeout_s)
         except subprocess.TimeoutExpired:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from drivebay import serving
 from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 
 FUSE_WAIT_S = 30.0
 DISK = "{}"
@@ -27,14 +28,8 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
     which takes `mark TEXT`. Where the command has {}, that is a file with the drive's bytes, made
     by libnbd's nbdfuse: writes go to the drive at once, fsync is a flush. Raises UserError if the
     file exists, or an option is not possible; EnvironmentProblem if the command or nbdfuse is not
-    there.
-
-    Parameters
-    ----------
-    drive : what is served.
-    out : the recording, a new file.
-    command : words, without a shell.
-    """
+    there. `drive`: what is served. `out`: the recording, a new file. `command`: words, without a
+    shell."""
     with tempfile.TemporaryDirectory(prefix="drivebay-crash-") as name:
         folder = Path(name)
         options = serving.Options(
@@ -54,13 +49,10 @@ def record(drive: serving.Drive, out: Path, command: Sequence[str]) -> int:
                 disk = resources.enter_context(_disk(uri, folder))
                 words = [word.replace(DISK, str(disk)) for word in words]
                 environment["DRIVEBAY_DISK"] = str(disk)
-            try:
+            with system_errors(
+                f"{words[0]} cannot be started", "the command stands behind --, its program first"
+            ):
                 return subprocess.run(words, env=environment, check=False).returncode
-            except OSError as problem:
-                raise EnvironmentProblem(
-                    f"{words[0]} cannot be started: {problem.strerror}",
-                    "the command stands behind --, its program first",
-                ) from None
 
 
 @contextlib.contextmanager

@@ -22,6 +22,7 @@ from typing import Any, TextIO
 from drivebay import _core
 from drivebay.common import documents
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.crash.check import Checker, Verdict
 from drivebay.crash.minimise import minimise
 from drivebay.definitions.profiles import Profile
@@ -270,7 +271,7 @@ def _journal(
         "timeout_s": asked.timeout_s,
     }
     own, verdicts = folder / ASKED, folder / VERDICTS
-    try:
+    with system_errors(f"{folder}", f"ls -ld {folder}; df"):
         folder.mkdir(parents=True, exist_ok=True)
         if own.exists():
             before = read(folder)
@@ -290,8 +291,6 @@ def _journal(
             if journal.tell() and not verdicts.read_bytes().endswith(b"\n"):
                 journal.write("\n")
             yield journal
-    except OSError as problem:
-        raise EnvironmentProblem(f"{folder}: {problem.strerror}", f"ls -ld {folder}; df") from None
 
 
 def read(folder: Path) -> dict[str, Any]:

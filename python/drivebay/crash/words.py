@@ -41,12 +41,8 @@ def covered(coverage: Mapping[str, Any], checked: int) -> str:
 
 
 def timeline(found: Mapping[str, Any]) -> Iterator[str]:
-    """What led to a state, a line for each command, mark and the cut.
-
-    Parameters
-    ----------
-    found : `CrashStates.timeline`.
-    """
+    """What led to a state, a line for each command, mark and the cut. `found`:
+    `CrashStates.timeline`."""
     events = found["events"]
     lines = [line for n, event in enumerate(events) for line in _event(event, events[n + 1 :])]
     told = [n for n, line in enumerate(lines) if "LOST" in line or "why:" in line]

@@ -34,13 +34,8 @@ def first(problem: ValidationError) -> ErrorDetails:
 def user_error(
     error: ErrorDetails, field: str, *, of: str, hint: str, known: Iterable[str] = ()
 ) -> UserError:
-    """A mistake in words.
-
-    Parameters
-    ----------
-    field : where it is, as the file has it.
-    of : what the document is: "a suite".
-    hint : what helps with any mistake; `known` are keys that an unknown one may stand for.
+    """A mistake in words. `field`: where it is, as the file has it. `of`: what the document is: "a
+    suite". `hint`: what helps with any mistake; `known` are keys that an unknown one may stand for.
     """
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":

@@ -27,6 +27,7 @@ from typing import Any
 
 from drivebay import _core
 from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
+from drivebay.common.files import system_errors
 
 VARIABLE = "DRIVEBAY_POLICIES"
 """Files and folders where plug-ins are looked for by their names, as PATH has them."""
@@ -167,13 +168,11 @@ def load(path: str | Path) -> Policy:
         If it is no plug-in, or one of another version.
     """
     path = Path(path)
-    try:
+    with system_errors(
+        f"policy {path} cannot be read",
+        "build it: cargo build --release; it is then in target/release",
+    ):
         content = path.read_bytes()
-    except OSError as error:
-        raise EnvironmentProblem(
-            f"policy {path} cannot be read: {error.strerror}",
-            "build it: cargo build --release; it is then in target/release",
-        ) from None
     name, digest = _name_of(path), hashlib.sha256(content).hexdigest()[:16]
     with _lock:
         known = _loaded.get(f"{name}@{digest}")

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from drivebay.common import documents
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.common.files import system_errors
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.values import Figures
 
@@ -58,7 +59,7 @@ class Journal:
         to be resumed, or it is of another fit; EnvironmentProblem if it cannot be read or written.
         """
         whole = {"journal": JOURNAL_VERSION, **head}
-        try:
+        with system_errors(f"{path} cannot be written", f"ls -ld {path.parent}"):
             if path.exists():
                 if not resume:
                     raise UserError(
@@ -70,10 +71,6 @@ class Journal:
             else:
                 self._file = path.open("w", encoding="utf-8")
                 self._line(whole)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"{path} cannot be written: {problem.strerror}", f"ls -ld {path.parent}"
-            ) from None
 
     def _read(self, path: Path, head: Mapping[str, Any]) -> None:
         try:
@@ -112,13 +109,9 @@ class Journal:
 
     def _line(self, content: Mapping[str, Any]) -> None:
         if self._file is not None:
-            try:
+            with system_errors(f"{self._file.name} cannot be written", "df -h ."):
                 self._file.write(json.dumps(content) + "\n")
                 self._file.flush()
-            except OSError as problem:
-                raise EnvironmentProblem(
-                    f"{self._file.name} cannot be written: {problem.strerror}", "df -h ."
-                ) from None
 
     def close(self) -> None:
         """Closes the file."""

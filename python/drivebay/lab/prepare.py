@@ -68,14 +68,9 @@ def prepare(
     say: Callable[[str], None] = lambda words: None,
 ) -> list[Prepared]:
     """Prepares the drive anew by each method, and compares it with the same drive after a long run.
-    Raises UserError if `spare` is not above 0, up to 1.
-
-    Parameters
-    ----------
-    spare : what sprandom takes for the spare flash, over the capacity (fio's `spr_op`); by default
-        the drive's own, which of a real drive nobody knows.
-    say : called with a line of progress.
-    """
+    Raises UserError if `spare` is not above 0, up to 1. `spare`: what sprandom takes for the spare
+    flash, over the capacity (fio's `spr_op`); by default the drive's own, which of a real drive
+    nobody knows. `say`: called with a line of progress."""
     own = profile.flash_bytes / profile.capacity_bytes - 1
     spare = own if spare is None else spare
     if not 0 < spare <= 1:

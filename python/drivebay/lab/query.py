@@ -108,12 +108,8 @@ class Answer:
 def query(sql: str, folders: Sequence[Path | str]) -> Answer:
     """Answers one SQL query over these folders. Raises UserError if a folder holds neither, or the
     query is not right; EnvironmentProblem if a folder is damaged, or the query needs too much
-    memory; KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP.
-
-    Parameters
-    ----------
-    folders : results of reviews, and sweeps; views of what is not among them have no rows.
-    """
+    memory; KeyboardInterrupt on SIGINT, SIGTERM or SIGHUP. `folders`: results of reviews, and
+    sweeps; views of what is not among them have no rows."""
     with limited(), duckdb.connect() as base:
         _fill(base, [Path(folder) for folder in folders])
         quantiles = [t_quantile(0.95, freedom) for freedom in range(1, FREEDOM_MAX + 1)]
@@ -260,13 +256,8 @@ def _figures(name: str, one: Review) -> pa.Table:
             "drive": one.result.target["name"],
             "test": test,
             "figure": key,
-            "label": figure.label,
-            "value": figure.value,
-            "unit": figure.unit,
-            "spread": figure.spread,
-            "n": figure.n,
+            **{of: getattr(figure, of) for of in ("label", "value", "unit", "spread", "n", "note")},
             "main": key in measured.main,
-            "note": figure.note,
         }
         for test, measured in one.tests.items()
         for key, figure in measured.figures.items()

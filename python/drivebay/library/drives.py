@@ -22,6 +22,7 @@ from drivebay._core import Workload as CoreWorkload
 from drivebay.analysis import fidelity
 from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.common.seeds import derived_seed
 from drivebay.definitions import policies
 from drivebay.definitions.modifications import changed
@@ -525,12 +526,8 @@ class Device:
         _refuse_stranger(_beside(path), ABOUT_BEGINS)
         about = {"profile": self.drive.resolved(), "seed": self.seed, "runs": self.runs}
         self._core.save(path)
-        try:
+        with system_errors(f"{_beside(path)} cannot be written", "ls -ld its folder"):
             _beside(path).write_text(json.dumps(about), encoding="utf-8")
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"{_beside(path)} cannot be written: {error.strerror}", "ls -ld its folder"
-            ) from None
 
     @classmethod
     def load(cls, path: str | Path) -> Device:
@@ -599,12 +596,7 @@ class Device:
 
     def _with(self, core: VirtualDrive) -> Device:
         device = Device.__new__(Device)
-        device.drive, device.seed, device.runs, device._core = (
-            self.drive,
-            self.seed,
-            self.runs,
-            core,
-        )
+        vars(device).update(vars(self), _core=core)
         return device
 
     def __repr__(self) -> str:

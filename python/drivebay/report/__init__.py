@@ -13,6 +13,7 @@ from pathlib import Path
 from drivebay import results
 from drivebay.analysis import Review, review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.report import bench, competitors
 from drivebay.report.digest import Json
 from drivebay.report.page import all_panels, render
@@ -125,15 +126,12 @@ def write_bench(
     if not found and not shipped:
         raise UserError("none of the folders can be shown", "drivebay report DIR... --out bench")
     names = [name for name, _ in found]
-    try:
+    with system_errors(
+        f"the Bench {out} cannot be written", "choose another place with: --out FOLDER"
+    ):
         all_entries = entries([one for _, one in found]) if found else ()
         others = competitors.others(shipped, all_entries)
         return bench.write(all_entries, names, out, shipped=others, progress=progress)
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"the Bench {out} cannot be written: {problem.strerror or problem}",
-            "choose another place with: --out FOLDER",
-        ) from None
 
 
 def _reviewed(folder: Path, *, intervals: bool) -> Review:
@@ -156,13 +154,10 @@ def write_pictures(
 
     shown = entries([review(results.load(folder)) for folder in dirs])
     who = "; ".join(who_of(entry) for entry in shown)
-    try:
+    with system_errors(
+        f"the pictures in {out} cannot be written", "choose another place with: --png FOLDER"
+    ):
         return picture_files.write(all_panels(shown, shipped, quick), who, out)
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"the pictures in {out} cannot be written: {problem.strerror or problem}",
-            "choose another place with: --png FOLDER",
-        ) from None
 
 
 def _place(dirs: Sequence[Path], out: Path | None) -> Path:

@@ -94,6 +94,10 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
     ids = [variant.test_id for variant in variants]
     order = {page: place for place, page in enumerate(in_order({w.of["page"] for w in variants}))}
     known = list(PAGES)
+
+    def place(page: str) -> tuple[int, int]:
+        return known.index(page) if page in known else len(known), order[page]
+
     tests = [
         {
             "key": variant.key,
@@ -103,13 +107,7 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
             "source": variant.of["source"],
             "bars": _bars(variant, reviews),
         }
-        for variant in sorted(
-            variants,
-            key=lambda w: (
-                known.index(w.of["page"]) if w.of["page"] in known else len(known),
-                order[w.of["page"]],
-            ),
-        )
+        for variant in sorted(variants, key=lambda w: place(w.of["page"]))
     ]
     return {
         "reviews": [_review(one) for one in reviews],

@@ -53,12 +53,8 @@ SUITE = "anandtech-2015"
 def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Json]:
     """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
     words what has changed since one was computed, empty if nothing has; the keys of `_peerage` are
-    what `peers` chooses by. Those in the format of another version are left out.
-
-    Parameters
-    ----------
-    beside : targets of reviews; of these only the peers are read, as all take a second.
-    """
+    what `peers` chooses by. Those in the format of another version are left out. `beside`: targets
+    of reviews; of these only the peers are read, as all take a second."""
     paths = sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}"))
     names = {name: path for path in paths if (name := path.name.removesuffix(ENDING)) != QUICK}
     if beside:
@@ -87,12 +83,7 @@ def _known(one: Json) -> Json:
 
 def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
     """Writes the digest of a catalog drive's review into a folder; the same bytes for the same
-    review.
-
-    Parameters
-    ----------
-    of : `fingerprint` of the drive when the review began.
-    """
+    review. `of`: `fingerprint` of the drive when the review began."""
     one = _shipped(entry, of)
     tests = {test_id: _rounded(test) for test_id, test in one["tests"].items()}
     return _packed({**one, "tests": tests}, folder / f"{one['profile']}{ENDING}")
@@ -253,12 +244,8 @@ def _peerage_of(profile: profiles.Profile) -> Json:
 
 
 def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -> list[Bar]:
-    """One figure of the shipped drives that ran this very test.
-
-    Parameters
-    ----------
-    real : the drive under review is a real one, so that the others must be called simulated.
-    """
+    """One figure of the shipped drives that ran this very test. `real`: the drive under review is a
+    real one, so that the others must be called simulated."""
     if key in STEADINESS:
         return []
     found = []

@@ -45,13 +45,8 @@ def figure_bars(
     brief: bool = False,
 ) -> Html:
     """A figure of every load (its key, the load's name or "") and run on one scale, each published
-    one right under its own.
-
-    Parameters
-    ----------
-    of : words before the title and the anchor that they lead to.
-    brief : leaves out spread and samples, and makes a published figure a mark.
-    """
+    one right under its own. `of`: words before the title and the anchor that they lead to. `brief`:
+    leaves out spread and samples, and makes a published figure a mark."""
     rows: list[Bar] = []
     for key, load in loads:
         for run in found:

@@ -277,14 +277,11 @@ def _bar(row: Bar, top: float) -> Html:
         el("span", fill, drawn, class_="track", aria_hidden="true"),
         el("span", words, class_="value"),
     )
-    exact = {"data_value": repr(row.value), "data_spread": _exact(row.spread)}
+    spread = None if row.spread is None else repr(row.spread)
+    exact = {"data_value": repr(row.value), "data_spread": spread}
     said = [CUT_WORDS] if cut else []
     said += [f"published: {row.published.words}, {row.published.source}"] if row.published else []
     return el("tr", label, cell, class_=of_row, title="; ".join(said) or None, **exact)
-
-
-def _exact(value: float | None) -> str | None:
-    return None if value is None else repr(value)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:
@@ -306,22 +303,11 @@ def table(
         el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
         for row in rows
     ]
-    return el(
-        "div",
-        el(
-            "table",
-            el("caption", caption) if caption else None,
-            el("thead", el("tr", [el("th", head, scope="col") for head in heads]))
-            if any(heads)
-            else None,
-            el("tbody", body),
-            class_=kind,
-        ),
-        class_="scroll",
-        tabindex="0",
-        role="region",
-        aria_label=re.sub("<.*?>", "", html.unescape(text(caption))) or "table",
-    )
+    top = el("thead", el("tr", [el("th", head, scope="col") for head in heads]))
+    name = el("caption", caption) if caption else None
+    whole = el("table", name, top if any(heads) else None, el("tbody", body), class_=kind)
+    label = re.sub("<.*?>", "", html.unescape(text(caption))) or "table"
+    return el("div", whole, class_="scroll", tabindex="0", role="region", aria_label=label)
 
 
 def details(summary: Child, *children: Child, class_: str = "") -> Html:

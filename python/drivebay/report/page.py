@@ -52,20 +52,14 @@ def render(
     title = " and ".join(entry.name for entry in all_entries)
     links = [(name, chapters.TITLES[name]) for name in parts]
     links.append(("details", "Details"))
+    below: list[Child] = [summary.overview(all_entries), every_test(page)]
+    below += [reference.specifications(all_entries), _about(all_entries)]
     main = el(
         "main",
         summary.header(all_entries),
         summary.incomplete(all_entries),
         *parts.values(),
-        el(
-            "details",
-            el("summary", DETAILS),
-            summary.overview(all_entries),
-            every_test(page),
-            reference.specifications(all_entries),
-            _about(all_entries),
-            id="details",
-        ),
+        el("details", el("summary", DETAILS), below, id="details"),
         id="top",
     )
     home = el("a", "The Bench", href=bench) if bench else None

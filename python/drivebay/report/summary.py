@@ -38,31 +38,11 @@ def header(all_entries: Sequence[Entry]) -> Html:
         commit = result.tool.git_commit
         version = f"drivebay {result.tool.version}" + (f" ({commit[:10]})" if commit else "")
         name = None if single else el("strong", entry.name)
-        lines.append(
-            el(
-                "div",
-                name,
-                el("p", chips(entry), class_="chips"),
-                el(
-                    "p",
-                    " · ".join(
-                        filter(
-                            None,
-                            (
-                                result.suite.title,
-                                f"seed {result.seed}",
-                                capacity(entry.review),
-                                _host(result.target),
-                                version,
-                            ),
-                        )
-                    ),
-                    class_="meta",
-                ),
-                _stand_in(result.target),
-                class_="who",
-            )
-        )
+        size, host = capacity(entry.review), _host(result.target)
+        known = filter(None, (result.suite.title, f"seed {result.seed}", size, host, version))
+        labels = el("p", chips(entry), class_="chips")
+        meta = el("p", " · ".join(known), class_="meta")
+        lines.append(el("div", name, labels, meta, _stand_in(result.target), class_="who"))
     return el("header", el("h1", title), lines)
 
 

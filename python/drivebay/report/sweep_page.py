@@ -287,10 +287,7 @@ def _all_figures(figures: Sequence[FigureEffects]) -> Html:
             one.label,
             one.unit,
             f"{one.n:,}",
-            number(one.mean),
-            number(one.sd),
-            number(one.lowest),
-            number(one.highest),
+            *map(number, (one.mean, one.sd, one.lowest, one.highest)),
             _strongest(one)[0] if one.effects else DASH,
         ]
         for one in figures

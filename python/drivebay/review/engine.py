@@ -371,14 +371,12 @@ def _waiting_for_modification(folder: Folder, modified: tuple[str, ...]) -> list
             waiting.setdefault(test.what_if, []).append(test.id)
     command = f"drivebay review --resume {shlex.quote(_short(folder.path))}"
     return [
-        f"not run yet: {', '.join(ids)}; {_needs(words)}, then: {command}"
+        f"not run yet: {', '.join(ids)}; "
+        + (f"change the drive ({', '.join(words)})" if words else "put the drive back as it was")
+        + f", then: {command}"
         + "".join(f" --modified {shlex.quote(word)}" for word in words)
         for words, ids in waiting.items()
     ]
-
-
-def _needs(words: tuple[str, ...]) -> str:
-    return f"change the drive ({', '.join(words)})" if words else "put the drive back as it was"
 
 
 def _must_have_short_forms(suite: Suite) -> None:

@@ -25,15 +25,10 @@ LINE_MAX = 8 << 20
 
 def ask(address: str, line: str) -> dict[str, Any]:
     """The server's answer. Raises UserError if it is no command; EnvironmentProblem if nobody
-    listens there, or what listens is no drive.
-
-    Parameters
-    ----------
-    address : the socket, `unix:PATH` or a path.
-    line : drives, status, events, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults,
-        mark TEXT, resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or
-        clone NAME FOLDER; before it `drive NAME` where a server has several.
-    """
+    listens there, or what listens is no drive. `address`: the socket, `unix:PATH` or a path.
+    `line`: drives, status, events, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults,
+    mark TEXT, resize BYTES, resize NSID BYTES, snapshot NAME, restore NAME, forget NAME or clone
+    NAME FOLDER; before it `drive NAME` where a server has several."""
     try:
         with _connected(address, line) as talk:
             if COPIES.intersection(line.split()):

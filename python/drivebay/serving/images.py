@@ -24,13 +24,8 @@ def as_raw(path: Path, folder: Path | None) -> Iterator[Path]:
     """The image itself if it is raw; otherwise a sparse copy, in a file without a name.
 
     What opens that inside has it as long as it wants. Raises EnvironmentProblem if qemu-img is not
-    there, or cannot read the image.
-
-    Parameters
-    ----------
-    path : the image.
-    folder : where a copy lies; None is TMPDIR's.
-    """
+    there, or cannot read the image. `path`: the image. `folder`: where a copy lies; None is
+    TMPDIR's."""
     kind = _kind(path)
     if kind is None:
         yield path

@@ -27,14 +27,8 @@ NO_LISTENER = (errno.EINVAL, errno.EBADF)
 """What waiting for a connection raises when the socket was shut down."""
 COUNTERS = frozenset(
     {
-        "requests",
-        "refused",
-        "memory_waits",
-        "bytes_read",
-        "bytes_written",
-        "power_cuts",
-        "answers",
-        "late",
+        *("requests", "refused", "memory_waits", "bytes_read", "bytes_written", "power_cuts"),
+        *("answers", "late"),
     }
 )
 
@@ -80,12 +74,8 @@ def prometheus(drives: Iterable[Mapping[str, Any]]) -> str:
 
 class Endpoint:
     """Listens from the moment this is made, and answers inside `answering`. Raises UserError if it
-    is no address; EnvironmentProblem if it cannot be listened on.
-
-    Parameters
-    ----------
-    address : `HOST:PORT`, `[HOST]:PORT`, or `:PORT` for this machine alone.
-    """
+    is no address; EnvironmentProblem if it cannot be listened on. `address`: `HOST:PORT`,
+    `[HOST]:PORT`, or `:PORT` for this machine alone."""
 
     def __init__(self, address: str) -> None:
         host, colon, port = address.rpartition(":")

@@ -296,17 +296,9 @@ def options_of(table: type) -> tuple[Option, ...]:
     for field, metavar, words in re.findall(
         r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)", table.__doc__ or "", re.MULTILINE
     ):
-        found.append(
-            Option(
-                field,
-                NAMES.get(field, field.replace("_", "-")),
-                _kind(hints[field]),
-                defaults[field],
-                metavar or None,
-                " ".join(words.split()),
-                headings.get(field),
-            )
-        )
+        name, kind = NAMES.get(field, field.replace("_", "-")), _kind(hints[field])
+        shown = metavar or None, " ".join(words.split()), headings.get(field)
+        found.append(Option(field, name, kind, defaults[field], *shown))
     return tuple(found)
 
 

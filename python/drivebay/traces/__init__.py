@@ -6,9 +6,11 @@ figures mean: docs/concepts/traces.md.
 """
 
 from drivebay._core import TraceSummary
-from drivebay.traces.convert import KINDS, convert, names, source
+from drivebay._core import synth_names as names
+from drivebay._core import trace_formats as formats
+from drivebay.traces.convert import KINDS, convert, source
 from drivebay.traces.picture import picture
-from drivebay.traces.read import OPS, Described, batches, file_source, formats, info
+from drivebay.traces.read import OPS, Described, batches, file_source, info
 from drivebay.traces.recording import Recorded, record
 
 __all__ = [

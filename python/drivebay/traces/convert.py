@@ -168,27 +168,13 @@ def _parquet(trace: TraceBatches, part: Path) -> TraceSummary:
 SCALES = (1e-4, 10.0)
 
 
-def names() -> list[str]:
-    """The traces that can be synthesized.
-
-    >>> names()
-    ['destroyer', 'heavy', 'light']
-    """
-    return _core.synth_names()
-
-
 def source(name: str, *, scale: float = 1.0, seed: int = 1) -> TraceSource:
-    """Where the trace's requests come from. Raises UserError if one of them is not allowed.
-
-    Parameters
-    ----------
-    name : one of `names()`.
-    scale : times the published number of I/Os, 0.0001 to 10; addresses shrink alike.
-    seed : the same one gives the same trace, on every platform.
-    """
-    if name not in names():
+    """Where the trace's requests come from. Raises UserError if one of them is not allowed. `name`:
+    one of `traces.names()`. `scale`: times the published number of I/Os, 0.0001 to 10; addresses
+    shrink alike. `seed`: the same one gives the same trace, on every platform."""
+    if name not in _core.synth_names():
         raise UserError(
-            f"trace '{name}' is unknown; must be {', '.join(names())}",
+            f"trace '{name}' is unknown; must be {', '.join(_core.synth_names())}",
             "drivebay trace synth light --out light.csv",
         )
     if not (math.isfinite(scale) and SCALES[0] <= scale <= SCALES[1]):

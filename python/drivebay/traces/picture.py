@@ -31,14 +31,8 @@ def picture(
     what: Path | TraceSource, described: Described, out: Path, *, force: bool = False
 ) -> None:
     """Draws a trace into a PNG file. Raises UserError or EnvironmentProblem as `info`; and if `out`
-    exists or cannot be written.
-
-    Parameters
-    ----------
-    what : as for `info`.
-    described : what `info` said of it.
-    out : the file to make; `force` replaces one that exists.
-    """
+    exists or cannot be written. `what`: as for `info`. `described`: what `info` said of it. `out`:
+    the file to make; `force` replaces one that exists."""
     source = source_of(what)
     path = source.path
     if path is not None and not path.is_file():

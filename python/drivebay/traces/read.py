@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from drivebay import _core
 from drivebay._core import TraceBatches, TraceColumns, TraceSource, TraceSummary
 from drivebay.common.errors import TraceOrderError, UserError
 from drivebay.common.parquet import unpacked
@@ -34,15 +33,6 @@ class Described:
     summary: TraceSummary
 
 
-def formats() -> list[str]:
-    """Names of the formats that are read.
-
-    >>> formats()[:3]
-    ['msr', 'systor', 'alibaba']
-    """
-    return _core.trace_formats()
-
-
 def file_source(
     path: Path,
     from_: str | None = None,
@@ -56,7 +46,7 @@ def file_source(
     Parameters
     ----------
     path : the trace, compressed by gzip, bzip2, zstd or xz or not.
-    from_ : one of `formats()`; None to detect it.
+    from_ : one of `traces.formats()`; None to detect it.
     time_unit : of its times, "s", "ms", "us" or "ns"; None for that of the format.
     columns : of CSV and Parquet, which column holds what: "time=ts:us,offset=lba:512"; see
         docs/concepts/traces.md.
@@ -75,12 +65,8 @@ def source_of(what: Path | TraceSource) -> TraceSource:
 
 def info(what: Path | TraceSource) -> Described:
     """A trace's statistics, in one pass and bounded memory. Raises UserError if the trace is of no
-    known format or damaged; with the line; EnvironmentProblem if the file cannot be read.
-
-    Parameters
-    ----------
-    what : a recorded trace, whose format is detected; or what `file_source` or `source` gave.
-    """
+    known format or damaged; with the line; EnvironmentProblem if the file cannot be read. `what`: a
+    recorded trace, whose format is detected; or what `file_source` or `source` gave."""
     found, summary = source_of(what).info()
     figures = {name: getattr(found, name) for name in FIGURES}
     for shares in ("size_share", "queue_depth_share"):

@@ -26,6 +26,7 @@ from typing import BinaryIO
 from drivebay._core import TraceSummary
 from drivebay.common import signals
 from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.files import system_errors
 from drivebay.traces.convert import check_out, convert
 from drivebay.traces.read import file_source
 
@@ -87,10 +88,8 @@ def record(
 
 
 def _device_number(device: str) -> int:
-    try:
+    with system_errors(f"{device}", "see: drivebay drives", UserError):
         status = os.stat(device)
-    except OSError as problem:
-        raise UserError(f"{device}: {problem.strerror}", "see: drivebay drives") from None
     if not stat.S_ISBLK(status.st_mode):
         raise UserError(f"{device} is no block device", "see them with: drivebay drives")
     major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
@@ -169,14 +168,12 @@ def _set_up(instance: Path, number: int) -> None:
     for event in reversed(EVENTS):  # completions first: every issue recorded can be answered
         settings[f"events/block/{event}/enable"] = "1"
     for name, value in settings.items():
-        try:
+        with system_errors(
+            f"tracing: {name} cannot be set to {value!r}",
+            "a kernel with CONFIG_BLK_DEV_IO_TRACE is needed: "
+            "grep BLK_DEV_IO_TRACE /boot/config-$(uname -r)",
+        ):
             (instance / name).write_text(value)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"tracing: {name} cannot be set to {value!r}: {problem.strerror}",
-                "a kernel with CONFIG_BLK_DEV_IO_TRACE is needed: "
-                "grep BLK_DEV_IO_TRACE /boot/config-$(uname -r)",
-            ) from None
 
 
 def _record(

@@ -345,7 +345,8 @@ fn of_no_maker(spec: &Spec) -> Identify {
     Identify {
         model: spec.raw.drive.model.value.chars().filter(char::is_ascii).take(40).collect(),
         firmware: "1.0".to_owned(),
-        pci: [0, 0],
+        // No vendor; to Linux a device 0 of none would be an empty slot.
+        pci: [0, 1],
         oui: 0,
         arbitration_burst_log2: 0,
         transfer_max_log2: 5,

@@ -118,15 +118,11 @@ class Workload(Requests, _Span):
     unknown: Annotated[tuple[Unknown, ...], BeforeValidator(_a_tuple)] = ()
 
     @model_validator(mode="after")
-    def _only_writes_end_by_amount(self) -> Workload:
+    def _can_end(self) -> Workload:
         if self.until_written_percent is not None and self.read_percent:
             raise ValueError("'until_written_percent' needs read_percent = 0")
         if self.once and self.until_written_percent is not None:
             raise ValueError("'once' and 'until_written_percent' exclude each other")
-        return self
-
-    @model_validator(mode="after")
-    def _can_become_stable(self) -> Workload:
         stable = self.until_stable
         if stable is not None and max(stable.window_s, stable.min_s) > self.duration_s:
             raise ValueError(
@@ -321,13 +317,9 @@ class Phase(Data):
     waiting_s: Annotated[float, Field(gt=0, le=DURATION_S_MAX)] | None = None
 
     @model_validator(mode="after")
-    def _before_is_quiet(self) -> Phase:
+    def _is_whole(self) -> Phase:
         if any(step.kind == "steady" for step in self.before):
             raise ValueError("'before' takes no \"steady\": make it a phase, or a 'prepare'")
-        return self
-
-    @model_validator(mode="after")
-    def _rate_is_whole(self) -> Phase:
         if (self.rate_of is None) != (self.rate_percent is None):
             raise ValueError("'rate_of' and 'rate_percent' need each other")
         if self.rate_of is not None and self.workload.rate_iops:

@@ -37,14 +37,10 @@ def import_fio(
 ) -> Path:
     """Makes a result folder of fio's JSON files and returns its path. Raises UserError if a file
     holds no fio JSON, is damaged or cut off, has a figure that is none, or no job that moved data;
-    or `out` is taken; EnvironmentProblem if `out` cannot be written.
-
-    Parameters
-    ----------
-    files : outputs of fio with --output-format=json or json+; text around the JSON is skipped, of
-        several documents in one (--status-interval) the last counts.
-    drive : what the drive is called; by default what the first job ran on.
-    time_scale : seconds of the drive's clock in one of fio's, as it was served.
+    or `out` is taken; EnvironmentProblem if `out` cannot be written. `files`: outputs of fio with
+    --output-format=json or json+; text around the JSON is skipped, of several documents in one
+    (--status-interval) the last counts. `drive`: what the drive is called; by default what the
+    first job ran on. `time_scale`: seconds of the drive's clock in one of fio's, as it was served.
     """
     if not files:
         raise UserError("no files given", "drivebay import fio FILE... --out DIR")

@@ -107,12 +107,8 @@ def _derivatives(found: Derivatives) -> dict[str, dict[str, float]]:
 
 def kept_derivatives(bench: Bench, then: Mapping[str, Any], full: Runs) -> Derivatives:
     """The derivatives that are kept of today's drives, of values that were others since. Raises
-    KeyError if a drive or a row is not among what is kept.
-
-    Parameters
-    ----------
-    full : the runs with the present values.
-    """
+    KeyError if a drive or a row is not among what is kept. `full`: the runs with the present
+    values."""
     frees: dict[str, Parameter] = {}  # what drives shared may be split since, or shared now
     drives: dict[str, list[str]] = {}
     column: dict[tuple[int, str], int] = {}

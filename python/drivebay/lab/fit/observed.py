@@ -55,17 +55,13 @@ def experiment_for(
         if data in catalog.names():
             about = [row.published.id for row in load_plan().of_drives([data]).rows]
             return rows_experiment(about, base, only, hold_out, lenient=True)
-        if all(_is_row_id(part) for part in data.split(",")):
+        if all(part[:1] == "S" and part[1:].isdigit() for part in data.split(",")):
             return rows_experiment(data.split(","), base, only, hold_out)
         raise UserError(
             f"'{data}' is neither a result folder nor published rows",
             f"make one: drivebay review DRIVE --out {data}; or name rows: S058,S060",
         )
     return folder_experiment(Path(data), base, only, hold_out, seed)
-
-
-def _is_row_id(text: str) -> bool:
-    return text[:1] == "S" and text[1:].isdigit()
 
 
 def folder_experiment(
@@ -145,17 +141,8 @@ def folder_experiment(
     kind = "virtual drive" if result.simulated else "drive"
     length = ", quick" if result.quick else ""
     words = f"a review of the {kind} {drive} ({result.suite.name}{length})"
-    return Experiment(
-        base,
-        fitted,
-        full,
-        tuple(observations),
-        tuple(whole),
-        tuple(held_out),
-        words,
-        tuple(notes),
-        seed,
-    )
+    of = tuple(observations), tuple(whole), tuple(held_out)
+    return Experiment(base, fitted, full, *of, words, tuple(notes), seed)
 
 
 def _same_size(target: Mapping[str, Any], base: Profile) -> None:
@@ -251,17 +238,7 @@ def _row_observation(row: Row) -> Observation | None:
         return None
     label = f"{figure.test}, {figure.metric}"
     parts = [text.rpartition("/") for text in (row.value, row.over) if text]
-    return Observation(
-        figure.id,
-        figure.test,
-        label,
-        figure.unit,
-        value,
-        bound / 200,  # half of the bound
-        relation,
-        high,
-        bound,
-        tuple((Run.of(run), key) for run, _, key in parts),
-        row.factor,
-        row.less,
-    )
+    runs = tuple((Run.of(run), key) for run, _, key in parts)
+    about = figure.id, figure.test, label, figure.unit, value
+    half = bound / 200
+    return Observation(*about, half, relation, high, bound, runs, row.factor, row.less)

@@ -36,29 +36,12 @@ DIGITS = 6
 """Significant digits of a fitted value: finer than any figure can tell."""
 WHOLE_MAX = 64
 """So many whole numbers of a range are tried, to learn whether the core takes them all."""
-
-
 BUILD = frozenset(
     {
-        "blocks_per_plane",
-        "channels",
-        "commands_max",
-        "dies_per_channel",
-        "generation",
-        "lanes",
-        "page_kib",
-        "pages_per_block",
-        "payload_bytes",
-        "planes",
-        "processors",
-        "queue_depth_max",
-        "queues_max",
-        "read_completion_bytes",
-        "read_request_bytes",
-        "register_reads",
-        "register_writes",
-        "reserve_superblocks",
-        "streams",
+        *("blocks_per_plane", "channels", "dies_per_channel", "planes", "processors", "streams"),
+        *("page_kib", "pages_per_block", "payload_bytes", "reserve_superblocks", "commands_max"),
+        *("queue_depth_max", "queues_max", "generation", "lanes", "read_completion_bytes"),
+        *("read_request_bytes", "register_reads", "register_writes"),
     }
 )
 """Keys that say what the drive or host is built of: counts, and sizes of the standard's choice."""
@@ -217,17 +200,8 @@ def _free(path: str, leaf: Mapping[str, Any]) -> Parameter | None:
 def with_values(
     profile: Profile, parameters: Sequence[Parameter], values: Sequence[float], *, source: str = ""
 ) -> Profile:
-    """The profile with these values, checked.
-
-    Parameters
-    ----------
-    source : of the values, whose ranges then stay; without one values may lie outside of them.
-
-    Raises
-    ------
-    UserError
-        If the core refuses the drive.
-    """
+    """The profile with these values, checked. Raises UserError if the core refuses the drive.
+    `source`: of the values, whose ranges then stay; without one values may lie outside of them."""
     raw = copy.deepcopy(dict(profile.raw))
     for parameter, value in zip(parameters, values, strict=True):
         leaf = leaf_at(raw, parameter.name)
@@ -241,12 +215,7 @@ def with_values(
 
 def moved(profile: Profile, at: Mapping[Parameter, float]) -> Profile:
     """The profile with parameters at other coordinates; as whole numbers where it takes no others.
-
-    Raises
-    ------
-    UserError
-        If the model takes no such drive.
-    """
+    Raises UserError if the model takes no such drive."""
     try:
         return with_values(profile, list(at), [one.value(x) for one, x in at.items()])
     except UserError:

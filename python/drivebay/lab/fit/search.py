@@ -45,13 +45,8 @@ PATIENCE = 5e-3
 
 
 class Trials:
-    """What an experiment's jobs give with other values.
-
-    Parameters
-    ----------
-    jobs : workers; changes no figure.
-    hint : what an interrupted user is told to type.
-    """
+    """What an experiment's jobs give with other values. `jobs`: workers; changes no figure. `hint`:
+    what an interrupted user is told to type."""
 
     def __init__(
         self,

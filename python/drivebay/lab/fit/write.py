@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.definitions.toml_text import toml_lines
@@ -59,12 +59,8 @@ def text(
 
 def save(path: Path, content: str) -> None:
     """Writes the file whole or not at all. Raises EnvironmentProblem if it cannot be written."""
-    try:
+    with system_errors(f"{path} cannot be written", f"ls -ld {path.parent}"):
         files.replace(path, content.encode())
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{path} cannot be written: {problem.strerror}", f"ls -ld {path.parent}"
-        ) from None
 
 
 def name_of(path: Path) -> str:

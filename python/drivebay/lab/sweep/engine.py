@@ -175,10 +175,6 @@ def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
     return store.done(plan.fingerprint)
 
 
-def _need(plan: Plan, index: int) -> int:
-    return 0 if plan.spec.fleet is not None else plan.memory_bytes(plan.point(index))
-
-
 class _Dispatcher:
     """One sweep under way."""
 
@@ -252,7 +248,10 @@ class _Dispatcher:
             future.cancel()
 
     def _memory_of(self, index: int) -> int:
-        need, largest = _need(self._plan, index), self._cluster.largest_bytes
+        if self._plan.spec.fleet is not None:
+            return 0
+        need = self._plan.memory_bytes(self._plan.point(index))
+        largest = self._cluster.largest_bytes
         if largest is not None and need > largest:
             raise EnvironmentProblem(
                 f"run {index} needs {need / 1e9:.1f} GB of memory, and a worker has at most "

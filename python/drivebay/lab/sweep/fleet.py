@@ -56,12 +56,8 @@ def resource(drive_id: str) -> str:
 def testable(files: Sequence[Path], only: Sequence[str] | None) -> list[str]:
     """Ids of what this host offers: its block devices on which nothing is mounted, held or stored,
     and the files given. Raises UserError if a drive that was named is not there or may not be
-    tested, or a file is none.
-
-    Parameters
-    ----------
-    only : serial numbers; None for all devices that nothing speaks against.
-    """
+    tested, or a file is none. `only`: serial numbers; None for all devices that nothing speaks
+    against."""
     devices = blockdev.list_devices() if only is None or only else []
     if only is None:
         found = [one.serial for one in devices if not one.blockers and not one.signatures]

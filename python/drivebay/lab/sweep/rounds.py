@@ -18,12 +18,7 @@ def missing(
     plan: Plan, store: Store, there: Collection[int], failed: Collection[int] = ()
 ) -> list[int]:
     """Numbers of the runs that are to be run next, in order; none if the sweep is complete.
-
-    Parameters
-    ----------
-    there : runs that have ended.
-    failed : runs that are not tried again now.
-    """
+    `there`: runs that have ended. `failed`: runs that are not tried again now."""
     if plan.spec.until is None:
         return [index for index in range(plan.runs) if index not in there and index not in failed]
     precision = Precision.parse(plan.spec.until)

@@ -27,13 +27,8 @@ def run_all(
     plan: Plan, *, progress: Callable[[int, int], None] | None = None
 ) -> dict[Run, Figures]:
     """The figures of every run of the plan that its rows look at, on as many threads as there are
-    processors and memory for. Raises Interrupted on SIGINT, SIGTERM or SIGHUP.
-
-    Parameters
-    ----------
-    progress : called from the workers when a group of runs has ended, with how many of how many
-        groups are done.
-    """
+    processors and memory for. Raises Interrupted on SIGINT, SIGTERM or SIGHUP. `progress`: called
+    from the workers when a group of runs has ended, with how many of how many groups are done."""
     same_as = alike(plan.runs)
     names: dict[Run, set[str]] = {}
     for row in plan.rows:

@@ -227,10 +227,6 @@ def leaf_at(raw: Any, dotted: str) -> Any:
     return node
 
 
-def _die_gbit(profile: Profile) -> float:
-    return _die_bytes(profile) * 8 / 2**30
-
-
 def _die_bytes(profile: Profile) -> int:
     nand = profile.raw["nand"]
     parts = ("planes", "blocks_per_plane", "pages_per_block", "page_kib")
@@ -238,10 +234,6 @@ def _die_bytes(profile: Profile) -> int:
     for part in parts:
         size *= nand[part]["value"]
     return size
-
-
-def _spare_percent(profile: Profile) -> float:
-    return 100 * (profile.flash_bytes / profile.capacity_bytes - 1)
 
 
 def _lanes_gb_per_s(profile: Profile) -> float:
@@ -275,10 +267,10 @@ DERIVED: dict[str, Callable[[Profile], Any]] = {
     "same_parts": _same_parts,
     "capacity_gb": lambda profile: profile.capacity_bytes / 1e9,
     "interface": lambda profile: profile.interface,
-    "die_gbit": _die_gbit,
+    "die_gbit": lambda profile: _die_bytes(profile) * 8 / 2**30,
     "slc_cache_gb": _slc_cache_gb,
     "transfer_max_kib": lambda p: 4 * 2 ** leaf(p, "identify.transfer_max_log2"),
-    "spare_percent": _spare_percent,
+    "spare_percent": lambda p: 100 * (p.flash_bytes / p.capacity_bytes - 1),
     "link_mb_per_s": lambda p: 1e3 * 8.0 * 4 / 8 * _efficiency(p) / 100,
     "link_efficiency": _efficiency,
     "lanes_gb_per_s": _lanes_gb_per_s,

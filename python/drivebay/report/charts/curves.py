@@ -46,15 +46,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Curves:
-    """The groups of every run over one axis.
-
-    Parameters
-    ----------
-    scales : of the y axis; a switch chooses where there are several.
-    y : the y axis, where it is not to be fitted to the values.
-    choose : of several drives one group at a time; without it all groups are shown, in the
-        drives' colours.
-    """
+    """The groups of every run over one axis. `scales`: of the y axis; a switch chooses where there
+    are several. `y`: the y axis, where it is not to be fitted to the values. `choose`: of several
+    drives one group at a time; without it all groups are shown, in the drives' colours."""
 
     chart_id: str
     found: Sequence[Run]

@@ -199,14 +199,9 @@ class Key:
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart with title, caption, switches and legend.
-
-    Parameters
-    ----------
-    samples : how many samples there are of each run, and how far they spread.
-    apart : on the Bench it stands beside those of other drives instead of under them.
-    said : the result in a sentence, for whoever does not see the chart.
-    """
+    """A chart with title, caption, switches and legend. `samples`: how many samples there are of
+    each run, and how far they spread. `apart`: on the Bench it stands beside those of other drives
+    instead of under them. `said`: the result in a sentence, for whoever does not see the chart."""
 
     title: str
     chart: Chart

@@ -36,14 +36,9 @@ WIDE_FROM = 8
 @dataclass(frozen=True)
 class BarOf:
     """A figure that is shown as bars: on the page beside the published one, on the Bench in rank
-    order. `half` lets two stand side by side.
-
-    Parameters
-    ----------
-    chart : figures of one chart and unit stand on one scale on the page, each in a row of its own;
-        "" is a chart of its own.
-    row : what the figure is called there.
-    """
+    order. `half` lets two stand side by side. `chart`: figures of one chart and unit stand on one
+    scale on the page, each in a row of its own; "" is a chart of its own. `row`: what the figure is
+    called there."""
 
     key: str
     title: str
@@ -156,10 +151,6 @@ def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[flo
     return [some.mean if some else float("nan") for some in spreads], deviations
 
 
-def _no_remarks(_measured: Measured) -> list[str]:
-    return []
-
-
 @dataclass(frozen=True)
 class Kind:
     """How the tests of one kind are shown; the defaults are those of any test.
@@ -176,4 +167,4 @@ class Kind:
     bars: Callable[[Measured], Sequence[BarOf]] = bars
     panels: Callable[[str, Sequence[Run]], list[Panel]] = panels
     table: Callable[[Sequence[Run]], Html] = figures.figures_table
-    remarks: Callable[[Measured], list[str]] = _no_remarks
+    remarks: Callable[[Measured], list[str]] = lambda _: []

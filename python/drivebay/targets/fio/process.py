@@ -31,7 +31,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import TracebackType
 from typing import IO
 
 from drivebay.common import programs
@@ -112,12 +111,8 @@ def working_tool(target_path: str, *, shown: str) -> Tool:
 
 def must_have(option: str, *, since: str, instead: str) -> None:
     """Raise if the installed fio does not know an option of its job files; touches no drive.
-
-    Parameters
-    ----------
-    since : the fio that has it first, for the error.
-    instead : what to do without it, for the hint.
-    """
+    `since`: the fio that has it first, for the error. `instead`: what to do without it, for the
+    hint."""
     path = installed()
     answer = _once(path, f"--cmdhelp={option}")[1]
     if not re.search(rf"^\s*{option}:", answer, re.MULTILINE):
@@ -232,12 +227,7 @@ class Fio:
     def __enter__(self) -> Fio:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.stop()
         try:
             self.process.wait(KILL_AFTER_S)

@@ -20,7 +20,7 @@ import contextlib
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivebay.common import documents, programs
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.files import system_errors
 from drivebay.definitions.suites import Phase
 from drivebay.results.records import PhaseResult, histogram, one_second_series
 from drivebay.targets.fio.parse import bin_bounds
@@ -233,15 +233,11 @@ def _said(name: str, *arguments: str) -> str:
 # --- a half of a validation as a phase of a test --------------------------------------------------
 
 
-@contextlib.contextmanager
-def drive_errors(shown: str, what: str = "TRIM cannot be validated") -> Iterator[None]:
+def drive_errors(
+    shown: str, what: str = "TRIM cannot be validated"
+) -> contextlib.AbstractContextManager[None]:
     """An I/O error of the drive `shown` as one of ours; `what` was not to be done."""
-    try:
-        yield
-    except OSError as problem:
-        raise EnvironmentProblem(
-            f"{shown}: {what}: {problem.strerror}", "look for the cause with: dmesg | tail"
-        ) from None
+    return system_errors(f"{shown}: {what}", "look for the cause with: dmesg | tail")
 
 
 def read_phase(phase: Phase, check: Check, step: Step) -> tuple[PhaseResult, float]:

@@ -222,13 +222,8 @@ def play(
 ) -> tuple[PhaseResult, float]:
     """The phase's result, and when it began on this process's monotonic clock. Raises Cancelled
     when asked to stop; nothing is out by then; UserError or EnvironmentProblem if the trace is
-    damaged, or the replay cannot begin or ends early.
-
-    Parameters
-    ----------
-    at : called with the seconds done, and figures.
-    warn : called with what makes the figures suspect.
-    """
+    damaged, or the replay cannot begin or ends early. `at`: called with the seconds done, and
+    figures. `warn`: called with what makes the figures suspect."""
     job = Job(load.source(load.seed), load.options(seed=seed))
     progress.on_cancel(job.control.stop)
     job.survey()

@@ -88,14 +88,9 @@ def inspect(
     path: str, *, held: bool = False, look_inside: bool = True, look_for_data: bool = False
 ) -> Device:
     """Examine one block device now. Raises UserError if the path is no block device or cannot be
-    resolved.
-
-    Parameters
-    ----------
-    held : we have it open exclusively ourselves: do not try that again, nor look for writers.
-    look_inside : look for signatures, too; not once we have written: random data may look like one.
-    look_for_data : look for data without a signature, too, which takes some seconds.
-    """
+    resolved. `held`: we have it open exclusively ourselves: do not try that again, nor look for
+    writers. `look_inside`: look for signatures, too; not once we have written: random data may look
+    like one. `look_for_data`: look for data without a signature, too, which takes some seconds."""
     real = os.path.realpath(path)
     try:
         status = os.stat(real)

@@ -180,14 +180,8 @@ def note(
 ) -> bool:
     """Mark the file as drivebay's: as it is now, or (`open`) being written from here on. Without
     attributes or a place beside the file there is no mark, and the next review asks. False if the
-    times are not those expected: it has lost its mark.
-
-    Parameters
-    ----------
-    fd : the file.
-    path : says where the place beside it is.
-    expected : the times of modification and change that it must have still.
-    """
+    times are not those expected: it has lost its mark. `fd`: the file. `path`: says where the place
+    beside it is. `expected`: the times of modification and change that it must have still."""
     found = "" if state == "open" else digest(fd, session)
     status = os.fstat(fd)
     if expected is not None and (status.st_mtime_ns, status.st_ctime_ns) != expected:

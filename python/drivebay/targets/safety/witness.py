@@ -28,14 +28,9 @@ SETTLE_S = 0.05
 
 
 class Witness:
-    """The process beside us, for one target; `close` when it is ours no more.
-
-    Parameters
-    ----------
-    fd : the target.
-    path : where it is.
-    device : of a device, what names it for ever, and the kernel's number of its attachment.
-    """
+    """The process beside us, for one target; `close` when it is ours no more. `fd`: the target.
+    `path`: where it is. `device`: of a device, what names it for ever, and the kernel's number of
+    its attachment."""
 
     def __init__(
         self, fd: int, path: str, session: str, device: tuple[str, str] | None = None

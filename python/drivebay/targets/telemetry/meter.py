@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from drivebay.common import documents
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.common.files import system_errors
 
 GAP_S = 3.0
 """Between two readings further apart the power is not known; guess: meters log each second."""
@@ -41,17 +42,14 @@ class Meter:
         self._watts: list[float] = []
         self._header: list[str] = []
         self.lines_refused = 0
-        try:
+        with system_errors(
+            f"--power: {path} cannot be read", "have the meter write it before the review begins"
+        ):
             with path.open("rb") as file:
                 encoding = documents.encoding(file.read(4))
             self._letter_bytes = {"utf-16": 2, "utf-32": 4}.get(encoding[:6], 1)
             self._decoder = codecs.getincrementaldecoder(encoding)(errors="replace")
             first, *self._ahead = self._lines() or [self._rest]
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"--power: {path} cannot be read: {problem.strerror}",
-                "have the meter write it before the review begins",
-            ) from None
         words = next(documents.csv_rows([first]), [])
         self._header = [word.strip().lower() for word in words]
         known = set(self._header)

@@ -34,13 +34,9 @@ Values = dict[str, float]
 
 class Telemetry:
     """The readings of one test; begun with `with`, and asked for each phase's share of them.
-
-    Parameters
-    ----------
-    drive : kernel name of the drive, None where there is none to ask.
-    power : a hwmon sensor's name, a meter's CSV file, or None.
-    asleep : the drive may be asleep: it is asked for nothing, which would wake it.
-    """
+    `drive`: kernel name of the drive, None where there is none to ask. `power`: a hwmon sensor's
+    name, a meter's CSV file, or None. `asleep`: the drive may be asleep: it is asked for nothing,
+    which would wake it."""
 
     def __init__(
         self, drive: str | None, *, power: str | None = None, asleep: bool = False

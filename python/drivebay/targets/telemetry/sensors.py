@@ -205,10 +205,12 @@ def of_host() -> tuple[list[Sensor], list[Absent]]:
         sensors.append(_cpu_time())
     except OSError as problem:
         absent.append(Absent("host CPU and interrupts", str(problem)))
+    clocks = sorted(CPU.glob("cpufreq/policy*/scaling_cur_freq"))[:POLICIES_MAX]
+    limits = sorted(CPU.glob("cpu[0-9]*/thermal_throttle/package_throttle_count"))[:POLICIES_MAX]
     several = (
-        ("host CPU frequency", "host.cpu_mhz", _frequencies(), 1e-3, max),
+        ("host CPU frequency", "host.cpu_mhz", clocks, 1e-3, max),
         ("host CPU temperature", "host.cpu_temperature_c", _cpu_temperatures(), 1e-3, max),
-        ("host thermal limits", "host.cpu_throttle_count", _throttle_counters(), 1.0, sum),
+        ("host thermal limits", "host.cpu_throttle_count", limits, 1.0, sum),
     )
     for source, name, paths, scale, together in several:
         if sensor := _of_files(source, name, paths, scale, together):
@@ -218,19 +220,11 @@ def of_host() -> tuple[list[Sensor], list[Absent]]:
     return sensors, absent
 
 
-def _frequencies() -> list[Path]:
-    return sorted(CPU.glob("cpufreq/policy*/scaling_cur_freq"))[:POLICIES_MAX]
-
-
 def _cpu_temperatures() -> list[Path]:
     names = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
     return [
         hwmon / "temp1_input" for hwmon in sorted(HWMON.glob("*")) if read(hwmon / "name") in names
     ]
-
-
-def _throttle_counters() -> list[Path]:
-    return sorted(CPU.glob("cpu[0-9]*/thermal_throttle/package_throttle_count"))[:POLICIES_MAX]
 
 
 def _cpu_time() -> Sensor:

@@ -23,14 +23,9 @@ PAGE_KIB = 4
 def busy(
     profile: Mapping[str, Any], before: _core.Counters, after: _core.Counters, duration_s: float
 ) -> dict[str, float]:
-    """Metrics of a phase by name, in per cent; empty for a phase of no length.
-
-    Parameters
-    ----------
-    profile : the drive's; leaves are {"value": ...}.
-    before, after : what the drive had counted at the phase's ends.
-    duration_s : the phase's length.
-    """
+    """Metrics of a phase by name, in per cent; empty for a phase of no length. `profile`: the
+    drive's; leaves are {"value": ...}. `before`, `after`: what the drive had counted at the phase's
+    ends. `duration_s`: the phase's length."""
     if duration_s <= 0:
         return {}
     nand, cache = profile["nand"], profile.get("slc_cache")

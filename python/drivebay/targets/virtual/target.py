@@ -74,14 +74,9 @@ class _Clock:
 
 
 class VirtualTarget(Target):
-    """A drive of the catalog, or a changed one, under test.
-
-    Parameters
-    ----------
-    profile : the drive.
-    states : prepared states, shared with the targets that run beside this one.
-    events : whether phases keep what happens inside the drive, `PhaseResult.inside`.
-    """
+    """A drive of the catalog, or a changed one, under test. `profile`: the drive. `states`:
+    prepared states, shared with the targets that run beside this one. `events`: whether phases keep
+    what happens inside the drive, `PhaseResult.inside`."""
 
     kind = "virtual"
 
