@@ -167,3 +167,58 @@ def test_a_noisy_neighbour_raises_what_another_handle_costs() -> None:
     quiet = waf_of_index()
     noisy = waf_of_index(noise=noise)
     assert noisy > 1.2 * quiet
+
+
+def tail_beside_a_neighbour(groups: int) -> tuple[float, float, float]:
+    """Of reads of one half of a drive the 99.9th percentile in µs, alone and while the other half
+    is overwritten; and the write amplification of that."""
+    words = ["fdp=1:persistent"] + [f"fdp.reclaim_groups={groups}"] * (groups > 1)
+    device = drivebay.drive("pm9a3-960").scaled(1 / 128).with_(*words).device()
+    half = device.capacity_bytes // 2**21 * 2**20
+    fill = Workload(pattern="sequential", block_bytes=2**17, span_bytes=half, bytes=half)
+    device.run(fill)
+    second = {"span_start_bytes": half, "reclaim_group": groups - 1}
+    device.run(fill.model_copy(update=second))
+    noise = Workload(span_bytes=half, bytes=3 * half).model_copy(update=second)
+    device.run(noise)
+    reads = Workload(read_percent=100, queue_depth=1, span_bytes=half, duration_s=2)
+    alone = device.copy().run(reads)
+    noise = noise.model_copy(update={"bytes": None, "duration_s": 2})
+    beside = device.run_jobs({"reads": reads, "noise": noise})["reads"]
+    assert alone.read_latency is not None and beside.read_latency is not None
+    used = device.placement()[-1]
+    assert (used.reclaim_group, used.handle) == (groups - 1, 0) and used.waf is not None
+    return alone.read_latency.percentile_us(99.9), beside.read_latency.percentile_us(99.9), used.waf
+
+
+def test_a_reclaim_group_does_not_hear_its_neighbour_and_has_its_own_spare_flash() -> None:
+    """The table of docs/concepts/placement.md, at half its size."""
+    alone, beside, waf = tail_beside_a_neighbour(1)
+    assert beside > 4 * alone
+    alone_apart, beside_apart, waf_apart = tail_beside_a_neighbour(2)
+    assert alone_apart == pytest.approx(alone, rel=0.02) and beside_apart < 1.3 * alone_apart
+    assert waf_apart > 1.5 * waf
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        (["fdp.reclaim_groups=2"], "of a drive that has placement handles", "in this order"),
+        (["fdp=2", "fdp.reclaim_groups=few"], "must be a number of groups", "fdp=8"),
+        (["fdp=2", "fdp.reclaim_groups"], "a value is missing", "fdp.reclaim_groups=2"),
+        (["fdp=2", "fdp.reclaim_groups=3"], "a power of two, at most the drive's dies", "possible"),
+    ],
+)
+def test_reclaim_groups_that_cannot_be_are_refused(words: list[str], said: str, hint: str) -> None:
+    with pytest.raises(UserError) as refused:
+        drivebay.drive("pm9a3-960").with_(*words).device()
+    assert said in refused.value.message and hint in refused.value.hint
+
+
+def test_a_reclaim_group_that_the_drive_has_not_is_refused() -> None:
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    placed = drive.with_("fdp=2", "fdp.reclaim_groups=2")
+    for device, most in ((drive.device(), 1), (placed.device(), 2)):
+        with pytest.raises(UserError, match=f"reclaim_group: 2 is not allowed; .* below {most}"):
+            device.run(Workload(reclaim_group=2))
+    assert "on handle 1 of reclaim group 1" in Workload(handle=1, reclaim_group=1).words()

@@ -204,6 +204,12 @@ class HandleUse:
     def copied_4k(self, /) -> int:
         """Copied out of its reclaim units by garbage collection."""
     @property
+    def handle(self, /) -> int | None:
+        """Placement handle, from 0; None of the frontier of copies."""
+    @property
+    def reclaim_group(self, /) -> int:
+        """Reclaim group, from 0."""
+    @property
     def unit_left_4k(self, /) -> int:
         """What can still be written to its present reclaim unit."""
     @property
@@ -1027,8 +1033,8 @@ class VirtualDrive:
         """Where the drive stands now, for `live`."""
     def placement(self, /) -> list[HandleUse]:
         """
-        What went through each placement handle since the drive was made and, with initial isolation, behind them through
-        the frontier of copies; empty without placement.
+        What went through each placement handle since the drive was made, reclaim group by group and, with initial isolation,
+        behind them all through the frontier of copies of each; empty without placement.
         """
     def power_cut(self, /) -> tuple[int, float]:
         """

@@ -19,7 +19,9 @@ pub struct Streams {
     pub count: usize,
     /// Placement handles; none without placement.
     pub handles: usize,
-    /// The stream of copies; with `apart`, of those of the first handle.
+    /// Reclaim groups, each with as many streams, one behind the other.
+    pub groups: usize,
+    /// The stream of copies of the group in hand; with `apart`, of those of its first handle.
     pub copies: usize,
     /// Copies of each handle's data have a stream of their own.
     apart: bool,
@@ -30,14 +32,32 @@ impl Streams {
     #[must_use]
     pub fn plain(shared: bool, by_lifespan: bool) -> Streams {
         let count = 2 + usize::from(by_lifespan);
-        Streams { count, handles: 0, copies: usize::from(!shared), apart: false }
+        Streams { count, handles: 0, groups: 1, copies: usize::from(!shared), apart: false }
     }
 
-    /// With so many placement handles; `apart`: they are persistently isolated.
+    /// With so many placement handles in each of so many reclaim groups; `apart`: they are persistently isolated.
     #[must_use]
-    pub fn placed(handles: usize, apart: bool) -> Streams {
-        let count = handles + if apart { handles } else { 1 };
-        Streams { count, handles, copies: handles, apart }
+    pub fn placed(handles: usize, apart: bool, groups: usize) -> Streams {
+        let count = groups * (handles + if apart { handles } else { 1 });
+        Streams { count, handles, groups, copies: handles, apart }
+    }
+
+    /// The same with this reclaim group in hand.
+    #[must_use]
+    pub fn of_group(self, group: usize) -> Streams {
+        Streams { copies: group * self.group_count() + self.handles, ..self }
+    }
+
+    /// How many a reclaim group has.
+    #[must_use]
+    pub fn group_count(self) -> usize {
+        self.count / self.groups
+    }
+
+    /// The reclaim group of a stream.
+    #[must_use]
+    pub fn group_of(self, stream: usize) -> usize {
+        stream / self.group_count()
     }
 
     /// Whether the host's writes are split by lifespan, or as a plug-in says.
@@ -61,23 +81,25 @@ impl Streams {
 
     /// Those of the host.
     pub fn hosts(self) -> impl Iterator<Item = usize> {
-        let (end, step) = if self.handles == 0 { (self.count, COLD) } else { (self.handles, 1) };
-        (HOST..end).step_by(step)
+        let step = if self.handles == 0 { COLD } else { 1 };
+        let is_host =
+            move |stream: &usize| self.handles == 0 || stream % self.group_count() < self.handles;
+        (HOST..self.count).step_by(step).filter(is_host)
     }
 
     /// Those of copies of the other handles' data, where they are kept apart.
     #[inline(always)]
     pub fn more_copies(self) -> std::ops::Range<usize> {
-        self.copies + 1..if self.apart { self.count } else { 0 }
+        self.copies + 1..if self.apart { self.copies + self.handles } else { 0 }
     }
 
-    /// That of copies of what another stream placed.
+    /// That of copies of what another stream of the group in hand placed.
     #[inline(always)]
     #[must_use]
     pub fn copies_of(self, stream: usize) -> usize {
         match self.apart {
             false => self.copies,
-            true if stream < self.handles => self.handles + stream,
+            true if stream < self.copies => self.handles + stream,
             true => stream,
         }
     }
@@ -89,11 +111,23 @@ impl Streams {
         self.apart
     }
 
-    /// That of a write with a placement handle; of one that the drive does not have, the first.
+    /// That of a write with a placement handle of the first reclaim group; of one that the drive does not have, the first.
     #[inline(always)]
     #[must_use]
     pub fn of_handle(self, handle: u8) -> usize {
         if usize::from(handle) < self.handles { usize::from(handle) } else { HOST }
+    }
+
+    /// The same with handles of all groups, those of the second numbered behind those of the first.
+    #[must_use]
+    pub fn of_place(self, place: u8) -> usize {
+        let (group, handle) = match usize::from(place) {
+            place if place < self.handles * self.groups => {
+                (place / self.handles, place % self.handles)
+            }
+            _ => (0, HOST),
+        };
+        group * self.group_count() + handle
     }
 }
 

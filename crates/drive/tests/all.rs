@@ -24,6 +24,7 @@ mod power;
 mod power_cut;
 mod profile;
 mod prop_ftl;
+mod reclaim_groups;
 mod reliability;
 mod sanitize;
 mod slc_cache;

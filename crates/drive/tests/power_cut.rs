@@ -198,6 +198,17 @@ fn nothing_flushed_is_lost_with_placement_handles() {
     }
 }
 
+/// The same with reclaim groups, among which the host moves its data.
+#[test]
+fn nothing_flushed_is_lost_with_reclaim_groups() {
+    for (isolation, groups) in [("initial", 2), ("persistent", 2), ("initial", 4)] {
+        let placed = profile().placed(2, isolation).with("fdp.reclaim_groups", groups);
+        let placed = placed.set("nand.blocks_per_plane", 32).set("gc.reserve_superblocks", 2);
+        let counters = cut_often(placed, CUTS / 4, 7);
+        assert!(counters.copied_pages > 1000, "{}", counters.copied_pages);
+    }
+}
+
 /// The same on small drives of many kinds, with as little in reserve as a profile may have.
 ///
 /// Seeds that once left garbage collection without a superblock to copy into.
@@ -244,7 +255,9 @@ fn cut_often(profile: Profile, count: u64, seed: u64) -> Counters {
     while cuts < count {
         let page = rng.below(USER);
         let count = 1 + rng.below(12).min(USER - page - 1);
-        let io = |op| Io { handle: (page % 3) as u8, ..Io::new(op, page * 8, count as u32 * 8) };
+        // A page goes to another handle, and perhaps another reclaim group, from time to time.
+        let handle = ((page + cuts) % 4) as u8;
+        let io = |op| Io { handle, ..Io::new(op, page * 8, count as u32 * 8) };
         let dice = rng.below(100);
         now = now.after(Nanos(rng.below(20_000)));
         match dice {

@@ -420,8 +420,8 @@ impl VirtualDrive {
         self.with(|device| device.decisions().map(PyDecisions::new).transpose())
     }
 
-    /// What went through each placement handle since the drive was made and, with initial isolation, behind them through
-    /// the frontier of copies; empty without placement.
+    /// What went through each placement handle since the drive was made, reclaim group by group and, with initial isolation,
+    /// behind them all through the frontier of copies of each; empty without placement.
     fn placement(&self) -> PyResult<Vec<PyHandleUse>> {
         self.with(|device| {
             let used = if device.zones().is_empty() { device.placement() } else { Vec::new() };
@@ -455,6 +455,10 @@ class! {
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "HandleUse")]
     #[derive(PartialEq)]
     PyHandleUse(used: HandleUse) {}
+    /// Reclaim group, from 0.
+    reclaim_group: u8 = used.group,
+    /// Placement handle, from 0; None of the frontier of copies.
+    handle: Option<u8> = used.handle,
     /// Written by the host; into the frontier of copies: copied from the handles for the first time.
     written_4k: u64 = used.written_4k,
     /// Copied out of its reclaim units by garbage collection.

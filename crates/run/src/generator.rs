@@ -213,9 +213,10 @@ impl Generator {
         }
     }
 
-    /// The same on a drive, whose zones are used where the workload says so.
+    /// The same on a drive, whose reclaim groups and zones are used where the workload says so.
     pub fn on(workload: &Workload, seed: u64, spec: &Spec) -> Generator {
         let mut generator = Generator::new(workload, seed);
+        generator.handle += workload.reclaim_group * spec.streams.handles as u8;
         if let Some(zones) = spec.zones.filter(|_| workload.zones > 0) {
             generator.order = Order::Zones(ZoneOrder::new(workload, zones.sectors));
         }

@@ -151,6 +151,8 @@ pub struct Workload {
     pub weight: u32,
     /// Placement handle of the writes (Flexible Data Placement); of a drive without, 0.
     pub handle: u8,
+    /// Reclaim group that they go to; of a drive with one, 0.
+    pub reclaim_group: u8,
     /// Zones of the span that are used at a time, in turns, each in sequence, then the next ones; 0: not by zone.
     pub zones: u32,
     /// What is asked for by zone. An end by bytes counts a reset or a finish as a block.
@@ -189,6 +191,7 @@ impl Default for Workload {
             thinktime_blocks: 1,
             weight: 1,
             handle: 0,
+            reclaim_group: 0,
             zones: 0,
             zone_op: ZoneOp::Write,
             zone_fill_percent: 100.0,
@@ -415,6 +418,11 @@ impl Workload {
         if usize::from(self.handle) >= handles {
             let allowed = format!("below {handles}, the drive's fdp.handles (1 without)");
             return Err(WorkloadError::refused("handle", &self.handle, &allowed));
+        }
+        let groups = spec.streams.groups;
+        if usize::from(self.reclaim_group) >= groups {
+            let allowed = format!("below {groups}, the drive's fdp.reclaim_groups (1 without)");
+            return Err(WorkloadError::refused("reclaim_group", &self.reclaim_group, &allowed));
         }
         self.check_zones(spec)?;
         if self.stop.duration_s.is_none() && self.stop.bytes.is_none() {

@@ -25,6 +25,7 @@ use crate::faults::{Fault, FaultError};
 use crate::latency_monitor::LatencyMonitor;
 use crate::namespace::{
     NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
+    Placement,
 };
 use crate::power_cut::PowerCut;
 use crate::report::Report;
@@ -67,8 +68,8 @@ pub trait Io {
     /// What OCP's latency monitor has counted.
     fn latency_monitor(&mut self) -> &mut LatencyMonitor;
 
-    /// What went through each reclaim unit handle so far, and behind them through the frontier of copies where they share one;
-    /// nothing without placement.
+    /// What went through each reclaim unit handle of each reclaim group so far, and behind them through the frontiers of copies
+    /// where they share one; nothing without placement.
     fn handle_use(&self) -> Vec<HandleUse> {
         Vec::new()
     }
@@ -171,14 +172,14 @@ pub trait Namespaces {
     /// Sectors of no namespace.
     fn free_sectors(&self) -> u64;
 
-    /// Whether placement is switched on, so that writes go where their placement handles say; none if the drive has none.
-    fn placement(&self) -> Option<bool> {
+    /// The placement that the drive has, if it has any.
+    fn placement(&self) -> Option<Placement> {
         None
     }
 
     /// Whether the drive has placement, and it is switched on.
     fn is_placed(&self) -> bool {
-        self.placement() == Some(true)
+        self.placement().is_some_and(|placement| placement.is_on)
     }
 
     /// Switches placement on or off, while there are no namespaces.

@@ -68,7 +68,7 @@ pub use listener::{Address, Listener};
 pub use memory_limit::MemoryLimit;
 pub use namespace::{
     BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions,
-    NamespaceTable, NewNamespace,
+    NamespaceTable, NewNamespace, Placement,
 };
 pub use options::{Document, DriveOptions, Options};
 pub use pci::memory::GuestMemory;

@@ -285,6 +285,40 @@ pub struct NamespaceFigures {
     pub is_read_only: bool,
 }
 
+/// Flexible Data Placement, as a drive has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Placement {
+    /// It is switched on, so that writes go where their placement identifiers say.
+    pub is_on: bool,
+    /// Reclaim unit handles.
+    pub handles: u8,
+    /// Reclaim groups: a power of two.
+    pub groups: u8,
+}
+
+impl Placement {
+    /// Bits of a placement identifier that name the reclaim group, its upper ones (RGIF).
+    #[must_use]
+    pub fn group_bits(self) -> u32 {
+        u32::from(self.groups).ilog2()
+    }
+
+    /// The identifier of a placement handle in a reclaim group.
+    #[must_use]
+    pub fn identifier(self, group: u8, handle: u16) -> u16 {
+        (u32::from(group) << (16 - self.group_bits())) as u16 | handle
+    }
+
+    /// Where a namespace with these reclaim unit handles writes by an identifier: the handle, those of a second group numbered
+    /// behind those of the first. None if it has no such handle.
+    #[must_use]
+    pub fn place(self, identifier: u16, handles: &[u8]) -> Option<u8> {
+        let group = u32::from(identifier) >> (16 - self.group_bits());
+        let handle = handles.get(usize::from(identifier ^ self.identifier(group as u8, 0)))?;
+        Some(group as u8 * self.handles + handle)
+    }
+}
+
 /// The namespaces of a drive, without what they hold: for who implements [`crate::Namespaces`].
 #[derive(Clone, Debug)]
 pub struct NamespaceTable {
@@ -292,8 +326,9 @@ pub struct NamespaceTable {
     /// By number: how often it has been made, changed or deleted.
     changes: Vec<u64>,
     drive_sectors: u64,
-    /// Reclaim unit handles; none without placement.
+    /// Reclaim unit handles, and groups; none without placement.
     handles: u8,
+    groups: u8,
     /// Whether placement, if the drive has it, is switched off.
     is_placement_off: bool,
     zones: Option<ZoneSpec>,
@@ -311,6 +346,7 @@ impl NamespaceTable {
             changes: vec![0; NAMESPACES_MAX],
             drive_sectors,
             handles: 0,
+            groups: 1,
             is_placement_off: false,
             zones: None,
         };
@@ -342,6 +378,7 @@ impl NamespaceTable {
     /// [`NamespaceError::Zones`].
     pub fn on(mut self, spec: &Spec) -> Result<NamespaceTable, NamespaceError> {
         if spec.zones.is_none() {
+            self.groups = spec.streams.groups as u8;
             return Ok(self.placed(spec.streams.handles));
         }
         self.zones = spec.zones;
@@ -364,9 +401,10 @@ impl NamespaceTable {
         Err(NamespaceError::Zones { nsid, zone: zones.sectors * SECTOR_BYTES })
     }
 
-    /// Whether placement is switched on; none if the drive has none.
-    pub(crate) fn placement(&self) -> Option<bool> {
-        (self.handles > 0).then_some(!self.is_placement_off)
+    /// The drive's placement, if it has any.
+    pub(crate) fn placement(&self) -> Option<Placement> {
+        let Self { handles, groups, .. } = *self;
+        (handles > 0).then_some(Placement { is_on: !self.is_placement_off, handles, groups })
     }
 
     pub(crate) fn is_placement_off(&self) -> bool {
@@ -559,7 +597,8 @@ impl NamespaceTable {
             return Err(NamespaceError::NoPiece { bytes, largest: largest * SECTOR_BYTES });
         };
         let start = piece.start;
-        let is_handle_chosen = self.placement() == Some(true) && wanted.handles.is_empty();
+        let is_placed = self.placement().is_some_and(|placement| placement.is_on);
+        let is_handle_chosen = is_placed && wanted.handles.is_empty();
         if is_handle_chosen {
             wanted.handles.extend(self.choose_handle());
         }

@@ -380,6 +380,61 @@ fn events_that_are_wanted_are_told_of() {
     assert!(last.iter().any(|one| (one.kind, one.handle) == (0x81, 0)), "{last:?}");
 }
 
+/// Two groups: the highest bit of a placement identifier is the group.
+#[test]
+fn a_placement_identifier_names_group_and_handle() {
+    const SECOND: u32 = 1 << 15;
+    let mut rig = Rig::placed_in(2, 3, "initial");
+    let mut admin = rig.connect(0, Digests::default());
+    let mut host = rig.connect(1, Digests::default());
+    let (_, page) = log(&mut rig, &mut admin, LogPage::PlacementConfigurations, (1, 0), 96);
+    let one = PlacementConfiguration::read_from_bytes(&page[16..80]).expect("64 bytes");
+    assert_eq!((one.groups.get(), one.handles.get(), one.identifiers_max.get()), (2, 3, 5));
+    assert_eq!(one.attributes & 0xf, 1, "bits of the group");
+    let all: Vec<_> =
+        handles(&mut rig, &mut host).iter().map(|one| (one.pid.get(), one.handle.get())).collect();
+    let second = SECOND as u16;
+    let pids = [0, second, 1, second | 1, 2, second | 2];
+    let ruhs = [0, 0, 1, 1, 2, 2];
+    assert_eq!(all, std::iter::zip(pids, ruhs).collect::<Vec<_>>());
+    let [unit, ..] = left(&mut rig, &mut host)[..] else { panic!("handles") };
+    assert_eq!(one.unit_bytes.get(), unit * BLOCK as u64);
+    for (place, pid) in
+        [SECOND | 1, SECOND | 1, 1, SECOND | 2, SECOND | 3, 3].into_iter().enumerate()
+    {
+        assert_eq!(write(&mut rig, &mut host, place as u64, pid), Status::SUCCESS);
+    }
+    // What names no handle goes to the first one.
+    assert_eq!(left(&mut rig, &mut host), [unit - 16, unit, unit - 8, unit - 16, unit, unit - 8]);
+    let used: Vec<_> =
+        rig.engine.handle_use().iter().map(|one| (one.group, one.handle, one.written_4k)).collect();
+    let of = |group, written: [u64; 3]| {
+        std::iter::zip(0.., written).map(move |(handle, count)| (group, Some(handle), count))
+    };
+    let copies = [(0, None, 0), (1, None, 0)];
+    assert_eq!(used, of(0, [2, 1, 0]).chain(of(1, [0, 2, 1])).chain(copies).collect::<Vec<_>>());
+    let (_, page) = log(&mut rig, &mut admin, LogPage::PlacementStatistics, (1, 0), 64);
+    let counted = PlacementStatistics::read_from_bytes(&page).expect("64 bytes");
+    assert_eq!(counted.host_bytes.get(), 6 * 4096);
+    // Events name the group; which are wanted is said of a handle in all groups.
+    for handle in [0, 1] {
+        let sqe = feature(0x09, Feature::PlacementEvents, handle | 2 << 16, 1);
+        assert_eq!(rig.admin(&mut admin, sqe, 2, &[0, 3]).0, Status::SUCCESS);
+    }
+    assert_eq!(update(&mut rig, &mut host, &[second | 1, 2]), Status::SUCCESS);
+    assert_eq!(left(&mut rig, &mut host), [unit - 16, unit, unit - 8, unit, unit, unit - 8]);
+    assert_eq!(update(&mut rig, &mut host, &[second | 3]), Status::INVALID_FIELD.dnr());
+    assert_eq!(write(&mut rig, &mut host, 9, SECOND | 7), Status::SUCCESS);
+    let (_, page) = log(&mut rig, &mut admin, LogPage::PlacementEvents, (1, 1 << 8), 64 * 4);
+    let told: Vec<_> = page[64..]
+        .chunks_exact(64)
+        .map(|one| PlacementEvent::read_from_bytes(one).expect("64 bytes"))
+        .take(page[0].into())
+        .map(|one| (one.kind, one.pid.get(), one.group.get(), one.handle))
+        .collect();
+    assert_eq!(told, [(0, second | 1, 1, 1), (3, second | 7, 0, 0)]);
+}
+
 #[test]
 fn directives_are_told_and_none_can_be_switched() {
     let (mut rig, mut admin, _host) = drive("initial");

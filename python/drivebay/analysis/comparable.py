@@ -13,6 +13,7 @@ LATER: dict[str, Any] = {
     **dict.fromkeys(("bssplit", "columns", "fsync", "rate_iops", "rate_mb_per_s", "rate_of"), None),
     **dict.fromkeys(("rate_percent", "spare_percent", "thinktime_us"), None),
     "handle": 0,
+    "reclaim_group": 0,
     "trim_percent": 0,
     "zones": 0,
     "once": False,

@@ -43,7 +43,7 @@ def waf(test: Test, phases: Phases) -> Measured:
         name = f"Write amplification{of}"
         rows.append(per_io(f"waf_{phase.label}", name, step.waf, "", n, note))
         if (own := phase.metrics.get("waf_handle")) is not None:
-            name = f"Write amplification of handle {phase.workload.handle}{of}"
+            name = f"Write amplification of {phase.workload.place}{of}"
             rows.append(per_io(f"waf_handle_{phase.label}", name, own, "", n))
         rows.append(iops(f"iops_{phase.label}", f"IOPS{of}", step))
     # Phases that run together have one drive: its figure is the first's.

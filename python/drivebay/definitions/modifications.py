@@ -201,6 +201,7 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
         "ailment": "ailment=slow-die",
         "aged": "aged=80%",
         "fdp": "fdp=8",
+        "fdp.reclaim_groups": "fdp.reclaim_groups=2",
         "zns": "zns=14",
         "parity": "parity=16",
         "foreground_victims": "foreground_victims=2",
@@ -334,6 +335,17 @@ def _fdp(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return words, {"fdp.handles": int(handles[:9]), "fdp.isolation": isolation}
 
 
+def _reclaim_groups(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Reclaim groups of a drive with placement handles."""
+    if not value.isdecimal() or "fdp" not in raw:
+        raise UserError(
+            f"--set fdp.reclaim_groups={value}: must be a number of groups, of a drive that has "
+            "placement handles",
+            "--set fdp=8 --set fdp.reclaim_groups=2, in this order",
+        )
+    return f"fdp.reclaim_groups = {value}", {"fdp.reclaim_groups": int(value[:9])}
+
+
 def _parity(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """Dies of a stripe with parity and the MB/s at which a failed die is rebuilt, or "none"."""
     raw["nand"].pop("parity", None)
@@ -413,6 +425,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "aged": _aged,
     "policy": _policy,
     "fdp": _fdp,
+    "fdp.reclaim_groups": _reclaim_groups,
     "zns": _zns,
     "parity": _parity,
     "foreground_victims": _foreground_victims,

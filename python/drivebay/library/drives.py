@@ -489,8 +489,9 @@ class Device:
         return FailedDies(tuple(dies), rebuilding)
 
     def placement(self) -> list[HandleUse]:
-        """What went through each placement handle so far and, with initial isolation, last through
-        the frontier of copies; empty on a drive without placement."""
+        """What went through each placement handle so far, reclaim group by group, and with initial
+        isolation last through each group's frontier of copies, whose `handle` is None; empty on a
+        drive without placement."""
         return self._core.placement()
 
     def zones(self) -> list[Zone]:

@@ -72,6 +72,8 @@ class Workload(_Load, loads.Requests):
         so many microseconds.
     handle
         The placement handle of the writes, of a drive with several: `with_("fdp=4:persistent")`.
+    reclaim_group
+        The reclaim group that they go to, of a drive with several: `fdp.reclaim_groups`.
     zones, zone_op, zone_fill_percent
         On a drive with zones: how many are written at a time, each in sequence; how ("write" at the
         write pointer, "append", "zrwa" in random write areas), or what is asked of zone after zone
@@ -149,8 +151,8 @@ class Workload(_Load, loads.Requests):
             what += f", a flush after {loads.writes_of(self.fsync)}"
         if self.zones:
             what = loads.zone_words(self.zones, self.zone_op, self.zone_fill_percent)
-        if self.handle:
-            what += f" on handle {self.handle}"
+        if self.handle or self.reclaim_group:
+            what += f" on {self.place}"
         ends = []
         if self.ios is not None:
             ends.append(f"{self.ios:,} I/Os")

@@ -68,8 +68,8 @@ impl Device {
             }
             Media::Flash(flash) => {
                 let lost_pages = flash.backend.power_cut(at);
-                let pages =
-                    self.spec.streams.count as u64 * u64::from(self.spec.geometry.pages_per_die());
+                let streams = self.spec.streams.group_count() as u64;
+                let pages = streams * u64::from(self.spec.geometry.pages_per_die());
                 let scan = flash.backend.nand().read_time().times(pages);
                 let mut lost_pages = lost_pages << self.spec.geometry.unit_shift;
                 if let Some(zones) = &mut self.zones {

@@ -15,6 +15,10 @@ use crate::physics::thermal::STEP;
 /// What went through a placement handle, or through the frontier of copies, in 4 KiB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HandleUse {
+    /// Reclaim group.
+    pub group: u8,
+    /// Placement handle; none of the frontier of copies.
+    pub handle: Option<u8>,
     /// Written by the host; into the frontier of copies: copied from the handles for the first time.
     pub written_4k: u64,
     /// Copied out of its reclaim units by garbage collection: write amplification is `written` and this over `written`.
@@ -90,8 +94,8 @@ impl Device {
         f64::from(self.spec.geometry.superblocks - self.spec.geometry.bad_superblocks).max(1.0)
     }
 
-    /// What went through each placement handle so far and, where its copies share a frontier (initial isolation), behind
-    /// them through that. Empty on a drive without placement.
+    /// What went through each placement handle so far, group by group, and where its copies share a frontier (initial
+    /// isolation) behind them all through that of each group. Empty on a drive without placement.
     #[must_use]
     pub fn placement(&self) -> Vec<HandleUse> {
         let Some(flash) = self.media.flash() else { return Vec::new() };
@@ -100,21 +104,26 @@ impl Device {
         let unit = u64::from(self.spec.geometry.superblock_pages);
         let of_stream = |stream: usize| {
             let own = ftl.stream_use()[stream];
-            let copies = streams.copies_of(stream);
+            let copies = streams.of_group(streams.group_of(stream)).copies_of(stream);
             // Persistently isolated, its copies have a frontier of their own.
             let copied = match streams.are_apart() && copies != stream {
                 true => own.copied + ftl.stream_use()[copies].copied,
                 false => own.copied,
             };
             let room = u64::from(ftl.room(stream));
+            let (group, place) = (streams.group_of(stream), stream % streams.group_count());
             HandleUse {
+                group: group as u8,
+                handle: (place < streams.handles).then_some(place as u8),
                 written_4k: in_4k(own.written),
                 copied_4k: in_4k(copied),
                 unit_left_4k: in_4k(if room == 0 { unit } else { room }),
             }
         };
-        let shown = if streams.are_apart() { streams.handles } else { streams.placed_streams() };
-        (0..shown).map(of_stream).collect()
+        let copies = (0..streams.groups).map(|group| streams.of_group(group).copies);
+        let shared = copies.filter(|_| streams.handles > 0 && !streams.are_apart());
+        let hosts = streams.hosts().filter(|_| streams.handles > 0);
+        hosts.chain(shared).map(of_stream).collect()
     }
 
     /// From now on it is counted how much is copied of each of these ranges of sectors, which do not overlap; of none: no more.

@@ -224,10 +224,16 @@ impl Flash {
     /// Brings the dies up to `until`: nothing will ask them for an earlier time.
     #[inline(always)]
     pub fn dies_until(&mut self, until: Nanos) {
+        self.start_until(until);
+        self.dies_floor = self.dies_floor.max(until);
+    }
+
+    /// Hands what is due until then to the dies.
+    #[inline(always)]
+    pub fn start_until(&mut self, until: Nanos) {
         while self.deferred.next_at() <= until {
             self.start_next();
         }
-        self.dies_floor = self.dies_floor.max(until);
     }
 
     /// Hands everything that waits to the dies, erases as well.
@@ -256,7 +262,7 @@ impl Flash {
         for earlier in 0..=u64::from(self.geometry.plane_of(program.page)) {
             pages += u32::from(buffer.give_back(program.number - (earlier << plane_shift), end));
         }
-        buffer.note_program(self.geometry.die_of(program.page), end, pages);
+        buffer.note_program(&self.geometry, program.page, end, pages);
     }
 
     fn program_all(&mut self) {
@@ -590,12 +596,19 @@ impl Flash {
             self.note_copy(source, at, trigger);
         }
         let page = source.first.0 >> self.geometry.page_shift;
-        self.dies_until(at);
+        let mut floor = at;
+        if self.ftl.has_groups() {
+            // The other groups are not so far.
+            self.start_until(at);
+            floor = self.now.min(at);
+        } else {
+            self.dies_until(at);
+        }
         let bytes = u64::from(source.pages) * self.geometry.unit_bytes();
         let mut done = if self.may_err {
             self.read_erring_source(source, at, bytes)
         } else {
-            self.nand.read_inside(at, at, page, bytes).done
+            self.nand.read_inside(floor, at, page, bytes).done
         };
         if self.map.is_cached() {
             done = done.max(self.translate_source(source, at));

@@ -89,6 +89,11 @@ impl FlashCore {
         self.gc_from(Nanos::ZERO, len);
     }
 
+    /// Garbage collection worked for `len` for which no command waits here.
+    pub fn work_beside(&mut self, len: Nanos) {
+        self.busy += len.0;
+    }
+
     /// Gives `len` to garbage collection, not before `from`.
     #[inline]
     pub fn gc_from(&mut self, from: Nanos, len: Nanos) {

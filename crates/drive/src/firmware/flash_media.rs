@@ -21,6 +21,7 @@ use crate::io::{DeviceError, Io, Op};
 use crate::persist::{StateError, ensure, persist};
 use crate::physics::thermal::Work;
 use crate::profile::{Costs, EndOfLife, Geometry, Spec, ZoneSpec};
+use crate::stage::Stage;
 use crate::timeline::NEVER;
 
 /// log2 of sectors in 4 KiB.
@@ -115,6 +116,7 @@ impl FlashMedia {
     pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
         self.backend.check(core_until)?;
         self.gc.check()?;
+        ensure(self.gc.has_in_hand(self.backend.ftl().group()), "the reclaim group in hand")?;
         let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")
     }
@@ -128,6 +130,7 @@ impl FlashMedia {
     /// Forgets what the drive was about to do for itself.
     pub fn forget_work_under_way(&mut self, spec: &Spec) {
         self.gc.restart(spec);
+        self.gc.enter(0, &mut self.backend);
         self.slc_cache.iter_mut().for_each(|cache| cache.restart());
         self.read_ahead.iter_mut().for_each(|ahead| ahead.forget());
     }
@@ -224,6 +227,14 @@ impl FlashMedia {
         let end = path.run_flash_core(from, cost);
         self.backend.dies_until(end);
         end
+    }
+
+    /// Commands to a reclaim group wait while its own copies take it; returns until when.
+    #[cold]
+    fn wait_for_copies(&mut self, group: usize, from: Nanos, path: &mut Path) -> Nanos {
+        let until = from.max(self.gc.takes_until(group));
+        self.backend.start_until(until);
+        path.book(Stage::Gc, from, until)
     }
 
     /// What the drive does for itself while the flash core has no command until `until`.

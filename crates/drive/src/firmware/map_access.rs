@@ -116,7 +116,7 @@ impl MapAccess {
         let Some(journal) = &mut self.journal else { return 0 };
         let programs = journal.take();
         for number in programs.clone() {
-            nand.program_metadata(now, at, self.geometry.on_die(0, number));
+            nand.program_metadata(now, at, self.geometry.first_on_die(number));
         }
         let count = programs.count() as u64;
         self.journal_4k += count * self.program_4k;

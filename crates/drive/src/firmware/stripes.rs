@@ -83,8 +83,13 @@ impl Stripes {
 
     /// Pages (mapping units) that hold data, of so many addresses.
     pub fn data_pages(&self, addresses: u64) -> u64 {
-        let dies = u64::from(self.geometry.dies());
-        self.geometry.data_pages(addresses) * (dies - self.failed.len() as u64) / dies
+        let dies = u64::from(self.geometry.die_mask) + 1;
+        // Of several reclaim groups, the one with most that failed: each has its share of the data.
+        let of_group = |group| {
+            self.failed.iter().filter(|&&die| self.geometry.group_of(die) == group).count() as u64
+        };
+        let failed = (0..1 << self.geometry.group_shift).map(of_group).max().unwrap_or(0);
+        self.geometry.data_pages(addresses) * (dies - failed) / dies
     }
 
     /// A superblock is opened.

@@ -15,7 +15,7 @@ use drivebay_units::Nanos;
 
 use crate::flash::nand::{Nand, Ticket};
 use crate::persist::{StateError, ensure, persist};
-use crate::profile::BufferRelease;
+use crate::profile::{BufferRelease, Geometry};
 use release::Release;
 
 /// A ring of flash pages on their way.
@@ -132,11 +132,11 @@ impl WriteBuffer {
         waited
     }
 
-    /// A die was given a program that takes the data of so many of the pages.
+    /// The die of a flash page was given a program that takes the data of so many of the pages.
     #[inline]
-    pub fn note_program(&mut self, die: u32, program: Ticket, pages: u32) {
+    pub fn note_program(&mut self, g: &Geometry, page: u32, program: Ticket, pages: u32) {
         if let Some(release) = &mut self.release {
-            release.note_program(die, program, pages);
+            release.note_program(g.die_of(page), program, pages);
         }
     }
 

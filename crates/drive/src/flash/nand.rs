@@ -177,7 +177,8 @@ impl Nand {
             channels: vec![Calendar::default(); geometry.channel_mask as usize + 1],
             planes: vec![
                 Nanos::ZERO;
-                if spec.independent_planes { geometry.row_pages() } else { 0 } as usize
+                if spec.independent_planes { dies << geometry.plane_shift } else { 0 }
+                    as usize
             ],
             geometry: *geometry,
             load: transfer(die_bytes, spec.channel_fs_per_byte),
@@ -263,10 +264,11 @@ impl Nand {
         self.page_reads += 1;
         self.read_bytes += bytes;
         let data = transfer(bytes, self.channel_fs_per_byte);
+        let index = self.geometry.die_of(page);
         let (begin, sensed) = match self.reads {
             ReadRule::Die => {
                 let suspend = self.suspend;
-                let (die, ring) = self.die(self.geometry.die_of(page));
+                let (die, ring) = self.die(index);
                 die.read(ring, from, len, |_, _| (suspend, Nanos::ZERO))
             }
             ReadRule::Array => self.read_array(from, page, len, restarts),
@@ -274,7 +276,7 @@ impl Nand {
                 return self.read_watched(floor, from, page, len, data, restarts);
             }
         };
-        let channel = self.geometry.channel_of(page);
+        let channel = self.geometry.channel_of_die(index);
         let moved = self.channels[channel].reserve(floor, sensed, data);
         ReadTimes { begin, sensed, done: moved.after(self.decode) }
     }
@@ -424,7 +426,7 @@ impl Nand {
         let before = die.newest(ring);
         let cached = self.cache_program;
         let (register, gap) = if cached { (before.from, 0) } else { (before.until, len.0 as u32) };
-        let channel = &mut self.channels[self.geometry.channel_of(page)];
+        let channel = &mut self.channels[self.geometry.channel_of_die(index)];
         let loaded = channel.reserve(floor, from.max(register), len);
         let number = die.occupy(ring, loaded, time, gap);
         let entry = begin + (number as usize & (ring.len() - 1));
@@ -482,7 +484,8 @@ impl Nand {
         if self.timing.erases_that_take_time(self.superblock_erases) == so_far {
             return;
         }
-        for index in 0..self.dies.len() as u32 {
+        let (group, shift) = (self.geometry.group_of(superblock), self.geometry.group_shift);
+        for index in (group..self.dies.len() as u32).step_by(1 << shift) {
             self.erase_block(from, index, superblock);
         }
     }

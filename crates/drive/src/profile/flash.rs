@@ -46,18 +46,22 @@ pub struct Geometry {
     pub user_pages: u32,
     /// log2 of 4 KiB in a page.
     pub unit_shift: u32,
-    /// Pages of a superblock: one block of every plane of every die.
+    /// Pages of a superblock: one block of every plane of every die of its reclaim group, which without several is the drive.
     pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
     /// Bad superblocks.
     pub bad_superblocks: u32,
-    /// Blocks of a superblock: one of every plane of every die.
+    /// Blocks of a superblock: one of every plane of each of its dies.
     pub superblock_blocks: u32,
     /// log2 of pages in a flash page; flash pages of planes that a page lies across count as one.
     pub page_shift: u32,
-    /// log2 of dies.
+    /// log2 of the dies of a superblock.
     pub die_shift: u32,
+    /// The dies of a superblock, less one.
+    pub die_mask: u32,
+    /// log2 of reclaim groups: superblocks are of each by turns, and so are dies.
+    pub group_shift: u32,
     /// log2 of planes.
     pub plane_shift: u32,
     /// In which order flash pages go through dies, planes and page types.
@@ -74,7 +78,7 @@ impl Geometry {
     /// Dies on all channels.
     #[must_use]
     pub fn dies(&self) -> u32 {
-        1 << self.die_shift
+        1 << (self.die_shift + self.group_shift)
     }
 
     /// Usable pages; those of the static SLC cache are none, and none those of parity.
@@ -109,10 +113,18 @@ impl Geometry {
         self.superblock_pages >> (self.page_shift + self.die_shift)
     }
 
-    /// Spare pages that garbage collection needs to go on: the frontiers, the reserve, one superblock to gain.
+    /// Spare pages that garbage collection needs to go on: in each reclaim group the frontiers, the reserve, one superblock
+    /// to gain.
     #[must_use]
     pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
-        (reserve_superblocks + 3) * u64::from(self.superblock_pages)
+        ((reserve_superblocks + 3) * u64::from(self.superblock_pages)) << self.group_shift
+    }
+
+    /// The reclaim group of a superblock.
+    #[inline(always)]
+    #[must_use]
+    pub fn group_of(&self, superblock: u32) -> u32 {
+        superblock & ((1 << self.group_shift) - 1)
     }
 
     /// The plane of a flash page, given by its number.
@@ -126,21 +138,37 @@ impl Geometry {
     #[inline(always)]
     #[must_use]
     pub fn die_of(&self, page: u32) -> u32 {
-        self.order.before_die(page) & (self.dies() - 1)
+        let die = self.order.before_die(page) & self.die_mask;
+        if self.group_shift == 0 { die } else { self.of_group_die(page, die) }
+    }
+
+    /// The die that is the `die`th of the reclaim group of a flash page.
+    #[cold]
+    #[inline(never)]
+    fn of_group_die(&self, page: u32, die: u32) -> u32 {
+        die << self.group_shift | self.group_of(page / (self.superblock_pages >> self.page_shift))
     }
 
     /// The channel of a flash page, given by its number.
     #[inline(always)]
     #[must_use]
     pub fn channel_of(&self, page: u32) -> usize {
-        (self.die_of(page) & self.channel_mask) as usize
+        self.channel_of_die(self.die_of(page))
     }
 
-    /// The flash page of the same row and plane on another die; `turn`: the die, or any number that counts on through them.
+    /// The channel of a die.
+    #[inline(always)]
     #[must_use]
-    pub fn on_die(&self, page: u32, turn: u32) -> u32 {
-        let (from, to) = (self.die_of(page), turn & (self.dies() - 1));
-        page - from * self.order.die_pages + to * self.order.die_pages
+    pub fn channel_of_die(&self, die: u32) -> usize {
+        (die & self.channel_mask) as usize
+    }
+
+    /// The first flash page on a die; `turn`: the die, or any number that counts on through them.
+    #[must_use]
+    pub fn first_on_die(&self, turn: u32) -> u32 {
+        let die = turn & (self.dies() - 1);
+        let superblock = self.group_of(die) * (self.superblock_pages >> self.page_shift);
+        superblock + (die >> self.group_shift) * self.order.die_pages
     }
 
     /// The plane of a flash page among those of all dies.
@@ -149,10 +177,10 @@ impl Geometry {
         (self.die_of(page) << self.plane_shift | self.plane_of(page)) as usize
     }
 
-    /// Flash pages of a row over all dies and planes.
+    /// Flash pages of a row over all dies and planes of a superblock.
     #[must_use]
     pub fn row_pages(&self) -> u64 {
-        u64::from(self.dies()) << self.plane_shift
+        1 << (self.die_shift + self.plane_shift)
     }
 
     /// Bytes of a page: of a mapping unit.
@@ -317,7 +345,9 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
     let (planes, page_kib) = (planes / joined, page_kib * joined);
     let blocks = n.blocks_per_plane.value;
     n.bad_superblocks.check("nand.bad_superblocks", (0..=blocks - 4).into())?;
-    let dies = channels * n.dies_per_channel.value;
+    let all_dies = channels * n.dies_per_channel.value;
+    let groups = check_groups(raw, all_dies)?;
+    let (dies, blocks) = (all_dies / groups, blocks * groups);
     let superblock_pages = dies * planes * n.pages_per_block.value * (page_kib / unit_kib);
     let pages_max = u64::from(u32::MAX) - 1;
     if superblock_pages * blocks > pages_max {
@@ -343,16 +373,30 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         unit_shift: (unit_kib / 4).ilog2(),
         superblock_pages: superblock_pages as u32,
         superblocks: blocks as u32,
-        bad_superblocks: n.bad_superblocks.value as u32,
+        bad_superblocks: (n.bad_superblocks.value * groups) as u32,
         superblock_blocks: (dies * n.planes.value) as u32,
         page_shift: (page_kib / unit_kib).ilog2(),
         die_shift: dies.ilog2(),
+        die_mask: (dies - 1) as u32,
+        group_shift: groups.ilog2(),
         plane_shift: planes.ilog2(),
         order: page_order(n, dies.ilog2(), planes.ilog2()),
         channel_mask: (channels - 1) as u32,
         slc_superblocks: 0,
-        parity_dies: check_parity(raw, dies)?,
+        parity_dies: check_parity(raw, all_dies)?,
     })
+}
+
+/// Reclaim groups, which divide the dies: a power of two as these are.
+fn check_groups(raw: &RawSpec, dies: u64) -> Result<u64, SpecError> {
+    let groups = raw.fdp.as_ref().and_then(|fdp| fdp.reclaim_groups.as_ref());
+    let groups = groups.map_or(1, |groups| groups.value);
+    if !dies.is_multiple_of(groups) {
+        let allowed = format!("a power of two, at most the drive's dies, {dies}");
+        let hint = "a group has as many dies as any other; use 2";
+        return Err(SpecError::out("fdp.reclaim_groups", groups, allowed, hint));
+    }
+    Ok(groups)
 }
 
 /// Dies of a stripe with parity, if there is any.
@@ -511,7 +555,7 @@ pub(super) fn share_buffer(
 /// Flash pages that a stream's buffer must hold.
 fn least_buffer(geometry: &Geometry, release: Option<BufferRelease>) -> u64 {
     // Each die may hold a word line but for one program; one of them is filled.
-    let row = u64::from(geometry.dies()) << geometry.plane_shift;
+    let row = geometry.row_pages();
     let programs = release.map_or(1, |release| u64::from(release.programs));
     let by_rows = geometry.order.die_pages <= 1 << geometry.plane_shift;
     match by_rows {

@@ -127,7 +127,7 @@ impl PacingSpec {
 pub struct Idle {
     /// Begins when the flash core has had no command for so long.
     pub after: Nanos,
-    /// Ends when so many pages are free.
+    /// Ends when so many pages are free, in each reclaim group.
     pub free: u64,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
         let allowed = format!("at most the spare flash, {most} MB");
         return Err(SpecError::out("gc.idle.free_mb", idle.free_mb.value, allowed, hint));
     }
-    Ok(Some(Idle { after: idle.after_ms.millis(), free }))
+    Ok(Some(Idle { after: idle.after_ms.millis(), free: free >> geometry.group_shift }))
 }
 
 /// Whether what the host writes is split by the lifespan of what it takes the place of, or by a plug-in.
@@ -238,9 +238,11 @@ pub(super) fn check_pacing(
     let words = [("commands", 1), ("word-lines", word_line)];
     let every = c.runs_behind.as_ref().map(|word| word.one_of("gc.runs_behind", &words));
     let spare = geometry.usable_pages().saturating_sub(u64::from(geometry.user_pages));
-    let start_free = spare.saturating_sub(geometry.pages_of(c.threshold_mb.value));
+    // Each reclaim group has its share of all.
+    let groups = geometry.group_shift;
+    let start_free = spare.saturating_sub(geometry.pages_of(c.threshold_mb.value)) >> groups;
     // With less than the target to begin with, the loop only knows what is below it.
-    let target_free = geometry.pages_of(c.target_mb.value).min(start_free);
+    let target_free = (geometry.pages_of(c.target_mb.value) >> groups).min(start_free);
     let pacing = PacingSpec::new(
         start_free,
         target_free,
@@ -254,6 +256,8 @@ pub(super) fn check_pacing(
             let hint = "set gc.frontiers to shared, where copies make room for the host";
             return Err(SpecError::out("gc.foreground_victims", victims.value, allowed, hint));
         }
+        // Several reclaim groups: each keeps its reserve.
+        _ if groups > 0 => u32::MAX,
         (_, Some(victims)) => victims.value as u32,
         (Frontiers::Single, None) => 1,
         (_, None) => u32::MAX,

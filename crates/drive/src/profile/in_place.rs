@@ -106,6 +106,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         unit_shift: 0,
         page_shift: 0,
         die_shift: 0,
+        die_mask: 0,
+        group_shift: 0,
         plane_shift: 0,
         order: PageOrder::dies_first(0, 0),
         channel_mask: 0,

@@ -230,19 +230,29 @@ impl Spec {
         let by_plugin = decides.is_some_and(|decides| decides.frontier);
         let by_lifespan = gc::check_host_frontiers(&raw, shared_frontier, by_plugin)?;
         let (protocol, queue_depth_max) = host_interface::check_protocol(&raw)?;
-        let beside =
-            placement::Beside { splits: by_lifespan, background: background.is_some(), protocol };
+        let beside = placement::Beside {
+            splits: by_lifespan,
+            background: background.is_some(),
+            plugin: plugin.is_some(),
+            protocol,
+        };
         let (placed, zones) = placement::check_placement(&raw, &geometry, &beside)?;
         let streams = placed.unwrap_or(Streams::plain(shared_frontier, by_lifespan));
         if in_place.is_none() {
-            let more = streams.count as u64 - 2 + u64::from(slc_cache.is_some());
+            let more = streams.group_count() as u64 - 2 + u64::from(slc_cache.is_some());
+            // A group may hold more than its share by what its handles have begun.
+            let more = more + if streams.groups > 1 { streams.handles as u64 + 1 } else { 0 };
             let field = if zones.is_some() { "zns.active" } else { "fdp.handles" };
             flash::check_spare(&geometry, reserve + more, (field, streams.handles))?;
         }
         let areas = zones.and_then(|zones| zones.zrwa).map_or(0, |zrwa| zrwa.bytes());
         let buffer_pages = buffer_pages - areas.div_ceil(geometry.flash_page_bytes()) as u32;
-        let buffer_pages =
-            flash::share_buffer(&geometry, buffer_pages, buffer_release, streams.handles);
+        let buffer_pages = flash::share_buffer(
+            &geometry,
+            buffer_pages,
+            buffer_release,
+            streams.handles * streams.groups,
+        );
         let host = host::check_host(&raw, protocol)?;
         let link = link::check_link(&raw, protocol)?;
         let thermal = thermal::check_thermal(&raw.thermal)?;

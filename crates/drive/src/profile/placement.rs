@@ -2,8 +2,8 @@
 //!
 //! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles, initially and persistently
 //! isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits). A zone's size is the next power of two of its
-//! capacity, as Linux asks for (drivers/nvme/host/zns.c). Left out: several reclaim groups, reclaim units that are not whole
-//! superblocks, a time limit of theirs.
+//! capacity, as Linux asks for (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, a time limit
+//! of theirs.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -11,6 +11,7 @@ use super::flash::Geometry;
 use super::host_interface::Protocol;
 use super::key::{SpecError, is_set, nanos};
 use super::schema::{RawSpec, RawZrwa};
+use crate::per_stream::STREAMS_MAX;
 use crate::superblock::Streams;
 
 /// Zones, and what their commands cost.
@@ -78,6 +79,8 @@ pub(super) struct Beside {
     pub splits: bool,
     /// Copies go on in the background and in rounds.
     pub background: bool,
+    /// Code from outside decides.
+    pub plugin: bool,
     pub protocol: Protocol,
 }
 
@@ -123,7 +126,20 @@ pub(super) fn check_placement(
         let allowed = format!("left out beside {beside}");
         return Err(SpecError::out(field, given, allowed, hint));
     }
-    let streams = Streams::placed(given as usize, apart);
+    let streams = Streams::placed(given as usize, apart, 1 << geometry.group_shift);
+    let groups = "fdp.reclaim_groups";
+    if streams.groups > 1 && (beside.background || beside.plugin) {
+        let allowed = "1 beside gc.background_pages_per_s or gc.plugin, which know of no groups";
+        return Err(SpecError::out(groups, streams.groups, allowed, "leave those out"));
+    }
+    if streams.count > STREAMS_MAX {
+        let allowed = format!(
+            "so few that handles and frontiers of copies of all groups, now {}, are at most {STREAMS_MAX}",
+            streams.count
+        );
+        let hint = "use fewer fdp.handles, or fewer groups";
+        return Err(SpecError::out(groups, streams.groups, allowed, hint));
+    }
     Ok((Some(streams), check_zones(raw, geometry)?))
 }
 

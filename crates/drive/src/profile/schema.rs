@@ -694,6 +694,9 @@ sections! {
         /// What garbage collection does with the data of several handles: puts it together (`initial`: initially isolated),
         /// or apart, with a frontier for each (`persistent`).
         isolation: Word = &["initial", "persistent"],
+        /// Reclaim groups: sets of dies (channels first) with superblocks, handles and garbage collection of their own, among
+        /// which no data is copied; one if left out.
+        reclaim_groups: Option<Whole> = 1..=64,
     }
 
     /// Zoned Namespaces: an active zone is a stream with superblocks of its own, and a share of the write buffer. It takes the

@@ -18,7 +18,7 @@ use crate::events::{Event, What};
 use crate::faults::Fault;
 use crate::inflight::NEVER;
 use crate::memory_limit::Use;
-use crate::namespace::{Namespace, NamespaceError, NamespaceFigures, NewNamespace};
+use crate::namespace::{Namespace, NamespaceError, NamespaceFigures, NewNamespace, Placement};
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 use crate::report::Report;
 use crate::snapshots::{Chance, SnapshotError};
@@ -52,7 +52,7 @@ impl Namespaces for Engine {
         self.namespaces.free_sectors()
     }
 
-    fn placement(&self) -> Option<bool> {
+    fn placement(&self) -> Option<Placement> {
         self.namespaces.placement()
     }
 

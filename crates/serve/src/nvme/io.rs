@@ -412,9 +412,9 @@ fn transferred(
 fn handle_status(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
     let mut plan = Plan::of(Vec::new());
     let bytes = sqe.cdw11.get() as usize * 4 + 4;
-    plan.answer = match placement::is_about_handles(sqe, drive)? {
-        true => placement::status(namespace, &drive.handle_use(), bytes),
-        false => vec![0; bytes],
+    plan.answer = match placement::about_handles(sqe, drive)? {
+        Some(placed) => placement::status(placed, namespace, &drive.handle_use(), bytes),
+        None => vec![0; bytes],
     };
     Ok(plan)
 }
@@ -427,13 +427,13 @@ fn handle_update(
     namespace: &Namespace,
     flags: &Flags,
 ) -> Result<Plan, Status> {
-    if !placement::is_about_handles(sqe, drive)? {
+    let Some(placed) = placement::about_handles(sqe, drive)? else {
         return Ok(Plan::of(Vec::new()));
-    }
+    };
     if namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    let handles = placement::updated(sqe, data, namespace)?;
+    let handles = placement::updated(sqe, data, placed, namespace)?;
     let request =
         |&(_, handle): &(u16, u8)| Request { handle, ..Request::new(Op::HandleUpdate, 0, 0, 0) };
     let mut plan = Plan::of(handles.iter().map(request).collect());

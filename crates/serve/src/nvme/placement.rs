@@ -4,7 +4,7 @@
 //! commands. There is one endurance group, which is the drive, with one configuration; hosts that leave the group of the feature
 //! out (0) mean that one, as tools do. What is counted is the model's: hosts' bytes those of the handles, the media's all that was
 //! programmed and erased. Media Reallocated tells how much garbage collection has moved of a handle's data since it was looked
-//! at, not where from. Left out: several reclaim groups, time limits of reclaim units, and so the event of one.
+//! at, not where from. Left out: time limits of reclaim units, and so the event of one.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use zerocopy::IntoBytes;
 
 use super::timestamp::Timestamp;
 use crate::drive::{Drive, Namespaces};
-use crate::namespace::Namespace;
+use crate::namespace::{Namespace, Placement};
 
 /// The only endurance group.
 pub(super) const GROUP: u16 = 1;
@@ -31,6 +31,8 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub handles: usize,
+    /// Reclaim groups.
+    pub groups: usize,
     pub is_persistent: bool,
     pub unit_bytes: u64,
 }
@@ -41,6 +43,7 @@ impl Shape {
         let (streams, geometry) = (spec.streams, &spec.geometry);
         (streams.handles > 0 && spec.zones.is_none()).then(|| Shape {
             handles: streams.handles,
+            groups: streams.groups,
             is_persistent: streams.are_apart(),
             unit_bytes: u64::from(geometry.superblock_pages) * geometry.unit_bytes(),
         })
@@ -52,6 +55,8 @@ impl Shape {
 struct Seen {
     kind: u8,
     at: Nanos,
+    #[serde(default)]
+    group: u8,
     handle: u8,
     /// The namespace and the placement identifier that it came with, if a host did.
     by: Option<(u32, u16)>,
@@ -63,6 +68,9 @@ struct Seen {
 pub(super) struct Events {
     /// Of a reclaim unit.
     pub unit_4k: u64,
+    /// Reclaim unit handles of a group.
+    #[serde(skip)]
+    handles: u8,
     /// By handle, a bit for each kind, in their order.
     wanted: Vec<u8>,
     /// The hosts', and the controller's, oldest first.
@@ -75,12 +83,13 @@ impl Events {
     /// Of a drive that has this placement.
     pub fn new(shape: Option<Shape>) -> Events {
         let unit_4k = shape.map_or(0, |shape| shape.unit_bytes / PAGE_BYTES);
-        Events { unit_4k, ..Events::default() }
+        let handles = shape.map_or(1, |shape| shape.handles as u8);
+        Events { unit_4k, handles, ..Events::default() }
     }
 
     /// Goes on with those that were kept.
     pub fn restore(&mut self, kept: Events) {
-        *self = Events { unit_4k: self.unit_4k, ..kept };
+        *self = Events { unit_4k: self.unit_4k, handles: self.handles, ..kept };
     }
 
     fn add(&mut self, kind: PlacementEventKind, seen: Seen) {
@@ -95,36 +104,34 @@ impl Events {
         kept.push_back(seen);
     }
 
-    /// A host's command has given rise to one.
-    pub fn note(&mut self, kind: PlacementEventKind, handle: u8, by: (u32, u16), at: Nanos) {
-        self.add(kind, Seen { kind: kind as u8, at, handle, by: Some(by), moved_4k: 0 });
+    /// A host's command has given rise to one, of this handle of all groups.
+    pub fn note(&mut self, kind: PlacementEventKind, place: u8, by: (u32, u16), at: Nanos) {
+        let (group, handle) = (place / self.handles, place % self.handles);
+        self.add(kind, Seen { kind: kind as u8, at, group, handle, by: Some(by), moved_4k: 0 });
     }
 
     /// What has been copied since: Media Reallocated.
     pub fn look_at(&mut self, used: &[HandleUse], at: Nanos) {
         self.copied_4k.resize(used.len(), 0);
-        for (handle, now) in used.iter().enumerate() {
-            let moved_4k = now.copied_4k.saturating_sub(self.copied_4k[handle]);
-            self.copied_4k[handle] = now.copied_4k;
-            if moved_4k > 0 {
+        for (place, now) in used.iter().enumerate() {
+            let moved_4k = now.copied_4k.saturating_sub(self.copied_4k[place]);
+            self.copied_4k[place] = now.copied_4k;
+            if let Some(handle) = now.handle.filter(|_| moved_4k > 0) {
                 let kind = PlacementEventKind::MediaReallocated;
-                self.add(
-                    kind,
-                    Seen { kind: kind as u8, at, handle: handle as u8, by: None, moved_4k },
-                );
+                let (code, group) = (kind as u8, now.group);
+                self.add(kind, Seen { kind: code, at, group, handle, by: None, moved_4k });
             }
         }
     }
 
     /// The drive itself has given handles other reclaim units: those in which something had been written.
     pub fn note_modified(&mut self, before: &[HandleUse], after: &[HandleUse], at: Nanos) {
-        for (handle, (before, after)) in before.iter().zip(after).enumerate() {
-            if before.unit_left_4k < after.unit_left_4k {
+        for (before, after) in before.iter().zip(after) {
+            let is_other = before.unit_left_4k < after.unit_left_4k;
+            if let Some(handle) = after.handle.filter(|_| is_other) {
                 let kind = PlacementEventKind::HandleModified;
-                self.add(
-                    kind,
-                    Seen { kind: kind as u8, at, handle: handle as u8, by: None, moved_4k: 0 },
-                );
+                let (code, group) = (kind as u8, after.group);
+                self.add(kind, Seen { kind: code, at, group, handle, by: None, moved_4k: 0 });
             }
         }
     }
@@ -144,6 +151,7 @@ impl Events {
                 timestamp: timestamp.value(one.at).into(),
                 nsid: nsid.into(),
                 moved_blocks: u16::try_from(one.moved_4k * 8).unwrap_or(u16::MAX).into(),
+                group: u16::from(one.group).into(),
                 handle: one.handle,
                 ..PlacementEvent::default()
             };
@@ -267,7 +275,7 @@ pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Ve
 
 /// Where a command writes.
 pub(super) struct Place {
-    /// The reclaim unit handle.
+    /// The reclaim unit handle, those of a second group numbered behind those of the first.
     pub handle: u8,
     /// The command named a placement identifier that its namespace does not have.
     pub is_invalid: bool,
@@ -280,41 +288,54 @@ pub(super) fn place_of(
     namespace: &Namespace,
 ) -> Result<Place, Status> {
     let first = namespace.handles().first().copied().unwrap_or(0);
-    match sqe.directive() {
-        0 => Ok(Place { handle: first, is_invalid: false }),
-        DIRECTIVE_PLACEMENT if namespaces.is_placed() => {
-            let named = namespace.handles().get(usize::from(sqe.directive_value()));
-            let handle = named.copied().unwrap_or(first);
-            Ok(Place { handle, is_invalid: named.is_none() })
+    match (sqe.directive(), namespaces.placement()) {
+        (0, _) => Ok(Place { handle: first, is_invalid: false }),
+        (DIRECTIVE_PLACEMENT, Some(placement)) if placement.is_on => {
+            let named = placement.place(sqe.directive_value(), namespace.handles());
+            Ok(Place { handle: named.unwrap_or(first), is_invalid: named.is_none() })
         }
         _ => Err(Status::INVALID_FIELD.dnr()),
     }
 }
 
-/// What a command of I/O Management has as its operation: whether it is the one about handles, or none.
-pub(super) fn is_about_handles(sqe: &Sqe, namespaces: &dyn Namespaces) -> Result<bool, Status> {
-    match sqe.cdw10.get() as u8 {
-        0 => Ok(false),
-        MANAGE_HANDLES if namespaces.is_placed() => Ok(true),
-        MANAGE_HANDLES => Err(Status::PLACEMENT_DISABLED.dnr()),
+/// What a command of I/O Management has as its operation: the placement if it is the one about handles, or none.
+pub(super) fn about_handles(
+    sqe: &Sqe,
+    namespaces: &dyn Namespaces,
+) -> Result<Option<Placement>, Status> {
+    let placement = namespaces.placement().filter(|placement| placement.is_on);
+    match (sqe.cdw10.get() as u8, placement) {
+        (0, _) => Ok(None),
+        (MANAGE_HANDLES, Some(placement)) => Ok(Some(placement)),
+        (MANAGE_HANDLES, None) => Err(Status::PLACEMENT_DISABLED.dnr()),
         _ => Err(Status::INVALID_FIELD.dnr()),
     }
 }
 
-/// I/O Management Receive: the status of a namespace's handles, as much of it as there is room for.
-pub(super) fn status(namespace: &Namespace, used: &[HandleUse], bytes: usize) -> Vec<u8> {
+/// I/O Management Receive: the status of a namespace's handles in each reclaim group, as much of it as there is room for.
+pub(super) fn status(
+    placement: Placement,
+    namespace: &Namespace,
+    used: &[HandleUse],
+    bytes: usize,
+) -> Vec<u8> {
     let blocks_of_4k = 12 - u32::from(namespace.block_shift());
+    let groups = 0..placement.groups;
     let mut data = vec![0; 16];
-    data[14..].copy_from_slice(&(namespace.handles().len() as u16).to_le_bytes());
-    for (pid, &handle) in (0_u16..).zip(namespace.handles()) {
-        let left_4k = used.get(usize::from(handle)).map_or(0, |one| one.unit_left_4k);
-        let one = HandleStatus {
-            pid: pid.into(),
-            handle: u16::from(handle).into(),
-            blocks_left: (left_4k << blocks_of_4k).into(),
-            ..HandleStatus::default()
-        };
-        data.extend_from_slice(one.as_bytes());
+    let count = namespace.handles().len() * usize::from(placement.groups);
+    data[14..].copy_from_slice(&(count as u16).to_le_bytes());
+    for (number, &handle) in (0..).zip(namespace.handles()) {
+        for group in groups.clone() {
+            let is_it = |one: &&HandleUse| one.group == group && one.handle == Some(handle);
+            let left_4k = used.iter().find(is_it).map_or(0, |one| one.unit_left_4k);
+            let one = HandleStatus {
+                pid: placement.identifier(group, number).into(),
+                handle: u16::from(handle).into(),
+                blocks_left: (left_4k << blocks_of_4k).into(),
+                ..HandleStatus::default()
+            };
+            data.extend_from_slice(one.as_bytes());
+        }
     }
     data.resize(bytes, 0);
     data
@@ -324,15 +345,17 @@ pub(super) fn status(namespace: &Namespace, used: &[HandleUse], bytes: usize) ->
 pub(super) fn updated(
     sqe: &Sqe,
     data: &[u8],
+    placement: Placement,
     namespace: &Namespace,
 ) -> Result<Vec<(u16, u8)>, Status> {
     let count = (sqe.cdw10.get() >> 16) as usize + 1;
     let list = data.get(..2 * count).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
     let named = list.chunks_exact(2).map(|two| {
         let pid = u16::from_le_bytes([two[0], two[1]]);
-        Some((pid, *namespace.handles().get(usize::from(pid))?))
+        Some((pid, placement.place(pid, namespace.handles())?))
     });
     let named: Option<Vec<_>> = named.collect();
     // As many as the configuration allows.
-    named.filter(|all| all.len() <= namespace.handles().len()).ok_or(Status::INVALID_FIELD.dnr())
+    let most = namespace.handles().len() * usize::from(placement.groups);
+    named.filter(|all| all.len() <= most).ok_or(Status::INVALID_FIELD.dnr())
 }

@@ -73,10 +73,10 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
     let bytes = (size_of::<PlacementConfiguration>() + 4 * shape.handles).next_multiple_of(8);
     let one = PlacementConfiguration {
         bytes: (bytes as u16).into(),
-        attributes: 1 << 7 | u8::from(has_volatile_cache) << 4,
-        groups: 1.into(),
+        attributes: 1 << 7 | u8::from(has_volatile_cache) << 4 | shape.groups.ilog2() as u8,
+        groups: (shape.groups as u32).into(),
         handles: handles.into(),
-        identifiers_max: (handles - 1).into(),
+        identifiers_max: (handles * shape.groups as u16 - 1).into(),
         namespaces: (NAMESPACES_MAX as u32).into(),
         unit_bytes: shape.unit_bytes.into(),
         ..PlacementConfiguration::default()
@@ -108,7 +108,8 @@ fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
 
 fn statistics(shape: Shape, drive: &mut dyn Drive) -> Vec<u8> {
     let (used, counters) = (drive.handle_use(), drive.counters());
-    let written: u64 = used.iter().take(shape.handles).map(|one| one.written_4k).sum();
+    let hosts = used.iter().filter(|one| one.handle.is_some());
+    let written: u64 = hosts.map(|one| one.written_4k).sum();
     let log = PlacementStatistics {
         host_bytes: u128::from(written * PAGE_BYTES).into(),
         media_bytes: u128::from(counters.placed_pages * PAGE_BYTES).into(),

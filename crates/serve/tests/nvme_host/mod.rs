@@ -147,9 +147,15 @@ impl Rig {
 
     /// With a drive that has so many placement handles.
     pub fn placed(handles: usize, isolation: &str) -> Rig {
+        Rig::placed_in(1, handles, isolation)
+    }
+
+    /// Likewise, in each of so many reclaim groups.
+    pub fn placed_in(groups: usize, handles: usize, isolation: &str) -> Rig {
         let text = "source = \"guess: a test's\"";
         Rig::of(small_drive(&format!(
-            "[fdp]\nhandles = {{ value = {handles}, {text} }}\nisolation = {{ value = \"{isolation}\", {text} }}"
+            "[fdp]\nhandles = {{ value = {handles}, {text} }}\nisolation = {{ value = \"{isolation}\", {text} }}\n\
+             reclaim_groups = {{ value = {groups}, {text} }}"
         )))
     }
 

@@ -135,10 +135,10 @@ class Requests(Data):
     in no figure of reads and writes; what is neither read nor trim is a write. With `fsync` a flush
     follows so many writes, as fio's; it takes a queue slot, waits for no other request, and counts
     as trims do. Writes go to the placement `handle` of a drive that has several (Flexible Data
-    Placement, `fdp.handles`). On a drive with zones a sequential load writes so many `zones` at a
-    time in turns, each from its beginning, where it is reset first, and then the next ones of the
-    span; by appends, or writes at the write pointers ("write"), of which a zone has one at a time
-    unless it has a random write area ("zrwa").
+    Placement, `fdp.handles`), in a `reclaim_group` (`fdp.reclaim_groups`). On a drive with zones a
+    sequential load writes so many `zones` at a time in turns, each from its beginning, where it is
+    reset first, and then the next ones of the span; by appends, or writes at the write pointers
+    ("write"), of which a zone has one at a time unless it has a random write area ("zrwa").
     `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
     finishes zone after zone, once that much is written, which counts in no figure.
     """
@@ -162,6 +162,7 @@ class Requests(Data):
     thinktime_us: int | None = None
     thinktime_blocks: int = 1
     handle: int = 0
+    reclaim_group: int = 0
     zones: int = 0
     zone_op: Literal["write", "append", "zrwa", "reset", "finish"] = "write"
     zone_fill_percent: float = 100
@@ -175,6 +176,16 @@ class Requests(Data):
     def fields(self) -> dict[str, Any]:
         """The document of the core's workload, but where it goes and how it ends."""
         return {name: getattr(self, name) for name in Requests.model_fields if name != "content"}
+
+    @property
+    def place(self) -> str:
+        """The placement handle in words, and its reclaim group if that is not the first.
+
+        >>> Requests(pattern="random", read_percent=0, block_bytes=4096, queue_depth=1).place
+        'handle 0'
+        """
+        group = f" of reclaim group {self.reclaim_group}" if self.reclaim_group else ""
+        return f"handle {self.handle}{group}"
 
     @property
     def only_virtual(self) -> bool:

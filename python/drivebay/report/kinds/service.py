@@ -142,7 +142,7 @@ def _waf_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
             if key in run.measured.main:
                 keys["all" if several else name] = key
             if (key := f"waf_handle_{phase.label}") in run.measured.figures:
-                keys[f"{name}, handle {phase.workload.handle}"] = key
+                keys[f"{name}, {phase.workload.place}"] = key
         return keys
 
     waf = _bars_of(f"{prefix}-waf", found, of, "Write amplification", "")

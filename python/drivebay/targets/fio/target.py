@@ -217,9 +217,10 @@ class FioTarget(Target):
                 hint = "a trace with trims can be replayed: drivebay replay --trim"
                 why = ": fio cannot mix trims with other requests"
                 refuse("trim_percent", load.trim_percent, why, hint)
-            if load.handle:
-                hint = "fio places data through NVMe passthrough, which is not used here"
-                refuse("handle", load.handle, ": it is for virtual drives", hint)
+            for field in ("handle", "reclaim_group"):
+                if value := getattr(load, field):
+                    hint = "fio places data through NVMe passthrough, which is not used here"
+                    refuse(field, value, ": it is for virtual drives", hint)
             if load.zones:
                 refuse("zones", load.zones, ": loads by zone are for virtual drives")
             if load.only_virtual:

@@ -546,19 +546,18 @@ def _stages(run: _core.RunResult) -> pa.Table:
 def _by_handle(
     group: Sequence[Phase], before: list[_core.HandleUse], after: list[_core.HandleUse]
 ) -> list[dict[str, float]]:
-    """Write amplification of each phase's placement handle; nothing without placement."""
+    """Write amplification of each phase's placement handle in its reclaim group; nothing without
+    placement."""
 
-    def waf(place: int) -> float | None:
-        written, copied = (
-            getattr(after[place], what) - getattr(before[place], what)
-            for what in ("written_4k", "copied_4k")
-        )
+    def waf(old: _core.HandleUse, new: _core.HandleUse) -> float | None:
+        written, copied = new.written_4k - old.written_4k, new.copied_4k - old.copied_4k
         return (written + copied) / written if written else None
 
-    known = [waf(place) for place in range(len(after))]
+    pairs = zip(before, after, strict=True)
+    known = {(new.reclaim_group, new.handle): waf(old, new) for old, new in pairs}
     metrics: list[dict[str, float]] = []
     for phase in group:
-        one = known[phase.workload.handle] if known else None
+        one = known.get((phase.workload.reclaim_group, phase.workload.handle))
         metrics.append({} if one is None else {"waf_handle": one})
     return metrics
 

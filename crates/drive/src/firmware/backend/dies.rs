@@ -47,7 +47,7 @@ impl Flash {
                 let buffer = &mut self.buffers[stream];
                 buffer.take(free_at);
                 buffer.give_back(buffer.taken() - 1, Ticket::ENDED);
-                buffer.note_program(self.geometry.die_of(page), Ticket::ENDED, 1);
+                buffer.note_program(&self.geometry, page, Ticket::ENDED, 1);
             }
         }
         self.find_stop(stream);

@@ -107,7 +107,8 @@ impl Flash {
     pub(super) fn spendable(&self, usable: u64) -> u64 {
         let g = &self.geometry;
         let spare = g.spare_needed(u64::from(self.reserve_superblocks));
-        usable.saturating_sub(u64::from(g.user_pages) + spare) / u64::from(g.superblock_pages)
+        let row = u64::from(g.superblock_pages) << g.group_shift;
+        (usable.saturating_sub(u64::from(g.user_pages) + spare) / row) << g.group_shift
     }
 
     /// For how many zones of so many pages there is flash.

@@ -51,6 +51,7 @@ impl Flash {
 
     /// Works out what follows from a state that was read back.
     pub fn derive(&mut self) {
+        self.ftl.derive();
         self.may_err |= !self.stripes.failed().is_empty();
         self.reserve_superblocks += self.stripes.failed().len() as u32;
         self.begin_data();

@@ -31,6 +31,10 @@ impl FlashMedia {
             let ready = self.backend.translate(known, first, last, false);
             known = path.book(Stage::Map, known, ready);
         }
+        if let Some(ppa) = ppa.filter(|_| self.backend.ftl().has_groups()) {
+            let group = self.backend.ftl().group_of(self.backend.ftl().locate(ppa).0);
+            known = self.wait_for_copies(group, known, path);
+        }
         let stream = match &mut self.read_ahead {
             Some(ahead) => ahead.continued(first.0, last.0),
             None => None,

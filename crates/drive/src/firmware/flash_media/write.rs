@@ -50,7 +50,11 @@ impl FlashMedia {
             clock = self.acknowledge(clock, io, path);
         }
         if io.op == Op::WriteFua && self.flush_waits {
-            let safe = self.backend.make_durable(stream, clock, u64::from(count));
+            let safe = match self.backend.ftl().has_groups() {
+                // Its group may have had no room.
+                true => self.backend.flush(clock),
+                false => self.backend.make_durable(stream, clock, u64::from(count)),
+            };
             clock = path.book(Stage::Buffer, clock, safe);
         }
         self.work_behind(WorkClass::BEHIND_WRITE, u64::from(count), path)?;
@@ -68,7 +72,7 @@ impl FlashMedia {
     #[inline]
     pub(super) fn store(
         &mut self,
-        stream: usize,
+        own: usize,
         from: Nanos,
         first: Lpn,
         count: u32,
@@ -76,9 +80,18 @@ impl FlashMedia {
     ) -> Result<Nanos, DeviceError> {
         self.backend.replace(first.0, count);
         self.host_pages += u64::from(count);
-        self.backend.ftl_mut().note_written(stream, count);
+        self.backend.ftl_mut().note_written(own, count);
         let (mut lpn, mut left, mut clock) = (first.0, count, from);
+        let (mut stream, has_groups) = (own, self.backend.ftl().has_groups());
+        if has_groups {
+            stream = self.backend.ftl().goes_on(own);
+            clock = self.enter_group(stream, clock, path);
+        }
         while left > 0 {
+            if self.backend.ftl().room(stream) == 0 && has_groups {
+                stream = self.backend.ftl_mut().choose_stream(own);
+                clock = self.enter_group(stream, clock, path);
+            }
             if self.backend.ftl().room(stream) == 0 {
                 let opened = self.open_for_host(stream, from, path.controller)?;
                 let wait = opened.since_or_zero(clock);
@@ -92,6 +105,14 @@ impl FlashMedia {
             left -= len;
         }
         Ok(clock)
+    }
+
+    /// Goes on in the reclaim group of a stream; returns from when on.
+    #[cold]
+    fn enter_group(&mut self, stream: usize, from: Nanos, path: &mut Path) -> Nanos {
+        let group = self.backend.ftl().streams().group_of(stream);
+        self.gc.enter(group, &mut self.backend);
+        self.wait_for_copies(group, from, path)
     }
 
     /// Opens the next superblock of one of the host's streams, collecting garbage in the foreground while
@@ -168,7 +189,7 @@ impl FlashMedia {
     /// filled with nothing, as open blocks are closed.
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let begin = self.run_flash_core(from, |costs| costs.write_command, path);
-        let stream = self.backend.ftl().streams().of_handle(io.handle);
+        let stream = self.backend.ftl().streams().of_place(io.handle);
         self.backend.pad(stream, self.backend.ftl().room(stream), begin);
         while self.backend.pass(stream, begin) {
             self.backend.pad(stream, self.backend.ftl().room(stream), begin);

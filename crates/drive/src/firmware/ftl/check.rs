@@ -26,6 +26,7 @@ impl Ftl {
         if let Some(lifespans) = &self.lifespans {
             lifespans.check(blocks.all())?;
         }
+        self.check_groups()?;
         let Some(taken) = taken else { return Ok(()) };
         for (stream, &taken) in taken.iter().enumerate() {
             let standing = match self.placement.frontiers()[stream] {
@@ -37,9 +38,9 @@ impl Ftl {
             };
             ensure(standing, "flash pages taken by a frontier")?;
         }
-        let numbered = |s: &Superblock| {
-            s.first_page <= taken[usize::from(s.stream)] && s.sealed <= blocks.sealed
-        };
+        let sealed = self.most_sealed();
+        let numbered =
+            |s: &Superblock| s.first_page <= taken[usize::from(s.stream)] && s.sealed <= sealed;
         ensure(blocks.all().iter().all(numbered), "the order of superblocks")?;
         let given =
             |index: u32| self.given_back(index).iter().zip(taken).all(|(p, taken)| p <= taken);
@@ -59,12 +60,12 @@ impl Ftl {
         let all = self.superblocks.all();
         let good = self.geometry.superblocks - self.geometry.bad_superblocks;
         let mut listed = vec![false; all.len()];
-        for &index in self.placement.free.iter().chain(&self.slc.free) {
+        for &index in self.all_free().chain(&self.slc.free) {
             let twice = listed.get_mut(index as usize).map(|seen| std::mem::replace(seen, true));
             ensure(twice == Some(false), "the list of free superblocks")?;
         }
         for (index, (s, listed)) in (0u32..).zip(all.iter().zip(listed)) {
-            let ordinary = self.placement.free.contains(&index);
+            let ordinary = self.all_free().any(|&free| free == index);
             let home = !listed || ordinary != self.superblocks.is_static(index);
             ensure(home, "a free superblock in the other list")?;
             ensure((s.state == State::Free) == listed, "free list and states disagree")?;
@@ -105,7 +106,7 @@ impl Ftl {
         let idle = frontiers.iter().all(|f| f.end != 0 || f.next == 0);
         ensure(idle && open.len() == in_state(State::Open), "open superblocks")?;
         let mut scanned = 0;
-        let victims = self.victims.iter().flatten();
+        let victims = self.all_victims();
         for v in victims.clone() {
             let s = blocks.all().get(v.superblock as usize);
             let s = s.filter(|s| s.state == State::Victim);
@@ -120,7 +121,7 @@ impl Ftl {
             scanned += u64::from(v.next - begin);
         }
         ensure(in_state(State::Victim) == victims.count(), "victims")?;
-        let free = self.free_superblocks() as u64 * u64::from(self.geometry.superblock_pages);
+        let free = self.all_free().count() as u64 * u64::from(self.geometry.superblock_pages);
         let free = free + self.placement.all_room() + scanned;
         ensure(free == self.free_pages(), "free pages")
     }

@@ -6,6 +6,7 @@
 //! (`../plugin.rs`). What touches several stands here.
 
 mod check;
+mod groups;
 mod lifespans;
 mod mapping;
 mod placement;
@@ -30,7 +31,7 @@ use crate::superblock::{
 };
 use lifespans::Lifespans;
 use mapping::Mapping;
-use placement::Placement;
+use placement::{Groups, Placement};
 use slc::SlcBlocks;
 use superblocks::Superblocks;
 use victims::VictimSelection;
@@ -47,6 +48,8 @@ pub struct Ftl {
     victims: [Option<Victim>; PURPOSES],
     slc: SlcBlocks,
     lifespans: Option<Box<Lifespans>>,
+    /// Lifespans are followed, or there are several reclaim groups.
+    places_otherwise: bool,
     /// What went through each stream, where writes have placement handles.
     stream_use: Vec<StreamUse>,
     /// Pages copied of each of these ranges of logical pages, while that is counted.
@@ -54,6 +57,8 @@ pub struct Ftl {
     /// Copies are counted by stream or by owner.
     counts_copies: bool,
     plugin: Option<Box<Plugin>>,
+    /// Where there are several reclaim groups.
+    groups: Option<Box<Groups>>,
 }
 
 /// What went through a write stream.
@@ -67,8 +72,8 @@ pub struct StreamUse {
 
 persist!(StreamUse: written, copied);
 
-persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin;
-    given: geometry, streams, owners, counts_copies);
+persist!(Ftl: mapping, placement, superblocks, selection, victims, slc, lifespans, stream_use, plugin, groups;
+    given: geometry, streams, owners, counts_copies, places_otherwise);
 
 impl Ftl {
     /// An erased drive.
@@ -108,7 +113,10 @@ impl Ftl {
             owners: Vec::new(),
             counts_copies: spec.streams.handles > 0,
             plugin: Plugin::new(spec, rng),
+            groups: Groups::new(spec.streams),
+            places_otherwise: false,
         };
+        ftl.places_otherwise = ftl.lifespans.is_some() || ftl.has_groups();
         ftl.forget_blocks();
         ftl
     }
@@ -137,10 +145,17 @@ impl Ftl {
         self.superblocks.clear(g.superblocks, good);
         let free = |&index: &u32| self.superblocks.get(index).state == State::Free;
         self.slc.free = fixed.filter(free).collect();
-        self.placement.clear((0..ordinary).filter(free));
+        self.placement.clear();
+        for group in (0..self.streams.groups).rev() {
+            self.enter(group);
+            let free = |&index: &u32| self.superblocks.get(index).state == State::Free;
+            let all = (group as u32..ordinary).step_by(self.streams.groups);
+            self.placement.free = all.filter(free).collect();
+            self.victims = [None; PURPOSES];
+            self.superblocks.sealed = 0;
+        }
         self.placement.free_pages = self.superblocks.usable_pages();
         self.selection.clear_suggested();
-        self.victims = [None; PURPOSES];
     }
 
     /// Superblocks that hold or held something since their last erase.
@@ -168,14 +183,18 @@ impl Ftl {
     /// [`DeviceError::Policy`].
     #[inline(always)]
     pub fn stream_of(&mut self, lpn: Lpn, pages: u32, handle: u8) -> Result<usize, DeviceError> {
-        match self.lifespans.is_some() {
-            true => self.stream_by_lifespan(lpn, pages),
+        match self.places_otherwise {
+            true => self.stream_otherwise(lpn, pages, handle),
             false => Ok(self.streams.of_handle(handle)),
         }
     }
 
+    /// By reclaim group, or by lifespan.
     #[inline(never)]
-    fn stream_by_lifespan(&mut self, lpn: Lpn, pages: u32) -> Result<usize, DeviceError> {
+    fn stream_otherwise(&mut self, lpn: Lpn, pages: u32, handle: u8) -> Result<usize, DeviceError> {
+        if self.has_groups() {
+            return Ok(self.streams.of_place(handle));
+        }
         let old = self.look_up(lpn).map(|ppa| *self.superblock(self.locate(ppa).0));
         let Some(lifespans) = &mut self.lifespans else { return Ok(HOST) };
         let stream = lifespans.stream_of(pages, old);
@@ -251,12 +270,16 @@ impl Ftl {
         self.placement.free_pages
     }
 
-    /// Pages of all superblocks that are not bad, without those of the static SLC cache.
+    /// Pages of all superblocks that are not bad, without those of the static SLC cache: of several reclaim groups what each
+    /// has as well.
     pub fn usable_pages(&self) -> u64 {
-        self.superblocks.usable_pages()
+        match self.has_groups() {
+            true => self.usable_in_groups(),
+            false => self.superblocks.usable_pages(),
+        }
     }
 
-    /// Free superblocks.
+    /// Free superblocks, of the reclaim group in hand.
     #[inline(always)]
     pub fn free_superblocks(&self) -> usize {
         self.placement.free.len()
@@ -308,7 +331,7 @@ impl Ftl {
         to
     }
 
-    /// Room left at the frontier of copies, whichever has least.
+    /// Room left at the frontier of copies of the reclaim group in hand, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
         let room = self.placement.room_to_last(self.streams.copies);
@@ -581,8 +604,15 @@ impl Ftl {
             if let Some(plugin) = &mut self.plugin {
                 plugin.see_free(self.placement.free_pages, self.placement.free.len());
             }
-            let plugin = self.plugin.as_deref_mut();
-            self.selection.choose(purpose, &self.superblocks, self.mapping.valid(), plugin)
+            match self.has_groups() {
+                true => self.choose_in_group(purpose),
+                false => self.selection.choose(
+                    purpose,
+                    (self.superblocks.ordinary(), self.superblocks.sealed),
+                    self.mapping.valid(),
+                    self.plugin.as_deref_mut(),
+                ),
+            }
         }?;
         let victim = self.empty(index);
         let slot = self.slot(purpose);
@@ -596,7 +626,8 @@ impl Ftl {
     #[cold]
     fn choose_what_fits(&self) -> Option<u32> {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
-        let sealed = all.filter(|(_, (s, _))| s.state == State::Sealed);
+        let of_group = all.filter(|(index, _)| self.is_in_hand(*index));
+        let sealed = of_group.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
         let from = usize::from(self.superblock(emptiest).stream);
         (valid <= self.data_room(self.streams.copies_of(from))).then_some(emptiest)

@@ -8,6 +8,7 @@ use crate::firmware::write_buffer::WriteBuffer;
 use crate::per_stream::PerStream;
 use crate::persist::persist;
 use crate::profile::Spec;
+use crate::superblock::{PURPOSES, Streams, Victim};
 
 /// Where a stream writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +60,7 @@ impl Ring<'_> {
 pub struct Placement {
     frontiers: PerStream<Frontier>,
     replaced: PerStream<Vec<u32>>,
-    /// Ordinary free superblocks, in the order in which they came free.
+    /// Ordinary free superblocks, of the reclaim group in hand, in the order in which they came free.
     pub free: VecDeque<u32>,
     /// Per superblock: how many flash pages each stream had taken when it was last given back.
     given_back: Vec<u64>,
@@ -82,10 +83,9 @@ impl Placement {
         }
     }
 
-    /// These superblocks are free, and nothing else.
-    pub fn clear(&mut self, free: impl Iterator<Item = u32>) {
+    /// No superblock is open, nor was given back.
+    pub fn clear(&mut self) {
         self.frontiers.fill(Frontier::default());
-        self.free = free.collect();
         self.given_back.fill(0);
     }
 
@@ -165,22 +165,49 @@ impl Placement {
         of_it.iter_mut().enumerate().for_each(|(stream, pages)| *pages = taken(stream));
     }
 
-    /// After a power cut: frontiers go on at the next row of so many pages, and superblocks that hold something
-    /// are not free.
-    pub fn restart(&mut self, row: u32, superblock_pages: u32, valid: &[u32]) {
-        self.free.retain(|&index| valid[index as usize] == 0);
+    /// After a power cut, with so many superblocks free: frontiers go on at the next row of so many pages.
+    pub fn restart(&mut self, row: u32, superblock_pages: u32, free: usize) {
         for frontier in self.frontiers.iter_mut() {
             let begin = frontier.superblock * superblock_pages;
             let used = frontier.next - begin.min(frontier.next);
             frontier.next = frontier.end.min(begin + used.next_multiple_of(row));
             (frontier.stop, frontier.last) = (frontier.end, frontier.end);
         }
-        let free = self.free.len() as u64 * u64::from(superblock_pages);
-        self.free_pages = free + self.all_room();
+        self.free_pages = free as u64 * u64::from(superblock_pages) + self.all_room();
     }
 
     /// Room left at all frontiers.
     pub fn all_room(&self) -> u64 {
         self.frontiers.iter().map(|f| u64::from(f.end - f.next)).sum()
+    }
+}
+
+/// What a reclaim group has to itself, while another is in hand.
+#[derive(Default)]
+pub struct Parked {
+    pub free: VecDeque<u32>,
+    pub victims: [Option<Victim>; PURPOSES],
+    /// How many superblocks have been sealed.
+    pub sealed: u64,
+}
+
+persist!(Parked: free, victims, sealed);
+
+/// Reclaim groups, and which is in hand; its own entry is empty.
+pub struct Groups {
+    pub parked: Vec<Parked>,
+    pub in_hand: usize,
+    /// The stream in which the data of each goes on.
+    pub goes_on: Vec<usize>,
+}
+
+persist!(Groups: parked, in_hand, goes_on);
+
+impl Groups {
+    /// None of a drive with one.
+    pub fn new(streams: Streams) -> Option<Box<Groups>> {
+        let parked = (0..streams.groups).map(|_| Parked::default()).collect();
+        let goes_on = (0..streams.count).collect();
+        (streams.groups > 1).then(|| Box::new(Groups { parked, in_hand: 0, goes_on }))
     }
 }

@@ -64,12 +64,18 @@ impl Ftl {
 
     /// Puts victim, frontiers and free space in order after a power cut.
     fn take_stock(&mut self) {
-        for victim in self.victims.iter_mut().filter_map(Option::take) {
-            self.superblocks.get_mut(victim.superblock).state = State::Sealed;
+        for group in 0..self.streams.groups {
+            self.enter(group);
+            for victim in self.victims.iter_mut().filter_map(Option::take) {
+                self.superblocks.get_mut(victim.superblock).state = State::Sealed;
+            }
+            let valid = self.mapping.valid();
+            self.placement.free.retain(|&index| valid[index as usize] == 0);
         }
-        let (g, valid) = (&self.geometry, self.mapping.valid());
+        let (g, free) = (&self.geometry, self.all_free().count());
         let row = 1 << (g.die_shift + g.plane_shift + g.page_shift);
-        self.placement.restart(row, g.superblock_pages, valid);
+        self.placement.restart(row, g.superblock_pages, free);
+        let valid = self.mapping.valid();
         self.slc.free.retain(|&index| valid[index as usize] == 0);
         for (s, &valid) in self.superblocks.all_mut().iter_mut().zip(valid) {
             if s.state == State::Free && valid > 0 {

@@ -101,20 +101,28 @@ impl VictimSelection {
         self.idle_policy.is_some()
     }
 
-    /// A victim among the sealed superblocks: for FIFO the oldest, full or not, as a circular log has it; else
-    /// among those that have something to gain. Those of the static SLC cache are emptied by folding; that
-    /// gains nothing here.
+    /// A victim among the sealed ones of these superblocks; `sealed`: how many were sealed so far. For FIFO the oldest, full
+    /// or not, as a circular log has it; else among those that have something to gain. Those of the static SLC cache are
+    /// emptied by folding; that gains nothing here.
     pub fn choose(
         &mut self,
         purpose: Purpose,
-        superblocks: &Superblocks,
+        (blocks, sealed): (&[Superblock], u64),
+        valid: &[u32],
+        plugin: Option<&mut Plugin>,
+    ) -> Option<u32> {
+        let suggested = self.suggested.front().copied();
+        suggested.or_else(|| self.choose_own(purpose, (blocks, sealed), valid, plugin))
+    }
+
+    /// The same, of those that nobody has put forward.
+    pub fn choose_own(
+        &mut self,
+        purpose: Purpose,
+        (blocks, sealed): (&[Superblock], u64),
         valid: &[u32],
         mut plugin: Option<&mut Plugin>,
     ) -> Option<u32> {
-        if let Some(&index) = self.suggested.front() {
-            return Some(index);
-        }
-        let (blocks, sealed) = (superblocks.ordinary(), superblocks.sealed);
         let moved = match plugin.as_deref_mut().filter(|plugin| plugin.decides.wear) {
             // Every other victim at most, so that garbage collection goes on gaining space.
             Some(_) if std::mem::take(&mut self.leveled) => None,

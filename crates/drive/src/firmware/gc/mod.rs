@@ -13,7 +13,7 @@ use crate::events::Trigger;
 use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
-use crate::persist::{StateError, persist};
+use crate::persist::{StateError, ensure, persist};
 use crate::profile::{Idle, Spec};
 use crate::superblock::{HOST, Purpose, Source};
 use pacing::Ledger;
@@ -27,7 +27,20 @@ enum Core {
     Idle,
     /// Another core does it, beside commands.
     Beside,
+    /// As [`Core::Busy`], but only commands of the reclaim group wait behind it.
+    OfGroup,
 }
+
+/// What each reclaim group has to itself, where there are several.
+struct OfGroups {
+    in_hand: usize,
+    /// Of those that are not in hand.
+    parked: Vec<(Ledger, Nanos)>,
+    /// Until when its copies take it.
+    until: Vec<Nanos>,
+}
+
+persist!(OfGroups: in_hand, parked, until);
 
 /// What is copied, and how.
 #[derive(Clone, Copy)]
@@ -51,7 +64,6 @@ pub struct Step {
 }
 
 /// Garbage collection's pace and progress.
-#[derive(Debug)]
 pub struct Gc {
     ledger: Ledger,
     /// No write is admitted before this: the end of the newest round.
@@ -64,9 +76,10 @@ pub struct Gc {
     /// Since when the flash core has had no command, if it is known to have none.
     idle_since: Option<Nanos>,
     copied_pages: u64,
+    groups: Option<Box<OfGroups>>,
 }
 
-persist!(Gc: ledger, writes_from, data_ready, idle_since, copied_pages; given: idle, idle_after);
+persist!(Gc: ledger, writes_from, data_ready, idle_since, copied_pages, groups; given: idle, idle_after);
 
 impl Gc {
     pub fn new(spec: &Spec) -> Gc {
@@ -78,7 +91,47 @@ impl Gc {
             data_ready: Nanos::ZERO,
             idle_since: None,
             copied_pages: 0,
+            groups: (spec.streams.groups > 1).then(|| {
+                let ledger = || (Ledger::new(spec.pacing, spec.background), Nanos::ZERO);
+                Box::new(OfGroups {
+                    in_hand: 0,
+                    parked: (0..spec.streams.groups).map(|_| ledger()).collect(),
+                    until: vec![Nanos::ZERO; spec.streams.groups],
+                })
+            }),
         }
+    }
+
+    /// Takes a reclaim group in hand.
+    pub fn enter(&mut self, group: usize, flash: &mut Flash) {
+        flash.ftl_mut().enter(group);
+        let Some(groups) = self.groups.as_mut().filter(|groups| groups.in_hand != group) else {
+            return;
+        };
+        for place in [groups.in_hand, group] {
+            let (ledger, data_ready) = &mut groups.parked[place];
+            std::mem::swap(ledger, &mut self.ledger);
+            std::mem::swap(data_ready, &mut self.data_ready);
+        }
+        groups.in_hand = group;
+    }
+
+    /// Until when copies take a reclaim group, of a drive with several.
+    pub fn takes_until(&self, group: usize) -> Nanos {
+        self.groups.as_ref().map_or(Nanos::ZERO, |groups| groups.until[group])
+    }
+
+    /// Copies may begin then, as far as the cores are concerned: commands wait behind them.
+    #[inline(always)]
+    fn free_at(&self, controller: &mut Controller) -> Nanos {
+        let at = controller.flash_core().free_at();
+        self.groups.as_ref().map_or(at, |groups| at.max(groups.until[groups.in_hand]))
+    }
+
+    /// Who copies, where one core would be busy with it.
+    #[inline(always)]
+    fn core(&self) -> Core {
+        if self.groups.is_some() { Core::OfGroup } else { Core::Busy }
     }
 
     /// Forgets what is under way, as after a power cut.
@@ -88,7 +141,15 @@ impl Gc {
 
     /// Whether what it has overdrawn can be.
     pub fn check(&self) -> Result<(), StateError> {
+        let Some(groups) = &self.groups else { return self.ledger.check() };
+        ensure(groups.in_hand < groups.parked.len(), "the reclaim group in hand")?;
+        groups.parked.iter().try_for_each(|(ledger, _)| ledger.check())?;
         self.ledger.check()
+    }
+
+    /// Whether this reclaim group is the one in hand, of a drive with several.
+    pub fn has_in_hand(&self, group: usize) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.in_hand == group)
     }
 
     /// Pages copied so far, by folding as well.
@@ -108,7 +169,7 @@ impl Gc {
         flash: &mut Flash,
         controller: &mut Controller,
     ) -> Result<(), DeviceError> {
-        if self.ledger.starts_at(flash.ftl().free_pages())
+        if self.ledger.starts_at(Self::free_pages(flash))
             && let Some(pages) = self.ledger.due(pages)
         {
             self.run(pages, self.ledger.may_defer() && !backpressure, flash, controller);
@@ -124,12 +185,22 @@ impl Gc {
 
     /// Whether free space is so low that it runs behind writes.
     pub fn runs(&self, flash: &Flash) -> bool {
-        self.ledger.starts_at(flash.ftl().free_pages())
+        self.ledger.starts_at(Self::free_pages(flash))
+    }
+
+    /// Of the reclaim group in hand.
+    #[inline(always)]
+    fn free_pages(flash: &Flash) -> u64 {
+        let ftl = flash.ftl();
+        if ftl.has_groups() { ftl.free_in_group() } else { ftl.free_pages() }
     }
 
     /// Runs behind a read that was decoded: a superblock that waits to be refreshed is moved.
     pub fn refresh(&mut self, flash: &mut Flash, controller: &mut Controller) {
         if flash.ftl().must_collect() {
+            if let Some(group) = flash.ftl().suggested_group() {
+                self.enter(group, flash);
+            }
             self.run(1, false, flash, controller);
         }
     }
@@ -145,7 +216,7 @@ impl Gc {
         if flash.is_read_only() {
             return;
         }
-        let free = flash.ftl().free_pages();
+        let free = Self::free_pages(flash);
         // Padding takes space as the host's pages do.
         let pages = host_pages + flash.take_padding();
         let pace = flash.ftl_mut().pace(pages, self.ledger.own(free));
@@ -154,8 +225,24 @@ impl Gc {
         if deferred {
             return self.run_deferred(had_debt, flash, controller);
         }
-        let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core: Core::Busy };
-        let from = controller.flash_core().free_at();
+        match self.core() {
+            // Apart, so that a copy of a drive with one group does not ask.
+            Core::OfGroup => self.run_in_group(flash, controller),
+            _ => self.run_as(Core::Busy, flash, controller),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_in_group(&mut self, flash: &mut Flash, controller: &mut Controller) {
+        self.run_as(Core::OfGroup, flash, controller);
+    }
+
+    /// Copies what is due behind a command.
+    #[inline(always)]
+    fn run_as(&mut self, core: Core, flash: &mut Flash, controller: &mut Controller) {
+        let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core };
+        let from = self.free_at(controller);
         self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
             gc.ledger.spend(step.took, step.given);
             (gc.ledger.allows() && !flash.no_room_to_copy()).then_some(at)
@@ -217,6 +304,7 @@ impl Gc {
                     Core::Busy => controller.flash_core().gc(took),
                     Core::Idle => controller.flash_core().gc_from(copies_from, cost),
                     Core::Beside => {}
+                    Core::OfGroup => self.take_group(begin.after(took), cost, controller),
                 }
                 step = Step { pages: source.pages, given, took, ..step };
                 at = if core == Core::Beside { from } else { begin.after(took) };
@@ -229,6 +317,15 @@ impl Gc {
             }
         }
         true
+    }
+
+    /// Copies take the reclaim group in hand until then, and so much of a core's work.
+    #[cold]
+    fn take_group(&mut self, until: Nanos, cost: Nanos, controller: &mut Controller) {
+        controller.flash_core().work_beside(cost);
+        if let Some(groups) = &mut self.groups {
+            groups.until[groups.in_hand] = until;
+        }
     }
 
     /// Copies what is valid in a flash page to a stream; returns what it costs the core.
@@ -263,8 +360,8 @@ impl Gc {
             return Ok(Nanos::ZERO);
         }
         let (purpose, trigger) = (Purpose::Collection, Trigger::Foreground);
-        let job = Job { purpose, trigger, core: Core::Busy };
-        let from = controller.flash_core().free_at();
+        let job = Job { purpose, trigger, core: self.core() };
+        let from = self.free_at(controller);
         let mut retired = 0;
         let found = self.copy_while(job, from, flash, controller, |_, flash, at, step| {
             let begins = std::mem::replace(&mut retired, step.retired) != step.retired;
@@ -272,7 +369,7 @@ impl Gc {
             (!stops).then_some(at)
         });
         flash.check_plugin()?;
-        if found { Ok(controller.flash_core().free_at()) } else { Err(DeviceError::NoSpace) }
+        if found { Ok(self.free_at(controller)) } else { Err(DeviceError::NoSpace) }
     }
 
     /// Runs in the foreground until more than the reserve is free, or by a quantum until the host has room behind its copies;
@@ -367,9 +464,12 @@ impl Gc {
     pub fn run_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
         let Some(idle) = self.idle else { return };
         let from = self.idle_since(controller).after(idle.after);
-        self.copy_idle(Purpose::Idle, from, until, flash, controller, |flash| {
-            flash.ftl().free_pages() < idle.free && !flash.no_room_to_copy()
-        });
+        for group in 0..flash.ftl().streams().groups {
+            self.enter(group, flash);
+            self.copy_idle(Purpose::Idle, from, until, flash, controller, |flash| {
+                Self::free_pages(flash) < idle.free && !flash.no_room_to_copy()
+            });
+        }
     }
 
     /// Folds while the flash core has no command, from `from` to `until`.
@@ -393,8 +493,9 @@ impl Gc {
         controller: &mut Controller,
         may_copy: impl Fn(&Flash) -> bool,
     ) {
-        let job = Job { purpose, trigger: Trigger::Idle, core: Core::Idle };
-        let from = from.max(controller.flash_core().free_at());
+        let core = if self.groups.is_some() { Core::OfGroup } else { Core::Idle };
+        let job = Job { purpose, trigger: Trigger::Idle, core };
+        let from = from.max(self.free_at(controller));
         self.copy_while(job, from, flash, controller, |_, flash, at, _| {
             if at >= until || !may_copy(flash) {
                 return None;
