@@ -52,6 +52,9 @@ def test_changes_add_up_and_are_named_as_they_were_asked_for(drive: catalog.Prof
         ("cache_program=false", ("nand", "cache_program"), False),
         ("gc.victim_policy=fifo", ("gc", "victim_policy"), "fifo"),
         ("duty_growth = 10", ("gc", "duty_growth"), 10),
+        ("ignore_flush", ("write_buffer", "ignore_flush"), True),
+        ("ignore_flush=false", ("write_buffer", "ignore_flush"), False),
+        ("sanitize_overwrite", ("controller", "sanitize_overwrite"), True),
     ],
 )
 def test_any_value_by_its_name(
