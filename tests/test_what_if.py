@@ -95,6 +95,7 @@ def test_a_value_in_a_list(drive: catalog.Profile) -> None:
         ("ambient_c=9000", "not allowed", "--set thermal.ambient_c=25"),
         ("cache_program=1", "must be true or false", "--set nand.cache_program=true"),
         ("ambient=30", "no such value", "did you mean ambient_c?"),
+        ("fdp.handles=3", "no such value", "before it, make that section: --set fdp=8"),
         ("on_c=60", "more than one section", "--set thermal.throttle.0.on_c=60"),
         ("variants.heatsink=1", "no such value", "--set"),
         ("", "no such variant", "--set heatsink"),

@@ -185,6 +185,23 @@ def _put(raw: Raw, dotted: str, leaf: Mapping[str, Any]) -> None:
         ) from None
 
 
+_EXAMPLE_OF = {
+    "over_provisioning": "over_provisioning=28%",
+    "unused": "unused=25%",
+    "link": "link=pcie2x4",
+    "host": "host=linux-io-uring",
+    "firmware": "firmware=xp941-512",
+    "ailment": "ailment=slow-die",
+    "aged": "aged=80%",
+    "fdp": "fdp=8",
+    "fdp.reclaim_groups": "fdp.reclaim_groups=2",
+    "zns": "zns=14",
+    "parity": "parity=16",
+    "foreground_victims": "foreground_victims=2",
+}
+"""What is switched on by a name and a value of its own, as given."""
+
+
 def _variant(profile: Profile, raw: Raw, name: str) -> None:
     if name in profile.variants:
         for path, leaf in raw["variants"][name].items():
@@ -192,22 +209,8 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
                 _put(raw, path, leaf)
         return
     leaves = _leaves(raw)
-    shorts = {
-        "over_provisioning": "over_provisioning=28%",
-        "unused": "unused=25%",
-        "link": "link=pcie2x4",
-        "host": "host=linux-io-uring",
-        "firmware": "firmware=xp941-512",
-        "ailment": "ailment=slow-die",
-        "aged": "aged=80%",
-        "fdp": "fdp=8",
-        "fdp.reclaim_groups": "fdp.reclaim_groups=2",
-        "zns": "zns=14",
-        "parity": "parity=16",
-        "foreground_victims": "foreground_victims=2",
-    }
-    if name in shorts or name in leaves:
-        example = shorts.get(name) or f"{name}={json.dumps(leaves[name])}"
+    if name in _EXAMPLE_OF or name in leaves:
+        example = _EXAMPLE_OF.get(name) or f"{name}={json.dumps(leaves[name])}"
         raise UserError(f"--set {name}: a value is missing", f"--set {example}")
     hint = did_you_mean(name, [*profile.variants, *SHORT])
     raise UserError(
@@ -445,11 +448,14 @@ def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
         )
     if not paths:
         endings = {path.rpartition(".")[2]: path for path in leaves}
-        hint = did_you_mean(name, [*leaves, *endings, *SHORT])
-        raise UserError(
-            f"--set {name}: {drive} has no such value",
-            f"{hint}possible are, for example: {EXAMPLES}, or any section.key=value of its profile",
+        near = did_you_mean(name, [*leaves, *endings, *SHORT])
+        hint = (
+            f"{near}possible are, for example: {EXAMPLES}, or any section.key=value of its profile"
         )
+        section = name.partition(".")[0]
+        if section in _EXAMPLE_OF and section not in raw:
+            hint = f"before it, make that section: --set {_EXAMPLE_OF[section]}"
+        raise UserError(f"--set {name}: {drive} has no such value", hint)
     path = paths[0]
     _put(raw, path, {"value": _parsed(path, given, leaves[path]), "source": WHAT_IF})
     now = json.dumps(leaves[path])
