@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -308,6 +309,24 @@ def test_no_command_shows_five_lines_to_type(tmp_path: Path) -> None:
         page = run(verb, "--help", cwd=tmp_path).stdout
         for word in words:
             assert not word.startswith("--") or f"  {word}" in page, line
+
+
+def test_ctrl_c_while_the_report_is_made_says_how_to_make_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from drivebay.cli import report
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    words = "sm951-ahci-128 --suite quick --quick --only random-read --quiet --out it's"
+    with monkeypatch.context() as patched:
+        patched.setattr(report, "write", interrupted)
+        assert cli_run(["review", *words.split()]) == 130
+    hint = capsys.readouterr().err.splitlines()[-1].removeprefix("hint: drivebay ")
+    assert cli_run(shlex.split(hint)) == 0
+    assert (tmp_path / "it's" / "report.html").exists()
 
 
 def test_version(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from drivebay.cli import target as targets
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import number, print_json, say_unless_quiet, short, show, table
 from drivebay.common import units
-from drivebay.common.errors import DrivebayError, UserError
+from drivebay.common.errors import DrivebayError, Interrupted, UserError
 
 if TYPE_CHECKING:
     from drivebay.analysis import Conditions, Headline
@@ -168,7 +168,13 @@ def review(ctx: typer.Context, given: Options) -> None:
         _list(ctx, given)
         return
     folder = _resume(ctx, given, given.resume) if given.resume else _start(ctx, given)
-    _summarize(folder, given)
+    try:
+        _summarize(folder, given)
+    except KeyboardInterrupt:
+        raise Interrupted(
+            "interrupted while the report was made; the result is whole",
+            f"drivebay report {shlex.quote(str(folder))}",
+        ) from None
 
 
 # --- running --------------------------------------------------------------------------------------
