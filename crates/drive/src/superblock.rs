@@ -21,7 +21,7 @@ pub struct Streams {
     pub handles: usize,
     /// Reclaim groups, each with as many streams, one behind the other.
     pub groups: usize,
-    /// The stream of copies of the group in hand; with `apart`, of those of its first handle.
+    /// The stream of copies of the current group; with `apart`, of those of its first handle.
     pub copies: usize,
     /// Copies of each handle's data have a stream of their own.
     apart: bool,
@@ -42,7 +42,7 @@ impl Streams {
         Streams { count, handles, groups, copies: handles, apart }
     }
 
-    /// The same with this reclaim group in hand.
+    /// The same with this reclaim group as the current one.
     #[must_use]
     pub fn of_group(self, group: usize) -> Streams {
         Streams { copies: group * self.group_count() + self.handles, ..self }
@@ -93,7 +93,7 @@ impl Streams {
         self.copies + 1..if self.apart { self.copies + self.handles } else { 0 }
     }
 
-    /// That of copies of what another stream of the group in hand placed.
+    /// That of copies of what another stream of the current group placed.
     #[inline(always)]
     #[must_use]
     pub fn copies_of(self, stream: usize) -> usize {

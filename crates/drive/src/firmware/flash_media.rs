@@ -116,7 +116,6 @@ impl FlashMedia {
     pub fn check(&self, core_until: Nanos) -> Result<(), StateError> {
         self.backend.check(core_until)?;
         self.gc.check()?;
-        ensure(self.gc.has_in_hand(self.backend.ftl().group()), "the reclaim group in hand")?;
         let counts = [self.host_4k, self.host_pages, self.gc.copied_pages()];
         ensure(counts.iter().all(|&count| count < 1 << 50), "the drive's counters")
     }
@@ -130,7 +129,6 @@ impl FlashMedia {
     /// Forgets what the drive was about to do for itself.
     pub fn forget_work_under_way(&mut self, spec: &Spec) {
         self.gc.restart(spec);
-        self.gc.enter(0, &mut self.backend);
         self.slc_cache.iter_mut().for_each(|cache| cache.restart());
         self.read_ahead.iter_mut().for_each(|ahead| ahead.forget());
     }

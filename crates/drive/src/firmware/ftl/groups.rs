@@ -1,13 +1,14 @@
 //! Reclaim groups: sets of dies, each with superblocks, streams, free superblocks and victims of its own.
 //!
 //! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): data stays in its reclaim group until the host writes it
-//! anew. Superblocks are of each group by turns. What belongs to one group alone is in its place for the group in hand, which is
+//! anew. Superblocks are of each group by turns. What belongs to one group alone is in its place for the current group, which is
 //! changed by [`Ftl::enter`], and [`Parked`] for the others: a drive with one group runs none of this.
 //! guess: a group holds its share of the drive's capacity. What is written to it beyond that goes to the group with least data,
 //! to the same handle there: the specification leaves open what a drive does.
 
+use std::collections::VecDeque;
+
 use super::Ftl;
-use super::placement::Parked;
 use crate::persist::{StateError, ensure};
 use crate::superblock::{Purpose, State, Superblock, Victim};
 
@@ -18,30 +19,30 @@ impl Ftl {
         self.groups.is_some()
     }
 
-    /// The one in hand.
+    /// The current one.
     pub fn group(&self) -> usize {
-        self.groups.as_ref().map_or(0, |groups| groups.in_hand)
+        self.groups.as_ref().map_or(0, |groups| groups.current)
     }
 
-    /// Takes a reclaim group in hand.
+    /// Makes a reclaim group the current one.
     pub fn enter(&mut self, group: usize) {
-        let Some(groups) = self.groups.as_mut().filter(|groups| groups.in_hand != group) else {
+        let Some(groups) = self.groups.as_mut().filter(|groups| groups.current != group) else {
             return;
         };
-        for place in [groups.in_hand, group] {
+        for place in [groups.current, group] {
             let parked = &mut groups.parked[place];
             std::mem::swap(&mut parked.free, &mut self.placement.free);
             std::mem::swap(&mut parked.victims, &mut self.victims);
             std::mem::swap(&mut parked.sealed, &mut self.superblocks.sealed);
         }
-        groups.in_hand = group;
+        groups.current = group;
         self.streams = self.streams.of_group(group);
     }
 
     /// Works out what follows from a state that was read back.
     pub fn derive(&mut self) {
         if let Some(groups) = &self.groups {
-            self.streams = self.streams.of_group(groups.in_hand);
+            self.streams = self.streams.of_group(groups.current);
         }
     }
 
@@ -50,8 +51,8 @@ impl Ftl {
         self.geometry.group_of(superblock) as usize
     }
 
-    /// Whether a superblock is of the group in hand.
-    pub(super) fn is_in_hand(&self, superblock: u32) -> bool {
+    /// Whether a superblock is of the current group.
+    pub(super) fn is_in_current(&self, superblock: u32) -> bool {
         self.group_of(superblock) == self.group()
     }
 
@@ -79,12 +80,12 @@ impl Ftl {
         least * groups as u64 * u64::from(self.geometry.superblock_pages)
     }
 
-    /// A victim among the superblocks of the group in hand. Cost: a pass over them, once per victim.
+    /// A victim among the superblocks of the current group. Cost: a pass over them, once per victim.
     #[cold]
     pub(super) fn choose_in_group(&mut self, purpose: Purpose) -> Option<u32> {
         let (group, groups) = (self.group(), self.streams.groups);
         let suggested = self.selection.suggested().iter().copied();
-        if let Some(index) = suggested.into_iter().find(|&index| self.is_in_hand(index)) {
+        if let Some(index) = suggested.into_iter().find(|&index| self.is_in_current(index)) {
             return Some(index);
         }
         let own = self.superblocks.ordinary().iter().skip(group).step_by(groups);
@@ -143,23 +144,19 @@ impl Ftl {
     /// Whether groups have what is theirs.
     pub(super) fn check_groups(&self) -> Result<(), StateError> {
         let Some(groups) = &self.groups else { return Ok(()) };
-        let is_own = |parked: &Parked, group: usize| {
-            let victims = parked.victims.iter().flatten().map(|victim| victim.superblock);
-            let mut all = parked.free.iter().copied().chain(victims);
-            all.all(|index| self.group_of(index) == group)
+        let is_own = |free: &VecDeque<u32>, victims: &[Option<Victim>], group: usize| {
+            let victims = victims.iter().flatten().map(|victim| victim.superblock);
+            free.iter().copied().chain(victims).all(|index| self.group_of(index) == group)
         };
-        let own = groups.parked.iter().enumerate().all(|(group, parked)| is_own(parked, group));
-        let (free, victims) = (self.placement.free.clone(), self.victims);
-        let in_hand = Parked { free, victims, sealed: 0 };
+        let mut parked = groups.parked.iter().enumerate();
+        let own = parked.all(|(group, parked)| is_own(&parked.free, &parked.victims, group))
+            && is_own(&self.placement.free, &self.victims, groups.current);
         let count = self.streams.group_count();
         let is_same = |(own, &other): (usize, &usize)| {
             other < self.streams.count && own % count == other % count
         };
         ensure(groups.goes_on.iter().enumerate().all(is_same), "a stream of another handle")?;
-        ensure(
-            groups.in_hand < self.streams.groups && own && is_own(&in_hand, groups.in_hand),
-            "superblocks of a reclaim group",
-        )?;
+        ensure(groups.current < self.streams.groups && own, "superblocks of a reclaim group")?;
         let of_stream = |(index, s): (u32, &Superblock)| {
             s.state != State::Open
                 || self.streams.group_of(usize::from(s.stream)) == self.group_of(index)

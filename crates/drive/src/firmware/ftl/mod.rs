@@ -279,7 +279,7 @@ impl Ftl {
         }
     }
 
-    /// Free superblocks, of the reclaim group in hand.
+    /// Free superblocks, of the current reclaim group.
     #[inline(always)]
     pub fn free_superblocks(&self) -> usize {
         self.placement.free.len()
@@ -331,7 +331,7 @@ impl Ftl {
         to
     }
 
-    /// Room left at the frontier of copies of the reclaim group in hand, whichever has least.
+    /// Room left at the frontier of copies of the current reclaim group, whichever has least.
     #[inline(always)]
     pub fn room_for_copies(&self) -> u32 {
         let room = self.placement.room_to_last(self.streams.copies);
@@ -626,7 +626,7 @@ impl Ftl {
     #[cold]
     fn choose_what_fits(&self) -> Option<u32> {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
-        let of_group = all.filter(|(index, _)| self.is_in_hand(*index));
+        let of_group = all.filter(|(index, _)| self.is_in_current(*index));
         let sealed = of_group.filter(|(_, (s, _))| s.state == State::Sealed);
         let (emptiest, (_, &valid)) = sealed.min_by_key(|(_, (_, valid))| **valid)?;
         let from = usize::from(self.superblock(emptiest).stream);

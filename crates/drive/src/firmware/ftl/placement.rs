@@ -60,7 +60,7 @@ impl Ring<'_> {
 pub struct Placement {
     frontiers: PerStream<Frontier>,
     replaced: PerStream<Vec<u32>>,
-    /// Ordinary free superblocks, of the reclaim group in hand, in the order in which they came free.
+    /// Ordinary free superblocks, of the current reclaim group, in the order in which they came free.
     pub free: VecDeque<u32>,
     /// Per superblock: how many flash pages each stream had taken when it was last given back.
     given_back: Vec<u64>,
@@ -182,7 +182,7 @@ impl Placement {
     }
 }
 
-/// What a reclaim group has to itself, while another is in hand.
+/// What a reclaim group has to itself, while another is the current one.
 #[derive(Default)]
 pub struct Parked {
     pub free: VecDeque<u32>,
@@ -193,21 +193,21 @@ pub struct Parked {
 
 persist!(Parked: free, victims, sealed);
 
-/// Reclaim groups, and which is in hand; its own entry is empty.
+/// Reclaim groups, and which is the current one; its own entry is empty.
 pub struct Groups {
     pub parked: Vec<Parked>,
-    pub in_hand: usize,
+    pub current: usize,
     /// The stream in which the data of each goes on.
     pub goes_on: Vec<usize>,
 }
 
-persist!(Groups: parked, in_hand, goes_on);
+persist!(Groups: parked, current, goes_on);
 
 impl Groups {
     /// None of a drive with one.
     pub fn new(streams: Streams) -> Option<Box<Groups>> {
         let parked = (0..streams.groups).map(|_| Parked::default()).collect();
         let goes_on = (0..streams.count).collect();
-        (streams.groups > 1).then(|| Box::new(Groups { parked, in_hand: 0, goes_on }))
+        (streams.groups > 1).then(|| Box::new(Groups { parked, current: 0, goes_on }))
     }
 }

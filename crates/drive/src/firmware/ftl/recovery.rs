@@ -64,7 +64,7 @@ impl Ftl {
 
     /// Puts victim, frontiers and free space in order after a power cut.
     fn take_stock(&mut self) {
-        for group in 0..self.streams.groups {
+        for group in (0..self.streams.groups).rev() {
             self.enter(group);
             for victim in self.victims.iter_mut().filter_map(Option::take) {
                 self.superblocks.get_mut(victim.superblock).state = State::Sealed;

@@ -13,7 +13,7 @@ use crate::events::Trigger;
 use crate::firmware::backend::Flash;
 use crate::firmware::controller::Controller;
 use crate::io::DeviceError;
-use crate::persist::{StateError, ensure, persist};
+use crate::persist::{StateError, persist};
 use crate::profile::{Idle, Spec};
 use crate::superblock::{HOST, Purpose, Source};
 use pacing::Ledger;
@@ -33,14 +33,13 @@ enum Core {
 
 /// What each reclaim group has to itself, where there are several.
 struct OfGroups {
-    in_hand: usize,
-    /// Of those that are not in hand.
+    /// Of all but the current one.
     parked: Vec<(Ledger, Nanos)>,
     /// Until when its copies take it.
     until: Vec<Nanos>,
 }
 
-persist!(OfGroups: in_hand, parked, until);
+persist!(OfGroups: parked, until);
 
 /// What is copied, and how.
 #[derive(Clone, Copy)]
@@ -94,7 +93,6 @@ impl Gc {
             groups: (spec.streams.groups > 1).then(|| {
                 let ledger = || (Ledger::new(spec.pacing, spec.background), Nanos::ZERO);
                 Box::new(OfGroups {
-                    in_hand: 0,
                     parked: (0..spec.streams.groups).map(|_| ledger()).collect(),
                     until: vec![Nanos::ZERO; spec.streams.groups],
                 })
@@ -102,18 +100,16 @@ impl Gc {
         }
     }
 
-    /// Takes a reclaim group in hand.
+    /// Makes a reclaim group the current one.
     pub fn enter(&mut self, group: usize, flash: &mut Flash) {
-        flash.ftl_mut().enter(group);
-        let Some(groups) = self.groups.as_mut().filter(|groups| groups.in_hand != group) else {
-            return;
-        };
-        for place in [groups.in_hand, group] {
+        let before = flash.ftl().group();
+        let Some(groups) = self.groups.as_mut().filter(|_| before != group) else { return };
+        for place in [before, group] {
             let (ledger, data_ready) = &mut groups.parked[place];
             std::mem::swap(ledger, &mut self.ledger);
             std::mem::swap(data_ready, &mut self.data_ready);
         }
-        groups.in_hand = group;
+        flash.ftl_mut().enter(group);
     }
 
     /// Until when copies take a reclaim group, of a drive with several.
@@ -123,9 +119,9 @@ impl Gc {
 
     /// Copies may begin then, as far as the cores are concerned: commands wait behind them.
     #[inline(always)]
-    fn free_at(&self, controller: &mut Controller) -> Nanos {
+    fn free_at(&self, flash: &Flash, controller: &mut Controller) -> Nanos {
         let at = controller.flash_core().free_at();
-        self.groups.as_ref().map_or(at, |groups| at.max(groups.until[groups.in_hand]))
+        self.groups.as_ref().map_or(at, |groups| at.max(groups.until[flash.ftl().group()]))
     }
 
     /// Who copies, where one core would be busy with it.
@@ -142,14 +138,8 @@ impl Gc {
     /// Whether what it has overdrawn can be.
     pub fn check(&self) -> Result<(), StateError> {
         let Some(groups) = &self.groups else { return self.ledger.check() };
-        ensure(groups.in_hand < groups.parked.len(), "the reclaim group in hand")?;
         groups.parked.iter().try_for_each(|(ledger, _)| ledger.check())?;
         self.ledger.check()
-    }
-
-    /// Whether this reclaim group is the one in hand, of a drive with several.
-    pub fn has_in_hand(&self, group: usize) -> bool {
-        self.groups.as_ref().is_none_or(|groups| groups.in_hand == group)
     }
 
     /// Pages copied so far, by folding as well.
@@ -188,7 +178,7 @@ impl Gc {
         self.ledger.starts_at(Self::free_pages(flash))
     }
 
-    /// Of the reclaim group in hand.
+    /// Of the current reclaim group.
     #[inline(always)]
     fn free_pages(flash: &Flash) -> u64 {
         let ftl = flash.ftl();
@@ -242,7 +232,7 @@ impl Gc {
     #[inline(always)]
     fn run_as(&mut self, core: Core, flash: &mut Flash, controller: &mut Controller) {
         let job = Job { purpose: Purpose::Collection, trigger: Trigger::Behind, core };
-        let from = self.free_at(controller);
+        let from = self.free_at(flash, controller);
         self.copy_while(job, from, flash, controller, |gc, flash, at, step| {
             gc.ledger.spend(step.took, step.given);
             (gc.ledger.allows() && !flash.no_room_to_copy()).then_some(at)
@@ -304,7 +294,10 @@ impl Gc {
                     Core::Busy => controller.flash_core().gc(took),
                     Core::Idle => controller.flash_core().gc_from(copies_from, cost),
                     Core::Beside => {}
-                    Core::OfGroup => self.take_group(begin.after(took), cost, controller),
+                    Core::OfGroup => {
+                        let group = flash.ftl().group();
+                        self.take_group(group, begin.after(took), cost, controller);
+                    }
                 }
                 step = Step { pages: source.pages, given, took, ..step };
                 at = if core == Core::Beside { from } else { begin.after(took) };
@@ -319,12 +312,12 @@ impl Gc {
         true
     }
 
-    /// Copies take the reclaim group in hand until then, and so much of a core's work.
+    /// Copies take a reclaim group until then, and so much of a core's work.
     #[cold]
-    fn take_group(&mut self, until: Nanos, cost: Nanos, controller: &mut Controller) {
+    fn take_group(&mut self, group: usize, until: Nanos, cost: Nanos, controller: &mut Controller) {
         controller.flash_core().work_beside(cost);
         if let Some(groups) = &mut self.groups {
-            groups.until[groups.in_hand] = until;
+            groups.until[group] = until;
         }
     }
 
@@ -361,7 +354,7 @@ impl Gc {
         }
         let (purpose, trigger) = (Purpose::Collection, Trigger::Foreground);
         let job = Job { purpose, trigger, core: self.core() };
-        let from = self.free_at(controller);
+        let from = self.free_at(flash, controller);
         let mut retired = 0;
         let found = self.copy_while(job, from, flash, controller, |_, flash, at, step| {
             let begins = std::mem::replace(&mut retired, step.retired) != step.retired;
@@ -369,7 +362,7 @@ impl Gc {
             (!stops).then_some(at)
         });
         flash.check_plugin()?;
-        if found { Ok(self.free_at(controller)) } else { Err(DeviceError::NoSpace) }
+        if found { Ok(self.free_at(flash, controller)) } else { Err(DeviceError::NoSpace) }
     }
 
     /// Runs in the foreground until more than the reserve is free, or by a quantum until the host has room behind its copies;
@@ -495,7 +488,7 @@ impl Gc {
     ) {
         let core = if self.groups.is_some() { Core::OfGroup } else { Core::Idle };
         let job = Job { purpose, trigger: Trigger::Idle, core };
-        let from = from.max(self.free_at(controller));
+        let from = from.max(self.free_at(flash, controller));
         self.copy_while(job, from, flash, controller, |_, flash, at, _| {
             if at >= until || !may_copy(flash) {
                 return None;
