@@ -55,7 +55,6 @@ impl Shape {
 struct Seen {
     kind: u8,
     at: Nanos,
-    #[serde(default)]
     group: u8,
     handle: u8,
     /// The namespace and the placement identifier that it came with, if a host did.
@@ -92,22 +91,30 @@ impl Events {
         *self = Events { unit_4k: self.unit_4k, handles: self.handles, ..kept };
     }
 
-    fn add(&mut self, kind: PlacementEventKind, seen: Seen) {
-        let wanted = self.wanted.get(usize::from(seen.handle)).copied().unwrap_or(0);
+    /// Of a handle in a reclaim group; `by` and `moved_4k` as [`Seen`] has them.
+    fn add(
+        &mut self,
+        kind: PlacementEventKind,
+        (group, handle): (u8, u8),
+        at: Nanos,
+        by: Option<(u32, u16)>,
+        moved_4k: u64,
+    ) {
+        let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
         if wanted & bit_of(kind) == 0 {
             return;
         }
-        let kept = &mut self.kept[usize::from(seen.kind >= 0x80)];
+        let kind = kind as u8;
+        let kept = &mut self.kept[usize::from(kind >= 0x80)];
         if kept.len() >= EVENTS_MAX {
             kept.pop_front();
         }
-        kept.push_back(seen);
+        kept.push_back(Seen { kind, at, group, handle, by, moved_4k });
     }
 
     /// A host's command has given rise to one, of this handle of all groups.
     pub fn note(&mut self, kind: PlacementEventKind, place: u8, by: (u32, u16), at: Nanos) {
-        let (group, handle) = (place / self.handles, place % self.handles);
-        self.add(kind, Seen { kind: kind as u8, at, group, handle, by: Some(by), moved_4k: 0 });
+        self.add(kind, (place / self.handles, place % self.handles), at, Some(by), 0);
     }
 
     /// What has been copied since: Media Reallocated.
@@ -118,8 +125,7 @@ impl Events {
             self.copied_4k[place] = now.copied_4k;
             if let Some(handle) = now.handle.filter(|_| moved_4k > 0) {
                 let kind = PlacementEventKind::MediaReallocated;
-                let (code, group) = (kind as u8, now.group);
-                self.add(kind, Seen { kind: code, at, group, handle, by: None, moved_4k });
+                self.add(kind, (now.group, handle), at, None, moved_4k);
             }
         }
     }
@@ -130,8 +136,7 @@ impl Events {
             let is_other = before.unit_left_4k < after.unit_left_4k;
             if let Some(handle) = after.handle.filter(|_| is_other) {
                 let kind = PlacementEventKind::HandleModified;
-                let (code, group) = (kind as u8, after.group);
-                self.add(kind, Seen { kind: code, at, group, handle, by: None, moved_4k: 0 });
+                self.add(kind, (after.group, handle), at, None, 0);
             }
         }
     }
