@@ -215,6 +215,13 @@ def test_reclaim_groups_that_cannot_be_are_refused(words: list[str], said: str, 
     assert said in refused.value.message and hint in refused.value.hint
 
 
+def test_handles_and_reclaim_groups_may_be_named_in_any_order() -> None:
+    words = ["fdp.reclaim_groups=2", "fdp=2", "ambient_c=30"]
+    drives = [drivebay.drive("pm9a3-960").with_(*order) for order in (words, words[::-1])]
+    assert drives[0].raw == drives[1].raw
+    assert drives[0].raw["fdp"]["reclaim_groups"]["value"] == 2
+
+
 def test_a_reclaim_group_that_the_drive_has_not_is_refused() -> None:
     drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
     placed = drive.with_("fdp=2", "fdp.reclaim_groups=2")

@@ -90,7 +90,7 @@ def _rank(word: str) -> int:
         return SHARES
     if equals and name in ("host", "firmware"):
         return 0
-    return VALUES if equals and name not in SHORT else 1
+    return VALUES if equals and (name not in SHORT or "." in name) else 1
 
 
 def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
@@ -448,13 +448,13 @@ def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
         )
     if not paths:
         endings = {path.rpartition(".")[2]: path for path in leaves}
-        near = did_you_mean(name, [*leaves, *endings, *SHORT])
-        hint = (
-            f"{near}possible are, for example: {EXAMPLES}, or any section.key=value of its profile"
-        )
         section = name.partition(".")[0]
         if section in _EXAMPLE_OF and section not in raw:
             hint = f"before it, make that section: --set {_EXAMPLE_OF[section]}"
+        else:
+            near = did_you_mean(name, [*leaves, *endings, *SHORT])
+            hint = f"{near}possible are, for example: {EXAMPLES}, or any section.key=value"
+            hint += " of its profile"
         raise UserError(f"--set {name}: {drive} has no such value", hint)
     path = paths[0]
     _put(raw, path, {"value": _parsed(path, given, leaves[path]), "source": WHAT_IF})
