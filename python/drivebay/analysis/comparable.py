@@ -10,19 +10,26 @@ from typing import Any
 from drivebay.definitions.suites import Test
 
 LATER: dict[str, Any] = {
-    **dict.fromkeys(("bssplit", "columns", "fsync", "rate_iops", "rate_mb_per_s", "rate_of"), None),
-    **dict.fromkeys(("rate_percent", "spare_percent", "thinktime_us"), None),
+    "bssplit": None,
+    "columns": None,
+    "fsync": None,
     "handle": 0,
-    "reclaim_group": 0,
-    "trim_percent": 0,
-    "zones": 0,
     "once": False,
-    "together": False,
+    "rate_iops": None,
+    "rate_mb_per_s": None,
+    "rate_of": None,
+    "rate_percent": None,
     "rate_process": "linear",
+    "reclaim_group": 0,
+    "spare_percent": None,
     "thinktime_blocks": 1,
+    "thinktime_us": None,
+    "together": False,
+    "trim_percent": 0,
     "unknown": [],
     "zone_fill_percent": 100,
     "zone_op": "write",
+    "zones": 0,
 }
 """Fields of a workload, a step or a phase that came after the first shipped results, with the
 values that have no effect: a field that is added belongs here, so that what was run before stays

@@ -38,9 +38,19 @@ def computed(phase: PhaseResult) -> PhaseFigures:
     bench = benches.storage_bench(
         ios=total, moved_bytes=phase.read_bytes + phase.write_bytes, metrics=phase.metrics
     )
-    own = phase.label, phase.workload, seconds, counts, where, step, throttled
-    over, apart = stages.over_time(phase.stages, seconds.ios), latency.by_direction(phase.histogram)
-    return PhaseFigures(*own, over, bench, phase.metrics, apart)
+    return PhaseFigures(
+        phase.label,
+        phase.workload,
+        seconds,
+        counts,
+        where,
+        step,
+        throttled,
+        stages.over_time(phase.stages, seconds.ios),
+        bench,
+        phase.metrics,
+        latency.by_direction(phase.histogram),
+    )
 
 
 def _mean_latency_ns(series: pa.Table) -> float | None:

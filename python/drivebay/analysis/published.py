@@ -13,8 +13,8 @@ import functools
 import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 from drivebay.common import data
 
@@ -126,10 +126,20 @@ def _published(row: Mapping[str, str]) -> Published:
     except ValueError:
         value = None
     unit, factor = _UNITS.get(row["unit"], (row["unit"], 1.0))
-    known: dict[str, Any] = {**row, "text": row["value"], "unit": unit, "printed_unit": row["unit"]}
-    known["value"] = None if value is None else value * factor
-    known["host"] = _host(row["id"], row["source"])
-    return Published(**{one.name: known[one.name] for one in fields(Published)})
+    return Published(
+        id=row["id"],
+        drive=row["drive"],
+        test=row["test"],
+        condition=row["condition"],
+        metric=row["metric"],
+        relation=row["relation"],
+        value=None if value is None else value * factor,
+        text=row["value"],
+        unit=unit,
+        printed_unit=row["unit"],
+        source=row["source"],
+        host=_host(row["id"], row["source"]),
+    )
 
 
 @functools.cache

@@ -7,7 +7,7 @@ words. Old data after a discard is counted in blocks of 4 KiB.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 READS = {"mixed": "a mixture", "other": "other data", "ones": "bytes of 0xFF"}
@@ -73,6 +73,20 @@ def trim(conditions: Mapping[str, Any]) -> Trim | None:
     claims = found["claims"]
     same = {True: "the same each time", False: "not always the same", None: ""}
     words = [claims["reads_after"] or "", same[claims["deterministic"]]]
-    claim = ", ".join(filter(None, words)) or "nothing of what reads give"
-    said = {**found, "claim": claim, "claimed_by": claims["source"]}
-    return Trim(**{one.name: said[one.name] for one in fields(Trim)})
+    return Trim(
+        **{
+            key: found[key]
+            for key in (
+                "verdict",
+                "why_not",
+                "blocks",
+                "old_blocks",
+                "reads_after",
+                "deterministic",
+                "neighbours_intact",
+                "as_claimed",
+            )
+        },
+        claim=", ".join(filter(None, words)) or "nothing of what reads give",
+        claimed_by=claims["source"],
+    )

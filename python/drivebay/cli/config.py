@@ -21,11 +21,15 @@ from drivebay.common.errors import UserError, did_you_mean
 
 NAME = "drivebay.toml"
 OPTIONS: dict[str, type] = {
-    **dict.fromkeys(("all", "no-competitors", "no-intervals", "quick", "quiet"), bool),
+    "all": bool,
     "host": str,
-    "suite": str,
     "jobs": int,
+    "no-competitors": bool,
+    "no-intervals": bool,
+    "quick": bool,
+    "quiet": bool,
     "seed": int,
+    "suite": str,
 }
 """What may stand in the file, and of what type."""
 TYPES = {bool: "true or false", int: "a whole number", str: "a text"}

@@ -91,7 +91,17 @@ def drives(
         return
     table(
         ("device", "capacity", "interface", "model", "serial", "contents that forbid a test"),
-        [(str(d.path), units.si_bytes(d.capacity_bytes), *_about(d), _forbids(d)) for d in devices],
+        [
+            (
+                str(device.path),
+                units.si_bytes(device.capacity_bytes),
+                device.interface or "",
+                device.model or "",
+                device.serial or "",
+                _forbids(device),
+            )
+            for device in devices
+        ],
     )
 
 
@@ -151,10 +161,6 @@ def _one(profile: Profile, *, as_json: bool, sick: bool) -> None:
         print("variants: " + ", ".join(f"--set {one}" for one in profile.variants))
     print(f"reviewed by: drivebay review {profile.name}")
     print(f"beside what was published: drivebay validate {profile.name}")
-
-
-def _about(device: Device) -> list[str]:
-    return [one or "" for one in (device.interface, device.model, device.serial)]
 
 
 def _forbids(device: Device) -> str:

@@ -532,7 +532,10 @@ def _list(ctx: typer.Context, given: Options) -> None:
     if given.as_json:
         rows = [
             {
-                **{key: getattr(test, key) for key in ("id", "title", "page", "kind")},
+                "id": test.id,
+                "title": test.title,
+                "page": test.page,
+                "kind": test.kind,
                 "what_if": list(test.what_if),
                 "drive_s": seconds(test),
                 "quick_drive_s": seconds(test.shortened()),

@@ -256,8 +256,13 @@ def _figures(name: str, one: Review) -> pa.Table:
             "drive": one.result.target["name"],
             "test": test,
             "figure": key,
-            **{of: getattr(figure, of) for of in ("label", "value", "unit", "spread", "n", "note")},
+            "label": figure.label,
+            "value": figure.value,
+            "unit": figure.unit,
+            "spread": figure.spread,
+            "n": figure.n,
             "main": key in measured.main,
+            "note": figure.note,
         }
         for test, measured in one.tests.items()
         for key, figure in measured.figures.items()

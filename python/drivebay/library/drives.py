@@ -595,8 +595,8 @@ class Device:
             raise UserError(f"{self.drive.name}: {problem.message}", problem.hint) from None
 
     def _with(self, core: VirtualDrive) -> Device:
-        device = Device.__new__(Device)
-        vars(device).update(vars(self), _core=core)
+        device = copy.copy(self)
+        device._core = core
         return device
 
     def __repr__(self) -> str:

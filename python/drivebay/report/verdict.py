@@ -21,11 +21,18 @@ from drivebay.report.runs import Entry, runs
 from drivebay.report.text import inside, percent, quantity
 
 KEY_KINDS = {
-    **dict.fromkeys(("cache", "consistency", "idle", "ladders", "mixed", "saturation"), 1),
-    **dict.fromkeys(("thermal", "trace", "waf"), 1),
+    "cache": 1,
+    "consistency": 1,
+    "idle": 1,
     "ladder": 4,
+    "ladders": 1,
+    "mixed": 1,
     "qos": 3,
     "rounds": 3,
+    "saturation": 1,
+    "thermal": 1,
+    "trace": 1,
+    "waf": 1,
 }
 """How many tests of each kind a drive is known by."""
 WORTH_PERCENT = 10.0

@@ -25,8 +25,17 @@ EVENTS_SCHEMA = pa.schema(
     ]
 )
 COUNTED = (
-    *("host_pages", "placed_pages", "copied_pages", "slc_pages", "erases", "page_reads"),
-    *("map_look_ups", "map_sram_hits", "map_host_hits", "map_loads", "map_write_backs"),
+    "host_pages",
+    "placed_pages",
+    "copied_pages",
+    "slc_pages",
+    "erases",
+    "page_reads",
+    "map_look_ups",
+    "map_sram_hits",
+    "map_host_hits",
+    "map_loads",
+    "map_write_backs",
 )
 PAGES = ("free_pages", "cache_room_pages", "cache_held_pages")
 PARTS = ("die_read", "die_program", "die_erase", "channel")

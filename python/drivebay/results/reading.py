@@ -189,9 +189,16 @@ def load(folder: Path | str) -> Result:
             f"result {folder} is damaged: its phases ran for {seconds / 86_400:,.0f} days",
             "restore it from a copy",
         )
-    own = ("tool", "suite", "quick", "seed", "target", "host")
-    same = {name: getattr(content, name) for name in own}
-    return Result(folder=folder, steps=tuple(steps), **same)
+    return Result(
+        folder=folder,
+        tool=content.tool,
+        suite=content.suite,
+        quick=content.quick,
+        seed=content.seed,
+        target=content.target,
+        host=content.host,
+        steps=tuple(steps),
+    )
 
 
 def _damaged(folder: Path, damage: checking.Damage) -> EnvironmentProblem:

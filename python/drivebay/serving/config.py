@@ -19,10 +19,18 @@ EXAMPLE = '[drive.db], profile = "sm951-nvme-256"'
 SERVER: Mapping[str, Option] = {one.name: one for one in options_of(Options)}
 DRIVE: Mapping[str, Option] = {
     **{one.name: one for one in options_of(Drive)},
-    **{name: Option(name, name, str) for name in ("profile", "host", "capacity")},
-    **{name: Option(name, name, tuple) for name in ("set", "ailment")},
-    "seed": Option("seed", "seed", int),
-    "foreign-data": Option("foreign_data", "foreign-data", bool),
+    **{
+        name: Option(name.replace("-", "_"), name, kind)
+        for name, kind in (
+            ("profile", str),
+            ("set", tuple),
+            ("host", str),
+            ("ailment", tuple),
+            ("capacity", str),
+            ("seed", int),
+            ("foreign-data", bool),
+        )
+    },
 }
 
 

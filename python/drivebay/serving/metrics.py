@@ -27,8 +27,14 @@ NO_LISTENER = (errno.EINVAL, errno.EBADF)
 """What waiting for a connection raises when the socket was shut down."""
 COUNTERS = frozenset(
     {
-        *("requests", "refused", "memory_waits", "bytes_read", "bytes_written", "power_cuts"),
-        *("answers", "late"),
+        "requests",
+        "refused",
+        "memory_waits",
+        "bytes_read",
+        "bytes_written",
+        "power_cuts",
+        "answers",
+        "late",
     }
 )
 

@@ -296,9 +296,17 @@ def options_of(table: type) -> tuple[Option, ...]:
     for field, metavar, words in re.findall(
         r"^    (\w+) :(?: (\S+))?\n((?:        .+\n)+)", table.__doc__ or "", re.MULTILINE
     ):
-        name, kind = NAMES.get(field, field.replace("_", "-")), _kind(hints[field])
-        shown = metavar or None, " ".join(words.split()), headings.get(field)
-        found.append(Option(field, name, kind, defaults[field], *shown))
+        found.append(
+            Option(
+                field,
+                NAMES.get(field, field.replace("_", "-")),
+                _kind(hints[field]),
+                defaults[field],
+                metavar or None,
+                " ".join(words.split()),
+                headings.get(field),
+            )
+        )
     return tuple(found)
 
 

@@ -141,8 +141,17 @@ def folder_experiment(
     kind = "virtual drive" if result.simulated else "drive"
     length = ", quick" if result.quick else ""
     words = f"a review of the {kind} {drive} ({result.suite.name}{length})"
-    of = tuple(observations), tuple(whole), tuple(held_out)
-    return Experiment(base, fitted, full, *of, words, tuple(notes), seed)
+    return Experiment(
+        base,
+        fitted,
+        full,
+        tuple(observations),
+        tuple(whole),
+        tuple(held_out),
+        words,
+        tuple(notes),
+        seed,
+    )
 
 
 def _same_size(target: Mapping[str, Any], base: Profile) -> None:
@@ -238,7 +247,17 @@ def _row_observation(row: Row) -> Observation | None:
         return None
     label = f"{figure.test}, {figure.metric}"
     parts = [text.rpartition("/") for text in (row.value, row.over) if text]
-    runs = tuple((Run.of(run), key) for run, _, key in parts)
-    about = figure.id, figure.test, label, figure.unit, value
-    half = bound / 200
-    return Observation(*about, half, relation, high, bound, runs, row.factor, row.less)
+    return Observation(
+        figure.id,
+        figure.test,
+        label,
+        figure.unit,
+        value,
+        bound / 200,  # half of the bound
+        relation,
+        high,
+        bound,
+        tuple((Run.of(run), key) for run, _, key in parts),
+        row.factor,
+        row.less,
+    )

@@ -36,12 +36,29 @@ DIGITS = 6
 """Significant digits of a fitted value: finer than any figure can tell."""
 WHOLE_MAX = 64
 """So many whole numbers of a range are tried, to learn whether the core takes them all."""
+
+
 BUILD = frozenset(
     {
-        *("blocks_per_plane", "channels", "dies_per_channel", "planes", "processors", "streams"),
-        *("page_kib", "pages_per_block", "payload_bytes", "reserve_superblocks", "commands_max"),
-        *("queue_depth_max", "queues_max", "generation", "lanes", "read_completion_bytes"),
-        *("read_request_bytes", "register_reads", "register_writes"),
+        "blocks_per_plane",
+        "channels",
+        "commands_max",
+        "dies_per_channel",
+        "generation",
+        "lanes",
+        "page_kib",
+        "pages_per_block",
+        "payload_bytes",
+        "planes",
+        "processors",
+        "queue_depth_max",
+        "queues_max",
+        "read_completion_bytes",
+        "read_request_bytes",
+        "register_reads",
+        "register_writes",
+        "reserve_superblocks",
+        "streams",
     }
 )
 """Keys that say what the drive or host is built of: counts, and sizes of the standard's choice."""
