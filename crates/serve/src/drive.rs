@@ -91,6 +91,11 @@ pub trait Io {
 
     /// Whether the power is off since a power cut: nothing that is submitted is of any use.
     fn is_off(&self) -> bool;
+
+    /// Power cuts so far.
+    fn power_cuts(&self) -> u64 {
+        0
+    }
 }
 
 /// What the sectors hold now, submitted writes included.

@@ -504,6 +504,10 @@ impl Io for Engine {
     fn is_off(&self) -> bool {
         self.power_cuts.is_off(self.clock.elapsed())
     }
+
+    fn power_cuts(&self) -> u64 {
+        self.power_cuts.count
+    }
 }
 
 impl Data for Engine {

@@ -2,7 +2,7 @@
 //!
 //! Source: NVM Express base specification 2.0: the count of errors, the persistent event log, results of self-tests,
 //! telemetry that the controller has taken, SMART, Timestamp; OCP Datacenter NVMe SSD specification 2.0: C0h and C3h. Entries of the error
-//! log, and events of placement, stay as well, which the specification leaves to the drive. What SMART takes from the model is in the state. A power cut
+//! log, events of placement and reservations that persist stay as well, which the specification leaves to the drive. What SMART takes from the model is in the state. A power cut
 //! takes none of it; it begins a controller anew, which aborts a short self-test.
 
 use std::path::Path;
@@ -29,7 +29,7 @@ impl KeptLogs {
         let path = sidecar::path(state, "logs");
         let found = sidecar::load::<KeptLogs>(&path).and_then(|found| match found {
             Some(found) if !found.records.are_sound() => {
-                Err(std::io::Error::other("its firmware slots are wrong"))
+                Err(std::io::Error::other("its firmware slots or its reservations are wrong"))
             }
             found => Ok(found),
         });

@@ -9,6 +9,7 @@ mod nvme_commands;
 mod nvme_host;
 mod nvme_pci;
 mod nvme_placement;
+mod nvme_reservations;
 mod nvme_tcp;
 mod nvme_zones;
 mod order;

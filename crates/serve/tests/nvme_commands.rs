@@ -296,7 +296,8 @@ fn each_log_page_and_feature_that_is_listed_is_there() {
     let features = log_with(&mut rig, &mut admin, LogPage::Features, 1024, 0).1;
     for code in 0..=255_u8 {
         let is_listed = features[4 * usize::from(code)] & 1 != 0;
-        let sqe = Sqe { opcode: 0x0a, cdw10: u32::from(code).into(), ..Sqe::default() };
+        let sqe =
+            Sqe { opcode: 0x0a, nsid: 1.into(), cdw10: u32::from(code).into(), ..Sqe::default() };
         let found = rig.admin(&mut admin, sqe, 8192, &[]).0;
         let expected = if is_listed { Status::SUCCESS } else { Status::INVALID_FIELD.dnr() };
         assert_eq!(found, expected, "{code:#x}");

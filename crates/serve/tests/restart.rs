@@ -234,6 +234,43 @@ fn events_of_placement_and_the_time_of_day_outlast_the_server() {
 }
 
 #[test]
+fn reservations_that_a_host_wants_to_keep_outlast_the_server() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let queues = |served: &Served| {
+        let mut host = served.nvme();
+        let id = host.connect(&several::nqn("one"), 0, 0xffff).expect("a controller");
+        host.enable();
+        let mut io = served.nvme();
+        io.connect(&several::nqn("one"), 1, id).expect("a queue");
+        (host, io)
+    };
+    let (register, report, acquire) = (0x0d, 0x0e, 0x11);
+    let about = |io: &mut Nvme, opcode: u8, cdw10: u32, keys: [u64; 2]| {
+        let data = if opcode == report { Vec::new() } else { keys.map(u64::to_le_bytes).concat() };
+        let (cdw11, bytes) = if opcode == report { (1, 128) } else { (0, data.len() as u32) };
+        let sqe =
+            Sqe { opcode, nsid: 1.into(), cdw10: cdw10.into(), cdw11: u32::into(cdw11), ..ZERO };
+        let (status, _, page) = io.ask(sqe, bytes, &data);
+        assert_eq!(status, Status::SUCCESS, "{opcode:#x}");
+        page
+    };
+    for (persistence, kept) in [(2, 0), (3, 1)] {
+        let served = Served::new(vec![with_state(folder.path())]);
+        let (_host, mut io) = queues(&served);
+        about(&mut io, register, persistence << 30, [0, 7]);
+        about(&mut io, acquire, 1 << 8, [7, 0]);
+        served.end();
+
+        let served = Served::new(vec![with_state(folder.path())]);
+        let (_host, mut io) = queues(&served);
+        let page = about(&mut io, report, 31, [0; 2]);
+        // The type, how many are registered, whether that persists.
+        assert_eq!((page[4], page[5], page[9]), (kept, kept, kept));
+        served.end();
+    }
+}
+
+#[test]
 fn logs_begin_anew_with_a_new_drive_and_damaged_ones_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);

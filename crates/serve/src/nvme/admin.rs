@@ -24,6 +24,7 @@ use super::records::{
     ABORTED_BY_COMMAND, ABORTED_BY_FORMAT, ABORTED_BY_RESET, ABORTED_BY_SANITIZE, EXTENDED,
     Firmware, SHORT, SLOTS, Sanitization, telemetry_page,
 };
+use super::reservations::{Access, Reservations};
 use super::subsystem::{Subsystem, status_of};
 use super::{features, logs, ocp, placement, placement_logs, zones};
 use crate::drive::Drive;
@@ -116,6 +117,7 @@ impl Subsystem {
         if self.is_sanitizing(now) && !goes_on_beside_sanitize(opcode) {
             return Err(Status::SANITIZE_IN_PROGRESS);
         }
+        self.refuse_reserved(id, drive, opcode, sqe)?;
         match (opcode, kind) {
             (A::CreateSq | A::DeleteSq | A::CreateCq | A::DeleteCq, Kind::Pci) => {
                 Ok(Outcome::Transport)
@@ -168,6 +170,10 @@ impl Subsystem {
         controller.complete_slow(now);
         controller.check_namespaces(drive);
         controller.check_zones(drive.zones());
+        let reservations = &controller.flags.reservations;
+        if reservations.with(drive.power_cuts(), |all| all.has_news(id)) {
+            controller.events.raise(Event::Reservations);
+        }
         let warning = logs::warning(drive, &controller.features);
         let enabled = controller.features[Feature::AsyncEvents];
         let changed = controller.events.warn(warning, enabled as u8);
@@ -222,6 +228,11 @@ impl Subsystem {
             Feature::Placement if !placement::names_group(sqe) => {
                 return Err(Status::INVALID_FIELD.dnr());
             }
+            Feature::ReservationPersistence => {
+                let nsid = self.reserved_namespace(drive, sqe)?;
+                let persists = |all: &mut Reservations| all.persist(nsid);
+                value = self.reservations.with(drive.power_cuts(), persists).into();
+            }
             // It has no value but the one that holds and is kept.
             Feature::Placement if value == 0 => value = drive.is_placed().into(),
             Feature::PlacementEvents if !data.is_empty() => {
@@ -250,6 +261,16 @@ impl Subsystem {
             Feature::OcpLatencyMonitor => ocp::set_latency_monitor(drive, data)?,
             Feature::OcpErrorInjection => ocp::inject(drive, data)?,
             Feature::Placement => placement_logs::switch(sqe, drive)?,
+            Feature::ReservationPersistence => {
+                let nsid = self.reserved_namespace(drive, sqe)?;
+                let persists = sqe.cdw11.get() & 1 != 0;
+                let cuts = drive.power_cuts();
+                self.reservations.with(cuts, |all| all.set_persist(nsid, persists));
+            }
+            Feature::ReservationMask => {
+                let mask = sqe.cdw11.get();
+                self.reservations.with(drive.power_cuts(), |all| all.set_mask(id, mask));
+            }
             Feature::PlacementEvents => {
                 let handle = placement::handle_of_feature(sqe, drive)?;
                 lock(&self.placement).set(sqe, handle, data)?;
@@ -272,6 +293,36 @@ impl Subsystem {
         let event: Vec<u8> = event.into_iter().flat_map(u32::to_le_bytes).collect();
         self.note(id, PersistentKind::SetFeature, now, &event);
         Ok(Outcome::Success(result, Vec::new()))
+    }
+
+    /// The namespace that a feature of reservations names.
+    fn reserved_namespace(&self, drive: &dyn Drive, sqe: &Sqe) -> Result<u32, Status> {
+        let nsid = sqe.nsid.get();
+        drive.namespace(nsid).map(|_| nsid).ok_or(Status::INVALID_NAMESPACE.dnr())
+    }
+
+    /// Refuses what would change data that another host has reserved.
+    fn refuse_reserved(
+        &self,
+        id: u16,
+        drive: &dyn Drive,
+        opcode: AdminOpcode,
+        sqe: &Sqe,
+    ) -> Result<(), Status> {
+        let changed = match opcode {
+            AdminOpcode::Sanitize => drive.namespace_ids(),
+            AdminOpcode::Format | AdminOpcode::NamespaceManagement => match sqe.nsid.get() {
+                NSID_ALL => drive.namespace_ids(),
+                nsid => vec![nsid],
+            },
+            _ => return Ok(()),
+        };
+        let cuts = drive.power_cuts();
+        let is_kept = |nsid: u32| self.reservations.exclude(id, nsid, Access::Write, cuts);
+        match changed.into_iter().any(is_kept) {
+            true => Err(Status::RESERVATION_CONFLICT.dnr()),
+            false => Ok(()),
+        }
     }
 
     /// The feature that a command names, if a controller of this kind has it.
@@ -404,6 +455,7 @@ impl Subsystem {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let now = drive.now();
+        let retain = sqe.cdw10.get() & 1 << 15 != 0;
         let page = match log {
             LogPage::Supported => logs::supported(kind, &self.identity),
             LogPage::Errors => logs::errors(self),
@@ -457,6 +509,10 @@ impl Subsystem {
                 placement_logs::page(log, sqe, drive, &self.identity, kept)?
             }
             LogPage::Sanitize => logs::sanitize(self.records.sanitize, &self.identity, drive),
+            LogPage::ReservationNotification => {
+                let notice = |all: &mut Reservations| all.notification(id, !retain);
+                self.reservations.with(drive.power_cuts(), notice).as_bytes().to_vec()
+            }
             LogPage::OcpSmart
             | LogPage::OcpErrorRecovery
             | LogPage::OcpLatency
@@ -468,7 +524,6 @@ impl Subsystem {
             LogPage::Pace => logs::pace(&drive.report()),
             LogPage::Discovery => return Ok(Outcome::Transport),
         };
-        let retain = sqe.cdw10.get() & 1 << 15 != 0;
         if !retain {
             if log == LogPage::TelemetryController {
                 self.records.telemetry[1].is_new = false;

@@ -15,6 +15,7 @@ use drivebay_wire::nvme::{CC_ALL_COMMAND_SETS, Feature, Status};
 use super::events::{Event, Events, NAMESPACE_NOTICES, ZONE_NOTICES};
 use super::features::Features;
 use super::identity::{Identity, Kind};
+use super::reservations::SharedReservations;
 use super::{placement, zones};
 use crate::drive::Namespaces;
 use crate::lock::lock;
@@ -73,6 +74,10 @@ pub(super) struct Flags {
     sanitizing_until: Arc<AtomicU64>,
     /// Likewise: events of placement.
     placement: Arc<Mutex<placement::Events>>,
+    /// Likewise.
+    pub reservations: SharedReservations,
+    /// The controller's identifier.
+    pub controller: u16,
     /// Namespaces that are attached, a bit for each number from 1 on.
     attached: [AtomicU64; NAMESPACES_MAX.div_ceil(64)],
 }
@@ -168,10 +173,12 @@ pub(super) struct Controller {
 
 impl Controller {
     pub fn new(
+        id: u16,
         kind: Kind,
         identity: &Identity,
         sanitizing_until: &Arc<AtomicU64>,
         placement: &Arc<Mutex<placement::Events>>,
+        reservations: &SharedReservations,
     ) -> Controller {
         let entries = u64::from(identity.queue_entries_max - 1);
         // Contiguous queues; the NVM command set, and command sets by their identifiers; pages of 4 KiB; ready with media.
@@ -196,6 +203,8 @@ impl Controller {
                 has_all_command_sets: AtomicBool::new(false),
                 sanitizing_until: Arc::clone(sanitizing_until),
                 placement: Arc::clone(placement),
+                reservations: reservations.clone(),
+                controller: id,
                 attached: Default::default(),
             }),
             cc: 0,

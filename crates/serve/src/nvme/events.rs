@@ -36,10 +36,12 @@ pub(super) enum Event {
     Telemetry,
     /// The drive itself has changed a zone.
     Zones,
+    /// There is a notice about reservations.
+    Reservations,
 }
 
 impl Event {
-    const ALL: [Event; 8] = [
+    const ALL: [Event; 9] = [
         Event::Reliability,
         Event::Temperature,
         Event::Spare,
@@ -48,6 +50,7 @@ impl Event {
         Event::Namespaces,
         Event::Telemetry,
         Event::Zones,
+        Event::Reservations,
     ];
     /// What a bit of the critical warning, once it is set, tells hosts that want to know.
     const OF_WARNINGS: [(u8, Event); 3] = [
@@ -67,6 +70,7 @@ impl Event {
             Event::Namespaces => (2, 0, 0x04),
             Event::Telemetry => (2, 3, 0x08),
             Event::Zones => (2, 0xef, 0xbf),
+            Event::Reservations => (6, 0, 0x80),
         };
         kind | information << 8 | page << 16
     }

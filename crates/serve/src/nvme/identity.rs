@@ -15,6 +15,7 @@ use zerocopy::IntoBytes;
 
 use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES, ZONE_NOTICES};
 use super::records::{PersistentEvents, SLOTS};
+use super::reservations::RESCAP;
 use super::{placement, zones};
 use crate::drive::Drive;
 use crate::identity::DriveIdentity;
@@ -31,6 +32,8 @@ pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and Select of features;
 /// Timestamp, Verify, Copy.
 const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
+/// Likewise: reservations.
+const ONCS_RESERVATIONS: u16 = 1 << 5;
 /// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device Self-test.
 const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
 /// Sanitize by crypto and block erase; media is not modified after.
@@ -241,6 +244,7 @@ impl Identity {
         if kind == Kind::Pci {
             (id.sgls, id.kas, id.maxcmd) = (0.into(), 0.into(), 0.into());
         } else {
+            id.oncs = (ONCS | ONCS_RESERVATIONS).into();
             // More than one controller may look at the drive.
             id.cmic = 1 << 1;
             id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
@@ -285,6 +289,7 @@ impl Identity {
     fn of_all_namespaces(&self, block_shift: u8) -> IdentifyNamespace {
         // Deallocated blocks read as zeros; Write Zeroes may deallocate.
         let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
+        id.rescap = RESCAP;
         id.nlbaf = (self.block_shifts().len() - 1) as u8;
         for (format, &shift) in id.lbaf.iter_mut().zip(self.block_shifts()) {
             *format = LbaFormat { data_shift: shift, ..LbaFormat::default() };
@@ -317,6 +322,7 @@ impl Identity {
     pub(super) fn independent(&self, namespace: &Namespace) -> Vec<u8> {
         let id = IdentifyIndependentNamespace {
             nmic: namespace.is_shared().into(),
+            rescap: RESCAP,
             nsattr: namespace.is_read_only().into(),
             endgid: self.group().into(),
             // Ready.

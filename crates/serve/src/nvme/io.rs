@@ -16,6 +16,7 @@ use zerocopy::FromBytes;
 
 use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
+use super::reservations::{Access, Reservations};
 use super::{placement, zones};
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
@@ -67,6 +68,15 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
             | NvmOpcode::ZoneManagementSend,
         )
         | None => Transfer::None,
+        // Two keys, or one.
+        Some(NvmOpcode::ReservationRegister | NvmOpcode::ReservationAcquire) => {
+            Transfer::FromHost(16)
+        }
+        Some(NvmOpcode::ReservationRelease) => Transfer::FromHost(8),
+        // Dwords, less one.
+        Some(NvmOpcode::ReservationReport) => {
+            Transfer::ToHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
+        }
         // Dwords, less one.
         Some(NvmOpcode::IoManagementReceive) => {
             Transfer::ToHost(sqe.cdw11.get().saturating_add(1).saturating_mul(4))
@@ -326,9 +336,22 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     }
     use NvmOpcode as N;
     let namespace = active(nsid, drive, flags)?;
+    if let Some(access) = Access::of(opcode)
+        && flags.reservations.exclude(flags.controller, nsid, access, drive.power_cuts())
+    {
+        return Err(Status::RESERVATION_CONFLICT.dnr());
+    }
     match opcode {
         N::Flush => return Ok(Plan::one(Op::Flush, 0, 0)),
         N::DatasetManagement => return deallocation(sqe, data, namespace),
+        N::ReservationRegister
+        | N::ReservationReport
+        | N::ReservationAcquire
+        | N::ReservationRelease => {
+            let execute = |all: &mut Reservations| all.execute(flags.controller, opcode, sqe, data);
+            let answer = flags.reservations.with(drive.power_cuts(), execute)?;
+            return Ok(Plan { answer, ..Plan::of(Vec::new()) });
+        }
         _ if namespace.zones().is_some() && !flags.has_all_command_sets() => {
             return Err(Status::INVALID_OPCODE.dnr());
         }

@@ -120,6 +120,7 @@ pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
     match page {
         LogPage::Supported | LogPage::Errors => true,
         LogPage::Discovery => kind == Kind::Discovery,
+        LogPage::ReservationNotification => kind == Kind::Tcp,
         LogPage::ChangedZones => kind != Kind::Discovery && identity.zones.is_some(),
         _ if placement::is_of_group(page) => {
             kind != Kind::Discovery && identity.placement.is_some()
@@ -149,7 +150,9 @@ pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> 
         }
         _ if matches!(feature, F::Placement | F::PlacementEvents) => identity.placement.is_some(),
         Kind::Tcp => true,
-        Kind::Pci => feature != F::KeepAliveTimer,
+        Kind::Pci => {
+            !matches!(feature, F::KeepAliveTimer | F::ReservationMask | F::ReservationPersistence)
+        }
     }
 }
 
@@ -206,15 +209,25 @@ pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<
     for &opcode in NvmOpcode::ALL.iter().filter(|_| has_set) {
         use NvmOpcode as N;
         let is_placement = matches!(opcode, N::IoManagementReceive | N::IoManagementSend);
+        let reserves = matches!(
+            opcode,
+            N::ReservationRegister
+                | N::ReservationReport
+                | N::ReservationAcquire
+                | N::ReservationRelease
+        );
         let is_of_set = zones::has_command(opcode, command_set == COMMAND_SET_ZONED);
-        if (is_placement && identity.placement.is_none()) || !is_of_set {
+        if (is_placement && identity.placement.is_none())
+            || (reserves && kind == Kind::Pci)
+            || !is_of_set
+        {
             continue;
         }
         let reads = matches!(
             opcode,
             N::Flush | N::Read | N::Compare | N::Verify | N::ZoneManagementReceive
         );
-        let changes = !reads && !is_placement;
+        let changes = !reads && !is_placement && !reserves;
         let effects = if changes { EFFECT_CHANGES_DATA } else { 0 };
         log.io[opcode as usize] = (EFFECT_SUPPORTED | effects).into();
     }

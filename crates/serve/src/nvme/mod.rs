@@ -6,7 +6,7 @@
 //! `tcp/queue.rs` -> `nvme/io.rs` -> `engine.rs` -> the model; the PDU is parsed by `wire`'s `pdu.rs`.
 //!
 //! Sources: NVM Express base specification and NVM command set specification 2.0; zones: `zones.rs`. Left out: metadata and protection
-//! information, fused commands, security, reservations, several endurance groups, what power states and their autonomous transitions
+//! information, fused commands, security, several endurance groups, what power states and their autonomous transitions
 //! would do (the model sleeps by the profile). A Copy is reads and writes to the model, so it takes the link's time, and its data
 //! counts as the host's.
 
@@ -23,6 +23,7 @@ pub(crate) mod pci;
 mod placement;
 mod placement_logs;
 mod records;
+mod reservations;
 mod subsystem;
 pub mod tcp;
 mod timestamp;

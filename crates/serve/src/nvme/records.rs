@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
 use super::placement;
+use super::reservations::Reservations;
 use super::timestamp::Timestamp;
 use crate::sidecar::as_bytes;
 
@@ -42,17 +43,20 @@ pub(crate) struct Records {
     /// Events of placement, while they are kept: else the subsystem has them.
     #[serde(default)]
     pub(super) placement: placement::Events,
+    /// Likewise: registrations and reservations that outlast a loss of power.
+    #[serde(default)]
+    pub(super) reservations: Reservations,
     /// The highest temperature so far that was looked at, degrees Celsius.
     pub(super) temperature_max_c: f64,
 }
 
 impl Records {
-    /// Whether firmware is in the slots that they name.
+    /// Whether firmware is in the slots that they name, and reservations are such as there can be.
     pub fn are_sound(&self) -> bool {
         let Firmware { slots, active, next, .. } = &self.firmware;
         let is_used =
             |slot: u8| slots.get(usize::from(slot).wrapping_sub(1)).is_some_and(Option::is_some);
-        is_used(*active) && (*next == 0 || is_used(*next))
+        is_used(*active) && (*next == 0 || is_used(*next)) && self.reservations.are_sound()
     }
 }
 

@@ -13,6 +13,7 @@ use drivebay_wire::nvme::{AdminOpcode, ErrorEntry, Feature, NvmOpcode, Sqe, Stat
 use super::controller::Controller;
 use super::identity::{Identity, Kind};
 use super::records::Records;
+use super::reservations::SharedReservations;
 use super::tcp::Secrets;
 use super::{placement, zones};
 use crate::drive::{ControlError, Namespaces};
@@ -85,6 +86,8 @@ pub struct Subsystem {
     pub(super) sanitizing_until: Arc<AtomicU64>,
     /// Events of placement, which I/O commands give rise to as well.
     pub(super) placement: Arc<Mutex<placement::Events>>,
+    /// Who has registered and reserved what, which I/O commands change.
+    pub(super) reservations: SharedReservations,
     /// What hosts over TCP must know; none where anybody may connect.
     pub(super) secrets: Option<Arc<Secrets>>,
     /// Namespaces that new controllers have.
@@ -108,6 +111,7 @@ impl Subsystem {
             records,
             sanitizing_until: Arc::default(),
             placement: Arc::new(Mutex::new(placement)),
+            reservations: SharedReservations::default(),
             secrets: None,
             attached: all.iter().copied().collect(),
             private: all.into_iter().filter(is_private).collect(),
@@ -122,6 +126,8 @@ impl Subsystem {
         self.records.timestamp.stop(now);
         let kept = std::mem::take(&mut self.records.placement);
         lock(&self.placement).restore(kept);
+        let kept = std::mem::take(&mut self.records.reservations);
+        self.reservations.with(0, |all| all.restore(kept));
         self.activate_firmware();
         if let Some(one) = self.records.sanitize.filter(|one| one.goes_on(now)) {
             self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
@@ -133,6 +139,7 @@ impl Subsystem {
     pub(crate) fn take_records(&mut self, now: Nanos, later: Nanos) -> Records {
         let mut records = std::mem::take(&mut self.records);
         records.placement = std::mem::take(&mut lock(&self.placement));
+        records.reservations = self.reservations.with(0, |all| all.kept());
         if let Some(one) = records.sanitize.as_mut().filter(|one| one.goes_on(now)) {
             let missed = later.since_or_zero(now);
             (one.from, one.until, one.cuts) = (one.from.after(missed), one.until.after(missed), 0);
@@ -163,8 +170,14 @@ impl Subsystem {
         // The lowest that is free: a host that connects again after a reset finds its number where it was, which tools
         // that keep one rely on.
         let id = (1..).find(|id| !self.controllers.contains_key(id))?;
-        let controller =
-            Controller::new(kind, &self.identity, &self.sanitizing_until, &self.placement);
+        let controller = Controller::new(
+            id,
+            kind,
+            &self.identity,
+            &self.sanitizing_until,
+            &self.placement,
+            &self.reservations,
+        );
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
             let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));
             controller.flags.attach(nsid, !self.private.contains(&nsid) || is_free());
@@ -198,9 +211,11 @@ impl Subsystem {
     pub(super) fn detach_from_all(&mut self, nsid: u32) {
         let all: Vec<u16> = self.controllers.keys().copied().collect();
         self.attach(nsid, &all, false);
+        self.reservations.with(0, |all| all.forget(nsid));
     }
 
     pub(super) fn remove(&mut self, id: u16) {
+        self.reservations.with(0, |all| all.leave(id));
         self.controllers.remove(&id);
     }
 

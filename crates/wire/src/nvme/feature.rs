@@ -26,6 +26,8 @@ codes! {
         Placement = 0x1d,
         PlacementEvents = 0x1e,
         HostIdentifier = 0x81,
+        ReservationMask = 0x82,
+        ReservationPersistence = 0x83,
         OcpErrorInjection = 0xc0,
         OcpLatencyMonitor = 0xc5,
     }
@@ -66,6 +68,8 @@ impl Feature {
             F::TemperatureThreshold | F::NumberOfQueues | F::AsyncEvents | F::KeepAliveTimer => {
                 number(u32::MAX)
             }
+            F::ReservationMask => number(0xe),
+            F::ReservationPersistence => Shape { effects: OF_NAMESPACE, ..number(1) },
             F::CommandSetProfile => number(0),
             F::Placement => Shape { is_saveable: true, effects: OF_GROUP, ..number(0) },
             F::PlacementEvents => Shape { effects: OF_NAMESPACE, ..number(0) },

@@ -29,6 +29,7 @@ codes! {
         PlacementStatistics = 0x22,
         PlacementEvents = 0x23,
         Discovery = 0x70,
+        ReservationNotification = 0x80,
         Sanitize = 0x81,
         ChangedZones = 0xbf,
         OcpSmart = 0xc0,

@@ -4,7 +4,7 @@
 //! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP transport
 //! (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes as they are;
 //! reserved bytes are zero when made here and ignored when read.
-//! Left out: metadata, reservations, directives but data placement, TLS.
+//! Left out: metadata, directives but data placement, TLS.
 
 mod auth;
 mod entry;
@@ -15,6 +15,7 @@ mod layout;
 mod log;
 mod pdu;
 mod placement;
+mod reservation;
 mod status;
 mod zones;
 
@@ -51,6 +52,10 @@ pub use placement::{
     CREATE_HANDLE_LIST, CREATE_HANDLES, DIRECTIVE_PLACEMENT, EnduranceGroupLog, HANDLES_MAX,
     HandleStatus, MANAGE_HANDLES, PlacementConfiguration, PlacementConfigurations, PlacementEvent,
     PlacementEventKind, PlacementStatistics,
+};
+pub use reservation::{
+    RegisteredController, ReservationNotice, ReservationNotification, ReservationReport,
+    ReservationType,
 };
 pub use status::Status;
 pub use zones::{

@@ -43,6 +43,8 @@ statuses! {
     SANITIZE_IN_PROGRESS = 0x1d;
     /// Data is longer or shorter than the command needs.
     SGL_LENGTH_INVALID = 0x0f;
+    /// Identifiers of hosts are longer than was asked for.
+    HOST_IDENTIFIER_FORMAT = 0x18;
     /// A kind of SGL descriptor that cannot be used here.
     SGL_TYPE_INVALID = 0x11;
     /// A data pointer that must be aligned is not.
@@ -61,6 +63,8 @@ statuses! {
     LBA_OUT_OF_RANGE = 0x80;
     /// The namespace's blocks are all used.
     CAPACITY_EXCEEDED = 0x81;
+    /// A host holds a reservation, or this one has no such registration.
+    RESERVATION_CONFLICT = 0x83;
 
     /// Its completion queue does not exist.
     COMPLETION_QUEUE_INVALID = COMMAND_SPECIFIC;

@@ -92,7 +92,7 @@ pub(super) fn execute(
         let FabricsType::Connect { .. } = command else {
             return Err(refuse(Status::COMMAND_SEQUENCE));
         };
-        let queue = connect(subsystem, command, data)?;
+        let queue = connect(subsystem, drive, command, data)?;
         let wants = u32::from(!queue.is_authentic()) * CONNECT_AUTHENTICATE;
         let result = u64::from(u32::from(queue.controller) | wants);
         *connected = Some(queue);
@@ -169,6 +169,7 @@ fn wrong(place: u16, in_data: bool) -> Refusal {
 
 fn connect(
     subsystem: &mut Subsystem,
+    drive: &dyn Drive,
     command: FabricsType,
     data: &[u8],
 ) -> Result<Connected, Refusal> {
@@ -208,6 +209,10 @@ fn connect(
         controller.host_nqn = host.to_owned();
         controller.features.host_id = data.host_id;
         controller.features[Feature::KeepAliveTimer] = in_grains(keep_alive_ms);
+        if kind == Kind::Tcp {
+            let reservations = &controller.flags.reservations;
+            reservations.with(drive.power_cuts(), |all| all.join(id, data.host_id));
+        }
         let queue = Connected::new(id, 0, entries, flow_control, &controller.flags);
         return Ok(Connected { authentication, ..queue });
     }

@@ -1,0 +1,481 @@
+//! Reservations: hosts that share a namespace agree on who may write to it.
+//!
+//! Source: NVM Express base specification 2.0, Reservations (8.19) and their commands. A host is its 128-bit identifier, which it
+//! names when it connects. Registrations and reservations that a host wants to outlast a loss of power (PTPL) do, and the end of
+//! a server with `--state`. Left out: hosts over PCIe, which have no identifier and so can register nothing; commands in flight
+//! of a host that is preempted are done, not aborted. Clients of other protocols know nothing of reservations.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use drivebay_wire::nvme::{
+    NvmOpcode, RegisteredController, ReservationNotice, ReservationNotification, ReservationReport,
+    ReservationType, Sqe, Status,
+};
+use serde::{Deserialize, Serialize};
+use zerocopy::IntoBytes;
+
+use crate::lock::lock;
+use crate::namespace::NAMESPACES_MAX;
+
+/// What namespaces can do: outlast a loss of power, all types, "ignore existing key" as from version 1.3 on.
+pub(super) const RESCAP: u8 = 0xff;
+/// A controller that a host does not have at present.
+const NO_CONTROLLER: u16 = 0xffff;
+/// Notices that wait for a controller's host. guess: more than a host that reads them lets come together.
+const NOTICES_MAX: usize = 64;
+
+type HostId = [u8; 16];
+
+/// Shared by the subsystem and the I/O queues.
+#[derive(Clone, Default)]
+pub(super) struct SharedReservations {
+    all: Arc<Mutex<Reservations>>,
+    /// Namespaces that are reserved, a bit for each number from 1 on: the others' commands need no lock.
+    reserved: Arc<AtomicU32>,
+}
+
+const _: () = assert!(NAMESPACES_MAX <= u32::BITS as usize);
+
+impl SharedReservations {
+    /// Whether a reservation keeps a controller from what it asks of a namespace. `power_cuts`: as many as there have been.
+    pub fn exclude(&self, controller: u16, nsid: u32, access: Access, power_cuts: u64) -> bool {
+        let reserved = self.reserved.load(Ordering::Relaxed);
+        let is_reserved =
+            (1..=NAMESPACES_MAX as u32).contains(&nsid) && reserved >> (nsid - 1) & 1 != 0;
+        is_reserved && self.with(power_cuts, |all| all.exclude(controller, nsid, access))
+    }
+
+    /// Looks at the registrations or changes them; those that a power cut has taken are gone.
+    pub fn with<T>(&self, power_cuts: u64, act: impl FnOnce(&mut Reservations) -> T) -> T {
+        let mut all = lock(&self.all);
+        if power_cuts > all.power_cuts {
+            all.power_cuts = power_cuts;
+            all.lose_power();
+        }
+        let result = act(&mut all);
+        let bit = |(nsid, one): (&u32, &Registrations)| {
+            u32::from(one.reservation.is_some()) << (nsid - 1)
+        };
+        self.reserved.store(all.namespaces.iter().map(bit).sum(), Ordering::Relaxed);
+        result
+    }
+}
+
+/// What a command does to a namespace, as far as reservations go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+}
+
+impl Access {
+    /// Of a command of the I/O queues; none of those that reservations let pass.
+    pub fn of(opcode: NvmOpcode) -> Option<Access> {
+        use NvmOpcode as N;
+        match opcode {
+            N::Read | N::Compare | N::Verify => Some(Access::Read),
+            N::Write
+            | N::Flush
+            | N::WriteUncorrectable
+            | N::WriteZeroes
+            | N::DatasetManagement
+            | N::Copy
+            | N::ZoneAppend
+            | N::ZoneManagementSend
+            | N::IoManagementSend => Some(Access::Write),
+            N::IoManagementReceive
+            | N::ZoneManagementReceive
+            | N::ReservationRegister
+            | N::ReservationReport
+            | N::ReservationAcquire
+            | N::ReservationRelease => None,
+        }
+    }
+}
+
+/// All registrations and reservations, and who is to be told of what.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Reservations {
+    namespaces: BTreeMap<u32, Registrations>,
+    #[serde(skip)]
+    controllers: BTreeMap<u16, Notified>,
+    #[serde(skip)]
+    power_cuts: u64,
+}
+
+/// A controller's host and the notices that it has not read.
+#[derive(Default)]
+struct Notified {
+    host: HostId,
+    /// Kinds of notices that it does not want, a bit for each.
+    mask: u32,
+    notices: VecDeque<(ReservationNotice, u32)>,
+    /// How many there have been.
+    count: u64,
+    /// One has come since it was last looked at.
+    is_new: bool,
+}
+
+/// What is known of a namespace.
+#[derive(Clone, Default, Serialize, Deserialize)]
+struct Registrations {
+    generation: u32,
+    /// Hosts and their keys.
+    registrants: Vec<(HostId, u64)>,
+    /// Its type's code, and the holder.
+    reservation: Option<(u8, HostId)>,
+    /// It outlasts a loss of power.
+    persists: bool,
+}
+
+/// The outcome of a command: what is told to which hosts.
+type Told = Vec<(HostId, ReservationNotice)>;
+
+impl Registrations {
+    fn key_of(&self, host: &HostId) -> Option<u64> {
+        self.registrants.iter().find(|(one, _)| one == host).map(|&(_, key)| key)
+    }
+
+    fn kind(&self) -> Option<ReservationType> {
+        self.reservation.and_then(|(code, _)| ReservationType::of(code))
+    }
+
+    /// Whether the host holds the reservation, or is one of those that do.
+    fn is_held_by(&self, host: &HostId) -> bool {
+        let Some((_, holder)) = self.reservation else { return false };
+        holder == *host || (self.is_of_all() && self.key_of(host).is_some())
+    }
+
+    fn is_of_all(&self) -> bool {
+        self.kind().is_some_and(ReservationType::is_of_all)
+    }
+
+    /// All registrants but this one are told.
+    fn tell_others(&self, host: &HostId, notice: ReservationNotice) -> Told {
+        let others = self.registrants.iter().filter(|(one, _)| one != host);
+        others.map(|&(one, _)| (one, notice)).collect()
+    }
+
+    /// Ends the reservation of a host; who is to be told.
+    fn release(&mut self, host: &HostId) -> Told {
+        let admitted = self.kind().is_some_and(ReservationType::admits_registrants);
+        self.reservation = None;
+        if admitted { self.tell_others(host, ReservationNotice::Released) } else { Told::new() }
+    }
+
+    /// Registers a key, unregisters the host, or gives it another key (RREGA).
+    fn register(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Told, Status> {
+        let (action, ignores_key) = action_of(sqe);
+        let [current, new] = keys;
+        let has = self.key_of(host);
+        let is_his = ignores_key || has == Some(current);
+        let persists = match sqe.cdw10.get() >> 30 {
+            0 => self.persists,
+            2 => false,
+            3 => true,
+            _ => return invalid_field(),
+        };
+        let mut told = Told::new();
+        match (action, has) {
+            (0 | 2, _) if new == 0 => return invalid_field(),
+            (0, Some(key)) if key != new => return conflict(),
+            (0, Some(_)) => {}
+            (0, None) => self.add(host, new),
+            (1, Some(_)) if is_his => {
+                self.registrants.retain(|(one, _)| one != host);
+                self.generation = self.generation.wrapping_add(1);
+                let holds = self.reservation.is_some_and(|(_, holder)| holder == *host);
+                match self.registrants.first() {
+                    // All registrants hold it, so that another one of them does.
+                    Some(&(other, _)) if holds && self.is_of_all() => {
+                        self.reservation = self.reservation.map(|(kind, _)| (kind, other));
+                    }
+                    _ if holds => told = self.release(host),
+                    _ => {}
+                }
+            }
+            (2, Some(_)) if is_his => {
+                self.registrants.retain(|(one, _)| one != host);
+                self.add(host, new);
+            }
+            // Who ignores its key need not have one.
+            (2, None) if ignores_key => self.add(host, new),
+            (1 | 2, _) => return conflict(),
+            _ => return invalid_field(),
+        }
+        self.persists = persists;
+        Ok(told)
+    }
+
+    fn add(&mut self, host: &HostId, key: u64) {
+        self.registrants.push((*host, key));
+        self.generation = self.generation.wrapping_add(1);
+    }
+
+    /// Takes the reservation, also from others (RACQA).
+    fn acquire(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Told, Status> {
+        let code = (sqe.cdw10.get() >> 8) as u8;
+        let kind = ReservationType::of(code).ok_or(Status::INVALID_FIELD.dnr())?;
+        match self.action_of_registrant(host, sqe, keys[0])? {
+            0 => match self.reservation {
+                None => self.reservation = Some((code, *host)),
+                Some((held, _)) if held == code && self.is_held_by(host) => {}
+                Some(_) => return conflict(),
+            },
+            1 | 2 => return self.preempt(host, kind, keys[1]),
+            _ => return invalid_field(),
+        }
+        Ok(Told::new())
+    }
+
+    /// Unregisters those with a key; where the holder is one of them, the reservation is taken over. A key of 0 stands for
+    /// all others where all hold it.
+    fn preempt(
+        &mut self,
+        host: &HostId,
+        kind: ReservationType,
+        preempted: u64,
+    ) -> Result<Told, Status> {
+        let is_of_all = self.is_of_all();
+        let holder_key = self.reservation.and_then(|(_, holder)| self.key_of(&holder));
+        let takes_over = match is_of_all {
+            true => preempted == 0,
+            false => holder_key == Some(preempted),
+        };
+        if preempted == 0 && !is_of_all {
+            return invalid_field();
+        }
+        let is_doomed = |&(one, key): &(HostId, u64)| {
+            (preempted == 0 || key == preempted) && !(takes_over && one == *host)
+        };
+        let doomed: Vec<HostId> =
+            self.registrants.iter().filter(|one| is_doomed(one)).map(|&(one, _)| one).collect();
+        if doomed.is_empty() && !takes_over {
+            return conflict();
+        }
+        self.registrants.retain(|one| !is_doomed(one));
+        let gone = doomed.iter().filter(|one| *one != host);
+        let mut told: Told =
+            gone.map(|&one| (one, ReservationNotice::RegistrationPreempted)).collect();
+        if takes_over {
+            let changes = self.kind() != Some(kind);
+            let released = self.release(host);
+            told.extend(released.into_iter().filter(|_| changes));
+            self.reservation = Some((kind as u8, *host));
+        } else if let Some((code, holder)) = self.reservation
+            && doomed.contains(&holder)
+        {
+            // All registrants held it: those that are left do.
+            self.reservation = self.registrants.first().map(|&(other, _)| (code, other));
+        }
+        self.generation = self.generation.wrapping_add(1);
+        Ok(told)
+    }
+
+    /// Gives the reservation up, or ends it and all registrations (RRELA).
+    fn give_up(&mut self, host: &HostId, sqe: &Sqe, key: u64) -> Result<Told, Status> {
+        match (self.action_of_registrant(host, sqe, key)?, self.reservation) {
+            (0, Some((code, _))) if code != (sqe.cdw10.get() >> 8) as u8 => invalid_field(),
+            (0, _) if !self.is_held_by(host) => Ok(Told::new()),
+            (0, _) => Ok(self.release(host)),
+            (1, _) => {
+                let told = self.tell_others(host, ReservationNotice::Preempted);
+                (self.registrants, self.reservation) = (Vec::new(), None);
+                self.generation = self.generation.wrapping_add(1);
+                Ok(told)
+            }
+            _ => invalid_field(),
+        }
+    }
+
+    /// What a host wants that must be registered with this key.
+    fn action_of_registrant(&self, host: &HostId, sqe: &Sqe, key: u64) -> Result<u32, Status> {
+        let (action, ignores_key) = action_of(sqe);
+        if ignores_key {
+            return invalid_field();
+        }
+        if self.key_of(host) != Some(key) {
+            return conflict();
+        }
+        Ok(action)
+    }
+}
+
+impl Reservations {
+    /// The host of a controller has connected.
+    pub fn join(&mut self, controller: u16, host: HostId) {
+        self.controllers.entry(controller).or_default().host = host;
+    }
+
+    /// A controller is gone.
+    pub fn leave(&mut self, controller: u16) {
+        self.controllers.remove(&controller);
+    }
+
+    /// A namespace is gone.
+    pub fn forget(&mut self, nsid: u32) {
+        self.namespaces.remove(&nsid);
+    }
+
+    /// What does not outlast a loss of power is gone.
+    pub fn lose_power(&mut self) {
+        self.namespaces.retain(|_, one| one.persists);
+    }
+
+    /// Goes on with what was kept.
+    pub fn restore(&mut self, kept: Reservations) {
+        self.namespaces = kept.namespaces;
+    }
+
+    /// What is to be kept beside the drive's state.
+    pub fn kept(&mut self) -> Reservations {
+        self.lose_power();
+        Reservations { namespaces: self.namespaces.clone(), ..Reservations::default() }
+    }
+
+    /// Whether it may be kept: of namespaces that there can be, of types that there are, held by registrants.
+    pub fn are_sound(&self) -> bool {
+        self.namespaces.iter().all(|(&nsid, one)| {
+            let is_held = |(code, holder)| {
+                ReservationType::of(code).is_some() && one.key_of(&holder).is_some()
+            };
+            (1..=NAMESPACES_MAX as u32).contains(&nsid) && one.reservation.is_none_or(is_held)
+        })
+    }
+
+    /// Whether a namespace's registrations outlast a loss of power.
+    pub fn persist(&self, nsid: u32) -> bool {
+        self.namespaces.get(&nsid).is_some_and(|one| one.persists)
+    }
+
+    /// Set Features, Reservation Persistence.
+    pub fn set_persist(&mut self, nsid: u32, persists: bool) {
+        self.namespaces.entry(nsid).or_default().persists = persists;
+    }
+
+    /// Set Features, Reservation Notification Mask.
+    pub fn set_mask(&mut self, controller: u16, mask: u32) {
+        self.controllers.entry(controller).or_default().mask = mask;
+    }
+
+    fn exclude(&self, controller: u16, nsid: u32, access: Access) -> bool {
+        let Some(one) = self.namespaces.get(&nsid) else { return false };
+        let Some(kind) = one.kind() else { return false };
+        let host = self.controllers.get(&controller).map(|one| one.host).unwrap_or_default();
+        let is_admitted =
+            one.is_held_by(&host) || (kind.admits_registrants() && one.key_of(&host).is_some());
+        !is_admitted && (access == Access::Write || kind.excludes_reads())
+    }
+
+    /// Reservation Register, Acquire or Release of a controller's host, with its keys; or Report, whose data is returned.
+    pub fn execute(
+        &mut self,
+        controller: u16,
+        opcode: NvmOpcode,
+        sqe: &Sqe,
+        data: &[u8],
+    ) -> Result<Vec<u8>, Status> {
+        let nsid = sqe.nsid.get();
+        let host = self.controllers.get(&controller).map(|one| one.host);
+        let host = host.ok_or(Status::INVALID_OPCODE.dnr())?;
+        if opcode == NvmOpcode::ReservationReport {
+            return self.report(nsid, sqe);
+        }
+        let key = |place: usize| data.get(8 * place..8 * place + 8).and_then(|b| b.try_into().ok());
+        let key =
+            |place| key(place).map(u64::from_le_bytes).ok_or(Status::SGL_LENGTH_INVALID.dnr());
+        let one = self.namespaces.entry(nsid).or_default();
+        let told = match opcode {
+            NvmOpcode::ReservationRegister => one.register(&host, sqe, [key(0)?, key(1)?]),
+            NvmOpcode::ReservationAcquire => one.acquire(&host, sqe, [key(0)?, key(1)?]),
+            _ => one.give_up(&host, sqe, key(0)?),
+        }?;
+        for (host, notice) in told {
+            let theirs = self.controllers.values_mut().filter(|one| one.host == host);
+            for one in theirs.filter(|one| one.mask >> notice as u32 & 1 == 0) {
+                if one.notices.len() < NOTICES_MAX {
+                    one.notices.push_back((notice, nsid));
+                    (one.count, one.is_new) = (one.count + 1, true);
+                }
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// In its extended form alone, as identifiers of hosts have 128 bits.
+    fn report(&self, nsid: u32, sqe: &Sqe) -> Result<Vec<u8>, Status> {
+        if sqe.cdw11.get() & 1 == 0 {
+            return Err(Status::HOST_IDENTIFIER_FORMAT.dnr());
+        }
+        let one = self.namespaces.get(&nsid).cloned().unwrap_or_default();
+        let (mut controllers, mut entries) = (0_u16, Vec::new());
+        for (host, key) in &one.registrants {
+            let theirs = self.controllers.iter().filter(|(_, one)| one.host == *host);
+            let mut theirs: Vec<u16> = theirs.map(|(&id, _)| id).collect();
+            if theirs.is_empty() {
+                theirs.push(NO_CONTROLLER);
+            }
+            for controller in theirs {
+                let entry = RegisteredController {
+                    controller: controller.into(),
+                    status: one.is_held_by(host).into(),
+                    key: (*key).into(),
+                    host: *host,
+                    ..RegisteredController::default()
+                };
+                entries.extend_from_slice(entry.as_bytes());
+                controllers += 1;
+            }
+        }
+        let head = ReservationReport {
+            generation: one.generation.into(),
+            kind: one.reservation.map_or(0, |(code, _)| code),
+            controllers: controllers.into(),
+            persists: one.persists.into(),
+            ..ReservationReport::default()
+        };
+        let mut page = [head.as_bytes(), &entries].concat();
+        page.resize((sqe.cdw10.get() as usize + 1) * 4, 0);
+        Ok(page)
+    }
+
+    /// Whether a notice has come since this was last asked.
+    pub fn has_news(&mut self, controller: u16) -> bool {
+        let one = self.controllers.get_mut(&controller);
+        one.is_some_and(|one| std::mem::take(&mut one.is_new))
+    }
+
+    /// The Reservation Notification log page: the oldest notice, which is `read` then, or an empty one.
+    pub fn notification(&mut self, controller: u16, is_read: bool) -> ReservationNotification {
+        let empty = ReservationNotification::default();
+        let Some(one) = self.controllers.get_mut(&controller) else { return empty };
+        let Some(&(notice, nsid)) = one.notices.front() else { return empty };
+        let more = one.notices.len() - 1;
+        if is_read {
+            one.notices.pop_front();
+            one.is_new = more > 0;
+        }
+        ReservationNotification {
+            count: (one.count - more as u64).into(),
+            kind: notice as u8,
+            more: more as u8,
+            nsid: nsid.into(),
+            ..empty
+        }
+    }
+}
+
+/// The action of a command about reservations, and whether it ignores the host's key.
+fn action_of(sqe: &Sqe) -> (u32, bool) {
+    (sqe.cdw10.get() & 7, sqe.cdw10.get() & 1 << 3 != 0)
+}
+
+fn invalid_field<T>() -> Result<T, Status> {
+    Err(Status::INVALID_FIELD.dnr())
+}
+
+fn conflict<T>() -> Result<T, Status> {
+    Err(Status::RESERVATION_CONFLICT.dnr())
+}
