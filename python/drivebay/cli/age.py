@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
@@ -33,35 +33,25 @@ a block; wear and time go on by multiples between them. The method and its
 error: docs/concepts/life.md.""",
 )
 def age(
-    drive: Annotated[str, argument("DRIVE", "A name of the catalog, or a profile (.toml).")],
-    load: Annotated[
-        str,
-        option("L", "client, enterprise (JESD219A), random or sequential.", show_default=True),
-    ] = "enterprise",
-    until: Annotated[
-        str,
-        option(
-            "END",
-            "eol: end of life, available spare at 10 %; 100%: of the rated cycles; 5y: years, at "
-            "most 30.",
-            show_default=True,
-        ),
-    ] = "eol",
-    dwpd: Annotated[
-        float | None,
-        option("N", "Drive writes a day. [default: 1; of client 0.3]", min=1e-3, max=1000),
-    ] = None,
-    seeds: Annotated[
-        int, option("N", "Lives, for the interval.", show_default=True, min=1, max=100)
-    ] = 3,
-    window: Annotated[
-        float,
-        option("N", "Drive writes simulated at each age.", show_default=True, min=0.05, max=100),
-    ] = 1.0,
+    drive: str = argument("DRIVE", "A name of the catalog, or a profile (.toml)."),
+    load: str = option(
+        "L", "client, enterprise (JESD219A), random or sequential.", default="enterprise"
+    ),
+    until: str = option(
+        "END",
+        "eol: end of life, available spare at 10 %; 100%: of the rated cycles; 5y: years, at "
+        "most 30.",
+        default="eol",
+    ),
+    dwpd: float | None = option(
+        "N", "Drive writes a day. [default: 1; of client 0.3]", min=1e-3, max=1000
+    ),
+    seeds: int = option("N", "Lives, for the interval.", min=1, max=100, default=3),
+    window: float = option(
+        "N", "Drive writes simulated at each age.", min=0.05, max=100, default=1.0
+    ),
     changes: options.Set = None,
-    chart: Annotated[
-        Path | None, option("FILE", "Draw the years into this file (.svg or .png).")
-    ] = None,
+    chart: Path | None = option("FILE", "Draw the years into this file (.svg or .png)."),
     as_json: options.Json = False,
 ) -> None:
     """Age a drive under a load: wear, errors, spares, write amplification.

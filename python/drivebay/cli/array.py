@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
@@ -27,31 +27,19 @@ Examples:
 What md does, and what is left out: docs/concepts/arrays.md.""",
 )
 def array(
-    drive: Annotated[str, argument("DRIVE", "A name of the catalog, or a profile (.toml).")],
-    level: Annotated[
-        Literal["0", "1", "10", "5", "6"],
-        option(None, "Stripes, mirrors, both, one parity or two.", show_default=True),
-    ] = "5",
-    members: Annotated[
-        int, option("N", "Drives in the array.", show_default=True, min=2, max=32)
-    ] = 4,
-    chunk: Annotated[str, option("SIZE", "A member's share of a stripe.", show_default=True)] = (
-        "512KiB"
+    drive: str = argument("DRIVE", "A name of the catalog, or a profile (.toml)."),
+    level: Literal["0", "1", "10", "5", "6"] = option(
+        None, "Stripes, mirrors, both, one parity or two.", default="5"
     ),
-    queue_depth: Annotated[
-        int, option("N", "Of the small random loads.", show_default=True, min=1, max=1024)
-    ] = 32,
-    duration: Annotated[
-        float, option("S", "Seconds of each load.", show_default=True, min=0.1, max=1e5)
-    ] = 5.0,
-    rebuild_rate: Annotated[
-        float | None,
-        option("MB/S", "Highest rate of a rebuild. [default: none; Linux has 205]", min=1, max=1e6),
-    ] = None,
-    scale: Annotated[
-        float, option("S", "Scale the drives, for speed.", show_default=True, min=1e-3, max=1)
-    ] = 1 / 16,
-    seed: Annotated[int, option("N", "Seed of the drives.", show_default=True)] = 1,
+    members: int = option("N", "Drives in the array.", min=2, max=32, default=4),
+    chunk: str = option("SIZE", "A member's share of a stripe.", default="512KiB"),
+    queue_depth: int = option("N", "Of the small random loads.", min=1, max=1024, default=32),
+    duration: float = option("S", "Seconds of each load.", min=0.1, max=1e5, default=5.0),
+    rebuild_rate: float | None = option(
+        "MB/S", "Highest rate of a rebuild. [default: none; Linux has 205]", min=1, max=1e6
+    ),
+    scale: float = option("S", "Scale the drives, for speed.", min=1e-3, max=1, default=1 / 16),
+    seed: int = option("N", "Seed of the drives.", default=1),
     changes: options.Set = None,
     as_json: options.Json = False,
 ) -> None:

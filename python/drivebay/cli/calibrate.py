@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -34,58 +33,34 @@ all the same; 2 wrong usage; 130 interrupted, --resume goes on. See
 docs/concepts/calibration.md.""",
 )
 def calibrate(
-    data: Annotated[
-        str,
-        argument(
-            "DIR_OR_FIGURES",
-            "A result folder, of a real or a virtual drive; or published rows, S058,S060; or "
-            "a drive of the catalog, for all rows about it.",
-        ),
-    ],
-    base: Annotated[
-        str,
-        option(
-            "PROFILE",
-            "Initial profile: a catalog name or a path ending in .toml.",
-            "--from",
-            show_default=True,
-        ),
-    ],
-    out: Annotated[
-        Path,
-        option(
-            "PROFILE.toml",
-            "Profile to write; the journal of evaluations is written beside it.",
-            show_default=True,
-        ),
-    ],
-    fit: Annotated[
-        list[str],
-        option(
-            "PARAM",
-            "Parameter to fit: nand.read_us; a table, for all of its values that have a "
-            "range; nand.read_us=55..70 for a range within that; repeatable.",
-            show_default=True,
-        ),
-    ],
-    only: Annotated[
-        list[str] | None,
-        option("TEST", "Fit only to this test or row; repeatable. [default: all but traces]"),
-    ] = None,
-    hold_out: Annotated[
-        list[str] | None,
-        option("TEST", "Hold this test or row out of the fit, and predict it; repeatable."),
-    ] = None,
-    evaluations: Annotated[
-        int | None,
-        option(
-            "N",
-            "Most evaluations of the search; derivatives take more. [default: 25 per parameter]",
-        ),
-    ] = None,
+    data: str = argument(
+        "DIR_OR_FIGURES",
+        "A result folder, of a real or a virtual drive; or published rows, S058,S060; or "
+        "a drive of the catalog, for all rows about it.",
+    ),
+    base: str = option(
+        "PROFILE", "Initial profile: a catalog name or a path ending in .toml.", "--from"
+    ),
+    out: Path = option(
+        "PROFILE.toml", "Profile to write; the journal of evaluations is written beside it."
+    ),
+    fit: list[str] = option(
+        "PARAM",
+        "Parameter to fit: nand.read_us; a table, for all of its values that have a "
+        "range; nand.read_us=55..70 for a range within that; repeatable.",
+    ),
+    only: list[str] | None = option(
+        "TEST", "Fit only to this test or row; repeatable. [default: all but traces]"
+    ),
+    hold_out: list[str] | None = option(
+        "TEST", "Hold this test or row out of the fit, and predict it; repeatable."
+    ),
+    evaluations: int | None = option(
+        "N", "Most evaluations of the search; derivatives take more. [default: 25 per parameter]"
+    ),
     jobs: options.Jobs = None,
     seed: options.Seed = 1,
-    resume: Annotated[bool, flag("--resume", "Resume from the journal beside --out.")] = False,
+    resume: bool = flag("--resume", "Resume from the journal beside --out."),
     as_json: options.Json = False,
 ) -> None:
     """Fit a profile's parameters to a review or published figures.

@@ -1,5 +1,6 @@
 """Options and arguments: how they are declared, and those that several verbs share.
 
+A verb declares its own as defaults, `x: str = option(...)`; those that verbs share are types below.
 `Verb` is the typer application of a verb's module. Help is plain text of at most 80 columns; an
 option's panel is its heading there.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -31,45 +31,33 @@ class Options:
     """The command line's values."""
 
     drive: options.Drive
-    method: Annotated[
-        list[str] | None,
-        option(
-            "two-fills|random|sprandom",
-            "Only this way; repeatable for virtual drives. two-fills: the addresses in order, "
-            "twice. random: once in order, then twice the capacity at random. sprandom: as fio "
-            "3.41's option.",
-            "--method",
-        ),
-    ] = None
-    spare_percent: Annotated[
-        float | None,
-        option(
-            "P",
-            "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
-            "[default: a virtual drive's own, 15 on a real one]",
-        ),
-    ] = None
-    capacity: Annotated[
-        str,
-        option(
-            "SIZE",
-            "Scale the drive down to the smallest with at least this capacity; or: full.",
-            show_default=True,
-            panel=options.VIRTUAL,
-        ),
-    ] = "4G"
+    method: list[str] | None = option(
+        "two-fills|random|sprandom",
+        "Only this way; repeatable for virtual drives. two-fills: the addresses in order, "
+        "twice. random: once in order, then twice the capacity at random. sprandom: as fio "
+        "3.41's option.",
+        "--method",
+    )
+    spare_percent: float | None = option(
+        "P",
+        "Spare flash that sprandom assumes, in percent of the capacity (fio's spr_op). "
+        "[default: a virtual drive's own, 15 on a real one]",
+    )
+    capacity: str = option(
+        "SIZE",
+        "Scale the drive down to the smallest with at least this capacity; or: full.",
+        panel=options.VIRTUAL,
+        default="4G",
+    )
     changes: options.Set = None
     seed: options.Seed = 1
     as_json: options.Json = False
-    most: Annotated[
-        float | None,
-        option(
-            "TIMES",
-            "Capacities of random writes after which a drive that is not steady is given up. "
-            "[default: 3]",
-            panel=options.REAL,
-        ),
-    ] = None
+    most: float | None = option(
+        "TIMES",
+        "Capacities of random writes after which a drive that is not steady is given up. "
+        "[default: 3]",
+        panel=options.REAL,
+    )
     size: options.NewFileSize = None
     destroy_data: options.DestroyData = None
     overwrite_signature: options.OverwriteSignature = False

@@ -6,7 +6,7 @@ import csv
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag
@@ -36,10 +36,10 @@ sweep; of `review --events` also events, activity, superblocks. Each row has
 `result`, its folder's name. See docs/concepts/data.md.""",
 )
 def query(
-    sql: Annotated[str, argument("SQL", "One query.")],
-    folders: Annotated[list[Path], argument("DIR...", "Results and sweeps.")],
+    sql: str = argument("SQL", "One query."),
+    folders: list[Path] = argument("DIR...", "Results and sweeps."),
     as_json: options.Json = False,
-    as_csv: Annotated[bool, flag("--csv", "Print CSV.")] = False,
+    as_csv: bool = flag("--csv", "Print CSV."),
 ) -> None:
     """Query results and sweeps in SQL."""
     from drivebay.lab import query as asking

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
@@ -32,58 +32,34 @@ Examples:
 Formats, layouts, and how close it comes: docs/concepts/models.md.""",
 )
 def size(
-    drive: Annotated[str, argument("DRIVE", "A name of the catalog, or a profile (.toml).")],
-    trace: Annotated[
-        str,
-        argument(
-            "TRACE", "An --io-trace-log (.csv), Mooncake's .jsonl, or checkpoint:SIZE/SECONDS."
-        ),
-    ],
-    layout: Annotated[
-        Literal["slots", "log", "files"],
-        option(
-            None, "Where objects lie: slots of one size, a log, or a file each.", show_default=True
-        ),
-    ] = "slots",
-    model: Annotated[
-        str, option("NAME", "Of a .jsonl: the model whose tokens they are.", show_default=True)
-    ] = "llama3.1-8b",
-    tier: Annotated[
-        str, option("NAME", "Of a .csv: the tier that is the drive.", show_default=True)
-    ] = "Tier-2",
-    speed: Annotated[
-        float,
-        option(
-            "X",
-            "Users, as a multiple of the trace's: its times pass so much faster.",
-            show_default=True,
-            min=1e-3,
-            max=1e6,
-        ),
-    ] = 1.0,
-    share: Annotated[
-        float,
-        option("S", "Share of the capacity that objects take.", show_default=True, min=0.01, max=1),
-    ] = 0.9,
-    passes: Annotated[
-        int,
-        option(
-            "N",
-            "How often the trace comes; the last time is measured.",
-            show_default=True,
-            min=1,
-            max=1000,
-        ),
-    ] = 2,
-    scale: Annotated[
-        float,
-        option(
-            "S",
-            "Scale the drive (not the objects) for speed; years stay its own.",
-            show_default=True,
-        ),
-    ] = 1.0,
-    seed: Annotated[int, option("N", "Seed of the drive.", show_default=True)] = 1,
+    drive: str = argument("DRIVE", "A name of the catalog, or a profile (.toml)."),
+    trace: str = argument(
+        "TRACE", "An --io-trace-log (.csv), Mooncake's .jsonl, or checkpoint:SIZE/SECONDS."
+    ),
+    layout: Literal["slots", "log", "files"] = option(
+        None, "Where objects lie: slots of one size, a log, or a file each.", default="slots"
+    ),
+    model: str = option(
+        "NAME", "Of a .jsonl: the model whose tokens they are.", default="llama3.1-8b"
+    ),
+    tier: str = option("NAME", "Of a .csv: the tier that is the drive.", default="Tier-2"),
+    speed: float = option(
+        "X",
+        "Users, as a multiple of the trace's: its times pass so much faster.",
+        min=1e-3,
+        max=1e6,
+        default=1.0,
+    ),
+    share: float = option(
+        "S", "Share of the capacity that objects take.", min=0.01, max=1, default=0.9
+    ),
+    passes: int = option(
+        "N", "How often the trace comes; the last time is measured.", min=1, max=1000, default=2
+    ),
+    scale: float = option(
+        "S", "Scale the drive (not the objects) for speed; years stay its own.", default=1.0
+    ),
+    seed: int = option("N", "Seed of the drive.", default=1),
     changes: options.Set = None,
     as_json: options.Json = False,
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -47,32 +47,23 @@ docs/concepts/sweeps.md.""",
 )
 def sweep(
     ctx: typer.Context,
-    spec: Annotated[Path, argument("SPEC.toml", "The sweep's parameters.")],
-    scheduler: Annotated[
-        str | None,
-        option("ADDRESS", "Run on a Dask cluster. [default: processes on this machine]"),
-    ] = None,
-    out: Annotated[
-        str | None,
-        option(
-            "DIR_OR_URL",
-            "Folder of the results, or anything that fsspec opens. [default: drivebay-sweeps/NAME]",
-        ),
-    ] = None,
-    policy: Annotated[
-        list[Path] | None,
-        option(
-            "FILE",
-            "Load this policy plug-in, which SPEC names: policy = NAME; repeatable. RUNS ITS CODE "
-            "with your rights. A cluster's workers find it by DRIVEBAY_POLICIES.",
-        ),
-    ] = None,
+    spec: Path = argument("SPEC.toml", "The sweep's parameters."),
+    scheduler: str | None = option(
+        "ADDRESS", "Run on a Dask cluster. [default: processes on this machine]"
+    ),
+    out: str | None = option(
+        "DIR_OR_URL",
+        "Folder of the results, or anything that fsspec opens. [default: drivebay-sweeps/NAME]",
+    ),
+    policy: list[Path] | None = option(
+        "FILE",
+        "Load this policy plug-in, which SPEC names: policy = NAME; repeatable. RUNS ITS CODE "
+        "with your rights. A cluster's workers find it by DRIVEBAY_POLICIES.",
+    ),
     trust_network: options.TrustNetwork = False,
     jobs: options.Jobs = None,
-    retries: Annotated[
-        int, option("N", "Times to repeat a run that is lost.", show_default=True, min=0, max=20)
-    ] = 2,
-    resume: Annotated[bool, flag("--resume", "Resume an interrupted sweep.")] = False,
+    retries: int = option("N", "Times to repeat a run that is lost.", min=0, max=20, default=2),
+    resume: bool = flag("--resume", "Resume an interrupted sweep."),
     as_json: options.Json = False,
 ) -> None:
     """Run a suite over drives, parameters and seeds."""

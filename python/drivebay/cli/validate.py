@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -26,18 +26,10 @@ Examples:
   drivebay validate --json > validation.json""",
 )
 def validate(
-    drives: Annotated[
-        list[str] | None,
-        argument(
-            "DRIVE...",
-            "Only rows about these drives. [default: all]",
-            autocompletion=complete.drives,
-        ),
-    ] = None,
-    rows: Annotated[
-        list[str] | None,
-        option("ID", "Only this row; repeatable.", "--row"),
-    ] = None,
+    drives: list[str] | None = argument(
+        "DRIVE...", "Only rows about these drives. [default: all]", autocompletion=complete.drives
+    ),
+    rows: list[str] | None = option("ID", "Only this row; repeatable.", "--row"),
     as_json: options.Json = False,
 ) -> None:
     """Compare published figures with reproduced ones.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
@@ -32,22 +31,15 @@ A device is tested only if the sweep's file has its serial number, and nothing
 that forbids it is found on it.""",
 )
 def worker(
-    address: Annotated[str, argument("ADDRESS", "Of the Dask scheduler.")],
-    jobs: Annotated[
-        int | None,
-        option(
-            "N", "Virtual drives to run in parallel. [default: one per processor]", min=0, max=1024
-        ),
-    ] = None,
-    drive: Annotated[
-        list[str] | None,
-        option("SERIAL", "Offer only this real drive; repeatable. [default: all that are free]"),
-    ] = None,
-    file: Annotated[
-        list[Path] | None,
-        option("PATH", "Offer this file as a drive; repeatable."),
-    ] = None,
-    no_drives: Annotated[bool, flag("--no-drives", "Offer no block device.")] = False,
+    address: str = argument("ADDRESS", "Of the Dask scheduler."),
+    jobs: int | None = option(
+        "N", "Virtual drives to run in parallel. [default: one per processor]", min=0, max=1024
+    ),
+    drive: list[str] | None = option(
+        "SERIAL", "Offer only this real drive; repeatable. [default: all that are free]"
+    ),
+    file: list[Path] | None = option("PATH", "Offer this file as a drive; repeatable."),
+    no_drives: bool = flag("--no-drives", "Offer no block device."),
     trust_network: options.TrustNetwork = False,
 ) -> None:
     """Run parts of sweeps on this machine, until Ctrl-C."""
