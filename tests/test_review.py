@@ -124,7 +124,9 @@ def test_a_display_that_fails_stops_the_review_and_leaves_no_thread(tmp_path: Pa
         review.run(
             lambda: FakeTarget(wall_s=30), small_suite(), out=tmp_path / "r", sink=Broken(1), jobs=2
         )
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("review-")]
+    assert not [
+        thread for thread in threading.enumerate() if thread.name.startswith("drivebay-work")
+    ]
     assert len(results.load(tmp_path / "r").missing) == 4
 
 

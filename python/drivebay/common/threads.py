@@ -1,10 +1,49 @@
-"""Something done again and again in another thread while this one works."""
+"""Work in other threads: side by side, and again and again while this one works."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+
+LOOK_EVERY_S = 0.2
+"""How soon a signal is heard; waking more often costs more than telemetry does."""
+
+
+def together(
+    works: Sequence[Callable[[], object]],
+    *,
+    stop: Callable[[], object],
+    signalled: threading.Event | None = None,
+) -> None:
+    """Runs each in a thread of its own until all have ended, and raises the first error.
+
+    After an error or `signalled`, `stop` is called, and again until all have ended; once more at
+    the end.
+    """
+    problems: list[BaseException] = []
+
+    def run(work: Callable[[], object]) -> None:
+        try:
+            work()
+        except BaseException as problem:
+            problems.append(problem)
+            stop()
+
+    threads = [threading.Thread(target=run, args=(work,), name="drivebay-work") for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        while alive := [thread for thread in threads if thread.is_alive()]:
+            alive[0].join(LOOK_EVERY_S)
+            if problems or (signalled is not None and signalled.is_set()):
+                stop()
+    finally:
+        stop()
+        for thread in threads:
+            thread.join()
+    if problems:
+        raise problems[0]
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from drivebay import _core
-from drivebay.common import documents
+from drivebay.common import documents, threads
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.files import system_errors
 from drivebay.crash.check import Checker, Verdict
@@ -200,41 +200,26 @@ def _check_all(
     for at in range(0, len(left), CHUNK):
         chunks.put(left[at : at + CHUNK])
     lock, stopped = threading.Lock(), threading.Event()
-    problems: list[BaseException] = []
     failures = sum(verdict.failed for verdict in found.values())
 
     def work() -> None:
         nonlocal failures
-        try:
-            with closing(Checker(states, asked.check, asked.timeout_s, place)) as check:
-                while not stopped.is_set():
-                    for name in chunks.get_nowait():
-                        verdict = check(name)
-                        with lock:
-                            found[name] = verdict
-                            failures += verdict.failed
-                            journal.write(json.dumps({"state": name, **vars(verdict)}) + "\n")
-                            tell(len(found), len(names), failures)
-                        if stopped.is_set():
-                            return
-        except queue.Empty:
-            return
-        except BaseException as problem:
-            problems.append(problem)
-            stopped.set()
+        with (
+            suppress(queue.Empty),
+            closing(Checker(states, asked.check, asked.timeout_s, place)) as check,
+        ):
+            while not stopped.is_set():
+                for name in chunks.get_nowait():
+                    verdict = check(name)
+                    with lock:
+                        found[name] = verdict
+                        failures += verdict.failed
+                        journal.write(json.dumps({"state": name, **vars(verdict)}) + "\n")
+                        tell(len(found), len(names), failures)
+                    if stopped.is_set():
+                        return
 
-    threads = [threading.Thread(target=work) for _ in range(jobs or os.cpu_count() or 1)]
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        stopped.set()
-        for thread in threads:
-            thread.join()
-    if problems:
-        raise problems[0]
+    threads.together([work] * (jobs or os.cpu_count() or 1), stop=stopped.set)
 
 
 @contextmanager

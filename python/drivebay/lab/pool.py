@@ -10,11 +10,12 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeVar
 
 from drivebay.analysis import Measured
 from drivebay.analysis.measure import measure
-from drivebay.common import signals
+from drivebay.common import signals, threads
 from drivebay.common.errors import Cancelled, Interrupted
 from drivebay.common.seeds import derived_seed
 from drivebay.definitions.profiles import Profile
@@ -23,7 +24,6 @@ from drivebay.targets.base import Progress
 from drivebay.targets.virtual.states import Kept
 from drivebay.targets.virtual.target import VirtualTarget
 
-LOOK_EVERY_S = 0.1
 Task = TypeVar("Task")
 
 
@@ -72,34 +72,26 @@ class Pool:
         """Has `work` called for each task, in the tasks' order; raises its first error, or
         `interrupted` on SIGINT, SIGTERM or SIGHUP."""
         queue = deque(tasks)
-        stop, signalled = threading.Event(), threading.Event()
-        errors: list[BaseException] = []
+        used = self._workers[: len(queue)]
+        stopped, signalled = threading.Event(), threading.Event()
 
         def loop(worker: Worker) -> None:
-            with contextlib.suppress(Cancelled, IndexError):
-                while not stop.is_set():
-                    task = queue.popleft()  # IndexError: nothing is left
+            with contextlib.suppress(Cancelled):
+                while not stopped.is_set():
                     try:
-                        work(worker, task)
-                    except Cancelled:
-                        raise
-                    except BaseException as problem:
-                        errors.append(problem)
+                        task = queue.popleft()
+                    except IndexError:
                         return
+                    work(worker, task)
 
-        used = self._workers[: len(queue)]
-        threads = [threading.Thread(target=loop, args=(worker,)) for worker in used]
+        def stop() -> None:
+            stopped.set()
+            for worker in used:
+                worker.cancel()
+
         with signals.heard(signalled.set):
-            for thread in threads:
-                thread.start()
-            while any(thread.is_alive() for thread in threads):
-                for thread in threads:
-                    thread.join(LOOK_EVERY_S)
-                if signalled.is_set() or errors:
-                    stop.set()
-                    for worker in used:
-                        worker.cancel()
-        if errors:
-            raise errors[0]
+            threads.together(
+                [partial(loop, worker) for worker in used], stop=stop, signalled=signalled
+            )
         if signalled.is_set():
             raise interrupted

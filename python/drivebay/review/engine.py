@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.analysis.modified import changes
-from drivebay.common import provenance, signals
+from drivebay.common import provenance, signals, threads
 from drivebay.common.errors import (
     Cancelled,
     DrivebayError,
@@ -42,8 +42,6 @@ from drivebay.targets.base import Progress, Target
 
 DEFAULT_OUT = Path("drivebay-results")
 JOBS_MAX = 256
-LOOK_EVERY_S = 0.2
-"""How soon a signal is heard; waking more often costs more than telemetry does."""
 
 
 def run(
@@ -227,53 +225,35 @@ class _Pool:
         self._mutex = threading.Lock()
         self._stop = threading.Event()
         self._running: dict[str, Progress] = {}
-        self._errors: list[BaseException] = []
 
     def work(self, workers: int, signalled: threading.Event) -> None:
         """Runs the queue empty, or until a signal was heard; raises what the first failing worker
         raised."""
-        threads = [
-            threading.Thread(target=self._worker, args=(number,), name=f"review-{number}")
-            for number in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        try:
-            self._wait(threads, signalled)
-        finally:
-            self._cancel()  # nothing to cancel unless the waiting itself failed
-            for thread in threads:
-                thread.join()
-        if self._errors:
-            raise self._errors[0]
+        told = threading.Event()
+
+        def stop() -> None:
+            self._cancel()
+            if signalled.is_set() and not told.is_set():
+                told.set()
+                self._sink.stopping()
+
+        threads.together(
+            [partial(self._worker, number) for number in range(workers)],
+            stop=stop,
+            signalled=signalled,
+        )
         if signalled.is_set() and any(
             entry.state != "done" for entry in self._folder.manifest.steps
         ):
             self._folder.log("interrupted")
             raise Interrupted("interrupted", f"go on with: {self._resume_command()}")
 
-    def _wait(self, threads: list[threading.Thread], signalled: threading.Event) -> None:
-        """Until all have ended; the first signal cancels what they are at."""
-        cancelled = False
-        while any(thread.is_alive() for thread in threads):
-            for thread in threads:
-                thread.join(LOOK_EVERY_S)
-            if signalled.is_set() and not cancelled:
-                cancelled = True
-                self._cancel()
-                self._sink.stopping()
-
     def _worker(self, number: int) -> None:
-        try:
-            if number == 0:
-                self._run_queue(self._first)
-            else:
-                with contextlib.closing(self._factory()) as target:
-                    self._run_queue(target)
-        except BaseException as problem:
-            with self._mutex:
-                self._errors.append(problem)
-            self._cancel()
+        if number == 0:
+            self._run_queue(self._first)
+        else:
+            with contextlib.closing(self._factory()) as target:
+                self._run_queue(target)
 
     def _run_queue(self, target: Target) -> None:
         while (step := self._next(target)) is not None:

@@ -42,7 +42,7 @@ class Progress:
             hook()
 
     def on_cancel(self, hook: Callable[[], None]) -> None:
-        """Have `hook` called once on `cancel()` (at once if already cancelled)."""
+        """Have `hook` called on every `cancel()` (at once if already cancelled)."""
         self._cancel_hooks.append(hook)
         if self._cancelled.is_set():
             hook()
