@@ -394,16 +394,16 @@ def test_nothing_that_does_not_fit_into_memory_is_begun(monkeypatch: pytest.Monk
     def dispatcher(budget: int) -> Any:
         here = cluster.Cluster(Client(), True, budget, budget, True)
         monkeypatch.setattr(Store, "failures", lambda *_: set())
-        return engine._Dispatcher(made, Store("memory://x"), Watched(), here, 0, engine._State())
+        return engine._Dispatcher(made, Store("memory://x"), Watched(), here, 0)
 
     two = dispatcher(2 * need)
     for index in range(4):
-        two._state.waiting.append(engine._Attempt(index, 0, two._memory_of(index)))
+        two._waiting.append(engine._Attempt(index, 0, two._memory_of(index)))
     for _ in range(2):
         attempt = two._next()
         assert attempt is not None
-        two._state.memory_bytes += attempt.memory_bytes
-    assert two._next() is None and len(two._state.waiting) == 2
+        two._memory_bytes += attempt.memory_bytes
+    assert two._next() is None and len(two._waiting) == 2
     with pytest.raises(EnvironmentProblem, match=r"needs .* of memory"):
         dispatcher(need - 1)._memory_of(0)
 

@@ -19,7 +19,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from drivebay.common import provenance, signals
@@ -73,18 +73,6 @@ class _Attempt:
     worker: str = ""
 
 
-@dataclass
-class _State:
-    """What is waiting, on its way, and over."""
-
-    waiting: deque[_Attempt] = field(default_factory=deque)
-    memory_bytes: int = 0
-    running: dict[Any, _Attempt] = field(default_factory=dict)
-    done: int = 0
-    failed: dict[int, str] = field(default_factory=dict)
-    seen_a_part: bool = False
-
-
 def run(
     plan: Plan,
     store: Store,
@@ -130,20 +118,19 @@ def run(
             fleet.check_announced(plan.spec.fleet, clusters.resources(cluster.client))
         at_once = plan.runs if plan.spec.fleet is not None else sum(cluster.threads().values())
         sink.begin(plan.runs, len(there), at_once)
-        state = _State()
-        dispatcher = _Dispatcher(plan, store, sink, cluster, retries, state)
+        dispatcher = _Dispatcher(plan, store, sink, cluster, retries)
         while left and not stop.is_set():
             dispatcher.work(iter(left), stop)
             if not stop.is_set():
                 store.pack(plan.fingerprint)
-            left = rounds.missing(plan, store, store.done(plan.fingerprint), set(state.failed))
+            left = rounds.missing(plan, store, store.done(plan.fingerprint), set(dispatcher.failed))
     if stop.is_set():
         raise Interrupted(
             f"interrupted; {len(store.done(plan.fingerprint)):,} of {plan.runs:,} runs have ended "
             "and are kept",
             "go on with the same command and --resume",
         )
-    return Outcome(plan.runs, len(there) + state.done, state.failed)
+    return Outcome(plan.runs, len(there) + dispatcher.done, dispatcher.failed)
 
 
 def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
@@ -176,13 +163,19 @@ def _opened(plan: Plan, store: Store, *, resume: bool) -> set[int]:
 
 
 class _Dispatcher:
-    """One sweep under way."""
+    """One sweep under way: what is waiting, on its way, and over."""
 
     def __init__(
-        self, plan: Plan, store: Store, sink: Sink, cluster: Cluster, retries: int, state: _State
+        self, plan: Plan, store: Store, sink: Sink, cluster: Cluster, retries: int
     ) -> None:
         self._plan, self._store, self._sink = plan, store, sink
-        self._cluster, self._retries, self._state = cluster, retries, state
+        self._cluster, self._retries = cluster, retries
+        self.done = 0
+        self.failed: dict[int, str] = {}
+        self._waiting: deque[_Attempt] = deque()
+        self._running: dict[Any, _Attempt] = {}
+        self._memory_bytes = 0
+        self._seen_a_part = False
         self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._warned: set[str] = set()
         self._threads: dict[str, int] = {}
@@ -194,21 +187,20 @@ class _Dispatcher:
 
     def work(self, left: Any, stop: threading.Event) -> None:
         """Until nothing is left, or `stop` is set."""
-        state = self._state
         capacity, counted = 0, -COUNT_THREADS_EVERY_S
         more = True
         while not stop.is_set():
             if time.monotonic() - counted > COUNT_THREADS_EVERY_S:
                 capacity, counted = self._capacity(), time.monotonic()
-            while more and len(state.waiting) < max(LOOKAHEAD, capacity):
+            while more and len(self._waiting) < max(LOOKAHEAD, capacity):
                 index = next(left, None)
                 if index is None:
                     more = False
                     break
-                state.waiting.append(_Attempt(index, 0, self._memory_of(index)))
-            while len(state.running) < capacity and (attempt := self._next()) is not None:
+                self._waiting.append(_Attempt(index, 0, self._memory_of(index)))
+            while len(self._running) < capacity and (attempt := self._next()) is not None:
                 self._submit(attempt)
-            if not state.running and not state.waiting and not more:
+            if not self._running and not self._waiting and not more:
                 return
             with contextlib.suppress(queue.Empty):
                 self._finish(self._ended.get(timeout=LOOK_EVERY_S))
@@ -223,7 +215,7 @@ class _Dispatcher:
             self._warn_once("no workers are there: waiting for some", when=capacity == 0)
             return capacity
         there = clusters.resources(self._cluster.client)
-        for attempt in self._state.running.values():
+        for attempt in self._running.values():
             drive = spec.fleet.drives[attempt.index].id
             gone = fleet.resource(drive) not in there
             self._warn_once(f"the worker of the drive {drive} is gone: waiting for it", when=gone)
@@ -237,7 +229,7 @@ class _Dispatcher:
 
     def _give_up(self) -> None:
         """Real drives are let go of in an orderly way; runs in virtual time are forgotten."""
-        running = self._state.running
+        running = self._running
         if self._plan.spec.fleet is not None:
             fleet.stop(self._cluster.client, self._token)
             deadline = time.monotonic() + STOP_S
@@ -262,17 +254,17 @@ class _Dispatcher:
 
     def _next(self) -> _Attempt | None:
         """The first of the next runs that fits into what memory is left."""
-        state, budget = self._state, self._cluster.budget_bytes
-        for place, attempt in enumerate(state.waiting):
+        budget = self._cluster.budget_bytes
+        for place, attempt in enumerate(self._waiting):
             if place >= LOOKAHEAD:
                 break
-            if budget is None or state.memory_bytes + attempt.memory_bytes <= budget:
-                del state.waiting[place]
+            if budget is None or self._memory_bytes + attempt.memory_bytes <= budget:
+                del self._waiting[place]
                 return attempt
         return None
 
     def _submit(self, attempt: _Attempt) -> None:
-        plan, state = self._plan, self._state
+        plan = self._plan
         key = f"run-{self._token}-{attempt.index}-{attempt.number}"
         what: Callable[..., work.Outcome] = work.run
         needs: dict[str, float] = {}
@@ -294,8 +286,8 @@ class _Dispatcher:
             workers=[attempt.worker] if attempt.worker else None,
             allow_other_workers=bool(attempt.worker),
         )
-        state.running[future] = attempt
-        state.memory_bytes += attempt.memory_bytes
+        self._running[future] = attempt
+        self._memory_bytes += attempt.memory_bytes
         future.add_done_callback(self._ended.put)
 
     def _idle(self) -> str:
@@ -304,16 +296,15 @@ class _Dispatcher:
         # which it then drops (KeyError in acquire_resources): where such are, it chooses alone.
         if self._plan.spec.fleet is not None or 0 in self._threads.values():
             return ""
-        at_work = Counter(attempt.worker for attempt in self._state.running.values())
+        at_work = Counter(attempt.worker for attempt in self._running.values())
         free = (name for name, threads in self._threads.items() if at_work[name] < threads)
         return next(free, "")
 
     def _finish(self, future: Any) -> None:
-        state = self._state
-        attempt = state.running.pop(future, None)
+        attempt = self._running.pop(future, None)
         if attempt is None:
             return
-        state.memory_bytes -= attempt.memory_bytes
+        self._memory_bytes -= attempt.memory_bytes
         answer: work.Outcome
         if future.status == "finished":
             answer = future.result()
@@ -326,7 +317,7 @@ class _Dispatcher:
             raise EnvironmentProblem(str(error), answer["hint"])
         if error is None:
             self._check_shared_store(attempt.index)
-            state.done += 1
+            self.done += 1
             if attempt.index in self._failed_before:
                 self._store.forget_failure(attempt.index, self._plan.fingerprint)
             for sentence in answer.get("warnings", ()):
@@ -334,25 +325,25 @@ class _Dispatcher:
             self._sink.ended(attempt.index, None)
         elif answer.get("again") and attempt.number < self._retries:
             self._sink.warn(f"run {attempt.index}: {error}; it is started again")
-            state.waiting.appendleft(
+            self._waiting.appendleft(
                 _Attempt(attempt.index, attempt.number + 1, attempt.memory_bytes)
             )
         else:
-            state.failed[attempt.index] = error
+            self.failed[attempt.index] = error
             what = {"run": attempt.index, "error": error, "attempts": attempt.number + 1}
             self._store.write_failure(attempt.index, self._plan.fingerprint, what)
             self._sink.ended(attempt.index, error)
 
     def _check_shared_store(self, index: int) -> None:
         """The first part is looked for from here: a folder of each worker's own is no dataset."""
-        if self._state.seen_a_part:
+        if self._seen_a_part:
             return
         if not self._store.has_part(index, self._plan.fingerprint):
             raise EnvironmentProblem(
                 f"a worker wrote its part to its own {self._store.url}, which is not seen here",
                 "give a place that all hosts share: --out s3://bucket/sweep or a shared folder",
             )
-        self._state.seen_a_part = True
+        self._seen_a_part = True
 
 
 def _lost(problem: BaseException | None) -> str:
