@@ -117,7 +117,8 @@ def test_other_kinds_have_sound_pages(
         for step, test in zip(made.steps, strange, strict=True)
     )
     other = type(made)(**{**made.__dict__, "suite": shown, "steps": steps})
-    monkeypatch.setattr(results, "load", lambda _: other)
+    for name in ("load", "load_finished"):
+        monkeypatch.setattr(results, name, lambda _: other)
     page = report.write([folder]).read_text()
     for words in ("Leaves", "Data rate by load", "Mean latency by load", "Where the time went"):
         assert words in page, words

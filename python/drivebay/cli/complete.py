@@ -14,7 +14,7 @@ import typer
 
 from drivebay.common import data, documents
 
-SUITE = "anandtech-2015"
+DEFAULT_SUITE = "anandtech-2015"
 
 
 def drives(incomplete: str) -> list[tuple[str, str]]:
@@ -39,7 +39,7 @@ def suites(incomplete: str) -> list[tuple[str, str]]:
 
 def tests(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """The tests of the suite that the line names, also of a user's own."""
-    suite = str(ctx.params.get("suite") or SUITE)
+    suite = str(ctx.params.get("suite") or DEFAULT_SUITE)
     path = Path(suite)
     if not (suite.endswith(".toml") or "/" in suite):
         path = data.path("suites") / f"{suite}.toml"

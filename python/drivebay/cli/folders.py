@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from drivebay import results
 from drivebay.cli.output import say
-from drivebay.common.errors import DrivebayError, UserError
-
-
-def finished(folder: Path) -> results.Result:
-    """The result in a folder. Raises UserError if it holds none, or no finished test;
-    EnvironmentProblem if it is damaged."""
-    found = results.load(folder)
-    if not found.done:
-        raise UserError(
-            f"{folder} has no finished test, so there is nothing to report",
-            f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
-        )
-    return found
+from drivebay.common.errors import DrivebayError
 
 
 def say_left_out(problem: DrivebayError) -> None:
@@ -43,7 +30,7 @@ def shown(folders: Sequence[Path], least: int = 1) -> list[results.Result]:
     found, bad = [], []
     for folder in folders:
         try:
-            found.append(finished(folder))
+            found.append(results.load_finished(folder))
         except DrivebayError as problem:
             bad.append(problem)
     if bad and len(found) < least:

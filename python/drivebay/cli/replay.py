@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from drivebay.targets.replay.run import RealReplay, Survey
 
 REST_S = 1800.0
-WAIT_S = 0.2
 YEAR_S = 366 * 86400.0
 SYNTHESIZED = "Synthesized traces"
 L = TypeVar("L")
@@ -231,7 +230,6 @@ def _test(given: Options) -> Test:
 def _run(target: Target, test: Test, seed: int) -> PhaseResult:
     """Runs in another thread, so that Ctrl-C is heard at once."""
     from concurrent.futures import ThreadPoolExecutor
-    from concurrent.futures import TimeoutError as NotYet
 
     from drivebay.cli.progress import figures_text, status
     from drivebay.common.errors import Cancelled
@@ -241,11 +239,7 @@ def _run(target: Target, test: Test, seed: int) -> PhaseResult:
         progress = Progress(lambda what, _done, _all, now: show(f"{what}: {figures_text(now)}"))
         future = pool.submit(target.run_test, test, seed=seed, progress=progress)
         try:
-            while True:
-                try:
-                    return future.result(timeout=WAIT_S)[0]
-                except NotYet:
-                    continue
+            return future.result()[0]
         except KeyboardInterrupt:
             progress.cancel()
             raise

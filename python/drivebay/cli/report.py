@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from drivebay.cli import options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import show
 from drivebay.common.errors import UserError
-from drivebay.common.files import system_errors
 
 app = options.Verb()
 BENCH = "drivebay-bench"
@@ -79,15 +77,9 @@ def write(
         must_be_there(folders)
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     folders = tuple(result.folder for result in shown(folders))
-    alone = folders[0] / "report.html" if len(folders) == 1 else Path("drivebay-report.html")
-    page = out or alone
-    with system_errors(
-        f"the report {page} cannot be written",
-        f"write it elsewhere: drivebay report {shlex.join(map(str, folders))} --out FILE",
-    ):
-        return drivebay.report.write(
-            list(folders), page, intervals=intervals, **_known(folders, competitors)
-        )
+    return drivebay.report.write(
+        list(folders), out, intervals=intervals, **_known(folders, competitors)
+    )
 
 
 def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[str, Any]]]:
@@ -105,11 +97,12 @@ def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[st
 
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:
     import drivebay.report
-    from drivebay.cli.folders import finished, say_left_out
+    from drivebay import results
+    from drivebay.cli.folders import say_left_out
     from drivebay.cli.progress import status
 
     if len(folders) == 1:
-        finished(folders[0])  # a bad one is refused before the competitors are read
+        results.load_finished(folders[0])  # a bad one is refused before the competitors are read
     shipped = drivebay.report.competitors.load() if competitors else []
 
     with status() as show:

@@ -33,7 +33,6 @@ ROWS_MAX = 20
 SHORTENED = (
     "Shortened run: not comparable, and too short for garbage collection to reach a steady state."
 )
-DEFAULT_SUITE = "anandtech-2015"
 COMPARISON = "comparison.html"
 NARROW = 68
 """Below this many columns the headline figures are no table."""
@@ -68,7 +67,8 @@ class Options:
     )
     suite: str | None = option(
         "NAME_OR_FILE",
-        f"A suite's name (drivebay suites) or your own .toml file. [default: {DEFAULT_SUITE}]",
+        "A suite's name (drivebay suites) or your own .toml file. "
+        f"[default: {complete.DEFAULT_SUITE}]",
         autocompletion=complete.suites,
     )
     quick: bool = flag("--quick", "Run the same tests, shortened to seconds.")
@@ -188,7 +188,7 @@ def _start(ctx: typer.Context, given: Options) -> Path:
             "review: DRIVE is missing",
             "name a drive, for example: drivebay review sm951-ahci-512; or see: drivebay drives",
         )
-    suite = _selected(suites.load(given.suite or DEFAULT_SUITE), given.only, given.skip)
+    suite = _selected(suites.load(given.suite or complete.DEFAULT_SUITE), given.only, given.skip)
     with targets.new_file(given.drive, given.size) as keep:
         return _start_on(ctx, given.drive, suite, given, began=keep)
 
@@ -522,7 +522,7 @@ def _list(ctx: typer.Context, given: Options) -> None:
     """Lists the tests that would be run; with a drive, how long they take on it."""
     from drivebay.definitions import suites
 
-    suite = suites.load(given.suite or DEFAULT_SUITE)
+    suite = suites.load(given.suite or complete.DEFAULT_SUITE)
     chosen = _selected(suite, given.only, given.skip).tests
     estimates = {} if given.drive is None else _estimates(ctx, given, given.drive, chosen)
 

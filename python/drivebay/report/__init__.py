@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivebay import results
-from drivebay.analysis import Review, review
+from drivebay.analysis import review
 from drivebay.common.errors import DrivebayError, EnvironmentProblem, UserError
 from drivebay.common.files import system_errors
 from drivebay.report import bench, competitors
@@ -118,7 +118,8 @@ def write_bench(
     found = []
     for folder in unique:
         try:
-            found.append((folder.resolve().name, _reviewed(folder, intervals=intervals)))
+            one = review(results.load_finished(folder), intervals=intervals)
+            found.append((folder.resolve().name, one))
         except DrivebayError as problem:
             if left_out is None:
                 raise
@@ -132,16 +133,6 @@ def write_bench(
         all_entries = entries([one for _, one in found]) if found else ()
         others = competitors.others(shipped, all_entries)
         return bench.write(all_entries, names, out, shipped=others, progress=progress)
-
-
-def _reviewed(folder: Path, *, intervals: bool) -> Review:
-    result = results.load(folder)
-    if not result.done:
-        raise UserError(
-            f"{folder} has no finished test, so there is nothing to report",
-            f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
-        )
-    return review(result, intervals=intervals)
 
 
 def write_pictures(

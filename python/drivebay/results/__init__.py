@@ -5,7 +5,7 @@ This room must not know how a test is run or what is computed from it.
 
 from drivebay.results.checking import Damage
 from drivebay.results.manifest import SCHEMA_VERSION, Manifest, StepEntry, read_manifest
-from drivebay.results.reading import Result, Step, load
+from drivebay.results.reading import Result, Step, load, load_finished
 from drivebay.results.records import PhaseResult
 from drivebay.results.writing import Folder
 
@@ -19,5 +19,6 @@ __all__ = [
     "Step",
     "StepEntry",
     "load",
+    "load_finished",
     "read_manifest",
 ]

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drivebay.common.errors import EnvironmentProblem
+from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions.suites import Suite, Test, Workload
 from drivebay.results import checking
 from drivebay.results.manifest import STEPS, StepEntry, Tool, read_manifest
@@ -199,6 +199,17 @@ def load(folder: Path | str) -> Result:
         host=content.host,
         steps=tuple(steps),
     )
+
+
+def load_finished(folder: Path) -> Result:
+    """As `load`; a result without a finished test is a UserError, too."""
+    found = load(folder)
+    if not found.done:
+        raise UserError(
+            f"{folder} has no finished test, so there is nothing to report",
+            f"go on with: drivebay review --resume {shlex.quote(str(folder))}",
+        )
+    return found
 
 
 def _damaged(folder: Path, damage: checking.Damage) -> EnvironmentProblem:
