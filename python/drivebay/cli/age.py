@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from drivebay.cli import options
 from drivebay.cli.options import argument, option
 from drivebay.cli.output import print_json, say, table
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.common.files import system_errors
 
 if TYPE_CHECKING:
     from drivebay.analysis.replicates import Estimate
@@ -77,12 +78,8 @@ def age(
             chosen, load, until=until, dwpd=dwpd, seeds=seeds, window=window, progress=progress
         )
     if chart is not None:
-        try:
+        with system_errors(f"--chart: {chart} cannot be written", "write it elsewhere"):
             found.plot().savefig(chart)
-        except OSError as problem:
-            raise EnvironmentProblem(
-                f"--chart: {chart} cannot be written: {problem.strerror}", "write it elsewhere"
-            ) from None
     if as_json:
         print_json(_document(found))
         return

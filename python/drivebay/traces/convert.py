@@ -13,7 +13,8 @@ from typing import Any
 
 from drivebay import _core
 from drivebay._core import TraceBatches, TraceSource, TraceSummary
-from drivebay.common.errors import EnvironmentProblem, UserError
+from drivebay.common.errors import UserError
+from drivebay.common.files import system_errors
 from drivebay.traces.read import OPS, in_order, source_of
 
 KINDS = {"iolog": ".iolog", "csv": ".csv", "parquet": ".parquet"}
@@ -67,28 +68,22 @@ def kind_by_name(out: Path) -> str:
 def whole_file(out: Path, *, force: bool, option: str) -> Iterator[Path]:
     """A file beside `out` to write into; it becomes `out` at the end, or goes."""
     _check_place(out, force=force, option=option)
-    try:
+    elsewhere = "write it elsewhere, where there is room and permission"
+    with system_errors(f"{out} cannot be written", elsewhere):
         handle, name = tempfile.mkstemp(
             prefix=f".{out.name[:100]}.", suffix=".part", dir=out.parent
         )
-    except OSError as problem:
-        raise _cannot_write(out, problem) from None
-    part = Path(name)
-    try:
-        os.fchmod(handle, 0o666 & ~_umask())
-        os.close(handle)
+        part = Path(name)
         try:
+            os.fchmod(handle, 0o666 & ~_umask())
+            os.close(handle)
             yield part
-        except OSError as problem:
-            raise _cannot_write(out, problem) from None
-        try:
-            _into_place(part, out, force=force)
-        except FileExistsError:
-            _check_place(out, force=force, option=option)
-        except OSError as problem:
-            raise _cannot_write(out, problem) from None
-    finally:
-        part.unlink(missing_ok=True)
+            try:
+                _into_place(part, out, force=force)
+            except FileExistsError:
+                _check_place(out, force=force, option=option)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 def _check_place(out: Path, *, force: bool, option: str) -> None:
@@ -123,13 +118,6 @@ def _umask() -> int:
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
-
-
-def _cannot_write(out: Path, problem: OSError) -> EnvironmentProblem:
-    return EnvironmentProblem(
-        f"{out} cannot be written: {problem.strerror or problem}",
-        "write it elsewhere, where there is room and permission",
-    )
 
 
 def written(source: TraceSource, part: Path, kind: str) -> TraceSummary:
