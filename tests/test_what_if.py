@@ -12,7 +12,7 @@ from here import drivebay
 from drivebay import library
 from drivebay.analysis.modified import changes
 from drivebay.common.errors import UserError
-from drivebay.definitions import modifications
+from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import FIRMWARE, changed
 
@@ -137,14 +137,15 @@ def test_a_changed_drive_is_shown_beside_the_original_and_can_be_resumed(tmp_pat
 def test_a_firmware_goes_to_another_drive_without_host_and_hardware() -> None:
     one, other = catalog.load("sm951-nvme-512"), catalog.load("xp941-512")
     made = changed(one, ["firmware=xp941-512"])
-    leaves = modifications._leaves
+    theirs, mine, before = (
+        {path: leaf["value"] for path, leaf in leaves.every(of.raw)} for of in (other, made, one)
+    )
     own = ("gc.threshold_mb", "gc.target_mb", "gc.idle.free_mb")  # amounts of the drive's own flash
-    theirs, mine = leaves(dict(other.raw)), leaves(dict(made.raw))
     of_firmware = {path for path in {*theirs, *mine} if path.partition(".")[0] in FIRMWARE}
     assert len(of_firmware) > 20
     for path in of_firmware - set(own):
         assert mine.get(path) == theirs.get(path), path
-    assert [mine[path] for path in own] == [leaves(dict(one.raw))[path] for path in own]
+    assert [mine[path] for path in own] == [before[path] for path in own]
     assert made.raw["controller"] != one.raw["controller"]
     rest = set(one.raw) - set(FIRMWARE)
     assert {key: made.raw[key] for key in rest} == {key: one.raw[key] for key in rest}

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from drivebay.common import documents
 from drivebay.common.errors import UserError, did_you_mean
-from drivebay.definitions import ailments, hosts, policies
+from drivebay.definitions import ailments, hosts, leaves, policies
 from drivebay.definitions.profiles import Profile, flash_bytes, from_resolved, load
 
 WHAT_IF = "what-if, given by the user"
@@ -131,7 +131,7 @@ def _firmware(raw: Raw, value: str) -> Applied:
     except UserError as problem:
         raise UserError(f"--set firmware={value}: {problem.message}", problem.hint) from None
     words = f"firmware = {other['drive']['name']}"
-    own = {path: leaf for path in OWN_AMOUNTS if (leaf := _leaf(raw, path)) is not None}
+    own = {path: leaf for path in OWN_AMOUNTS if (leaf := leaves.at(raw, path)) is not None}
     for section in FIRMWARE:
         before = raw.pop(section, None)
         if section in other:
@@ -139,7 +139,7 @@ def _firmware(raw: Raw, value: str) -> Applied:
         if raw.get(section) != before:
             _give_source(raw.get(section), f"{WHAT_IF}: {words}")
     for path, leaf in own.items():
-        if _leaf(raw, path) is not None:
+        if leaves.at(raw, path) is not None:
             _put(raw, path, leaf)
     return words, "a firmware of a drive of the same kind of flash: drivebay drives"
 
@@ -151,14 +151,6 @@ def _give_source(node: Any, source: str) -> None:
     elif isinstance(node, dict | list):
         for inner in node.values() if isinstance(node, dict) else node:
             _give_source(inner, source)
-
-
-def _leaf(raw: Raw, dotted: str) -> Any:
-    """What a profile has at a path; None if nothing."""
-    node: Any = raw
-    for key in dotted.split("."):
-        node = node.get(key) if isinstance(node, Mapping) else None
-    return node
 
 
 def _ailment(raw: Raw, value: str) -> Applied:
@@ -208,9 +200,9 @@ def _variant(profile: Profile, raw: Raw, name: str) -> None:
             if path != "title":
                 _put(raw, path, leaf)
         return
-    leaves = _leaves(raw)
-    if name in _EXAMPLE_OF or name in leaves:
-        example = _EXAMPLE_OF.get(name) or f"{name}={json.dumps(leaves[name])}"
+    known = dict(leaves.every(raw))
+    if name in _EXAMPLE_OF or name in known:
+        example = _EXAMPLE_OF.get(name) or f"{name}={json.dumps(known[name]['value'])}"
         raise UserError(f"--set {name}: a value is missing", f"--set {example}")
     hint = did_you_mean(name, [*profile.variants, *SHORT])
     raise UserError(
@@ -437,9 +429,9 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
 
 
 def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
-    leaves = _leaves(raw)
-    paths = [path for path in leaves if path == name or path.endswith(f".{name}")]
-    if name in leaves:
+    known = {path: leaf["value"] for path, leaf in leaves.every(raw)}
+    paths = [path for path in known if path == name or path.endswith(f".{name}")]
+    if name in known:
         paths = [name]
     if len(paths) > 1:
         raise UserError(
@@ -447,18 +439,18 @@ def _value(drive: str, raw: Raw, name: str, given: str) -> Applied:
             f"--set {paths[0]}={given}",
         )
     if not paths:
-        endings = {path.rpartition(".")[2]: path for path in leaves}
+        endings = {path.rpartition(".")[2]: path for path in known}
         section = name.partition(".")[0]
         if section in _EXAMPLE_OF and section not in raw:
             hint = f"before it, make that section: --set {_EXAMPLE_OF[section]}"
         else:
-            near = did_you_mean(name, [*leaves, *endings, *SHORT])
+            near = did_you_mean(name, [*known, *endings, *SHORT])
             hint = f"{near}possible are, for example: {EXAMPLES}, or any section.key=value"
             hint += " of its profile"
         raise UserError(f"--set {name}: {drive} has no such value", hint)
     path = paths[0]
-    _put(raw, path, {"value": _parsed(path, given, leaves[path]), "source": WHAT_IF})
-    now = json.dumps(leaves[path])
+    _put(raw, path, {"value": _parsed(path, given, known[path]), "source": WHAT_IF})
+    now = json.dumps(known[path])
     return f"{path}={given}", f"it is {now}: --set {path}={now}"
 
 
@@ -478,16 +470,3 @@ def _parsed(path: str, given: str, before: Any) -> Any:
             f"it is {json.dumps(before)}: --set {path}={json.dumps(before)}",
         )
     return value
-
-
-def _leaves(raw: Raw) -> dict[str, Any]:
-    """Every single value of the profile by its dotted path."""
-
-    def below(node: Any, path: str) -> Iterator[tuple[str, Any]]:
-        if isinstance(node, Mapping) and "value" in node:
-            yield path, node["value"]
-        elif isinstance(node, Mapping | list):
-            for key, inner in node.items() if isinstance(node, Mapping) else enumerate(node):
-                yield from below(inner, f"{path}.{key}" if path else str(key))
-
-    return dict(below({key: value for key, value in raw.items() if key != "variants"}, ""))

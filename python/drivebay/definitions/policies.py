@@ -28,6 +28,7 @@ from typing import Any
 from drivebay import _core
 from drivebay.common.errors import EnvironmentProblem, UserError, did_you_mean
 from drivebay.common.files import system_errors
+from drivebay.definitions import leaves
 
 VARIABLE = "DRIVEBAY_POLICIES"
 """Files and folders where plug-ins are looked for by their names, as PATH has them."""
@@ -311,8 +312,7 @@ def without_effect(policy: Policy, asked: _core.Decisions) -> Iterator[str]:
 
 def _leaf(raw: Mapping[str, Any]) -> dict[str, Any] | None:
     """The profile's `gc.plugin`, if it has one; what is malformed the core will refuse."""
-    gc = raw.get("gc")
-    leaf = gc.get("plugin") if isinstance(gc, Mapping) else None
+    leaf = leaves.at(raw, "gc.plugin")
     return leaf if isinstance(leaf, dict) and isinstance(leaf.get("value"), str) else None
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 from drivebay.common.errors import UserError
+from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile, from_resolved
 from drivebay.definitions.suites import Phase, Prepare, Test
 from drivebay.definitions.suites.loads import for_ranks
@@ -56,11 +57,8 @@ def scaled(profile: Profile, share: float, *, heat: bool = False) -> Profile:
     _note(raw["drive"]["capacity_sectors"], int(sectors) // SECTOR_ALIGN * SECTOR_ALIGN, exact)
     _note(raw["nand"]["pages_per_block"], int(pages), exact)
     for name in WITH_FLASH:
-        node: Any = raw
-        for key in name.split("."):
-            node = node.get(key, {})
-        if node:
-            _note(node, float(node["value"] * exact), exact)
+        if leaf := leaves.at(raw, name):
+            _note(leaf, float(leaf["value"] * exact), exact)
     one_in = float(raw["nand"].get(ERASE_ONE_IN, {"value": 1})["value"] / exact)
     raw["nand"][ERASE_ONE_IN] = {"value": one_in, "source": f"scaled to {exact}"}
     if heat:

@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile
 
 QUESTIONS = (
@@ -128,10 +129,10 @@ def template(name: str, base: Profile) -> str:
 
 
 def _lines(raw: Any, path: str) -> Iterator[str]:
-    found = _at(raw, path)
+    found = leaves.at(raw, path)
     if found is None and path in DEFAULTS:
         value, needs = DEFAULTS[path]
-        found = None if _at(raw, needs) is None else {"value": value}
+        found = None if leaves.at(raw, needs) is None else {"value": value}
     for leaf in found if isinstance(found, list) else [found]:
         if isinstance(leaf, dict) and "value" in leaf:
             more = f", range = {json.dumps(leaf['range'])}" if "range" in leaf else ""
@@ -140,10 +141,3 @@ def _lines(raw: Any, path: str) -> Iterator[str]:
             values = {k: one["value"] if isinstance(one, dict) else one for k, one in leaf.items()}
             inner = ", ".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
             yield f"# a [[{path}]] of the base: {inner}"
-
-
-def _at(raw: Any, path: str) -> Any:
-    found = raw
-    for key in path.split("."):
-        found = found.get(key) if isinstance(found, dict) else None
-    return found

@@ -24,7 +24,7 @@ from drivebay.common import documents, files
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.common.files import system_errors
 from drivebay.common.seeds import derived_seed
-from drivebay.definitions import policies
+from drivebay.definitions import leaves, policies
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile, from_document, load
 from drivebay.definitions.scaling import scaled
@@ -110,12 +110,10 @@ class Drive(Profile):
         UserError
             If the profile has no such value.
         """
-        node: Any = self.raw
-        for key in name.split("."):
-            node = node.get(key) if isinstance(node, Mapping) else None
-        if not isinstance(node, Mapping) or "value" not in node:
+        leaf = leaves.at(self.raw, name)
+        if not isinstance(leaf, Mapping) or "value" not in leaf:
             raise UserError(f"{self.name} has no value '{name}'", "names are section.key")
-        return node["value"]
+        return leaf["value"]
 
     def scaled(self, share: float) -> Drive:
         """A smaller drive that behaves alike, in less time: for trying things out.

@@ -27,6 +27,7 @@ from typing import Any
 
 from drivebay.analysis import published
 from drivebay.common.errors import UserError, did_you_mean
+from drivebay.definitions.leaves import every
 from drivebay.definitions.profiles import Profile, from_resolved
 from drivebay.lab.validate.values import leaf_at
 
@@ -170,17 +171,10 @@ def select_parameters(profile: Profile, words: Sequence[str]) -> tuple[Parameter
 
 def numbers(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every leaf of the profile that is a number or a list of numbers, by its dotted path."""
-
-    def below(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        if isinstance(node, Mapping) and "value" in node:
-            values = node["value"] if isinstance(node["value"], list) else [node["value"]]
-            if values and all(type(value) in (int, float) for value in values):
-                yield path, node
-        elif isinstance(node, Mapping | list):
-            for key, inner in node.items() if isinstance(node, Mapping) else enumerate(node):
-                yield from below(inner, f"{path}.{key}" if path else str(key))
-
-    yield from below({key: part for key, part in raw.items() if key != "variants"}, "")
+    for path, leaf in every(raw):
+        values = leaf["value"] if isinstance(leaf["value"], list) else [leaf["value"]]
+        if values and all(type(value) in (int, float) for value in values):
+            yield path, leaf
 
 
 def free_parameters(profile: Profile) -> dict[str, Parameter]:
