@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from drivebay.cli import options
+from drivebay.cli import complete, options
 from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import print_json, say, say_notes, show
 from drivebay.common import units
@@ -25,23 +25,11 @@ Examples:
   drivebay crash replay kv.crash 12:lost:40 --nbd unix:/tmp/state.sock""",
 )
 
-Recording = Annotated[
-    Path, argument("RECORDING", "What record made, or a log of Linux's dm-log-writes.")
-]
 Rules = Annotated[
     str | None,
     option(
         "DRIVE", "By the rules of this drive. [default: of the one that was recorded]", "--drive"
     ),
-]
-Atomic = Annotated[
-    str | None,
-    option(
-        "SIZE", "What a power cut does not tear, 512B to 1MiB. [default: the drive's mapping unit]"
-    ),
-]
-After = Annotated[
-    str | None, option("MARK", "Cut the power behind the first mark of this text, not before.")
 ]
 
 
@@ -59,7 +47,7 @@ NBD. The workload tells what it was promised by a line to the control socket:
 drivebay serve --record FILE records any other way to a served drive."""
 )
 def record(
-    drive: options.VirtualDrive,
+    drive: str = argument("DRIVE", f"{options.CATALOG_NAME}.", autocompletion=complete.drives),
     command: list[str] = argument("-- COMMAND...", "The workload."),
     out: Path = option("FILE", "The recording, a new file."),
     image: Path | None = option(
@@ -107,7 +95,7 @@ last mark before the cut, $DRIVEBAY_STATE the state's name. Exit code 0 of the
 check: the state is good. Exit codes of run: 0 all are; 1 one is not."""
 )
 def run(
-    recording: Recording,
+    recording: Path = argument("RECORDING", "What record made, or a log of Linux's dm-log-writes."),
     check: list[str] = argument("-- CHECK...", "The check of a state."),
     out: Path | None = option(
         "FOLDER", "Verdicts; goes on if it is there. [default: RECORDING.run]"
@@ -116,9 +104,13 @@ def run(
     timeout: float = option("SECONDS", "A check that takes longer hangs.", min=0.001, default=60.0),
     drive: Rules = None,
     changes: options.Set = None,
-    atomic: Atomic = None,
+    atomic: str | None = option(
+        "SIZE", "What a power cut does not tear, 512B to 1MiB. [default: the drive's mapping unit]"
+    ),
     ignore_flush: bool = flag("--ignore-flush", "By the rules of a drive that ignores flushes."),
-    after: After = None,
+    after: str | None = option(
+        "MARK", "Cut the power behind the first mark of this text, not before."
+    ),
     scratch: Path | None = option(
         "FOLDER", "Where files of states are: /dev/shm. [default: TMPDIR]"
     ),

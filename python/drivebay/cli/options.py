@@ -268,7 +268,6 @@ Drive = Annotated[
         "DRIVE", f"{CATALOG_NAME}, a file, or a block device.", autocompletion=complete.drives
     ),
 ]
-VirtualDrive = Annotated[str, argument("DRIVE", f"{CATALOG_NAME}.", autocompletion=complete.drives)]
 Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
 Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]
 Jobs = Annotated[
@@ -335,9 +334,6 @@ Ailment = Annotated[
 NoIntervals = Annotated[
     bool,
     flag("--no-intervals", "Leave out how far a virtual drive's parameters leave figures open."),
-]
-NoCompetitors = Annotated[
-    bool, flag("--no-competitors", "Leave out the other drives of the catalog.")
 ]
 NewFileSize = Annotated[
     str | None, option("SIZE", "Make DRIVE first, a new file of this size: 4G.", panel=REAL)

@@ -38,7 +38,7 @@ def report(
     png: Path | None = option(
         "FOLDER", "Write every chart there as PNG and SVG, and its data as CSV.", "--png"
     ),
-    no_competitors: options.NoCompetitors = False,
+    no_competitors: bool = flag("--no-competitors", "Leave out the other drives of the catalog."),
     no_intervals: options.NoIntervals = False,
 ) -> None:
     """Make the report of a review, or the Bench of many.
