@@ -44,6 +44,13 @@ def test_a_drive_is_built_changed_and_refused() -> None:
     assert isinstance(changed, Drive) and changed.capacity_bytes == pytest.approx(384e9, rel=1e-3)
     assert changed.value("gc.victim_policy") == "cost-benefit"
     assert changed.value("thermal.network.heatsink.to_air_k_per_w") == 5
+    throttling = drivebay.drive("sm951-nvme-512")
+    assert (
+        throttling.value("thermal.throttle.0.on_c")
+        == throttling.raw["thermal"]["throttle"][0]["on_c"]["value"]
+    )
+    with pytest.raises(UserError, match="no value"):
+        throttling.value("thermal.throttle.99.on_c")
     for wrong, match in (
         ({"victim_polici": "fifo"}, "did you mean victim_policy"),
         ({"victim_policy": "lifo"}, "one of greedy, fifo"),

@@ -58,7 +58,8 @@ def copies_max(target: Target, jobs: int) -> int:
 
 
 class Sink(Protocol):
-    """Told of a review's progress. The middle three methods are called from worker threads."""
+    """Told of a review's progress. The middle three methods are called from worker threads, and
+    `stopping` may be."""
 
     def begin(self, plan: Plan, *, jobs: int) -> None:
         """The review starts; the plan has only the tests still to be run."""
