@@ -28,6 +28,7 @@ from drivebay.definitions import profiles as catalog
 from drivebay.lab.fit.conditions import shorter
 from drivebay.lab.validate import score
 from drivebay.lab.validate.plan import Run, load_plan
+from drivebay.lab.validate.runs import profile_of
 from drivebay.lab.validate.statements import STATEMENTS
 from drivebay.lab.validate.values import NotReached, figure
 from drivebay.lab.validate.verdicts import Validation, Verdict, error_percent
@@ -88,6 +89,23 @@ def test_phases_in_intervals_follow_each_other_and_figures_are_medians() -> None
     runs: Any = {Run.of("drive/test"): SimpleNamespace(phases=found)}
     assert figure(runs, "drive/test/rate@a") == 2.5
     assert figure(runs, "drive/test/rate@alone") == 9.0
+
+
+def test_a_test_may_have_other_loads_and_another_drive() -> None:
+    plan = load_plan()
+    test = plan.tests["streams-80-20-initial-shared"]
+    offsets = {phase.label: phase.workload.offsets for phase in test.phases}
+    assert offsets["skewed"] == "zoned:80/20:10/20:10/60" != offsets["random"]
+    assert test.what_if == ("fdp=3:persistent", "fdp=3:initial")
+    row = next(row for row in plan.rows if row.published.id == "S988")
+    drive = profile_of(row.needs[0])
+    assert (
+        drive.raw["nand"]["pages_per_block"]["value"] * 256
+        == (catalog.load("pm9a3-960").raw["nand"]["pages_per_block"]["value"])
+    )
+    assert drive.flash_bytes / drive.capacity_bytes == pytest.approx(1.14, abs=1e-3)
+    assert "on 1/256 of the flash" in row.differs and "80 s a phase" in row.differs
+    assert not row.scored
 
 
 def test_derivatives_are_of_a_part_of_the_first_interval() -> None:

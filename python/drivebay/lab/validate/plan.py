@@ -242,8 +242,9 @@ def _differs(test: Test, entry: Mapping[str, Any]) -> str:
 
 def _test(test: Test, entry: Mapping[str, Any]) -> Test:
     """A suite's test: phases cut to `seconds` and, with `queue_depth`, at that depth, with `queues`
-    in so many queues at most, each `intervals` times in a row; loads before them cut to
-    `load_seconds`, traces to `scale`."""
+    in so many queues at most, those of `loads` with other values, each `intervals` times in a row;
+    loads before them cut to `load_seconds`, traces to `scale`; the drive also changed by
+    `what_if`."""
     phases = tuple(
         _cut(phase, entry)
         for phase in test.phases
@@ -251,7 +252,8 @@ def _test(test: Test, entry: Mapping[str, Any]) -> Test:
     )
     load = {"duration_s": entry["load_seconds"]} if "load_seconds" in entry else {}
     prepare = tuple(with_load(step, **load) for step in test.prepare)
-    cut = test.model_copy(update={"phases": phases, "prepare": prepare})
+    words = (*test.what_if, *entry.get("what_if", ()))
+    cut = test.model_copy(update={"phases": phases, "prepare": prepare, "what_if": words})
     intervals = range(1, entry.get("intervals", 1) + 1)
     again = (_interval(one, n) for group in cut.groups for n in intervals for one in group)
     return cut.model_copy(update={"phases": tuple(again)})
@@ -283,6 +285,7 @@ def _cut(phase: Phase, entry: Mapping[str, Any]) -> Phase:
     seconds = min(entry.get("seconds", phase.workload.duration_s), phase.workload.duration_s)
     load, label = {"duration_s": seconds}, phase.label
     load["queues"] = min(entry.get("queues", phase.workload.queues), phase.workload.queues)
+    load |= entry.get("loads", {}).get(phase.label, {})
     if depth := entry.get("queue_depth"):
         load["queue_depth"], label = depth, f"qd{depth}"
     return with_load(phase, **load).model_copy(update={"label": label})
