@@ -17,7 +17,7 @@ from drivebay.analysis.review import review
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
-from drivebay.definitions.scaling import scaled
+from drivebay.definitions.scaling import scaled, with_load
 from drivebay.targets.base import Progress
 from drivebay.targets.virtual.target import VirtualTarget
 
@@ -169,35 +169,40 @@ def test_a_noisy_neighbour_raises_what_another_handle_costs() -> None:
     assert noisy > 1.2 * quiet
 
 
-def tail_beside_a_neighbour(groups: int) -> tuple[float, float, float]:
-    """Of reads of one half of a drive the 99.9th percentile in µs, alone and while the other half
-    is overwritten; and the write amplification of that."""
-    words = ["fdp=1:persistent"] + [f"fdp.reclaim_groups={groups}"] * (groups > 1)
-    device = drivebay.drive("pm9a3-960").scaled(1 / 128).with_(*words).device()
-    half = device.capacity_bytes // 2**21 * 2**20
-    fill = Workload(pattern="sequential", block_bytes=2**17, span_bytes=half, bytes=half)
-    device.run(fill)
-    second = {"span_start_bytes": half, "reclaim_group": groups - 1}
-    device.run(fill.model_copy(update=second))
-    noise = Workload(span_bytes=half, bytes=3 * half).model_copy(update=second)
-    device.run(noise)
-    reads = Workload(read_percent=100, queue_depth=1, span_bytes=half, duration_s=2)
-    alone = device.copy().run(reads)
-    noise = noise.model_copy(update={"bytes": None, "duration_s": 2})
-    beside = device.run_jobs({"reads": reads, "noise": noise})["reads"]
-    assert alone.read_latency is not None and beside.read_latency is not None
-    used = device.placement()[-1]
-    assert (used.reclaim_group, used.handle) == (groups - 1, 0) and used.waf is not None
-    return alone.read_latency.percentile_us(99.9), beside.read_latency.percentile_us(99.9), used.waf
+def tenants(name: str) -> dict[str, float]:
+    """Figures of a test of the suite with two tenants, on a small drive and for two seconds."""
+    test = next(one for one in suites.load("placement").tests if one.id == name)
+    short = [with_load(phase, duration_s=2.0) for phase in test.phases]
+    test = test.model_copy(update={"phases": tuple(short)})
+    target = VirtualTarget(scaled(catalog.load("pm9a3-960"), 1 / 128))
+    target.check((test,))
+    found = measure(test, target.run_test(test, seed=1, progress=Progress()))
+    assert "latency_p99.9_reads-beside" in found.main
+    waf = found.phases[-1].step.waf
+    assert waf is not None
+    known = {key: one.value for key, one in found.figures.items() if one.value is not None}
+    return {**known, "waf": waf}
 
 
 def test_a_reclaim_group_does_not_hear_its_neighbour_and_has_its_own_spare_flash() -> None:
     """The table of docs/concepts/placement.md, at half its size."""
-    alone, beside, waf = tail_beside_a_neighbour(1)
-    assert beside > 4 * alone
-    alone_apart, beside_apart, waf_apart = tail_beside_a_neighbour(2)
-    assert alone_apart == pytest.approx(alone, rel=0.02) and beside_apart < 1.3 * alone_apart
-    assert waf_apart > 1.5 * waf
+    one, two = tenants("tenants-one-group"), tenants("tenants-two-groups")
+    alone, beside = "latency_p99.9_reads-alone", "latency_p99.9_reads-beside"
+    assert one[beside] > 4 * one[alone]
+    assert two[alone] == pytest.approx(one[alone], rel=0.02)
+    assert two[beside] < 1.3 * two[alone]
+    assert two["waf"] > 1.5 * one["waf"]
+
+
+def test_a_page_of_two_tenants_shows_what_the_reader_waits(tmp_path: Path) -> None:
+    names = ("tenants-one-group", "tenants-two-groups")
+    made = made_result.make(tmp_path / "made", suite="placement", only=names)
+    page = tmp_path / "page.html"
+    report.write([made], page)
+    text = page.read_text()
+    assert text.count("Latency p99.9, reads-beside") >= 2
+    assert "Two tenants, a reclaim group each" in text
+    assert not nearest.loads(review(results.load(made)))
 
 
 @pytest.mark.parametrize(
