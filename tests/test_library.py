@@ -478,3 +478,22 @@ def test_a_notebook_shows_a_result_as_a_table_and_a_line() -> None:
     assert html.escape(result.load.words()) in shown
     short = drivebay.run(drive, Workload(ios=10), seed=1)
     assert "<polyline" not in short._repr_html_()
+
+
+def test_a_sanitize_takes_its_time_and_overwrites_where_the_drive_can(small: Drive) -> None:
+    device = small.with_("sanitize_overwrite").device()
+    device.fill()
+    most = device.health().erases[1]
+    once = device.copy().sanitize("overwrite")
+    assert device.copy().sanitize("overwrite", passes=3) == pytest.approx(3 * once, rel=0.01)
+    assert 0 < device.copy().sanitize() < once and device.copy().sanitize("crypto") < 1
+    device.sanitize("overwrite", passes=2)
+    assert device.health().erases[1] >= most + 2
+    for words, said in (
+        (("overwrite", 0), "passes=0 is not allowed; must be 1 to 16"),
+        (("gutmann", 1), 'no such method as "gutmann"; must be block, crypto or overwrite'),
+    ):
+        with pytest.raises(UserError, match=said):
+            device.sanitize(words[0], passes=words[1])
+    with pytest.raises(UserError, match="this drive's Sanitize does not overwrite"):
+        small.device().sanitize("overwrite")

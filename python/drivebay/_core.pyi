@@ -1083,8 +1083,8 @@ class VirtualDrive:
         Run several workloads at once, each with its seed; their results in the same order. `events`: as of
         `run`; what happened inside, of all together, is in the first result.
         """
-    def sanitize(self, /, method: str) -> float:
-        """Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds."""
+    def sanitize(self, /, method: str, passes: SupportsIndex = 1) -> float:
+        """Sanitize as a command, by "block" or "crypto" erase or so many passes of "overwrite"; returns its seconds."""
     def save(self, /, path: str | PathLike[str]) -> None:
         """Write the drive's whole state to a file."""
     def secure_erase(self, /) -> None:

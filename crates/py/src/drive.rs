@@ -19,6 +19,8 @@ use crate::workload::PyWorkload;
 
 /// Seconds that a drive's clock may come to by rests: those of a saved state hold as long.
 const CLOCK_MAX_S: f64 = 1e9;
+/// Most passes of a Sanitize that overwrites (NVMe: Overwrite Pass Count, of four bits).
+const OVERWRITES_MAX: u32 = 16;
 
 /// A drive profile that was checked: one resolved document, see docs/adr.
 #[pyclass(module = "drivebay._core", frozen, name = "Profile")]
@@ -330,20 +332,34 @@ impl VirtualDrive {
         })
     }
 
-    /// Sanitize or Format NVM as a command, by "block" or "crypto" erase; returns its seconds.
-    fn sanitize(&self, py: Python<'_>, method: &str) -> PyResult<f64> {
-        let method = match method {
+    /// Sanitize as a command, by "block" or "crypto" erase or so many passes of "overwrite"; returns its seconds.
+    #[pyo3(signature = (method, passes = 1))]
+    fn sanitize(&self, py: Python<'_>, method: &str, passes: u32) -> PyResult<f64> {
+        let how = match method {
             "block" => Sanitize::Block,
             "crypto" => Sanitize::Crypto,
+            "overwrite" => Sanitize::Overwrite(passes),
             other => {
-                let hint = "hint: sanitize(\"block\") or sanitize(\"crypto\")";
-                return Err(user_error(format!("sanitize: no such erase as {other:?}\n{hint}")));
+                let allowed = "must be block, crypto or overwrite\nhint: sanitize(\"block\")";
+                return Err(user_error(format!(
+                    "sanitize: no such method as {other:?}; {allowed}"
+                )));
             }
         };
+        if !(1..=OVERWRITES_MAX).contains(&passes) {
+            return Err(user_error(format!(
+                "sanitize: passes={passes} is not allowed; must be 1 to {OVERWRITES_MAX}\nhint: passes=1"
+            )));
+        }
         py.detach(|| {
             self.with(|device| {
+                if method == "overwrite" && !device.spec().sanitize_overwrite {
+                    let hint = "hint: block or crypto; or a drive with sanitize_overwrite";
+                    let why = "sanitize: this drive's Sanitize does not overwrite";
+                    return Err(user_error(format!("{why}\n{hint}")));
+                }
                 let begin = device.now();
-                Ok(device.sanitize(begin, method).since(begin).as_secs_f64())
+                Ok(device.sanitize(begin, how).since(begin).as_secs_f64())
             })
         })
     }
