@@ -10,10 +10,11 @@ import made_result
 import pytest
 
 import drivebay
-from drivebay import Workload, report, results
+from drivebay import Trace, Workload, report, results
 from drivebay.analysis import Measured, nearest
 from drivebay.analysis.measure import measure
 from drivebay.analysis.review import review
+from drivebay.cli.entry import run
 from drivebay.common.errors import UserError
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions import suites
@@ -234,3 +235,39 @@ def test_a_reclaim_group_that_the_drive_has_not_is_refused() -> None:
         with pytest.raises(UserError, match=f"reclaim_group: 2 is not allowed; .* below {most}"):
             device.run(Workload(reclaim_group=2))
     assert "on handle 1 of reclaim group 1" in Workload(handle=1, reclaim_group=1).words()
+
+
+TWO_DEVICES = """at_ns,op,offset_bytes,bytes,device,response_ns
+0,write,0,65536,0,
+1000,write,65536,65536,0,
+2000,write,0,131072,1,
+3000,read,0,4096,1,
+"""
+
+
+@pytest.mark.filterwarnings("ignore:2 devices of the trace share the drive")
+def test_a_traces_devices_may_be_handles(tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text(TWO_DEVICES)
+    drive = drivebay.drive("pm9a3-960").scaled(1 / 128)
+    placed = drive.with_("fdp=2").device()
+    placed.run(Trace(trace=str(path), handle_by="device"))
+    assert [one.written_4k for one in placed.placement()[:2]] == [32, 32]
+    mixed = drive.with_("fdp=2").device()
+    mixed.run(Trace(trace=str(path)))
+    assert [one.written_4k for one in mixed.placement()[:2]] == [64, 0]
+    with pytest.raises(UserError, match="request 3: device 1 is not allowed; must be below 1"):
+        drive.device().run(Trace(trace=str(path), handle_by="device"))
+
+
+def test_a_trace_is_replayed_through_handles_from_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text(TWO_DEVICES)
+    words = ["replay", "sm951-ahci-512", str(path), "--empty", "--handle-by", "device"]
+    assert run([*words, "--set", "fdp=2"]) == 0
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert "device 1 is not allowed; must be below 1" in said and "hint: --set fdp=8" in said
+    assert run(["replay", str(tmp_path / "disk.img"), *words[2:]]) == 2

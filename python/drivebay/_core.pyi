@@ -584,7 +584,8 @@ class ReplayOptions:
     `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s` and
     `time_percent` of the recording's length; "dependencies" issues each as soon as what it waited for in
     the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size ("fold"), or in
-    proportion ("scale"). `trim`: trims and flushes as well. The others are for real drives: `only_reads`; `zeros`
+    proportion ("scale"). `trim`: trims and flushes as well. `handle_by_device`: the number of a request's
+    device is its placement handle, on a virtual drive. The others are for real drives: `only_reads`; `zeros`
     or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
     before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
     """

@@ -21,7 +21,8 @@ use crate::trace::PySource;
 /// `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s` and
 /// `time_percent` of the recording's length; "dependencies" issues each as soon as what it waited for in
 /// the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size ("fold"), or in
-/// proportion ("scale"). `trim`: trims and flushes as well. The others are for real drives: `only_reads`; `zeros`
+/// proportion ("scale"). `trim`: trims and flushes as well. `handle_by_device`: the number of a request's
+/// device is its placement handle, on a virtual drive. The others are for real drives: `only_reads`; `zeros`
 /// or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
 /// before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
 #[pyclass(module = "drivebay._core", frozen, name = "ReplayOptions")]
@@ -54,8 +55,9 @@ impl PyReplayOptions {
 impl PyReplayOptions {
     /// For a virtual drive, with so many events kept; the recording's size is not known yet.
     pub(crate) fn for_virtual(&self, events: usize) -> drivebay_run::ReplayOptions {
-        let ReplayOptions { rule, trim, .. } = self.0;
-        drivebay_run::ReplayOptions { pace: self.0.pace(), rule, recorded_bytes: 0, trim, events }
+        let ReplayOptions { rule, trim, handle_by_device, .. } = self.0;
+        let (pace, recorded_bytes) = (self.0.pace(), 0);
+        drivebay_run::ReplayOptions { pace, rule, recorded_bytes, trim, handle_by_device, events }
     }
 
     fn plan(&self, source: &PySource, only_reads: bool) -> Plan {

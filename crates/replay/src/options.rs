@@ -20,7 +20,8 @@ pub enum Mode {
     Dependencies,
 }
 
-/// How a trace is replayed, on a virtual drive or a real one; what stands behind `trim` is for real ones.
+/// How a trace is replayed, on a virtual drive or a real one; `handle_by_device` is for virtual ones, what stands behind it
+/// for real ones.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayOptions {
@@ -34,6 +35,8 @@ pub struct ReplayOptions {
     pub rule: Rule,
     /// Trims and flushes as well.
     pub trim: bool,
+    /// The number of a request's device is its placement handle.
+    pub handle_by_device: bool,
     /// Reads only: nothing is changed.
     pub only_reads: bool,
     /// Zeros are written, not random bytes.
@@ -60,6 +63,7 @@ impl Default for ReplayOptions {
             time_percent: 100,
             rule: Rule::default(),
             trim: false,
+            handle_by_device: false,
             only_reads: false,
             zeros: false,
             seed: 1,

@@ -41,6 +41,8 @@ pub struct ReplayOptions {
     pub recorded_bytes: u64,
     /// Whether trims and flushes are replayed.
     pub trim: bool,
+    /// The number of a request's device is its placement handle; else all go through handle 0.
+    pub handle_by_device: bool,
     /// Events inside the drive that are kept at most; 0: nothing is.
     pub events: usize,
 }
@@ -78,6 +80,21 @@ pub enum ReplayError {
         number: u64,
         /// How it breaks the rule for addresses.
         problem: PlaceError,
+    },
+    /// A device of the trace has no placement handle.
+    #[error(
+        "{trace}: request {number}: device {device} is not allowed; must be below {handles}, the placement handles of \
+         the drive\nhint: --set fdp=8, or leave out --handle-by device"
+    )]
+    Handle {
+        /// The trace's name, as the user gave it.
+        trace: String,
+        /// Number of the request in the trace, counted from 1.
+        number: u64,
+        /// Of the request.
+        device: u32,
+        /// That the drive has; one without placement.
+        handles: u32,
     },
     /// To scale, the recording's size must be known.
     #[error(
@@ -132,11 +149,12 @@ pub fn replay(
             |problem| ReplayError::Address { trace: source.name().to_string(), number: 1, problem },
         )?;
     let trim = options.trim;
+    let handles = options.handle_by_device.then(|| device.spec().streams.handles.max(1) as u32);
     std::thread::scope(|scope| {
         let (send, batches) = sync_channel::<Batch>(BATCHES);
         let (give_back, empty) = sync_channel::<Vec<Step>>(BATCHES + 2);
         scope.spawn(move || {
-            if let Err(error) = produce(source, &placement, trim, control, &send, &empty) {
+            if let Err(error) = produce(source, &placement, trim, handles, control, &send, &empty) {
                 // Nobody listens any more if the replay has failed meanwhile.
                 send.send(Err(error)).ok();
             }
@@ -161,6 +179,7 @@ fn produce(
     source: &mut dyn RequestSource,
     placement: &Placement,
     trim: bool,
+    handles: Option<u32>,
     control: &Control,
     send: &SyncSender<Batch>,
     empty: &Receiver<Vec<Step>>,
@@ -173,9 +192,16 @@ fn produce(
             batch.clear();
             for request in requests {
                 number += 1;
-                batch.push(step(request, placement, trim).map_err(|problem| {
+                let mut step = step(request, placement, trim).map_err(|problem| {
                     ReplayError::Address { trace: name.clone(), number, problem }
-                })?);
+                })?;
+                if let (Some(handles), Some(io)) = (handles, &mut step.io) {
+                    let device = request.device;
+                    io.handle = u8::try_from(device).ok().filter(|_| device < handles).ok_or_else(
+                        || ReplayError::Handle { trace: name.clone(), number, device, handles },
+                    )?;
+                }
+                batch.push(step);
             }
             if send.send(Ok(batch)).is_err() {
                 return Ok(());

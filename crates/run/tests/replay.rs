@@ -46,7 +46,14 @@ fn request(at: u64, response: Option<u64>, op: Op, offset: u64, bytes: u64) -> R
 }
 
 fn plan(pace: Pace) -> ReplayOptions {
-    ReplayOptions { pace, rule: Rule::Fold, recorded_bytes: 0, trim: false, events: 0 }
+    ReplayOptions {
+        pace,
+        rule: Rule::Fold,
+        recorded_bytes: 0,
+        trim: false,
+        handle_by_device: false,
+        events: 0,
+    }
 }
 
 fn go(requests: &[Request], plan: &ReplayOptions) -> ReplayOutcome {

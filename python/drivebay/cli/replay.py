@@ -71,6 +71,12 @@ class Options:
     from_: options.TraceFormat = None
     time_unit: options.TimeUnit = None
     columns: options.Columns = None
+    handle_by: Literal["device"] | None = option(
+        None,
+        "Which placement handle a request has: the number of its device.",
+        panel=options.VIRTUAL,
+    )
+    changes: options.Set = None
     empty: bool = flag(
         "--empty",
         "Begin with an empty drive. [default: every address was written before]",
@@ -111,6 +117,7 @@ class Options:
             "time_percent": self.time_percent,
             "rule": self.place,
             "trim": self.trim,
+            "handle_by": self.handle_by,
             "format": self.from_,
             "time_unit": self.time_unit,
             "columns": self.columns,
@@ -170,7 +177,7 @@ def _replay_virtual(given: Options) -> None:
     from drivebay.analysis.storage_bench import storage_bench
 
     test = _test(given)
-    with closing(target_factory(given.drive)()) as target:
+    with closing(target_factory(given.drive, given.changes)()) as target:
         target.check((test,))
         for phase in test.phases:
             if phase.replay is not None:

@@ -219,6 +219,8 @@ class TraceLoad(Data):
     other than its format says ("s", "ms", "us", "ns"), `columns` which column of CSV or Parquet
     holds what ("time=ts:us,offset=lba:512"). `rule` brings addresses beyond the drive's
     end onto it: modulo its size ("fold"), or in proportion. `trim`: trims and flushes as well.
+    `handle_by` "device": the number of a request's device is its placement handle, on virtual
+    drives.
     """
 
     trace: Annotated[str, Field(min_length=1, max_length=4096)]
@@ -228,6 +230,7 @@ class TraceLoad(Data):
     time_percent: Annotated[int, Field(ge=1, le=10_000)] = 100
     rule: Literal["fold", "scale"] = "fold"
     trim: bool = False
+    handle_by: Literal["device"] | None = None
     format: str | None = None
     time_unit: Literal["s", "ms", "us", "ns"] | None = None
     columns: str | None = None
@@ -300,7 +303,12 @@ class TraceLoad(Data):
         return notes
 
     def options(self, **real: Any) -> _core.ReplayOptions:
-        """How it is replayed; `real` are the core's options of a real drive."""
+        """How it is replayed; `real` are the core's options of a real drive. Raises UserError if it
+        needs placement handles there."""
+        if real and self.handle_by is not None:
+            raise UserError(
+                "--handle-by is for virtual drives", "leave it out, or name one: drivebay drives"
+            )
         idle = self.idle_ms_max
         return _core.ReplayOptions(
             mode=self.mode,
@@ -308,5 +316,6 @@ class TraceLoad(Data):
             time_percent=self.time_percent,
             rule=self.rule,
             trim=self.trim,
+            handle_by_device=self.handle_by == "device",
             **real,
         )
