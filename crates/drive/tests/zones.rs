@@ -442,6 +442,24 @@ fn zones_are_filled_and_reset_for_ever_without_a_copy() {
     check_data(&device);
 }
 
+/// The blocks of a zone that is finished are closed while its last row is programmed: the longer of the two counts.
+#[test]
+fn a_finish_closes_blocks_beside_the_last_program() {
+    let ms = |close_us: f64| {
+        let mut device = wide().set("zns.close_us", close_us).device();
+        let pages = 4 * 2 * 64 * 4 - 1;
+        one_by_one(&mut device, (0..pages).map(|page| write(0, page, 1)));
+        device.idle_until(device.now().after(Nanos::secs(1)));
+        let begin = device.now();
+        one_by_one(&mut device, [zone_op(Op::ZoneFinish, 0)]).since(begin).0 as f64 / 1e6
+    };
+    let program = ms(0.0);
+    assert!(program > 0.3, "{program}");
+    assert_eq!(ms(program * 900.0), program, "closing is over before");
+    let longer = ms(50_000.0);
+    assert!((50.0..50.1).contains(&longer), "{longer}");
+}
+
 /// What is left of a zone is programmed with nothing, at the rate of writes; a reset takes longer the more was written.
 #[test]
 fn a_finish_writes_the_rest_and_a_reset_costs_what_was_written() {

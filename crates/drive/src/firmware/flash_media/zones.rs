@@ -89,10 +89,11 @@ impl FlashMedia {
             path.left = Nanos(1);
             return Ok(path.book(Stage::Buffer, begin, clock));
         }
+        // The blocks are closed while the last row is programmed.
         let safe = self.backend.make_durable(stream, begin, u64::MAX);
         let clock = path.book(Stage::Buffer, begin, safe);
         path.left = Nanos::ZERO;
-        Ok(path.book(Stage::Firmware, clock, clock.after(zones.close)))
+        Ok(path.book(Stage::Firmware, clock, clock.max(begin.after(zones.close))))
     }
 
     fn reset_zone(
