@@ -27,6 +27,7 @@ mod prop_ftl;
 mod reclaim_groups;
 mod reliability;
 mod sanitize;
+mod service_times;
 mod slc_cache;
 mod state;
 mod steady_state;

@@ -190,6 +190,7 @@ _EXAMPLE_OF = {
     "zns": "zns=14",
     "parity": "parity=16",
     "foreground_victims": "foreground_victims=2",
+    "service_cv": "service_cv=0.3",
 }
 """What is switched on by a name and a value of its own, as given."""
 
@@ -368,6 +369,16 @@ def _foreground_victims(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     return f"foreground_victims = {value}", {"gc.foreground_victims": int(value[:9])}
 
 
+def _service_cv(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
+    """Coefficient of variation of the flash core's time for a command."""
+    try:
+        return f"service_cv = {value}", {"controller.service_cv": float(value)}
+    except ValueError:
+        raise UserError(
+            f"--set service_cv={value}: must be a number from 0 to 1", "--set service_cv=0.3"
+        ) from None
+
+
 def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """So many active zones, of so many superblocks, or "none". The capacity becomes whole zones,
     with spare flash for those that are active; what the commands cost is as on the catalog's drive
@@ -424,6 +435,7 @@ SHORT: dict[str, Callable[[Raw, str], tuple[str, dict[str, Any]]]] = {
     "zns": _zns,
     "parity": _parity,
     "foreground_victims": _foreground_victims,
+    "service_cv": _service_cv,
 }
 """Short names that stand for values of the profile: the change in words, and the values."""
 

@@ -1,7 +1,9 @@
 //! The controller: cores and data paths.
 //!
 //! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
-//! adds to a command's work, and to its waiting for the cores, is booked as throttling.
+//! adds to a command's work, and to its waiting for the cores, is booked as throttling. Where a profile says so, the flash core's times
+//! vary (`controller.service_cv`): a part of each is drawn from the exponential distribution, of which firmware publishes none either, but
+//! which is the usual one of queueing theory. Left out: that times of the host core vary.
 
 use drivebay_units::Nanos;
 
@@ -95,10 +97,36 @@ impl Controller {
         stages: &mut Stages,
     ) -> Nanos {
         let spent = cost(&self.costs);
+        if self.costs.added_by_clock | self.costs.variation != 0 {
+            return self.take_flash_core(from, self.draw(from, spent), stages);
+        }
         let pass = self.flash_core.run(from, spent);
-        self.book(Stage::Firmware, pass.queued.after(spent), stages);
+        stages.add(Stage::Firmware, pass.queued.after(spent));
+        stages.add(Stage::Gc, pass.gc);
+        pass.end
+    }
+
+    /// Takes the flash core for exactly so long, at any clock.
+    #[cold]
+    #[inline(never)]
+    pub fn take_flash_core(&mut self, from: Nanos, len: Nanos, stages: &mut Stages) -> Nanos {
+        let pass = self.flash_core.run(from, len);
+        self.book(Stage::Firmware, pass.queued.after(len), stages);
         self.book(Stage::Gc, pass.gc, stages);
         pass.end
+    }
+
+    /// How long a command takes the flash core that takes `mean` on average. A draw is a hash of the time and of all
+    /// work so far.
+    #[cold]
+    fn draw(&self, from: Nanos, mean: Nanos) -> Nanos {
+        let varies = (mean.0 * self.costs.variation) >> SHARE_BITS;
+        let key = from.0 ^ self.flash_core.busy_ns().rotate_left(32);
+        // Multiply, fold, multiply, as for places (`physics/variation.rs`).
+        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let drawn = (varies * exponential(mixed ^ (mixed >> 32))) >> SHARE_BITS;
+        Nanos(mean.0 - varies + drawn)
     }
 
     /// Books time that the cores' clock sets, their work or waiting for it: what it takes at full clock
@@ -145,4 +173,22 @@ impl Controller {
         stages.add(stage, begin.since(from));
         begin
     }
+}
+
+/// The exponential distribution with a mean of 2 to the power of [`SHARE_BITS`]: minus the logarithm of a number between 0 and 1,
+/// the bits of which these are. In whole numbers, so that it is the same on every machine.
+fn exponential(bits: u64) -> u64 {
+    const LN_2: u64 = 45_426;
+    let zeros = u64::from((bits | 1).leading_zeros());
+    // The binary logarithm of a number from 1 to 2, in units of 2 to the power of -31, bit by bit: the square is 2 or more if
+    // the next bit is set.
+    let mut number = ((bits | 1) << zeros) >> 32;
+    let mut log2 = 0;
+    for _ in 0..SHARE_BITS {
+        number = (number * number) >> 31;
+        let bit = number >> 32;
+        log2 = log2 << 1 | bit;
+        number >>= bit;
+    }
+    ((((zeros + 1) << SHARE_BITS) - log2) * LN_2) >> SHARE_BITS
 }

@@ -90,6 +90,9 @@ pub struct Costs {
     pub read_limit_fs_per_byte: u64,
     /// The share of the cores' time that a slower clock adds, in parts of 2 to the power of [`SHARE_BITS`].
     pub added_by_clock: u64,
+    /// How much the flash core's time for a command of the host varies: its coefficient of variation, in parts of 2 to the
+    /// power of [`SHARE_BITS`].
+    pub variation: u64,
 }
 
 /// Bits of a share of time.
@@ -103,6 +106,10 @@ impl Costs {
         let extents = self.copy_extent.times(u64::from(extents));
         extents.after(self.copy_page.times(u64::from(pages)))
     }
+}
+
+fn share(part: f64) -> u64 {
+    (part * f64::from(1 << SHARE_BITS)).round() as u64
 }
 
 /// What they cost without throttling.
@@ -121,6 +128,7 @@ pub(super) fn costs(raw: &RawSpec) -> Costs {
         write_path_fs_per_byte: c.write_path_mb_per_s.fs_per_byte(),
         read_limit_fs_per_byte: c.read_path_mb_per_s.as_ref().map_or(0, Number::fs_per_byte),
         added_by_clock: 0,
+        variation: c.service_cv.as_ref().map_or(0, |cv| share(cv.value)),
     }
 }
 
@@ -139,6 +147,7 @@ pub(super) fn slowed(c: Costs, clock_percent: f64) -> Costs {
         journal: slow(c.journal),
         write_path_fs_per_byte: c.write_path_fs_per_byte,
         read_limit_fs_per_byte: c.read_limit_fs_per_byte,
-        added_by_clock: ((1.0 - clock_percent / 100.0) * f64::from(1 << SHARE_BITS)).round() as u64,
+        added_by_clock: share(1.0 - clock_percent / 100.0),
+        variation: c.variation,
     }
 }

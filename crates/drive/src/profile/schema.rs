@@ -223,6 +223,9 @@ sections! {
         write_command_us: Number = MICROS,
         /// Flash core, per mapping unit written.
         write_page_us: Number = MICROS,
+        /// Coefficient of variation of the flash core's time for a command: its standard deviation over its mean, which is
+        /// the sum of the costs above. So much of each time is drawn from the exponential distribution; none if left out.
+        service_cv: Option<Number> = 0.0..=1.0,
         /// Data that one entry of the map stands for (mapping unit, indirection unit): 4 to 64 KiB, at most a flash
         /// page of every plane; 4 if left out. Of a unit that is written in part the rest is read, and all of it programmed.
         mapping_unit_kib: Option<Whole> = power_of_two(64),

@@ -114,7 +114,8 @@ impl FlashMedia {
         }
         let step = path.left.min(zones.slice);
         path.left = path.left.since(step);
-        let clock = self.run_flash_core(from, |_| step, path);
+        let clock = path.controller.take_flash_core(from, step, path.stages);
+        self.backend.dies_until(clock);
         if is_first {
             self.backend.ftl_mut().trim(first, pages);
             self.backend.replace(first.0, pages);
