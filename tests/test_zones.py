@@ -62,6 +62,14 @@ def test_loads_by_zone_fill_zones_in_turns() -> None:
     )
     assert finishes.ios == 1 and device.zones()[2].state == "full"
     assert device.counters().copied_pages == 0
+    for op, left in (("open", "explicitly open"), ("close", "closed")):
+        load = Workload(
+            pattern="sequential", zones=1, zone_op=op, zone_fill_percent=0, queue_depth=1, ios=3
+        )
+        asked = device.run(load)
+        assert asked.ios == 3 and 5 < asked.write_latency.mean_us < 50
+        assert device.zones()[0].state == left
+        assert "empty" in {one.state for one in device.zones()}
 
 
 @pytest.mark.parametrize(
@@ -90,6 +98,10 @@ def test_zones_that_cannot_be_are_refused(words: str, said: str, hint: str) -> N
         ({"zones": 1, "queue_depth": 1, "block_bytes": 512}, "block_bytes: 512 is not allowed"),
         ({"zones": 1, "queue_depth": 1, "handle": 3}, "handle: 3 is not allowed; must be below 1"),
         ({"zone_op": "append"}, "zone_op: 'append' is not allowed; must be write without zones"),
+        (
+            {"zones": 1, "zone_op": "open", "queue_depth": 1},
+            "zone_fill_percent: 100 is not allowed; must be .* 0 for opens and closes",
+        ),
     ],
 )
 def test_loads_that_cannot_be_are_refused(fields: dict[str, Any], said: str) -> None:

@@ -23,7 +23,7 @@ enum Order {
 
 /// Sectors in a block of a drive with zones.
 const BLOCK_SECTORS: u64 = 8;
-/// In place of how many blocks of a zone are written: it is to be opened with a random write area.
+/// In place of how many blocks of a zone are written: it is to be opened.
 const TO_OPEN: u64 = u64::MAX;
 
 /// Zones of a drive that has them, some at a time.
@@ -45,7 +45,7 @@ struct ZoneOrder {
 impl ZoneOrder {
     fn new(workload: &Workload, sectors: u64) -> ZoneOrder {
         let bytes = sectors * SECTOR_BYTES;
-        let (first, count) = workload.zones_of_span(bytes);
+        let (first, mut count) = workload.zones_of_span(bytes);
         let share = workload.zone_fill_percent / 100.0;
         let blocks = ((bytes / workload.block_bytes) as f64 * share).ceil() as u64;
         let op = match workload.zone_op {
@@ -54,7 +54,13 @@ impl ZoneOrder {
             ZoneOp::Zrwa => Op::ZrwaWrite,
             ZoneOp::Reset => Op::ZoneReset,
             ZoneOp::Finish => Op::ZoneFinish,
+            ZoneOp::Open => Op::ZoneOpen,
+            ZoneOp::Close => Op::ZoneClose,
         };
+        if matches!(op, Op::ZoneOpen | Op::ZoneClose) {
+            // The same zone again and again, as few may be active.
+            count = 1;
+        }
         // Before the first zone of each there is none to be flushed.
         let used = vec![(0, blocks + 1); workload.zones as usize];
         ZoneOrder { op, sectors, first, count, begun: 0, used, turn: 0, blocks }
@@ -72,7 +78,8 @@ impl ZoneOrder {
         let (begin, written) = self.used[self.turn];
         if written == TO_OPEN {
             self.used[self.turn].1 = 0;
-            return Io::new(Op::ZoneOpenZrwa, begin, 0);
+            let opens = if manages { Op::ZoneOpen } else { Op::ZoneOpenZrwa };
+            return Io::new(opens, begin, 0);
         }
         if written < self.blocks {
             self.used[self.turn].1 += 1;
@@ -92,7 +99,8 @@ impl ZoneOrder {
             };
         }
         let begin = self.begin();
-        self.used[self.turn] = (begin, if in_areas { TO_OPEN } else { 0 });
+        let opens_first = in_areas || self.op == Op::ZoneClose;
+        self.used[self.turn] = (begin, if opens_first { TO_OPEN } else { 0 });
         match self.op {
             Op::ZoneReset => self.next(block_sectors),
             _ => Io::new(Op::ZoneReset, begin, 0),

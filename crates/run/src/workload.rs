@@ -111,6 +111,10 @@ pub enum ZoneOp {
     Reset,
     /// Finishes, likewise.
     Finish,
+    /// Explicit opens of an empty zone, which is reset before each.
+    Open,
+    /// Closes of a zone that was opened so.
+    Close,
 }
 
 /// A closed loop of requests at a queue depth.
@@ -315,16 +319,19 @@ const RULES: &[Rule] = &[
     rule("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
     rule(
         "zone_fill_percent",
-        "above 0, up to 100, 0 for resets and finishes alone; 100 without zones",
+        "above 0, up to 100, 0 for resets and finishes alone; 0 for opens and closes, 100 without zones",
         |w| {
             let (share, manages) = (w.zone_fill_percent, w.manages_zones());
+            if matches!(w.zone_op, ZoneOp::Open | ZoneOp::Close) {
+                return share == 0.0;
+            }
             share == 100.0
                 || w.zones > 0 && share < 100.0 && (share > 0.0 || manages && share == 0.0)
         },
     ),
     rule(
         "queue_depth",
-        "at most the zones, where zone_op is not append or zrwa; 1 for resets and finishes",
+        "at most the zones, where zone_op is not append or zrwa; 1 where it writes nothing",
         |w| {
             let most = if w.manages_zones() { 1 } else { w.zones };
             w.zones == 0
@@ -556,7 +563,7 @@ impl Workload {
     }
 
     fn manages_zones(&self) -> bool {
-        matches!(self.zone_op, ZoneOp::Reset | ZoneOp::Finish)
+        !matches!(self.zone_op, ZoneOp::Write | ZoneOp::Append | ZoneOp::Zrwa)
     }
 
     fn is_mixed(&self) -> bool {

@@ -77,8 +77,8 @@ class Workload(_Load, loads.Requests):
     zones, zone_op, zone_fill_percent
         On a drive with zones: how many are written at a time, each in sequence; how ("write" at the
         write pointer, "append", "zrwa" in random write areas), or what is asked of zone after zone
-        ("reset", "finish"); and what share of each is written, which is in no figure of resets and
-        finishes.
+        ("reset", "finish", "open", "close"); and what share of each is written, which is in no
+        figure of resets and finishes.
     weight
         Commands in a row, 1 to 256, that the controller takes of its submission queue, of jobs that
         run together (NVMe's weighted round robin); it shows where they wait there.

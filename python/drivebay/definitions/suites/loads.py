@@ -28,6 +28,8 @@ def _plain(value: float) -> int | float:
 Percent = Annotated[float, AfterValidator(_plain), PlainSerializer(_plain, return_type=Any)]
 
 ZIPF = "zipf"
+MANAGES = ("reset", "finish", "open", "close")
+"""What zones are asked for beside writes."""
 ONLY_VIRTUAL = ("open-zones:", "sprandom:")
 """Offsets that fio has not, or not in a job among others."""
 
@@ -99,8 +101,8 @@ def zone_words(zones: int, op: str, fill_percent: float) -> str:
     >>> zone_words(4, "append", 25), zone_words(1, "reset", 100)
     ('appends to 4 zones at a time, 25 % of each', 'zone resets')
     """
-    if op in ("reset", "finish"):
-        return {"reset": "zone resets", "finish": "zone finishes"}[op]
+    if op in MANAGES:
+        return f"zone {op}{'es' if op == 'finish' else 's'}"
     if op == "zrwa":
         return f"writes to random write areas of {zones} zone{'s at a time' if zones > 1 else ''}"
     part = "" if fill_percent == 100 else f", {fill_percent:g} % of each"
@@ -140,7 +142,8 @@ class Requests(Data):
     reset first, and then the next ones of the span; by appends, or writes at the write pointers
     ("write"), of which a zone has one at a time unless it has a random write area ("zrwa").
     `zone_fill_percent` of each is written. With the other kinds of `zone_op` the load resets or
-    finishes zone after zone, once that much is written, which counts in no figure.
+    finishes zone after zone, once that much is written, or opens or closes an empty one, which is
+    reset before each; nothing else of it counts in any figure.
     """
 
     model_config = ConfigDict(json_schema_extra=_with_the_cores_words)
@@ -164,7 +167,7 @@ class Requests(Data):
     handle: int = 0
     reclaim_group: int = 0
     zones: int = 0
-    zone_op: Literal["write", "append", "zrwa", "reset", "finish"] = "write"
+    zone_op: Literal["write", "append", "zrwa", "reset", "finish", "open", "close"] = "write"
     zone_fill_percent: float = 100
     content: Content = Content()
 
@@ -194,8 +197,8 @@ class Requests(Data):
 
     @property
     def manages_zones(self) -> bool:
-        """Whether zones are reset or finished, not written."""
-        return self.zone_op in ("reset", "finish")
+        """Whether zones are reset, finished, opened or closed, not written."""
+        return self.zone_op in MANAGES
 
     @property
     def stands_for_ranks(self) -> bool:
