@@ -2,8 +2,8 @@
 //!
 //! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
 //! adds to a command's work, and to its waiting for the cores, is booked as throttling. Where a profile says so, the flash core's times
-//! vary (`controller.service_cv`): a part of each is drawn from the exponential distribution, of which firmware publishes none either, but
-//! which is the usual one of queueing theory. Left out: that times of the host core vary.
+//! vary (`controller.service_cv`): a part of each is drawn from the exponential distribution, the usual one of
+//! queueing theory. guess: no maker has published its own. Left out: that times of the host core vary.
 
 use drivebay_units::Nanos;
 
