@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -62,7 +62,11 @@ def test_loads_by_zone_fill_zones_in_turns() -> None:
     )
     assert finishes.ios == 1 and device.zones()[2].state == "full"
     assert device.counters().copied_pages == 0
-    for op, left in (("open", "explicitly open"), ("close", "closed")):
+    cases: tuple[tuple[Literal["open", "close"], str], ...] = (
+        ("open", "explicitly open"),
+        ("close", "closed"),
+    )
+    for op, left in cases:
         load = Workload(
             pattern="sequential", zones=1, zone_op=op, zone_fill_percent=0, queue_depth=1, ios=3
         )
