@@ -372,11 +372,14 @@ def _foreground_victims(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
 def _service_cv(_raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
     """Coefficient of variation of the flash core's time for a command."""
     try:
-        return f"service_cv = {value}", {"controller.service_cv": float(value)}
+        share = float(value)
     except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
         raise UserError(
             f"--set service_cv={value}: must be a number from 0 to 1", "--set service_cv=0.3"
-        ) from None
+        )
+    return f"service_cv = {value}", {"controller.service_cv": share}
 
 
 def _zns(raw: Raw, value: str) -> tuple[str, dict[str, Any]]:
