@@ -84,7 +84,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::drive::Namespaces;
 
     const SECTORS: u64 = 1 << 20;
 
