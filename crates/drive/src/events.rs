@@ -10,63 +10,33 @@
 //! that the calendar splits is entered as if it had come without a gap.
 //! Left out: the host core, the link; what a journal or a map cache does, but for its time on dies and channels.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, named};
 
 use crate::superblock::State;
 
-/// What happened to a superblock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
-    /// Garbage collection emptied it.
-    Collection,
-    /// Folding emptied it.
-    Fold,
-    /// It was erased.
-    Erase,
-    /// A write stream began to fill it.
-    Open,
-}
-
-impl EventKind {
-    /// All, in the order of their codes in results.
-    pub const ALL: [EventKind; 4] =
-        [EventKind::Collection, EventKind::Fold, EventKind::Erase, EventKind::Open];
-
-    /// As results name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Collection => "collection",
-            EventKind::Fold => "fold",
-            EventKind::Erase => "erase",
-            EventKind::Open => "open",
-        }
+named! {
+    /// What happened to a superblock.
+    pub enum EventKind {
+        /// Garbage collection emptied it.
+        Collection = "collection",
+        /// Folding emptied it.
+        Fold = "fold",
+        /// It was erased.
+        Erase = "erase",
+        /// A write stream began to fill it.
+        Open = "open",
     }
 }
 
-/// What began to empty a victim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trigger {
-    /// Behind commands, as much as pacing or the fold ratio says.
-    Behind,
-    /// In the foreground: a write waits for room.
-    Foreground,
-    /// While nothing is asked of the flash core.
-    Idle,
-}
-
-impl Trigger {
-    /// All, in the order of their codes in results.
-    pub const ALL: [Trigger; 3] = [Trigger::Behind, Trigger::Foreground, Trigger::Idle];
-
-    /// As results name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Trigger::Behind => "behind",
-            Trigger::Foreground => "foreground",
-            Trigger::Idle => "idle",
-        }
+named! {
+    /// What began to empty a victim.
+    pub enum Trigger {
+        /// Behind commands, as much as pacing or the fold ratio says.
+        Behind = "behind",
+        /// In the foreground: a write waits for room.
+        Foreground = "foreground",
+        /// While nothing is asked of the flash core.
+        Idle = "idle",
     }
 }
 

@@ -1,62 +1,38 @@
 //! The stages of an I/O: every nanosecond of its latency belongs to exactly one of them.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, named};
 
 use crate::persist::{Persist, StateError};
 
-/// Where an I/O spends its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Stage {
-    /// Host software, register access, waiting for a command slot.
-    Host,
-    /// Data and completion on the PCIe or SATA link, waiting for it included.
-    Link,
-    /// The controller's cores: waiting for them behind other commands, and their work.
-    Firmware,
-    /// Waiting for room in the write buffer, and the write path into it.
-    Buffer,
-    /// Map look-ups that had to go to flash (drives without DRAM).
-    Map,
-    /// Waiting for a busy die.
-    Die,
-    /// Waiting for and transferring on the flash channel, and error correction behind it.
-    Channel,
-    /// The array operation itself: tR.
-    Nand,
-    /// Waiting for garbage collection.
-    Gc,
-    /// Extra time because the drive protects itself from heat.
-    Throttle,
+named! {
+    /// Where an I/O spends its time.
+    #[repr(usize)]
+    pub enum Stage {
+        /// Host software, register access, waiting for a command slot.
+        Host = "host",
+        /// Data and completion on the PCIe or SATA link, waiting for it included.
+        Link = "link",
+        /// The controller's cores: waiting for them behind other commands, and their work.
+        Firmware = "firmware",
+        /// Waiting for room in the write buffer, and the write path into it.
+        Buffer = "buffer",
+        /// Map look-ups that had to go to flash (drives without DRAM).
+        Map = "map",
+        /// Waiting for a busy die.
+        Die = "die",
+        /// Waiting for and transferring on the flash channel, and error correction behind it.
+        Channel = "channel",
+        /// The array operation itself: tR.
+        Nand = "nand",
+        /// Waiting for garbage collection.
+        Gc = "gc",
+        /// Extra time because the drive protects itself from heat.
+        Throttle = "throttle",
+    }
 }
 
 /// How many stages there are.
-pub const STAGE_COUNT: usize = 10;
-
-impl Stage {
-    /// All stages, in the order of an I/O's path.
-    pub const ALL: [Stage; STAGE_COUNT] = [
-        Stage::Host,
-        Stage::Link,
-        Stage::Firmware,
-        Stage::Buffer,
-        Stage::Map,
-        Stage::Die,
-        Stage::Channel,
-        Stage::Nand,
-        Stage::Gc,
-        Stage::Throttle,
-    ];
-
-    /// The name used in results and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        const NAMES: [&str; STAGE_COUNT] = [
-            "host", "link", "firmware", "buffer", "map", "die", "channel", "nand", "gc", "throttle",
-        ];
-        NAMES[self as usize]
-    }
-}
+pub const STAGE_COUNT: usize = Stage::ALL.len();
 
 /// Time per stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

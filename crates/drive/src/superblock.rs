@@ -1,6 +1,6 @@
 //! A superblock's record: the unit that is filled, emptied and erased as one.
 
-use drivebay_units::Ppa;
+use drivebay_units::{Ppa, named};
 
 use crate::persist::{persist, persist_sometimes, persist_words};
 
@@ -131,36 +131,19 @@ impl Streams {
     }
 }
 
-/// What a superblock is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Empty; perhaps not yet erased.
-    Free,
-    /// A frontier writes to it.
-    Open,
-    /// Full.
-    Sealed,
-    /// Being emptied by garbage collection or folding.
-    Victim,
-    /// Never used, or given up.
-    Bad,
-}
-
-impl State {
-    /// All, in the order of their codes in results.
-    pub const ALL: [State; 5] =
-        [State::Free, State::Open, State::Sealed, State::Victim, State::Bad];
-
-    /// As results name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            State::Free => "free",
-            State::Open => "open",
-            State::Sealed => "sealed",
-            State::Victim => "victim",
-            State::Bad => "bad",
-        }
+named! {
+    /// What a superblock is doing.
+    pub enum State {
+        /// Empty; perhaps not yet erased.
+        Free = "free",
+        /// A frontier writes to it.
+        Open = "open",
+        /// Full.
+        Sealed = "sealed",
+        /// Being emptied by garbage collection or folding.
+        Victim = "victim",
+        /// Never used, or given up.
+        Bad = "bad",
     }
 }
 

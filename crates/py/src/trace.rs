@@ -34,7 +34,7 @@ impl PySource {
         columns: Option<OsString>,
     ) -> PyResult<PySource> {
         let format = format
-            .map(|name| Format::from_name(&name.to_string_lossy()))
+            .map(|name| Format::parse(&name.to_string_lossy()))
             .transpose()
             .map_err(trace_error)?;
         let time_unit = match time_unit.map(|name| (name, TimeUnit::from_name(name))) {
@@ -235,7 +235,7 @@ impl TraceBatches {
 /// Names of the formats that are read.
 #[pyfunction]
 pub(crate) fn trace_formats() -> Vec<&'static str> {
-    Format::ALL.iter().map(|(_, name)| *name).collect()
+    Format::ALL.map(Format::name).to_vec()
 }
 
 /// Names of the traces that are synthesized.

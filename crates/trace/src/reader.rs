@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::error::{TraceError, shown};
 use crate::formats::{Format, Given, Input, Parse, Skipped, detect, detect_binary, read_error};
 use crate::input::{Lines, MARK};
-use crate::request::{Request, TimeUnit};
+use crate::request::Request;
 use crate::unpack::unpack;
 
 /// Files that hold traces, but not as one that is read: the bytes that tell them with their place, what they
@@ -131,11 +131,10 @@ impl Reader {
             && !format.takes_time_unit()
             && columns.is_none()
         {
-            let unit = TimeUnit::ALL.iter().find(|(known, _)| *known == unit);
             return refuse(
                 format!(
                     "--time-unit {}: {} files say themselves in which unit their times are",
-                    unit.map(|(_, name)| *name).unwrap_or_default(),
+                    unit.name(),
                     format.name()
                 ),
                 "leave it out; is --format (or --from) the right one?".to_string(),

@@ -1,39 +1,27 @@
 //! One I/O of a trace.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, named};
 
 /// Most devices of a trace.
 pub(crate) const DEVICES_MAX: usize = 1 << 16;
 
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Op {
-    /// Data from the drive.
-    Read = 0,
-    /// Data to the drive.
-    Write = 1,
-    /// Data no longer needed (TRIM, discard, unmap).
-    Trim = 2,
-    /// Written data made durable; has no bytes of its own.
-    Flush = 3,
+named! {
+    /// What a request asks for.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Op {
+        /// Data from the drive.
+        Read = "read",
+        /// Data to the drive.
+        Write = "write",
+        /// Data no longer needed (TRIM, discard, unmap).
+        Trim = "trim",
+        /// Written data made durable; has no bytes of its own.
+        Flush = "flush",
+    }
 }
 
 impl Op {
-    /// All, in the order of their numbers.
-    pub const ALL: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
-
-    /// The word in CSV files.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Op::Read => "read",
-            Op::Write => "write",
-            Op::Trim => "trim",
-            Op::Flush => "flush",
-        }
-    }
-
     /// Reads and writes: what moves data.
     #[must_use]
     pub const fn moves_data(self) -> bool {
@@ -41,24 +29,22 @@ impl Op {
     }
 }
 
-/// The unit of a recording's times, where the user names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum TimeUnit {
-    /// Seconds.
-    S,
-    /// Milliseconds.
-    Ms,
-    /// Microseconds.
-    Us,
-    /// Nanoseconds.
-    Ns,
+named! {
+    /// The unit of a recording's times, where the user names it.
+    #[derive(Hash)]
+    pub enum TimeUnit {
+        /// Seconds.
+        S = "s",
+        /// Milliseconds.
+        Ms = "ms",
+        /// Microseconds.
+        Us = "us",
+        /// Nanoseconds.
+        Ns = "ns",
+    }
 }
 
 impl TimeUnit {
-    /// All, with the word that stands for each.
-    pub const ALL: [(TimeUnit, &'static str); 4] =
-        [(TimeUnit::S, "s"), (TimeUnit::Ms, "ms"), (TimeUnit::Us, "us"), (TimeUnit::Ns, "ns")];
-
     /// Its length in nanoseconds.
     #[must_use]
     pub const fn ns(self) -> u64 {
@@ -68,12 +54,6 @@ impl TimeUnit {
             TimeUnit::Us => 1_000,
             TimeUnit::Ns => 1,
         }
-    }
-
-    /// The unit that a word stands for.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<TimeUnit> {
-        TimeUnit::ALL.iter().find(|(_, known)| *known == name).map(|(unit, _)| *unit)
     }
 }
 

@@ -640,7 +640,7 @@ fn files_that_hold_nothing() {
 
 #[test]
 fn a_format_that_is_unknown_is_refused_with_the_list() {
-    let error = drivebay_trace::Format::from_name("mrs").expect_err("unknown");
+    let error = drivebay_trace::Format::parse("mrs").expect_err("unknown");
     assert!(matches!(error, TraceError::UnknownFormat(_)));
     assert!(error.to_string().starts_with("format 'mrs' is unknown; must be one of msr, systor, "));
 }

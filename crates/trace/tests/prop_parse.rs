@@ -92,7 +92,7 @@ fn dirty_text() -> impl Strategy<Value = Vec<u8>> {
 
 /// In every format, and in that which is detected.
 fn survives_all(bytes: &[u8]) {
-    let formats = Format::ALL.iter().map(|(_, name)| Some(*name)).chain([None]);
+    let formats = Format::ALL.into_iter().map(|format| Some(format.name())).chain([None]);
     formats.for_each(|format| survives(bytes, format));
 }
 

@@ -6,6 +6,7 @@
 mod address;
 mod divide;
 mod histogram;
+mod named;
 mod rng;
 mod time;
 

@@ -42,16 +42,14 @@ pub struct Given {
 /// user may name the unit of times. Where a file fits two formats equally, the earlier wins.
 macro_rules! formats {
     ($($(#[$doc:meta])* $variant:ident $name:literal $(in $units:ident)? $parser:expr;)*) => {
-        /// A trace format that is read.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[non_exhaustive]
-        pub enum Format { $($(#[$doc])* $variant,)* }
+        drivebay_units::named! {
+            /// A trace format that is read.
+            #[derive(Hash)]
+            #[non_exhaustive]
+            pub enum Format { $($(#[$doc])* $variant = $name,)* }
+        }
 
         impl Format {
-            /// Every format and its name.
-            pub const ALL: [(Format, &'static str); [$($name),*].len()] =
-                [$((Format::$variant, $name)),*];
-
             /// Whether the user may say in which unit its times are: not where the format itself says so.
             #[must_use]
             pub fn takes_time_unit(self) -> bool {
@@ -111,19 +109,12 @@ formats! {
 }
 
 impl Format {
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Format::ALL.iter().find(|(format, _)| *format == self).expect("ALL has every format").1
-    }
-
     /// The format of that name.
     ///
     /// # Errors
     /// [`TraceError::UnknownFormat`].
-    pub fn from_name(name: &str) -> Result<Format, TraceError> {
-        let found = Format::ALL.iter().find(|(_, known)| *known == name);
-        found.map(|(format, _)| *format).ok_or_else(|| {
+    pub fn parse(name: &str) -> Result<Format, TraceError> {
+        Format::from_name(name).ok_or_else(|| {
             let known = Format::list();
             TraceError::UnknownFormat(format!("'{name}' is unknown; must be one of {known}"))
         })
@@ -144,7 +135,7 @@ impl Format {
     /// All names in one line.
     #[must_use]
     pub fn list() -> String {
-        Format::ALL.map(|(_, name)| name).join(", ")
+        Format::ALL.map(Format::name).join(", ")
     }
 }
 
@@ -171,7 +162,7 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
         return Some(Format::Biosnoop); // bpftrace's, and its parser says why it cannot be read
     }
     let mut best = (0, None);
-    for (format, _) in Format::ALL {
+    for format in Format::ALL {
         // An iolog is told by how it begins; its parser would claim any words.
         if format == Format::Iolog {
             continue;

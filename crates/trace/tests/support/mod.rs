@@ -6,7 +6,7 @@ use drivebay_trace::{Format, Given, Op, Order, Reader, Request, Stats, Trace, Tr
 use drivebay_units::Nanos;
 
 pub fn reader(bytes: &[u8], format: Option<&str>) -> Result<Reader, TraceError> {
-    let format = format.map(|name| Format::from_name(name).expect("a known format"));
+    let format = format.map(|name| Format::parse(name).expect("a known format"));
     Reader::new(Cursor::new(bytes.to_vec()), "t", &Given { format, ..Given::default() })
 }
 
