@@ -3,9 +3,8 @@
 //! Memory: at most 32 commands, of each at most a table of 1 MiB; one buffer for the data of one
 //! command, at most 32 MiB.
 
-use std::fs::File;
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::ata::{
@@ -17,8 +16,8 @@ use super::hba::{Hba, IS_PIO, IS_REGISTERS, REGISTER_BYTES, SLOTS};
 use super::list;
 use crate::drive::Drive;
 use crate::lock::lock;
+use crate::pci::guest::Guest;
 use crate::pci::memory::GuestMemory;
-use crate::pci::vfio::signal;
 use crate::request::{Completion, Op, Request, Status};
 use crate::session::{Next, Session};
 
@@ -32,10 +31,8 @@ const CONTROL_RESET: u8 = 1 << 2;
 /// What the vfio-user thread and the event loop share. Locks are taken in the order of the fields.
 pub struct Shared {
     hba: Mutex<Hba>,
-    /// The guest's memory.
-    pub memory: Arc<Mutex<GuestMemory>>,
-    /// The event file descriptor of the one vector.
-    pub(super) vector: Mutex<Option<File>>,
+    /// Its memory, and its one interrupt vector.
+    pub(super) guest: Arc<Guest>,
 }
 
 impl Shared {
@@ -58,8 +55,13 @@ impl Shared {
         lock(&self.hba).reset();
     }
 
+    /// The guest's memory.
+    pub fn memory(&self) -> MutexGuard<'_, GuestMemory> {
+        lock(&self.guest.memory)
+    }
+
     pub(super) fn interrupt(&self) {
-        signal(lock(&self.vector).as_mut());
+        self.guest.interrupt(0);
     }
 }
 
@@ -94,9 +96,9 @@ struct HostBus;
 impl AhciDevice {
     /// A drive that is switched on.
     pub fn new(identity: Identity, sectors: u64) -> AhciDevice {
-        let (memory, vector) = (Arc::default(), Mutex::default());
+        let guest = Arc::new(Guest::new(1));
         AhciDevice {
-            shared: Arc::new(Shared { hba: Mutex::new(Hba::new()), memory, vector }),
+            shared: Arc::new(Shared { hba: Mutex::new(Hba::new()), guest }),
             ata: Ata::new(identity, sectors),
             commands: [const { None }; SLOTS],
             epoch: 0,
@@ -156,13 +158,13 @@ impl AhciDevice {
     /// Writes a frame where the host receives it.
     fn post(&self, hba: &Hba, place: u64, frame: &[u8]) -> Result<(), HostBus> {
         let Some(frames) = hba.frames() else { return Ok(()) };
-        let memory = lock(&self.shared.memory);
+        let memory = self.shared.memory();
         memory.write(frames.wrapping_add(place), frame).map_err(|_| HostBus)
     }
 
     fn start(&mut self, drive: &mut dyn Drive, slot: usize) -> Result<(), HostBus> {
         let list = lock(&self.shared.hba).list();
-        let entry = list::read(&lock(&self.shared.memory), list, slot).map_err(|_| HostBus)?;
+        let entry = list::read(&self.shared.memory(), list, slot).map_err(|_| HostBus)?;
         let list::Entry { header, command, regions } = entry;
         let (command, is_known) = (command.unwrap_or_default(), command.is_some());
         if is_known && !command.is_command {
@@ -255,7 +257,7 @@ impl AhciDevice {
     fn fetch(&mut self, inflight: &mut InflightCommand, bytes: usize) -> Result<bool, HostBus> {
         self.buffer.clear();
         self.buffer.resize(bytes, 0);
-        let memory = lock(&self.shared.memory);
+        let memory = self.shared.memory();
         match memory.gather(&inflight.regions, &mut self.buffer) {
             Ok(()) => Ok(true),
             Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
@@ -296,7 +298,7 @@ impl AhciDevice {
             }
         }
         if fault.is_none() && moved > 0 {
-            match lock(&self.shared.memory).scatter(&regions, &self.buffer) {
+            match self.shared.memory().scatter(&regions, &self.buffer) {
                 Ok(()) => {}
                 Err(why) if why.kind() == io::ErrorKind::UnexpectedEof => {
                     fault = Some(Fault::Interface)
@@ -316,7 +318,7 @@ impl AhciDevice {
             Action::Trim { bytes } => bytes,
             _ => moved,
         };
-        let memory = lock(&self.shared.memory);
+        let memory = self.shared.memory();
         list::write_byte_count(&memory, header, if fault.is_some() { 0 } else { bytes })
             .map_err(|_| HostBus)?;
         drop(memory);

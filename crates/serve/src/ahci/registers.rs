@@ -1,6 +1,5 @@
 //! The registers, as the guest reads and writes them, on the vfio-user thread.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,7 +8,6 @@ use super::device::{AhciDevice, Shared};
 use crate::channel::{Handle, Message};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
-use crate::lock::lock;
 use crate::pci::config::{Interrupts, Layout};
 use crate::pci::vfio;
 use crate::request::SessionId;
@@ -43,8 +41,8 @@ pub fn serve(
         interrupts: Interrupts::Msi,
     };
     let me = event_loop.add(Box::new(device)).map_err(|why| vfio::machine(path, why))?;
-    let memory = Arc::clone(&shared.memory);
-    vfio::serve(path, &layout, memory, RegisterAccess { shared, handle: handle.clone(), me })
+    let guest = Arc::clone(&shared.guest);
+    vfio::serve(path, &layout, guest, RegisterAccess { shared, handle: handle.clone(), me })
 }
 
 /// The guest's access to the registers.
@@ -74,15 +72,5 @@ impl vfio::Device for RegisterAccess {
     fn reset(&mut self) {
         self.shared.reset();
         self.send();
-    }
-
-    fn set_vectors(&mut self, first: u32, mut files: Vec<Option<File>>) {
-        if first == 0 && !files.is_empty() {
-            *lock(&self.shared.vector) = files.swap_remove(0);
-        }
-    }
-
-    fn interrupt(&mut self, _vector: u16) {
-        self.shared.interrupt();
     }
 }

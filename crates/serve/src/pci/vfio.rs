@@ -5,10 +5,10 @@
 
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 use std::thread;
 
 use vfio_bindings::bindings::vfio::{
@@ -19,6 +19,7 @@ use vfio_bindings::bindings::vfio::{
 use vfio_user::{DmaMapFlags, DmaUnmapFlags, IrqInfo, Server, ServerBackend, ServerRegion};
 
 use super::config::{CONFIG_BYTES, Config, Interrupts, Layout};
+use super::guest::Guest;
 use super::memory::GuestMemory;
 use crate::error::ServeError;
 use crate::lock::lock;
@@ -45,19 +46,13 @@ pub(crate) trait Device: Send + 'static {
 
     /// The guest resets the device, or the client has disconnected.
     fn reset(&mut self);
-
-    /// Event file descriptors by vector, from `first` on; None removes one.
-    fn set_vectors(&mut self, first: u32, files: Vec<Option<File>>);
-
-    /// The client triggers a vector.
-    fn interrupt(&mut self, vector: u16);
 }
 
 /// Serves a device to the clients that connect to the socket at `path`, one after the other.
 pub(crate) fn serve(
     path: &Path,
     layout: &Layout,
-    memory: Arc<Mutex<GuestMemory>>,
+    guest: Arc<Guest>,
     device: impl Device,
 ) -> Result<(), ServeError> {
     let server =
@@ -66,7 +61,7 @@ pub(crate) fn serve(
             why => machine(path, why),
         })?;
     let config = Config::new(layout);
-    let mut backend = Backend { layout: *layout, config, memory, device };
+    let mut backend = Backend { layout: *layout, config, guest, device };
     let work = move || {
         loop {
             // A client that violates the protocol is disconnected, also where the crate panics.
@@ -134,23 +129,16 @@ fn copy(registers: &[u8], offset: u64, into: &mut [u8]) {
     }
 }
 
-/// Raises an interrupt; a full counter means that it is pending already.
-pub(crate) fn signal(vector: Option<&mut File>) {
-    if let Some(file) = vector {
-        let _ = file.write(&1_u64.to_ne_bytes());
-    }
-}
-
 struct Backend<D> {
     layout: Layout,
     config: Config,
-    memory: Arc<Mutex<GuestMemory>>,
+    guest: Arc<Guest>,
     device: D,
 }
 
 impl<D> Backend<D> {
     fn memory(&self) -> MutexGuard<'_, GuestMemory> {
-        lock(&self.memory)
+        lock(&self.guest.memory)
     }
 
     /// Refuses what lies beyond a region.
@@ -229,11 +217,11 @@ impl<D: Device> ServerBackend for Backend<D> {
         if flags & VFIO_IRQ_SET_DATA_EVENTFD != 0 {
             // One for each vector; none at all takes them away.
             let mut files = fds.into_iter();
-            self.device.set_vectors(start, (0..count).map(|_| files.next()).collect());
+            self.guest.set_vectors(start, (0..count).map(|_| files.next()));
         } else if count == 0 {
-            self.device.set_vectors(0, (0..vectors).map(|_| None).collect());
+            self.guest.set_vectors(0, (0..vectors).map(|_| None));
         } else {
-            (start..start.saturating_add(count)).for_each(|v| self.device.interrupt(v as u16));
+            (start..start.saturating_add(count)).for_each(|v| self.guest.interrupt(v as u16));
         }
         Ok(())
     }

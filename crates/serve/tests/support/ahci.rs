@@ -1,7 +1,7 @@
 //! A guest that does anything with its AHCI controller: registers and memory, no socket, no thread, no
 //! event loop.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, MutexGuard};
 
 use drivebay_drive::{Device, Spec};
 use drivebay_serve::ahci::{AhciDevice, Identity, Shared};
@@ -44,8 +44,7 @@ impl Guest {
     }
 
     fn memory(&self) -> MutexGuard<'_, GuestMemory> {
-        let memory: &Mutex<GuestMemory> = &self.shared.memory;
-        memory.lock().expect("no panic")
+        self.shared.memory()
     }
 
     /// Reads a register.

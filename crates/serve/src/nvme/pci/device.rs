@@ -160,7 +160,7 @@ impl PciDevice {
         }
         let mut bytes = [0; SQE_BYTES as usize];
         let place = queue.base.wrapping_add(u64::from(queue.head) * SQE_BYTES);
-        if lock(&self.shared.memory).read(place, &mut bytes).is_err() {
+        if lock(&self.shared.guest.memory).read(place, &mut bytes).is_err() {
             self.fail();
             return None;
         }
@@ -206,7 +206,7 @@ impl PciDevice {
             return Err(Status::INVALID_FIELD.dnr());
         }
         if let Transfer::FromHost(_) = transfer {
-            let memory = lock(&self.shared.memory);
+            let memory = lock(&self.shared.guest.memory);
             let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), bytes);
             let regions = regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())?;
             into.resize(bytes as usize, 0);
@@ -217,7 +217,7 @@ impl PciDevice {
 
     /// Writes data of a command to the guest's memory.
     fn deliver(&self, sqe: &Sqe, data: &[u8]) -> Result<(), Status> {
-        let memory = lock(&self.shared.memory);
+        let memory = lock(&self.shared.guest.memory);
         let regions = data_regions(&memory, sqe.prp1.get(), sqe.prp2.get(), data.len() as u32);
         let regions = regions.map_err(|_| Status::INVALID_PRP_OFFSET.dnr())?;
         memory.scatter(&regions, data).map_err(|_| Status::DATA_TRANSFER_ERROR)
@@ -260,7 +260,7 @@ impl PciDevice {
                     return Err(Status::INVALID_QUEUE_IDENTIFIER.dnr());
                 }
                 check_queue(fits, contiguous)?;
-                if vector >= self.shared.vectors() {
+                if vector >= self.shared.guest.vectors() {
                     return Err(Status::INVALID_INTERRUPT_VECTOR.dnr());
                 }
                 let vector = (cdw11 & 2 != 0).then_some(vector);
@@ -331,7 +331,7 @@ impl PciDevice {
     /// Writes waiting completions into the queues that have room, and raises their interrupts.
     fn write_completions(&mut self) {
         let mut broken = false;
-        let memory = lock(&self.shared.memory);
+        let memory = lock(&self.shared.guest.memory);
         for (id, queue) in self.completion.iter_mut().enumerate() {
             let Some(queue) = queue else { continue };
             let head = self.shared.doorbell(2 * id as u16 + 1);
@@ -357,7 +357,7 @@ impl PciDevice {
             if std::mem::take(&mut queue.is_new)
                 && let Some(vector) = queue.vector
             {
-                self.shared.interrupt(vector);
+                self.shared.guest.interrupt(vector);
             }
         }
         drop(memory);

@@ -1,6 +1,5 @@
 //! The registers, as the guest reads and writes them, on the vfio-user thread.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,7 +34,7 @@ pub fn serve(
     let device = PciDevice::new(subsystem.clone(), receiver)
         .ok_or_else(|| vfio::machine(path, "too many"))?;
     let (shared, capabilities) = (device.shared(), device.capabilities());
-    let (vectors, table, pending) = (shared.vectors(), MSIX_TABLE as u32, MSIX_PENDING);
+    let (vectors, table, pending) = (shared.guest.vectors(), MSIX_TABLE as u32, MSIX_PENDING);
     let layout = Layout {
         ids: subsystem.lock().identity().own.pci,
         // NVMe, non-volatile memory, mass storage.
@@ -45,12 +44,12 @@ pub fn serve(
         is_wide: true,
         interrupts: Interrupts::MsiX { vectors, table, pending },
     };
-    let memory = Arc::clone(&shared.memory);
+    let guest = Arc::clone(&shared.guest);
     let me = event_loop.add(Box::new(device)).map_err(|why| vfio::machine(path, why))?;
     let notify = (handle.clone(), me);
     let registers = Registers::default();
     let device = RegisterAccess { shared, capabilities, registers, sender, notify };
-    vfio::serve(path, &layout, memory, device)
+    vfio::serve(path, &layout, guest, device)
 }
 
 /// The guest's access to the registers.
@@ -121,13 +120,5 @@ impl vfio::Device for RegisterAccess {
         self.shared.clear_doorbells();
         self.shared.status.store(0, Ordering::Release);
         self.send(Message::Reset);
-    }
-
-    fn set_vectors(&mut self, first: u32, files: Vec<Option<File>>) {
-        self.shared.set_vectors(first, files);
-    }
-
-    fn interrupt(&mut self, vector: u16) {
-        self.shared.interrupt(vector);
     }
 }

@@ -1,12 +1,9 @@
 //! What the vfio-user thread and the event loop share.
 
-use std::fs::File;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
-use crate::lock::lock;
-use crate::pci::memory::GuestMemory;
-use crate::pci::vfio::signal;
+use crate::pci::guest::Guest;
 
 /// Registers that only the host writes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,9 +30,8 @@ pub(super) enum Message {
 
 /// Both sides' state.
 pub(super) struct Shared {
-    pub memory: Arc<Mutex<GuestMemory>>,
-    /// Event file descriptors by MSI-X vector.
-    vectors: Mutex<Vec<Option<File>>>,
+    /// Its memory, and an interrupt vector for each queue.
+    pub guest: Arc<Guest>,
     /// CSTS.
     pub status: AtomicU32,
     /// By queue: submission tail, completion head.
@@ -48,30 +44,11 @@ impl Shared {
     /// For this number of queues, the admin queue included.
     pub fn new(queues: u16) -> Shared {
         Shared {
-            memory: Arc::default(),
-            vectors: Mutex::new((0..queues).map(|_| None).collect()),
+            guest: Arc::new(Guest::new(queues)),
             status: AtomicU32::new(0),
             doorbells: (0..2 * queues).map(|_| AtomicU32::new(0)).collect(),
             doorbell_sent: AtomicBool::new(false),
         }
-    }
-
-    /// Vectors there are.
-    pub fn vectors(&self) -> u16 {
-        lock(&self.vectors).len() as u16
-    }
-
-    /// Sets the event file descriptors from `first` on; None removes one.
-    pub fn set_vectors(&self, first: u32, files: Vec<Option<File>>) {
-        let mut vectors = lock(&self.vectors);
-        for (place, file) in vectors.iter_mut().skip(first as usize).zip(files) {
-            *place = file;
-        }
-    }
-
-    /// Raises an interrupt.
-    pub fn interrupt(&self, vector: u16) {
-        signal(lock(&self.vectors).get_mut(usize::from(vector)).and_then(Option::as_mut));
     }
 
     /// The doorbell at a place; 0 where there is none.
