@@ -1,6 +1,7 @@
 //! What another thread may see of a run, and how it may stop it.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How far a run has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -21,11 +22,7 @@ pub struct Progress {
 #[derive(Debug, Default)]
 pub struct Control {
     cancelled: AtomicBool,
-    elapsed_ns: AtomicU64,
-    temperature_c: AtomicU64,
-    ios_last_second: AtomicU64,
-    bytes_last_second: AtomicU64,
-    requests: AtomicU64,
+    progress: Mutex<Progress>,
 }
 
 impl Control {
@@ -41,22 +38,16 @@ impl Control {
     }
 
     pub(crate) fn publish(&self, progress: Progress) {
-        self.elapsed_ns.store(progress.elapsed_ns, Ordering::Relaxed);
-        self.temperature_c.store(progress.temperature_c.to_bits(), Ordering::Relaxed);
-        self.ios_last_second.store(progress.ios_last_second, Ordering::Relaxed);
-        self.bytes_last_second.store(progress.bytes_last_second, Ordering::Relaxed);
-        self.requests.store(progress.requests, Ordering::Relaxed);
+        *self.lock() = progress;
     }
 
     /// The progress as of the last full virtual second.
     #[must_use]
     pub fn progress(&self) -> Progress {
-        Progress {
-            elapsed_ns: self.elapsed_ns.load(Ordering::Relaxed),
-            temperature_c: f64::from_bits(self.temperature_c.load(Ordering::Relaxed)),
-            ios_last_second: self.ios_last_second.load(Ordering::Relaxed),
-            bytes_last_second: self.bytes_last_second.load(Ordering::Relaxed),
-            requests: self.requests.load(Ordering::Relaxed),
-        }
+        *self.lock()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
