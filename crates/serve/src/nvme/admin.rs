@@ -364,22 +364,15 @@ impl Subsystem {
                 page.extend_from_slice(&ocp::UUID.to_be_bytes());
                 page_of(&page)
             }
-            Cns::Namespace
-            | Cns::NamespaceNames
-            | Cns::AllocatedNamespace
-            | Cns::CommandSetNamespace
-            | Cns::CommandSetAllocatedNamespace
-            | Cns::IndependentNamespace
-                if !is_valid(nsid) =>
-            {
-                return Err(Status::INVALID_NAMESPACE.dnr());
-            }
             cns @ (Cns::Namespace
             | Cns::NamespaceNames
             | Cns::AllocatedNamespace
             | Cns::CommandSetNamespace
             | Cns::CommandSetAllocatedNamespace
             | Cns::IndependentNamespace) => {
+                if !is_valid(nsid) {
+                    return Err(Status::INVALID_NAMESPACE.dnr());
+                }
                 let is_allocated =
                     matches!(cns, Cns::AllocatedNamespace | Cns::CommandSetAllocatedNamespace);
                 let is_there = is_allocated || self.is_attached(id, nsid);
@@ -399,18 +392,13 @@ impl Subsystem {
                     None => vec![0; 4096],
                 }
             }
-            Cns::ActiveNamespaces
-            | Cns::AllocatedNamespaces
-            | Cns::CommandSetNamespaces
-            | Cns::CommandSetAllocatedNamespaces
-                if nsid >= 0xffff_fffe =>
-            {
-                return Err(Status::INVALID_NAMESPACE.dnr());
-            }
             cns @ (Cns::ActiveNamespaces
             | Cns::AllocatedNamespaces
             | Cns::CommandSetNamespaces
             | Cns::CommandSetAllocatedNamespaces) => {
+                if nsid >= 0xffff_fffe {
+                    return Err(Status::INVALID_NAMESPACE.dnr());
+                }
                 let all = drive.namespaces().ids().into_iter();
                 let is_any =
                     matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
