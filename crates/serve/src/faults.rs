@@ -60,6 +60,15 @@ pub struct Fault {
     pub celsius: Option<f64>,
 }
 
+impl Fault {
+    /// Of every request, from the start on and for ever.
+    pub(crate) fn of(kind: Kind) -> Fault {
+        let (lba, sectors, extra_us, one_in) = (None, None, None, None);
+        let (after_s, after_ios, for_s, celsius) = (0.0, 0, None, None);
+        Fault { kind, after_s, after_ios, for_s, lba, sectors, extra_us, one_in, celsius }
+    }
+}
+
 /// Why a script is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault {number}: {what}\nhint: {hint}")]
@@ -297,21 +306,6 @@ fn check(fault: &Fault, number: usize) -> Result<(), FaultError> {
 mod tests {
     use super::*;
 
-    fn fault(kind: Kind) -> Fault {
-        let none = None::<u64>;
-        Fault {
-            kind,
-            after_s: 0.0,
-            after_ios: 0,
-            for_s: None,
-            lba: none,
-            sectors: none,
-            extra_us: none,
-            one_in: none,
-            celsius: None,
-        }
-    }
-
     fn request(op: Op, lba: u64) -> Request {
         Request::new(op, lba, 8, 0)
     }
@@ -321,7 +315,9 @@ mod tests {
         let mut faults = Faults::new(Rng::new(1));
         let (after_ios, for_s) = (5, Some(1.0));
         let (lba, sectors) = (Some(100), Some(2));
-        faults.add(Fault { after_ios, for_s, lba, sectors, ..fault(Kind::ReadError) }).expect("ok");
+        faults
+            .add(Fault { after_ios, for_s, lba, sectors, ..Fault::of(Kind::ReadError) })
+            .expect("ok");
         let mut status = |at, requests, op, lba| {
             faults.begin(at, requests);
             faults.effect(at, &request(op, lba)).status
@@ -340,7 +336,7 @@ mod tests {
     fn what_is_written_can_be_read_again() {
         let mut faults = Faults::new(Rng::new(1));
         let (lba, sectors) = (Some(100), Some(8));
-        faults.add(Fault { lba, sectors, after_ios: 1, ..fault(Kind::ReadError) }).expect("ok");
+        faults.add(Fault { lba, sectors, after_ios: 1, ..Fault::of(Kind::ReadError) }).expect("ok");
         faults.heal(Nanos::ZERO, 100, 8);
         faults.begin(Nanos::ZERO, 1);
         let bad = |faults: &mut Faults| {
@@ -366,7 +362,7 @@ mod tests {
     fn pieces_are_bounded() {
         let mut faults = Faults::new(Rng::new(1));
         let sectors = Some(1 << 20);
-        faults.add(Fault { lba: Some(0), sectors, ..fault(Kind::ReadError) }).expect("ok");
+        faults.add(Fault { lba: Some(0), sectors, ..Fault::of(Kind::ReadError) }).expect("ok");
         faults.begin(Nanos::ZERO, 0);
         (0..1 << 19).for_each(|i| faults.heal(Nanos::ZERO, 2 * i, 1));
         assert!(faults.running[0].bad.0.len() <= PIECES_MAX + 1);
@@ -375,8 +371,8 @@ mod tests {
     #[test]
     fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
         let mut faults = Faults::new(Rng::new(1));
-        faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..fault(Kind::Hang) }).expect("ok");
-        faults.add(Fault { celsius: Some(70.0), ..fault(Kind::Ambient) }).expect("ok");
+        faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..Fault::of(Kind::Hang) }).expect("ok");
+        faults.add(Fault { celsius: Some(70.0), ..Fault::of(Kind::Ambient) }).expect("ok");
         assert_eq!(faults.begin(Nanos::ZERO, 0), Some(70.0));
         assert_eq!(faults.changes(Nanos::ZERO), [(Kind::Ambient, true)]);
         assert_eq!(faults.begin(Nanos::secs(2), 0), None);
@@ -391,9 +387,9 @@ mod tests {
     #[test]
     fn a_field_of_another_kind_is_refused() {
         let mut faults = Faults::new(Rng::new(1));
-        assert!(faults.add(fault(Kind::ReadError)).is_err());
-        assert!(faults.add(Fault { lba: Some(1), ..fault(Kind::Hang) }).is_err());
-        assert!(faults.add(Fault { celsius: Some(101.0), ..fault(Kind::Ambient) }).is_err());
-        assert!(faults.add(Fault { after_s: -1.0, ..fault(Kind::Hang) }).is_err());
+        assert!(faults.add(Fault::of(Kind::ReadError)).is_err());
+        assert!(faults.add(Fault { lba: Some(1), ..Fault::of(Kind::Hang) }).is_err());
+        assert!(faults.add(Fault { celsius: Some(101.0), ..Fault::of(Kind::Ambient) }).is_err());
+        assert!(faults.add(Fault { after_s: -1.0, ..Fault::of(Kind::Hang) }).is_err());
     }
 }

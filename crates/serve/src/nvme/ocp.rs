@@ -166,30 +166,19 @@ pub(super) fn set_latency_monitor(drive: &mut dyn Drive, data: &[u8]) -> Result<
 /// Set Features, error injection: all of these errors, or none. One that is not enabled ends all that there are.
 pub(super) fn inject(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
     let invalid = Status::INVALID_FIELD.dnr();
-    let plain = |kind| Fault {
-        kind,
-        after_s: 0.0,
-        after_ios: 0,
-        for_s: None,
-        lba: None,
-        sectors: None,
-        extra_us: None,
-        one_in: None,
-        celsius: None,
-    };
     let mut faults = Vec::new();
     for entry in data.chunks_exact(INJECTION_BYTES) {
         let (is_enabled, kind) = (entry[0] & 1 != 0, u16::from_le_bytes([entry[2], entry[3]]));
         faults.push(match kind {
             _ if !is_enabled => None,
             // A controller or flash that hangs, a command that runs past its time.
-            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..plain(Kind::Hang) }),
+            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..Fault::of(Kind::Hang) }),
             // No spare blocks left.
-            10 => Some(plain(Kind::ReadOnly)),
+            10 => Some(Fault::of(Kind::ReadOnly)),
             14 => Some(Fault {
                 extra_us: Some(SPIKE_US),
                 for_s: Some(HANG_S),
-                ..plain(Kind::Latency)
+                ..Fault::of(Kind::Latency)
             }),
             _ => return Err(invalid),
         });
