@@ -201,17 +201,8 @@ impl Ata {
     }
 }
 
-/// Identifiers of the attributes, and whether a low value foretells failure.
-const ATTRIBUTES: [(u8, bool); 8] = [
-    (9, false),
-    (12, false),
-    (177, false),
-    (180, false),
-    (187, false),
-    (194, false),
-    (199, false),
-    (241, false),
-];
+/// Identifiers of the attributes.
+const ATTRIBUTES: [u8; 8] = [9, 12, 177, 180, 187, 194, 199, 241];
 
 /// SMART READ DATA.
 fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
@@ -234,10 +225,9 @@ fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
     let mut page = [0; 512];
     page[0] = 0x0a;
     let places = page[2..362].as_chunks_mut::<12>().0;
-    for (((place, (id, is_warning)), raw), value) in
-        places.iter_mut().zip(ATTRIBUTES).zip(raw).zip(value)
-    {
-        (place[0], place[1], place[3], place[4]) = (id, 0x32 | u8::from(is_warning), value, value);
+    for (((place, id), raw), value) in places.iter_mut().zip(ATTRIBUTES).zip(raw).zip(value) {
+        // A low value foretells no failure.
+        (place[0], place[1], place[3], place[4]) = (id, 0x32, value, value);
         place[5..11].copy_from_slice(&raw.to_le_bytes()[..6]);
     }
     // No offline collection, no self-test; saves by itself; errors are logged.
@@ -249,7 +239,7 @@ fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
 fn thresholds() -> [u8; 512] {
     let mut page = [0; 512];
     page[0] = 0x0a;
-    for (place, (id, _)) in page[2..362].as_chunks_mut::<12>().0.iter_mut().zip(ATTRIBUTES) {
+    for (place, id) in page[2..362].as_chunks_mut::<12>().0.iter_mut().zip(ATTRIBUTES) {
         place[0] = id;
     }
     checksummed(page)
