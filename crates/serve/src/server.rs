@@ -167,17 +167,7 @@ impl ServedDrive {
         may_be_cut: bool,
         control: &RunControl,
     ) -> Result<ServedDrive, ServeError> {
-        let CheckedDrive {
-            spec,
-            options,
-            is_ahci,
-            namespaces,
-            namespace_file,
-            identity,
-            device,
-            logs,
-            secrets,
-        } = checked;
+        let (spec, options, namespaces) = (checked.spec, checked.options, checked.namespaces);
         let seed = options.seed;
         let channel = Channel::new()?;
         let handle = channel.handle();
@@ -195,8 +185,8 @@ impl ServedDrive {
         // Data that is there is checked and locked at once. New data is made last, so that a preconditioning that is
         // stopped leaves no file.
         let there = there.map(open).transpose()?;
-        let known = options.state.as_deref().filter(|_| device.is_some());
-        let device = match device {
+        let known = options.state.as_deref().filter(|_| checked.device.is_some());
+        let device = match checked.device {
             Some(mut device) => {
                 device.count_power_cycle(true);
                 close_zones(&mut device)?;
@@ -224,8 +214,9 @@ impl ServedDrive {
         let has_volatile_cache =
             !spec.power_loss_protection || store.syncs() || options.loss == PowerCutLoss::Unflushed;
         let shape = ublk::Shape::new(&spec, processors, has_volatile_cache);
-        let ata_identity = ahci::Identity::new(&spec, &identity.serial);
-        let nvme_identity = nvme::Identity::new(&spec, identity.clone(), has_volatile_cache);
+        let ata_identity = ahci::Identity::new(&spec, &checked.identity.serial);
+        let nvme_identity =
+            nvme::Identity::new(&spec, checked.identity.clone(), has_volatile_cache);
         let data = options.data.as_deref().or(options.image.as_deref());
         let device = adopt(device, &store, known, data)?;
         let mut engine =
@@ -233,8 +224,8 @@ impl ServedDrive {
         engine.name.clone_from(&options.name);
         engine.namespaces = namespaces.clone();
         // What must not change is kept as it is.
-        engine.namespace_file = namespace_file.filter(|_| !options.is_read_only);
-        engine.is_of_one_size = is_ahci;
+        engine.namespace_file = checked.namespace_file.filter(|_| !options.is_read_only);
+        engine.is_of_one_size = checked.is_ahci;
         engine.is_write_protected = options.is_read_only;
         if options.power_cut.is_some() || may_be_cut {
             engine.allow_power_cuts(options.power_cut, options.loss);
@@ -246,16 +237,16 @@ impl ServedDrive {
         }
         let mut event_loop = EventLoop::new(engine, channel)?;
         let nvme = Subsystem::shared(nvme_identity, &namespaces);
-        if let Some(secrets) = secrets {
+        if let Some(secrets) = checked.secrets {
             nvme.lock().require(secrets);
         }
-        if let Some(logs) = logs {
+        if let Some(logs) = checked.logs {
             event_loop.engine().restore_logs(logs.drive);
             let now = event_loop.engine().now();
             nvme.lock().restore_records(logs.records, now);
         }
         if let Some(path) = &options.vfio_user {
-            if is_ahci {
+            if checked.is_ahci {
                 ahci::registers::serve(&mut event_loop, &handle, ata_identity, path)?;
             } else {
                 nvme::pci::registers::serve(&mut event_loop, &handle, &nvme, path)?;
@@ -267,7 +258,7 @@ impl ServedDrive {
                 Ok((nsid, ublk::Control::new(&mut event_loop, shape, namespace)?))
             })
             .collect::<Result<_, ServeError>>()?;
-        let (name, state) = (options.name, options.state);
+        let (name, state, identity) = (options.name, options.state, checked.identity);
         Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, identity, state })
     }
 
