@@ -44,18 +44,12 @@ impl Namespaces for Engine {
     }
 
     fn set_placed(&mut self, is_placed: bool) -> Result<(), ControlError> {
-        if self.is_write_protected {
-            return Err(NamespaceError::ReadOnlyDrive.into());
-        }
-        self.namespaces.set_placed(is_placed);
+        self.changeable_namespaces()?.set_placed(is_placed);
         Ok(self.keep_namespaces()?)
     }
 
     fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
-        if self.is_write_protected {
-            return Err(NamespaceError::ReadOnlyDrive.into());
-        }
-        let nsid = self.namespaces.create(wanted)?;
+        let nsid = self.changeable_namespaces()?.create(wanted)?;
         let one = self.namespaces.get(nsid).expect("it was made");
         let (bytes, sectors) = (one.bytes(), one.range());
         // What was written there before it was a namespace's.
@@ -66,18 +60,12 @@ impl Namespaces for Engine {
     }
 
     fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
-        if self.is_write_protected {
-            return Err(NamespaceError::ReadOnlyDrive.into());
-        }
-        self.namespaces.format(nsid, block_shift)?;
+        self.changeable_namespaces()?.format(nsid, block_shift)?;
         Ok(self.keep_namespaces()?)
     }
 
     fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
-        if self.is_write_protected {
-            return Err(NamespaceError::ReadOnlyDrive.into());
-        }
-        let lost = self.namespaces.delete(nsid)?;
+        let lost = self.changeable_namespaces()?.delete(nsid)?;
         self.discard(lost)?;
         self.keep_namespaces()?;
         self.note(What::NamespaceDeleted { nsid });
@@ -301,6 +289,14 @@ impl Engine {
         if let Some(ambient_c) = self.faults.begin(now, self.traffic.requests) {
             self.set_ambient_c(ambient_c);
         }
+    }
+
+    /// The namespaces, where hosts may change them.
+    fn changeable_namespaces(&mut self) -> Result<&mut NamespaceTable, NamespaceError> {
+        if self.is_write_protected {
+            return Err(NamespaceError::ReadOnlyDrive);
+        }
+        Ok(&mut self.namespaces)
     }
 
     /// Keeps the namespaces beside the drive's state, where it has one.
