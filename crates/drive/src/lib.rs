@@ -28,7 +28,6 @@ mod profile;
 mod stage;
 mod superblock;
 mod timeline;
-mod victim_policy;
 
 pub use device::life::Mark;
 pub use device::power_cut::Recovery;
@@ -57,4 +56,3 @@ pub use profile::{
 pub use stage::{STAGE_COUNT, Stage, Stages};
 pub use superblock::State;
 pub use timeline::{Calendar, Fifo};
-pub use victim_policy::{Candidate, Choice, VictimPolicy};

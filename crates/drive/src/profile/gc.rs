@@ -8,10 +8,9 @@ use super::flash::{Geometry, NandTiming};
 use super::key::SpecError;
 use super::schema::RawSpec;
 use crate::policy_plugin::{DriveView, PluginSpec, PolicyPlugin, STATE_WORDS_MAX};
-use crate::victim_policy::VictimPolicy;
 
 /// How garbage collection chooses its victim.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub enum Policy {
     /// Fewest valid pages.
     Greedy,
@@ -21,8 +20,6 @@ pub enum Policy {
     Choices(u32),
     /// Largest (1 - u) x age / (1 + u): Rosenblum and Ousterhout, 1992.
     CostBenefit,
-    /// A rule from outside: [`Spec::with_policy`](super::Spec::with_policy).
-    Custom(Arc<dyn VictimPolicy>),
     /// The plug-in's choice: [`Spec::plugin`](super::Spec::plugin).
     Plugin,
 }

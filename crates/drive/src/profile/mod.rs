@@ -32,7 +32,6 @@ use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::policy_plugin::{PluginSpec, PolicyPlugin};
 use crate::superblock::Streams;
-use crate::victim_policy::VictimPolicy;
 use key::{Key, is_set};
 
 pub use ailments::{EndOfLife, History, Lived, Outages};
@@ -314,15 +313,6 @@ impl Spec {
             in_place,
             raw: given,
         })
-    }
-
-    /// This drive with a rule of yours in place of the profile's `gc.victim_policy`, in idle time too.
-    ///
-    /// The rule is no part of a saved state: restore it into a drive with the same rule.
-    #[must_use]
-    pub fn with_policy(mut self, policy: impl VictimPolicy + 'static) -> Self {
-        (self.policy, self.idle_policy) = (Policy::Custom(Arc::new(policy)), None);
-        self
     }
 
     /// Whether a flush waits until what was acknowledged is on flash.

@@ -18,7 +18,6 @@ use crate::persist::persist;
 use crate::plugin::Plugin;
 use crate::profile::{Policy, Spec};
 use crate::superblock::{Purpose, State, Superblock};
-use crate::victim_policy::Choice;
 
 /// How the next victim is chosen.
 pub struct VictimSelection {
@@ -39,8 +38,8 @@ persist!(VictimSelection: leveled, suggested, rng; given: policy, idle_policy, l
 impl VictimSelection {
     pub fn new(spec: &Spec, rng: &Rng) -> VictimSelection {
         VictimSelection {
-            policy: spec.policy.clone(),
-            idle_policy: spec.idle_policy.clone(),
+            policy: spec.policy,
+            idle_policy: spec.idle_policy,
             levels_wear: spec.levels_wear,
             superblock_pages: spec.geometry.superblock_pages,
             leveled: false,
@@ -135,7 +134,6 @@ impl VictimSelection {
         }
         let pages = self.superblock_pages;
         let sealed_ones = (0..blocks.len()).filter(|&i| blocks[i].state == State::Sealed);
-        let gains = |i: usize| blocks[i].state == State::Sealed && valid[i] < pages;
         let all = sealed_ones.clone().filter(|&i| valid[i] < pages);
         let of_idle = self.idle_policy.as_ref().filter(|_| purpose == Purpose::Idle);
         let chosen = match of_idle.unwrap_or(&self.policy) {
@@ -155,13 +153,6 @@ impl VictimSelection {
                 .expect("a profile with this policy has a plug-in")
                 .choose_victim(blocks, valid, sealed)
                 .map(|index| index as usize),
-            Policy::Custom(policy) => {
-                let choice = Choice { rng: &mut self.rng, pages, blocks, valid, sealed };
-                let chosen = policy.choose(choice).map(|index| index as usize);
-                let allowed = chosen.is_none_or(|i| i < blocks.len() && gains(i));
-                assert!(allowed, "{policy:?} chose {chosen:?}, which is not among the candidates");
-                chosen
-            }
         };
         chosen.map(|index| index as u32)
     }
