@@ -1,6 +1,6 @@
-"""Reservations as a cluster uses them: two hosts of one drive, by nvme-cli and Linux's own driver.
+"""Reservations as a cluster uses them: two hosts of one drive, by nvme-cli and Linux.
 
-The guest connects as two hosts, each with an identifier of its own, and Linux shows the drive twice.
+The guest connects as two hosts, each with an identifier of its own; Linux shows the drive twice.
 Not run where DRIVEBAY_GUEST_SUITE names no folder with the programs.
 """
 

@@ -14,6 +14,7 @@
 use std::io::{self, IoSlice};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use drivebay_drive::{Counters, DeviceError, HandleUse, Health, Sanitize, Zone};
 use drivebay_units::Nanos;
@@ -22,7 +23,10 @@ use crate::error::ServeError;
 use crate::events::Event;
 use crate::faults::{Fault, FaultError};
 use crate::latency_monitor::LatencyMonitor;
-use crate::namespace::{NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace};
+use crate::namespace::{
+    NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace,
+    Placement,
+};
 use crate::power_cut::PowerCut;
 use crate::report::Report;
 use crate::request::Request;
@@ -159,10 +163,29 @@ pub trait Data {
     }
 }
 
-/// The parts of the drive that hosts see as drives of their own, and what hosts may do to them.
+/// The parts of the drive that hosts see as drives of their own, by their numbers from 1 to [`NAMESPACES_MAX`].
+///
+/// None overlap. A [`Namespace`] is a live view, which sessions of other threads may hold: its size changes in place,
+/// and is 0 once it is deleted.
 pub trait Namespaces {
-    /// All of them as they are now.
-    fn namespaces(&self) -> &NamespaceTable;
+    /// The one of this number.
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>>;
+
+    /// How often the one of this number has been made, changed or deleted.
+    fn changes(&self, nsid: u32) -> u64;
+
+    /// Sectors of no namespace.
+    fn free_sectors(&self) -> u64;
+
+    /// The placement that the drive has, if it has any.
+    fn placement(&self) -> Option<Placement> {
+        None
+    }
+
+    /// Whether the drive has placement, and it is switched on.
+    fn is_placed(&self) -> bool {
+        self.placement().is_some_and(|placement| placement.is_on)
+    }
 
     /// Switches placement on or off, while there are no namespaces.
     ///
@@ -190,6 +213,44 @@ pub trait Namespaces {
     /// # Errors
     /// [`ControlError::Namespace`]: there is none, or it must not change. Any other as for `create_namespace`.
     fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError>;
+
+    /// The numbers of all, in order.
+    fn namespace_ids(&self) -> Vec<u32> {
+        (1..=NAMESPACES_MAX as u32).filter(|&nsid| self.namespace(nsid).is_some()).collect()
+    }
+
+    /// Whether one of them refuses all that changes its data.
+    fn any_is_read_only(&self) -> bool {
+        let all = (1..=NAMESPACES_MAX as u32).filter_map(|nsid| self.namespace(nsid));
+        all.into_iter().any(|one| one.is_read_only())
+    }
+}
+
+impl Namespaces for NamespaceTable {
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.get(nsid)
+    }
+
+    fn changes(&self, nsid: u32) -> u64 {
+        self.changes(nsid)
+    }
+
+    fn free_sectors(&self) -> u64 {
+        self.free_sectors()
+    }
+
+    fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
+        Ok(self.create(wanted)?)
+    }
+
+    fn format_namespace(&mut self, nsid: u32, block_shift: u8) -> Result<(), ControlError> {
+        Ok(self.format(nsid, block_shift)?)
+    }
+
+    fn delete_namespace(&mut self, nsid: u32) -> Result<(), ControlError> {
+        self.delete(nsid)?;
+        Ok(())
+    }
 }
 
 /// What a person or a script does to the drive, besides reading and writing: the control socket calls these.

@@ -319,10 +319,7 @@ impl Placement {
     }
 }
 
-/// The namespaces of a drive, without what they hold, by their numbers from 1 to [`NAMESPACES_MAX`].
-///
-/// None overlap. A [`Namespace`] is a live view, which sessions of other threads may hold: its size changes in place,
-/// and is 0 once it is deleted.
+/// The namespaces of a drive, without what they hold: for who implements [`crate::Namespaces`].
 #[derive(Clone, Debug)]
 pub struct NamespaceTable {
     all: Vec<Option<Arc<Namespace>>>,
@@ -405,14 +402,9 @@ impl NamespaceTable {
     }
 
     /// The drive's placement, if it has any.
-    pub fn placement(&self) -> Option<Placement> {
+    pub(crate) fn placement(&self) -> Option<Placement> {
         let Self { handles, groups, .. } = *self;
         (handles > 0).then_some(Placement { is_on: !self.is_placement_off, handles, groups })
-    }
-
-    /// Whether the drive has placement, and it is switched on.
-    pub fn is_placed(&self) -> bool {
-        self.placement().is_some_and(|placement| placement.is_on)
     }
 
     pub(crate) fn is_placement_off(&self) -> bool {
@@ -520,18 +512,7 @@ impl NamespaceTable {
         here.map_or(1, |(_, one)| 1 << one.block_sectors_log2())
     }
 
-    /// The numbers of all, in order.
-    pub fn ids(&self) -> Vec<u32> {
-        self.iter().map(|(nsid, _)| nsid).collect()
-    }
-
-    /// Whether one of them refuses all that changes its data.
-    pub(crate) fn any_is_read_only(&self) -> bool {
-        self.iter().any(|(_, one)| one.is_read_only)
-    }
-
-    /// The one of this number.
-    pub fn get(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+    pub(crate) fn get(&self, nsid: u32) -> Option<&Arc<Namespace>> {
         self.all.get((nsid as usize).checked_sub(1)?)?.as_ref()
     }
 
@@ -539,8 +520,7 @@ impl NamespaceTable {
         self.get(nsid).map(Arc::as_ref).ok_or(NamespaceError::Unknown(nsid))
     }
 
-    /// How often the one of this number has been made, changed or deleted.
-    pub fn changes(&self, nsid: u32) -> u64 {
+    pub(crate) fn changes(&self, nsid: u32) -> u64 {
         self.changes[nsid as usize - 1]
     }
 
@@ -548,8 +528,7 @@ impl NamespaceTable {
         self.changes[nsid as usize - 1] += 1;
     }
 
-    /// Sectors of no namespace.
-    pub fn free_sectors(&self) -> u64 {
+    pub(crate) fn free_sectors(&self) -> u64 {
         self.free_pieces().map(|piece| piece.end - piece.start).sum()
     }
 
@@ -602,7 +581,7 @@ impl NamespaceTable {
     }
 
     /// Makes one in the first free piece that is large enough, under the first number that is free; returns the number.
-    pub fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
+    pub(crate) fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
         let sectors = wanted.sectors;
         let place = self.all.iter().position(Option::is_none);
         let place = place.ok_or(NamespaceError::TooMany(NAMESPACES_MAX + 1))?;
@@ -618,7 +597,8 @@ impl NamespaceTable {
             return Err(NamespaceError::NoPiece { bytes, largest: largest * SECTOR_BYTES });
         };
         let start = piece.start;
-        let is_handle_chosen = self.is_placed() && wanted.handles.is_empty();
+        let is_placed = self.placement().is_some_and(|placement| placement.is_on);
+        let is_handle_chosen = is_placed && wanted.handles.is_empty();
         if is_handle_chosen {
             wanted.handles.extend(self.choose_handle());
         }
@@ -630,7 +610,7 @@ impl NamespaceTable {
     }
 
     /// Gives one blocks of another size.
-    pub fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
+    pub(crate) fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
         let one = self.known(nsid)?;
         if one.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
@@ -642,7 +622,7 @@ impl NamespaceTable {
     }
 
     /// Deletes one; returns the sectors of the drive that were its own. Who still has it finds it empty.
-    pub fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
+    pub(crate) fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;
         if one.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));

@@ -84,6 +84,7 @@ mod tests {
     use std::fs;
 
     use super::*;
+    use crate::drive::Namespaces;
 
     const SECTORS: u64 = 1 << 20;
 

@@ -288,7 +288,7 @@ fn placement_is_switched_while_there_are_no_namespaces() {
     assert_eq!(update(&mut rig, &mut host, &[0]), disabled);
     delete_all(&mut rig, &mut admin);
     assert_eq!(switch(&mut rig, &mut admin, 1, 1), Status::SUCCESS);
-    assert!(rig.engine.namespaces().is_placed());
+    assert!(rig.engine.is_placed());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use drivebay_drive::{Io as ModelIo, Op as ModelOp, Sanitize};
@@ -17,7 +18,7 @@ use crate::events::{Event, What};
 use crate::faults::Fault;
 use crate::inflight::NEVER;
 use crate::memory_limit::Use;
-use crate::namespace::{NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace};
+use crate::namespace::{Namespace, NamespaceError, NamespaceFigures, NewNamespace, Placement};
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 use crate::report::Report;
 use crate::snapshots::{Chance, SnapshotError};
@@ -39,8 +40,20 @@ const KEPT_UP_MIN: f64 = 90.0;
 const DISCARD_MAX: u64 = 1 << 31;
 
 impl Namespaces for Engine {
-    fn namespaces(&self) -> &NamespaceTable {
-        &self.namespaces
+    fn namespace(&self, nsid: u32) -> Option<&Arc<Namespace>> {
+        self.namespaces.get(nsid)
+    }
+
+    fn changes(&self, nsid: u32) -> u64 {
+        self.namespaces.changes(nsid)
+    }
+
+    fn free_sectors(&self) -> u64 {
+        self.namespaces.free_sectors()
+    }
+
+    fn placement(&self) -> Option<Placement> {
+        self.namespaces.placement()
     }
 
     fn set_placed(&mut self, is_placed: bool) -> Result<(), ControlError> {
@@ -166,7 +179,7 @@ impl Control for Engine {
         if self.is_of_one_size {
             return Err(NamespaceError::Ahci.into());
         }
-        let nsid = match (nsid, &self.namespaces.ids()[..]) {
+        let nsid = match (nsid, &self.namespace_ids()[..]) {
             (Some(nsid), _) | (None, &[nsid]) => nsid,
             (None, several) => return Err(ControlError::WhichNamespace(several.len())),
         };

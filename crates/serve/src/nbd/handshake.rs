@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
+use crate::drive::Namespaces;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::{Namespace, NamespaceTable};
+use crate::namespace::Namespace;
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
 /// Sectors of 512 B are the drive's; the map has pages of 4 KiB.
@@ -25,14 +26,14 @@ pub struct Export {
 
 impl Export {
     /// The exports of a drive.
-    pub fn of(name: &str, drive: usize, namespaces: &NamespaceTable) -> Vec<Export> {
-        let is_alone = namespaces.iter().count() == 1;
-        let of_one = |(nsid, one): (u32, &Arc<Namespace>)| Export {
-            name: if is_alone { name.to_owned() } else { format!("{name}/{nsid}") },
+    pub fn of(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
+        let numbers = namespaces.namespace_ids();
+        let of_one = |&nsid: &u32| Export {
+            name: if numbers.len() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
             drive,
-            namespace: Arc::clone(one),
+            namespace: Arc::clone(namespaces.namespace(nsid).expect("it is listed")),
         };
-        namespaces.iter().map(of_one).collect()
+        numbers.iter().map(of_one).collect()
     }
 
     fn flags(&self) -> u16 {

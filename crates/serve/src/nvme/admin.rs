@@ -106,7 +106,7 @@ impl Subsystem {
         let controller = self.get_mut(id).ok_or(Status::INTERNAL_ERROR)?;
         let kind = controller.kind;
         if kind != Kind::Discovery {
-            controller.check_namespaces(drive.namespaces());
+            controller.check_namespaces(drive);
         }
         let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
             let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
@@ -148,7 +148,7 @@ impl Subsystem {
                 }
                 answer
             }
-            (A::NamespaceAttachment, _) => self.attach_namespace(drive.namespaces(), sqe, data),
+            (A::NamespaceAttachment, _) => self.attach_namespace(drive, sqe, data),
             (A::Format, _) => self.format(id, drive, sqe),
             (A::Sanitize, _) => self.sanitize(id, drive, sqe),
             (A::DeviceSelfTest, _) => self.self_test(drive, sqe),
@@ -168,7 +168,7 @@ impl Subsystem {
             return;
         }
         controller.complete_slow(now);
-        controller.check_namespaces(drive.namespaces());
+        controller.check_namespaces(drive);
         controller.check_zones(drive.zones());
         let reservations = &controller.flags.reservations;
         if reservations.with(drive.power_cuts(), |all| all.has_news(id)) {
@@ -234,7 +234,7 @@ impl Subsystem {
                 value = self.reservations.with(drive.power_cuts(), persists).into();
             }
             // It has no value but the one that holds and is kept.
-            Feature::Placement if value == 0 => value = drive.namespaces().is_placed().into(),
+            Feature::Placement if value == 0 => value = drive.is_placed().into(),
             Feature::PlacementEvents if !data.is_empty() => {
                 let handle = placement::handle_of_feature(sqe, drive)?;
                 let kinds = controller.flags.placement().get(handle, data.len() / 2);
@@ -298,7 +298,7 @@ impl Subsystem {
     /// The namespace that a feature of reservations names.
     fn reserved_namespace(&self, drive: &dyn Drive, sqe: &Sqe) -> Result<u32, Status> {
         let nsid = sqe.nsid.get();
-        drive.namespaces().get(nsid).map(|_| nsid).ok_or(Status::INVALID_NAMESPACE.dnr())
+        drive.namespace(nsid).map(|_| nsid).ok_or(Status::INVALID_NAMESPACE.dnr())
     }
 
     /// Refuses what would change data that another host has reserved.
@@ -310,9 +310,9 @@ impl Subsystem {
         sqe: &Sqe,
     ) -> Result<(), Status> {
         let changed = match opcode {
-            AdminOpcode::Sanitize => drive.namespaces().ids(),
+            AdminOpcode::Sanitize => drive.namespace_ids(),
             AdminOpcode::Format | AdminOpcode::NamespaceManagement => match sqe.nsid.get() {
-                NSID_ALL => drive.namespaces().ids(),
+                NSID_ALL => drive.namespace_ids(),
                 nsid => vec![nsid],
             },
             _ => return Ok(()),
@@ -376,7 +376,7 @@ impl Subsystem {
                 let is_allocated =
                     matches!(cns, Cns::AllocatedNamespace | Cns::CommandSetAllocatedNamespace);
                 let is_there = is_allocated || self.is_attached(id, nsid);
-                match drive.namespaces().get(nsid).filter(|_| is_there) {
+                match drive.namespace(nsid).filter(|_| is_there) {
                     Some(_) if cns == Cns::NamespaceNames => self.identity.namespace_names(nsid),
                     Some(_) if is_of_command_set(cns) => match zones {
                         Some(zones) => zones::identify(zones),
@@ -399,7 +399,7 @@ impl Subsystem {
                 if nsid >= 0xffff_fffe {
                     return Err(Status::INVALID_NAMESPACE.dnr());
                 }
-                let all = drive.namespaces().ids().into_iter();
+                let all = drive.namespace_ids().into_iter();
                 let is_any =
                     matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
                 let is_wanted =
@@ -451,7 +451,7 @@ impl Subsystem {
                 let nsid = sqe.nsid.get();
                 let warning = logs::warning(drive, &controller.features);
                 let all = logs::smart(&drive.health(), warning, self.records.error_count);
-                let log = match drive.namespaces().get(nsid) {
+                let log = match drive.namespace(nsid) {
                     _ if [0, NSID_ALL].contains(&nsid) => all,
                     Some(namespace) => logs::smart_of(namespace, all),
                     None => return Err(Status::INVALID_NAMESPACE.dnr()),
@@ -462,7 +462,7 @@ impl Subsystem {
             LogPage::ChangedNamespaces => list(controller.changed.iter().copied()),
             LogPage::Commands => logs::commands(kind, &self.identity, sqe.command_set()),
             LogPage::ChangedZones => {
-                let namespace = drive.namespaces().get(sqe.nsid.get());
+                let namespace = drive.namespace(sqe.nsid.get());
                 let namespace = namespace.ok_or(Status::INVALID_NAMESPACE.dnr())?;
                 zones::changed(&controller.changed_zones, namespace)
             }
@@ -520,9 +520,7 @@ impl Subsystem {
                 if log == LogPage::ChangedNamespaces {
                     controller.changed.clear();
                 }
-                if let (LogPage::ChangedZones, Some(one)) =
-                    (log, drive.namespaces().get(sqe.nsid.get()))
-                {
+                if let (LogPage::ChangedZones, Some(one)) = (log, drive.namespace(sqe.nsid.get())) {
                     controller.changed_zones.retain(|&zone| !zones::is_of(zone, one));
                 }
                 controller.events.page_read(log as u8);
@@ -577,14 +575,9 @@ impl Subsystem {
     fn format(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         let nsid = sqe.nsid.get();
         let (doomed, sectors, is_protected) = match nsid {
-            NSID_ALL => (
-                drive.namespaces().ids(),
-                0..drive.sectors(),
-                drive.namespaces().any_is_read_only(),
-            ),
+            NSID_ALL => (drive.namespace_ids(), 0..drive.sectors(), drive.any_is_read_only()),
             nsid => {
-                let namespace =
-                    drive.namespaces().get(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
+                let namespace = drive.namespace(nsid).ok_or(Status::INVALID_NAMESPACE.dnr())?;
                 (vec![nsid], namespace.range(), namespace.is_read_only())
             }
         };
@@ -647,7 +640,7 @@ impl Subsystem {
         }
         let from = drive.now();
         let before = drive.handle_use();
-        let (all, is_protected) = (0..drive.sectors(), drive.namespaces().any_is_read_only());
+        let (all, is_protected) = (0..drive.sectors(), drive.any_is_read_only());
         let (until, is_kept) = if keeps {
             refuse_protected(drive, is_protected)?;
             drive.overwrite(how, pattern).map_err(|_| Status::INTERNAL_ERROR)?
@@ -703,7 +696,7 @@ impl Subsystem {
     fn self_test(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         const ABORT: u32 = 0xf;
         let (nsid, now, is_healthy) = (sqe.nsid.get(), drive.now(), !drive.is_read_only());
-        let is_known = [0, NSID_ALL].contains(&nsid) || drive.namespaces().get(nsid).is_some();
+        let is_known = [0, NSID_ALL].contains(&nsid) || drive.namespace(nsid).is_some();
         if !is_known {
             return Err(Status::INVALID_NAMESPACE.dnr());
         }

@@ -17,8 +17,9 @@ use super::features::Features;
 use super::identity::{Identity, Kind};
 use super::reservations::SharedReservations;
 use super::{placement, zones};
+use crate::drive::Namespaces;
 use crate::lock::lock;
-use crate::namespace::{NAMESPACES_MAX, NamespaceTable};
+use crate::namespace::NAMESPACES_MAX;
 
 /// CC: enabled.
 const CC_ENABLE: u32 = 1;
@@ -255,8 +256,8 @@ impl Controller {
 
     /// Notes which of its namespaces have changed since, are its own or are so no more, and tells a host that wants to
     /// know.
-    pub fn check_namespaces(&mut self, namespaces: &NamespaceTable) {
-        let version = |nsid: u32| match namespaces.get(nsid) {
+    pub fn check_namespaces(&mut self, namespaces: &dyn Namespaces) {
+        let version = |nsid: u32| match namespaces.namespace(nsid) {
             Some(_) if self.flags.is_attached(nsid) => namespaces.changes(nsid) + 1,
             _ => 0,
         };

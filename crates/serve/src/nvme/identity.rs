@@ -191,7 +191,7 @@ impl Identity {
                 id.nn = (NAMESPACES_MAX as u32).into();
                 let bytes = |sectors: u64| u128::from(sectors * SECTOR_BYTES).into();
                 id.tnvmcap = bytes(drive.sectors());
-                id.unvmcap = bytes(drive.namespaces().free_sectors());
+                id.unvmcap = bytes(drive.free_sectors());
             }
         }
         id.as_bytes().to_vec()
@@ -258,7 +258,7 @@ impl Identity {
     pub(super) fn namespace(&self, drive: &dyn Drive, nsid: u32, namespace: &Namespace) -> Vec<u8> {
         let shift = namespace.block_sectors_log2();
         let capacity = namespace.sectors() >> shift;
-        let is_alone = drive.namespaces().iter().count() == 1;
+        let is_alone = drive.namespace_ids().len() == 1;
         let used = if is_alone { (drive.used_sectors() >> shift).min(capacity) } else { capacity };
         let id = IdentifyNamespace {
             nsze: zones::blocks_of(namespace).into(),

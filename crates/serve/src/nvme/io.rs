@@ -18,8 +18,8 @@ use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
 use super::reservations::{Access, Reservations};
 use super::{placement, zones};
-use crate::drive::Drive;
-use crate::namespace::{NAMESPACES_MAX, Namespace, NamespaceTable, SECTOR_SHIFT};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
 
 /// Blocks that are deallocated by one request: the sectors of as many blocks of any size have 32 bits.
@@ -37,12 +37,11 @@ pub(super) enum Transfer {
 }
 
 /// The data that a command transfers, by its own fields and the block size of its namespace.
-pub(super) fn transfer(sqe: &Sqe, namespaces: &NamespaceTable) -> Transfer {
-    let namespace = namespaces.get(sqe.nsid.get());
-    let shift = namespace.map_or(SECTOR_SHIFT, |one| one.block_shift());
+pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
+    let shift = namespaces.namespace(sqe.nsid.get()).map_or(SECTOR_SHIFT, |one| one.block_shift());
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
-    let is_zoned = namespace.is_some_and(|one| one.zones().is_some());
+    let is_zoned = namespaces.namespace(sqe.nsid.get()).is_some_and(|one| one.zones().is_some());
     match NvmOpcode::of(sqe.opcode) {
         Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
             if namespaces.placement().is_none() =>
@@ -336,7 +335,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         return Ok(Plan::one(Op::Flush, 0, 0));
     }
     use NvmOpcode as N;
-    let namespace = active(nsid, drive.namespaces(), flags)?;
+    let namespace = active(nsid, drive, flags)?;
     if let Some(access) = Access::of(opcode)
         && flags.reservations.exclude(flags.controller, nsid, access, drive.power_cuts())
     {
@@ -362,9 +361,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         N::ZoneManagementReceive | N::ZoneManagementSend => {
             return manage_zones(sqe, drive, namespace);
         }
-        N::IoManagementReceive | N::IoManagementSend
-            if drive.namespaces().placement().is_none() =>
-        {
+        N::IoManagementReceive | N::IoManagementSend if drive.placement().is_none() => {
             return Err(Status::INVALID_OPCODE.dnr());
         }
         N::IoManagementReceive => return handle_status(sqe, drive, namespace),
@@ -377,7 +374,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     }
     let fua = sqe.is_fua() || !flags.write_cache();
     let placement::Place { handle, is_invalid } = match changes {
-        true => placement::place_of(sqe, drive.namespaces(), namespace)?,
+        true => placement::place_of(sqe, drive, namespace)?,
         false => placement::Place { handle: 0, is_invalid: false },
     };
     let mut plan = match opcode {
@@ -438,7 +435,7 @@ fn transferred(
 fn handle_status(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
     let mut plan = Plan::of(Vec::new());
     let bytes = sqe.cdw11.get() as usize * 4 + 4;
-    plan.answer = match placement::about_handles(sqe, drive.namespaces())? {
+    plan.answer = match placement::about_handles(sqe, drive)? {
         Some(placed) => placement::status(placed, namespace, &drive.handle_use(), bytes),
         None => vec![0; bytes],
     };
@@ -453,7 +450,7 @@ fn handle_update(
     namespace: &Namespace,
     flags: &Flags,
 ) -> Result<Plan, Status> {
-    let Some(placed) = placement::about_handles(sqe, drive.namespaces())? else {
+    let Some(placed) = placement::about_handles(sqe, drive)? else {
         return Ok(Plan::of(Vec::new()));
     };
     if namespace.is_read_only() {
@@ -550,13 +547,13 @@ fn copy(
 /// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
 fn active<'a>(
     nsid: u32,
-    namespaces: &'a NamespaceTable,
+    namespaces: &'a dyn Namespaces,
     flags: &Flags,
 ) -> Result<&'a Namespace, Status> {
     if !is_valid(nsid) {
         return Err(Status::INVALID_NAMESPACE.dnr());
     }
-    let attached = namespaces.get(nsid).filter(|_| flags.is_attached(nsid));
+    let attached = namespaces.namespace(nsid).filter(|_| flags.is_attached(nsid));
     attached.map(Arc::as_ref).ok_or(Status::INVALID_FIELD.dnr())
 }
 

@@ -16,8 +16,8 @@ use super::io::is_valid;
 use super::placement::{GROUP, wanted_handles};
 use super::subsystem::{Subsystem, status_of};
 use super::zones;
-use crate::drive::Drive;
-use crate::namespace::{NamespaceTable, NewNamespace, SECTOR_SHIFT};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::{NewNamespace, SECTOR_SHIFT};
 
 /// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
@@ -69,8 +69,7 @@ impl Subsystem {
             // More than a number of sectors can be is more than there is.
             None => blocks.saturating_mul(1 << (shift - SECTOR_SHIFT)),
         };
-        let handles =
-            wanted_handles(data, self.identity.placement, drive.namespaces().is_placed())?;
+        let handles = wanted_handles(data, self.identity.placement, drive.is_placed())?;
         let is_shared = wanted.nmic & 1 != 0;
         let new = NewNamespace { sectors, block_shift: shift, is_shared, handles };
         let made = drive.create_namespace(new);
@@ -84,12 +83,12 @@ impl Subsystem {
     fn delete(&mut self, drive: &mut dyn Drive, nsid: u32) -> Answer {
         let doomed: Vec<u32> = match nsid {
             // All or none.
-            NSID_ALL if drive.namespaces().any_is_read_only() => {
+            NSID_ALL if drive.any_is_read_only() => {
                 return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
             }
-            NSID_ALL => drive.namespaces().ids(),
+            NSID_ALL => drive.namespace_ids(),
             nsid => {
-                check_allocated(nsid, drive.namespaces())?;
+                check_allocated(nsid, drive)?;
                 vec![nsid]
             }
         };
@@ -104,7 +103,7 @@ impl Subsystem {
     /// Attaches a namespace to controllers, or detaches it.
     pub(super) fn attach_namespace(
         &mut self,
-        namespaces: &NamespaceTable,
+        namespaces: &dyn Namespaces,
         sqe: &Sqe,
         data: &[u8],
     ) -> Answer {
@@ -116,7 +115,7 @@ impl Subsystem {
         let ids = self.listed(data).ok_or(Status::CONTROLLER_LIST_INVALID.dnr())?;
         let have_it = self.controllers_from(0).filter(|(_, one)| one.flags.is_attached(nsid));
         let have_it: Vec<u16> = have_it.map(|(id, _)| id).collect();
-        let is_shared = namespaces.get(nsid).is_some_and(|one| one.is_shared());
+        let is_shared = namespaces.namespace(nsid).is_some_and(|one| one.is_shared());
         match sqe.cdw10.get() & 0xf {
             ATTACH if ids.iter().any(|id| have_it.contains(id)) => {
                 Err(Status::NAMESPACE_ALREADY_ATTACHED.dnr())
@@ -155,8 +154,8 @@ impl Subsystem {
 }
 
 /// Whether there is a namespace of this number, attached or not.
-fn check_allocated(nsid: u32, namespaces: &NamespaceTable) -> Result<(), Status> {
-    match namespaces.get(nsid) {
+fn check_allocated(nsid: u32, namespaces: &dyn Namespaces) -> Result<(), Status> {
+    match namespaces.namespace(nsid) {
         Some(_) => Ok(()),
         None if is_valid(nsid) => Err(Status::INVALID_FIELD.dnr()),
         None => Err(Status::INVALID_NAMESPACE.dnr()),

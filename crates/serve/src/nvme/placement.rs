@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
 use super::timestamp::Timestamp;
-use crate::drive::Drive;
-use crate::namespace::{Namespace, NamespaceTable, Placement};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::{Namespace, Placement};
 
 /// The only endurance group.
 pub(super) const GROUP: u16 = 1;
@@ -230,9 +230,8 @@ pub(super) fn is_of_group(log: LogPage) -> bool {
 
 /// The reclaim unit handle that a placement handle of a namespace names, by a feature's own fields.
 pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Status> {
-    let namespace =
-        drive.namespaces().get(sqe.nsid.get()).ok_or(Status::INVALID_NAMESPACE.dnr())?;
-    if !drive.namespaces().is_placed() {
+    let namespace = drive.namespace(sqe.nsid.get()).ok_or(Status::INVALID_NAMESPACE.dnr())?;
+    if !drive.is_placed() {
         return Err(Status::PLACEMENT_DISABLED.dnr());
     }
     let handle = namespace.handles().get(usize::from(sqe.cdw11.get() as u16));
@@ -265,14 +264,14 @@ pub(super) fn wanted_handles(
 pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
     let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
     let is_receive = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
-    if drive.namespaces().get(sqe.nsid.get()).is_none() {
+    if drive.namespace(sqe.nsid.get()).is_none() {
         return Err(Status::INVALID_NAMESPACE.dnr());
     }
     if !is_receive || (operation, kind) != (1, 0) {
         return Err(Status::INVALID_FIELD.dnr());
     }
     // Supported, enabled, and so after a reset as well: a bit for each directive.
-    let enabled = 1 | u8::from(drive.namespaces().is_placed()) << DIRECTIVE_PLACEMENT;
+    let enabled = 1 | u8::from(drive.is_placed()) << DIRECTIVE_PLACEMENT;
     let mut page = vec![0; 4096.max(bytes)];
     (page[0], page[32], page[64]) = (1 | 1 << DIRECTIVE_PLACEMENT, enabled, enabled);
     page.truncate(bytes);
@@ -290,7 +289,7 @@ pub(super) struct Place {
 /// Where a command that writes to this namespace does so.
 pub(super) fn place_of(
     sqe: &Sqe,
-    namespaces: &NamespaceTable,
+    namespaces: &dyn Namespaces,
     namespace: &Namespace,
 ) -> Result<Place, Status> {
     let first = namespace.handles().first().copied().unwrap_or(0);
@@ -307,7 +306,7 @@ pub(super) fn place_of(
 /// What a command of I/O Management has as its operation: the placement if it is the one about handles, or none.
 pub(super) fn about_handles(
     sqe: &Sqe,
-    namespaces: &NamespaceTable,
+    namespaces: &dyn Namespaces,
 ) -> Result<Option<Placement>, Status> {
     let placement = namespaces.placement().filter(|placement| placement.is_on);
     match (sqe.cdw10.get() as u8, placement) {

@@ -14,8 +14,8 @@ use super::logs;
 use super::placement::{Events, GROUP, PAGE_BYTES, Shape, names_group};
 use super::subsystem::status_of;
 use super::timestamp::Timestamp;
-use crate::drive::Drive;
-use crate::namespace::{NAMESPACES_MAX, NamespaceTable};
+use crate::drive::{Drive, Namespaces};
+use crate::namespace::NAMESPACES_MAX;
 
 /// A log page of the endurance group.
 pub(super) fn page(
@@ -32,8 +32,8 @@ pub(super) fn page(
     match log {
         LogPage::EnduranceGroup => Ok(group(drive, errors)),
         LogPage::PlacementConfigurations => Ok(configurations(shape, identity.has_volatile_cache)),
-        _ if !drive.namespaces().is_placed() => Err(Status::PLACEMENT_DISABLED.dnr()),
-        LogPage::PlacementUsage => Ok(usage(shape, drive.namespaces())),
+        _ if !drive.is_placed() => Err(Status::PLACEMENT_DISABLED.dnr()),
+        LogPage::PlacementUsage => Ok(usage(shape, drive)),
         LogPage::PlacementStatistics => Ok(statistics(shape, drive)),
         _ => {
             events.look_at(&drive.handle_use(), drive.now());
@@ -61,7 +61,7 @@ fn group(drive: &mut dyn Drive, errors: u64) -> Vec<u8> {
         media_errors: wide(health.media_errors),
         error_entries: wide(errors),
         capacity: wide(drive.sectors() * SECTOR_BYTES),
-        free_capacity: wide(drive.namespaces().free_sectors() * SECTOR_BYTES),
+        free_capacity: wide(drive.free_sectors() * SECTOR_BYTES),
         ..EnduranceGroupLog::default()
     };
     log.as_bytes().to_vec()
@@ -93,10 +93,11 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
 }
 
 /// By whom each handle is used: nobody, hosts, or namespaces for which the drive has chosen it.
-fn usage(shape: Shape, namespaces: &NamespaceTable) -> Vec<u8> {
+fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
     let mut page = vec![0; 8 * (1 + shape.handles)];
     page[..2].copy_from_slice(&(shape.handles as u16).to_le_bytes());
-    for (_, namespace) in namespaces.iter() {
+    for nsid in namespaces.namespace_ids() {
+        let Some(namespace) = namespaces.namespace(nsid) else { continue };
         for &handle in namespace.handles() {
             let by = &mut page[8 * (1 + usize::from(handle))];
             *by = if namespace.is_handle_chosen() && *by != 1 { 2 } else { 1 };
@@ -123,7 +124,7 @@ pub(super) fn switch(sqe: &Sqe, drive: &mut dyn Drive) -> Result<(), Status> {
     if !names_group(sqe) || sqe.cdw12.get() & 0xff00 != 0 {
         return Err(Status::INVALID_FIELD.dnr());
     }
-    if drive.namespaces().iter().next().is_some() {
+    if !drive.namespace_ids().is_empty() {
         return Err(Status::COMMAND_SEQUENCE.dnr());
     }
     let is_on = sqe.cdw12.get() & 1 != 0;

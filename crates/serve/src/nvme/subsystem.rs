@@ -16,10 +16,10 @@ use super::records::Records;
 use super::reservations::SharedReservations;
 use super::tcp::Secrets;
 use super::{placement, zones};
-use crate::drive::ControlError;
+use crate::drive::{ControlError, Namespaces};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
-use crate::namespace::{NamespaceError, NamespaceTable};
+use crate::namespace::NamespaceError;
 
 /// Controllers at a time, at most; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
@@ -98,8 +98,10 @@ pub struct Subsystem {
 
 impl Subsystem {
     /// A subsystem without controllers, whose namespaces all of them will have.
-    pub fn shared(identity: Identity, namespaces: &NamespaceTable) -> Shared {
-        let private = namespaces.iter().filter(|(_, one)| !one.is_shared());
+    pub fn shared(identity: Identity, namespaces: &dyn Namespaces) -> Shared {
+        let is_private =
+            |nsid: &u32| namespaces.namespace(*nsid).is_some_and(|one| !one.is_shared());
+        let all = namespaces.namespace_ids();
         let placement = placement::Events::new(identity.placement);
         let mut records = Records::default();
         records.firmware.slots[0] = Some(padded(&identity.own.firmware));
@@ -111,8 +113,8 @@ impl Subsystem {
             placement: Arc::new(Mutex::new(placement)),
             reservations: SharedReservations::default(),
             secrets: None,
-            attached: namespaces.ids().into_iter().collect(),
-            private: private.map(|(nsid, _)| nsid).collect(),
+            attached: all.iter().copied().collect(),
+            private: all.into_iter().filter(is_private).collect(),
         })))
     }
 

@@ -223,6 +223,7 @@ impl Session for UblkDevice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::drive::Namespaces as _;
     use crate::namespace::{NamespaceOptions, NamespaceTable};
 
     const WRITE: u32 = 1;
@@ -236,7 +237,7 @@ mod tests {
     fn asked(nsid: u32, op_flags: u32, start_sector: u64) -> Result<(Request, usize), Errno> {
         let descriptor =
             IoDescriptor { op_flags, nr_sectors: 8, start_sector, ..IoDescriptor::default() };
-        request(&descriptor, parts().get(nsid).expect("there"), 7)
+        request(&descriptor, parts().namespace(nsid).expect("there"), 7)
     }
 
     #[test]

@@ -177,8 +177,7 @@ impl PciDevice {
     }
 
     fn execute(&mut self, drive: &mut dyn Drive, id: u16, sqe: Sqe) {
-        let transfer =
-            if id == 0 { admin::transfer(&sqe) } else { nvm::transfer(&sqe, drive.namespaces()) };
+        let transfer = if id == 0 { admin::transfer(&sqe) } else { nvm::transfer(&sqe, drive) };
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.clear();
         let fetched = check_flags(Kind::Pci, &sqe);

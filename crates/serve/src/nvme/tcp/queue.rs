@@ -11,9 +11,8 @@ use drivebay_wire::nvme::{
 
 use super::fabrics::{self, Connected};
 use super::output::Output;
-use crate::drive::Drive;
+use crate::drive::{Drive, Namespaces};
 use crate::memory_limit::{Share, Use};
-use crate::namespace::NamespaceTable;
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
 use crate::nvme::identity::Kind;
@@ -137,7 +136,7 @@ impl Queue {
             queue.flags.note_traffic();
         }
         let incoming = check_flags(Kind::Tcp, &sqe);
-        match incoming.and_then(|()| self.incoming_of(drive.namespaces(), &sqe, data)) {
+        match incoming.and_then(|()| self.incoming_of(drive, &sqe, data)) {
             Ok(Some(bytes)) => self.execute(drive, out, sqe, bytes),
             Ok(None) => {
                 self.unasked.push_back(sqe);
@@ -151,7 +150,7 @@ impl Queue {
     /// The data that came with a command; `None` if it must be asked for.
     fn incoming_of<'a>(
         &self,
-        namespaces: &NamespaceTable,
+        namespaces: &dyn Namespaces,
         sqe: &Sqe,
         data: Data<'a>,
     ) -> Result<Option<&'a [u8]>, Status> {
