@@ -29,7 +29,7 @@ SAY report $(nvme resv-report $other --eds -o json | tr -d ' ",' |
   sed -n 's/^\\(rtype\\|regctl\\|ptpls\\|rcsts\\):/\\1=/p' | tr '\\n' ' ')
 SAY preempted $(quiet nvme resv-acquire $other --racqa=1 --crkey=11 --prkey=10 --rtype=1)
 both taken
-SAY notice $(nvme resv-notif-log /dev/nvme0 -o json | tr -d ' ",' | sed -n 's/^rn_type:\\|^type://p')
+SAY notice $(nvme get-log /dev/nvme0 -i 0x80 -l 64 -b 2>/dev/null | od -An -tu1 -j8 -N1)
 SAY given_up $(quiet nvme resv-release $other --rrela=1 --crkey=11)
 both cleared
 """

@@ -18,7 +18,9 @@ use crate::events::{Event, What};
 use crate::faults::Fault;
 use crate::inflight::NEVER;
 use crate::memory_limit::Use;
-use crate::namespace::{Namespace, NamespaceError, NamespaceFigures, NewNamespace, Placement};
+use crate::namespace::{
+    Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace, Placement,
+};
 use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 use crate::report::Report;
 use crate::snapshots::{Chance, SnapshotError};
