@@ -37,7 +37,7 @@ def check(said: dict[str, str]) -> None:
     """What every transport shows: identity, temperature, data, TRIM, status codes."""
     assert said["sectors"] == str(SECTORS)
     assert (said["mn"], said["fr"]) == ("SAMSUNG MZVPV256HDGL", "BXW74H0Q")
-    assert (said["mdts"], said["oncs"]) == ("5", "0x1df")
+    assert (said["mdts"], said["oncs"]) == ("5", "0x1ff")
     assert said["temperature"].startswith("25")
     assert said["hwmon"] == "24850"  # 298 K in thousandths of a degree
     assert said["data"] == "same"

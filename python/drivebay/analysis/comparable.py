@@ -14,6 +14,7 @@ LATER: dict[str, Any] = {
     "columns": None,
     "fsync": None,
     "handle": 0,
+    "handle_by": None,
     "once": False,
     "rate_iops": None,
     "rate_mb_per_s": None,
