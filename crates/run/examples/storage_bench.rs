@@ -50,6 +50,7 @@ fn main() {
         rule: Rule::Fold,
         recorded_bytes: source.extent_bytes(),
         trim: false,
+        handle_by_device: false,
         events: 0,
     };
     let begin = Instant::now();
