@@ -363,9 +363,11 @@ impl Reservations {
     fn exclude(&self, controller: u16, nsid: u32, access: Access) -> bool {
         let Some(one) = self.namespaces.get(&nsid) else { return false };
         let Some(kind) = one.kind() else { return false };
-        let host = self.controllers.get(&controller).map(|one| one.host).unwrap_or_default();
+        // A controller that none has joined over TCP is nobody's, also where a host's identifier is zeros.
         let is_admitted =
-            one.is_held_by(&host) || (kind.admits_registrants() && one.key_of(&host).is_some());
+            self.controllers.get(&controller).is_some_and(|Notified { host, .. }| {
+                one.is_held_by(host) || (kind.admits_registrants() && one.key_of(host).is_some())
+            });
         !is_admitted && (access == Access::Write || kind.excludes_reads())
     }
 
@@ -478,4 +480,26 @@ fn invalid_field<T>() -> Result<T, Status> {
 
 fn conflict<T>() -> Result<T, Status> {
     Err(Status::RESERVATION_CONFLICT.dnr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_without_a_host_is_not_the_host_whose_identifier_is_zeros() {
+        let (tcp, pci, nsid) = (1, 2, 1);
+        let mut all = Reservations::default();
+        all.join(tcp, HostId::default());
+        for (opcode, cdw10, keys) in [
+            (NvmOpcode::ReservationRegister, 0, [0, 7]),
+            (NvmOpcode::ReservationAcquire, 1 << 8, [7, 0]),
+        ] {
+            let sqe = Sqe { nsid: nsid.into(), cdw10: u32::into(cdw10), ..Sqe::default() };
+            let data = keys.map(u64::to_le_bytes).concat();
+            assert_eq!(all.execute(tcp, opcode, &sqe, &data), Ok(Vec::new()));
+        }
+        let excluded = [tcp, pci].map(|one| all.exclude(one, nsid, Access::Write));
+        assert_eq!(excluded, [false, true]);
+    }
 }
