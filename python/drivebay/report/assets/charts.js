@@ -427,7 +427,12 @@ const DrivebayCharts = ((themes) => {
     const signs = atob(text);
     const bytes = new Uint8Array(signs.length);
     for (let i = 0; i < signs.length; i += 1) bytes[i] = signs.charCodeAt(i); // Uint8Array.from takes ten times as long
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+    // Not by way of a Blob, which goes through the browser's process and back, two thirds as fast.
+    const { readable, writable } = new DecompressionStream("gzip");
+    const writer = writable.getWriter();
+    writer.write(bytes);
+    writer.close();
+    return new Response(readable).text();
   };
 
   return { draw, csv, barsCsv, picture, save, follow, el, cssColour, figures, looks, sample, unsqueezed };
