@@ -79,8 +79,8 @@ class Tab:
             stuck = self._draw_all()
         assert not stuck, f"not drawn within {DRAWN_S} s: {stuck}; {self.troubles}"
 
-    def _draw_all(self) -> dict[str, Any] | None:
-        """None, or the chart that was not drawn in time, with what the page was doing then."""
+    def _draw_all(self) -> Any:
+        """None, or a dict: the chart not drawn in time, and what the page was doing then."""
         return self.page.evaluate(
             """async (limit) => {
                 let frames = 0;
