@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import stat
+import struct
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,34 +85,76 @@ def mounted(device: str, folder: Path, *options: str) -> Iterator[Path]:
 
 
 ZEROS = bytes(2**22)
+LOOP_GET_STATUS64 = 0x4C05
+
+
+def _behind(fd: int) -> Path | None:
+    """The file over which a loop device, or that of a partition, lies, if its name still is its."""
+    number = os.fstat(fd).st_rdev
+    here = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}").resolve()
+    folder = here if (here / "loop").is_dir() else here.parent
+    try:
+        file = Path((folder / "loop/backing_file").read_text().removesuffix("\n"))
+        found = file.stat()
+        device, inode = struct.unpack_from("QQ", fcntl.ioctl(fd, LOOP_GET_STATUS64, bytes(232)))
+    except OSError:
+        return None
+    return file if (found.st_dev, found.st_ino) == (device, inode) else None
+
+
+def content(path: Path) -> str:
+    """A digest of the bytes of a file or device, not of where a file's holes are. Those of a loop
+    device are read where they lie, past its holes, once all that was written to it is there."""
+    sha = hashlib.sha256()
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+        device = stat.S_ISBLK(os.fstat(fd).st_mode)
+        if device and (behind := _behind(fd)):
+            return content(behind)
+        size = os.lseek(fd, 0, os.SEEK_END)
+        at = 0
+        while at < size:
+            try:
+                at = at if device else os.lseek(fd, at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                break  # nothing but a hole up to the end
+            at -= at % len(ZEROS)
+            block = os.pread(fd, len(ZEROS), at)
+            # To compare is many times as fast as to hash.
+            if block != ZEROS[: len(block)]:
+                sha.update(f"{at}".encode() + block)
+            at += len(ZEROS)
+    finally:
+        os.close(fd)
+    return f"{size} {sha.hexdigest()}"
 
 
 def digest(path: Path) -> str:
-    """A digest of a file's size, its content, and where it has none (holes); of a device's size and
-    content, as devices do not tell where they have none."""
+    """A digest of a file's size, its content, and where it has none (holes); of a device's content,
+    as it does not tell where it has none."""
+    if stat.S_ISBLK(path.stat().st_mode):
+        return content(path)
     sha = hashlib.sha256()
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
         # What was allocated, but never written, counts as data while memory has it.
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-        device = stat.S_ISBLK(os.fstat(fd).st_mode)
         size = os.lseek(fd, 0, os.SEEK_END)
         at = 0
         while at < size:
             try:
-                begin = at if device else os.lseek(fd, at, os.SEEK_DATA)
+                begin = os.lseek(fd, at, os.SEEK_DATA)
             except OSError as error:
                 if error.errno != errno.ENXIO:
                     raise
-                break  # nothing but a hole up to the end
-            at = size if device else os.lseek(fd, begin, os.SEEK_HOLE)
+                break
+            at = os.lseek(fd, begin, os.SEEK_HOLE)
             sha.update(f"{begin} {at}".encode())
-            while begin < at:
-                block = os.pread(fd, min(len(ZEROS), at - begin), begin)
-                # Most of a device is zeros, and to compare is many times as fast as to hash.
-                sha.update(b"zeros" if block == ZEROS else block)
-                begin += len(block)
+        sha.update(content(path).encode())
     finally:
         os.close(fd)
     return f"{size} {sha.hexdigest()}"

@@ -7,7 +7,6 @@ target is asked both ways: `check`, as the review does before anything, and `run
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import struct
 import subprocess
@@ -21,6 +20,7 @@ from fakes import made_test, workload
 from loops import (
     READ_ONLY,
     SIGNATURES,
+    content,
     digest,
     loop,
     mounted,
@@ -83,13 +83,6 @@ def refusal(device: str, serial: str | None, *, never: bool = True, is_swap: boo
         assert caught.hint
         assert caught.message == checked.value.message
     return checked.value.message
-
-
-def content(file: Path) -> str:
-    """A digest of every byte; not of where its holes are, as mkfs leaves some half made."""
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def backing_file(device: str) -> Path | None:

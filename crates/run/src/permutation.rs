@@ -7,7 +7,7 @@
 //! fio keeps a bitmap instead and takes the next free block where it drew a used one: near the end of
 //! its passes blocks follow each other in order more often than here.
 
-use drivebay_units::Rng;
+use drivebay_units::{Rng, mix};
 
 const ROUNDS: usize = 4;
 
@@ -61,14 +61,6 @@ impl Permutation {
         }
         left << self.right_bits | right
     }
-}
-
-/// Finaliser of splitmix64 (Steele, Lea and Flood, 2014).
-#[inline(always)]
-fn mix(z: u64) -> u64 {
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

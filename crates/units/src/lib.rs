@@ -13,5 +13,5 @@ mod time;
 pub use address::{Lpn, Ppa, SECTOR_BYTES};
 pub use divide::Divider;
 pub use histogram::{Bin, Histogram};
-pub use rng::Rng;
+pub use rng::{Rng, mix, mix_upper};
 pub use time::Nanos;

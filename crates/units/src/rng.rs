@@ -2,6 +2,7 @@
 //!
 //! It is frozen: the same seed gives the same numbers on every platform and in every version.
 //! Each part of a run draws from its own stream (`fork`), so a draw added in one part moves no other.
+//! A number that stands for a place or a moment, not for the next draw, is a hash of it (`mix`, `mix_upper`).
 //! Left out: rejection in `below`; its bias is under n / 2^64, far below what any run can see.
 
 /// A stream of random numbers.
@@ -11,11 +12,28 @@ pub struct Rng {
 }
 
 fn splitmix64(x: &mut u64) -> u64 {
-    *x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let mut z = *x;
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    *x = x.wrapping_add(GOLDEN_RATIO);
+    mix(*x)
+}
+
+/// 2^64 over the golden ratio.
+const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A hash with all bits well mixed: the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+#[must_use]
+#[inline(always)]
+pub fn mix(z: u64) -> u64 {
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
+}
+
+/// A cheaper hash, with the bits of its upper half well mixed: multiply, fold, multiply.
+#[must_use]
+#[inline(always)]
+pub fn mix_upper(key: u64) -> u64 {
+    let mixed = key.wrapping_mul(GOLDEN_RATIO);
+    (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93)
 }
 
 impl Rng {

@@ -5,7 +5,7 @@
 //! vary (`controller.service_cv`): a part of each is drawn from the exponential distribution, the usual one of
 //! queueing theory. guess: no maker has published its own. Left out: that times of the host core vary.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, mix_upper};
 
 use crate::firmware::flash_core::FlashCore;
 use crate::persist::{StateError, persist};
@@ -122,9 +122,7 @@ impl Controller {
     fn draw(&self, from: Nanos, mean: Nanos) -> Nanos {
         let varies = (mean.0 * self.costs.variation) >> SHARE_BITS;
         let key = from.0 ^ self.flash_core.busy_ns().rotate_left(32);
-        // Multiply, fold, multiply, as for places (`physics/variation.rs`).
-        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let mixed = mix_upper(key);
         let drawn = (varies * exponential(mixed ^ (mixed >> 32))) >> SHARE_BITS;
         Nanos(mean.0 - varies + drawn)
     }

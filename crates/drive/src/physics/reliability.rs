@@ -21,7 +21,7 @@ mod curve;
 
 use std::ops::Range;
 
-use drivebay_units::{Nanos, Ppa, Rng};
+use drivebay_units::{Nanos, Ppa, Rng, mix};
 use libm::{exp, pow};
 
 use crate::persist::{StateError, ensure, persist};
@@ -357,10 +357,8 @@ fn share_of(probability: f64) -> u32 {
     (probability * 4_294_967_296.0).min(4_294_967_295.0) as u32
 }
 
-/// The finalizer of splitmix64 (Steele, Lea and Flood, OOPSLA 2014), upper half.
+/// 32 bits that a place or a moment stands for.
 #[inline(always)]
 fn hash(x: u64) -> u32 {
-    let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    ((x ^ (x >> 31)) >> 32) as u32
+    (mix(x) >> 32) as u32
 }

@@ -7,7 +7,7 @@
 //! Slow dies are slower by a factor throughout; which ones, the drive's seed says.
 //! Not modelled: change with wear. Effect: worn drives program a little too slowly.
 
-use drivebay_units::{Divider, Nanos, Rng};
+use drivebay_units::{Divider, Nanos, Rng, mix_upper};
 
 use crate::persist::persist;
 use crate::profile::{Geometry, Spread};
@@ -70,11 +70,8 @@ impl Variation {
     #[inline(always)]
     fn draw(&self, place: u32, of: u32) -> i64 {
         let key = self.seed ^ (u64::from(of) << 32 | u64::from(place));
-        // Multiply, fold, multiply: enough mixing for four bytes of the upper half (Steele et al., 2014).
-        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
         // The four upper bytes, added two by two in halves of a word.
-        let bytes = mixed >> 32;
+        let bytes = mix_upper(key) >> 32;
         let halves = (bytes & 0x00FF_00FF) + ((bytes >> 8) & 0x00FF_00FF);
         ((halves + (halves >> 16)) & 0xFFFF) as i64 - 510
     }

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from drivebay.analysis import Figure, Measured
+from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.modifications import changed
 from drivebay.definitions.profiles import Profile
@@ -19,7 +20,7 @@ from drivebay.definitions.suites import Test
 from drivebay.lab.fit.parameters import Parameter, with_values
 from drivebay.lab.validate.plan import Run
 from drivebay.lab.validate.runs import as_run
-from drivebay.lab.validate.values import Figures, NotReached, kept, leaf_at, value_of
+from drivebay.lab.validate.values import Figures, NotReached, kept, value_of
 
 SCALE = 0.01
 """A relative error of a folder's figure that counts as one; guess: what reviews repeat to."""
@@ -180,11 +181,8 @@ class Experiment:
         """Whether the job's drive has this parameter, value and source, from the fitted one."""
         if not job.drive:
             return True
-        try:
-            own = leaf_at(catalog.load(job.profile).raw, parameter.name)
-            return bool(own == leaf_at(self.base.raw, parameter.name))
-        except (KeyError, IndexError, ValueError):
-            return False
+        own = leaves.at(catalog.load(job.profile).raw, parameter.name)
+        return own is not None and bool(own == leaves.at(self.base.raw, parameter.name))
 
     def keep(self, job: Job, found: Measured) -> Figures:
         """Of a job's figures those that observations are read from."""

@@ -27,9 +27,8 @@ from typing import Any
 
 from drivebay.analysis import published
 from drivebay.common.errors import UserError, did_you_mean
-from drivebay.definitions.leaves import every
+from drivebay.definitions import leaves
 from drivebay.definitions.profiles import Profile, from_resolved
-from drivebay.lab.validate.values import leaf_at
 
 LOG_FROM = 2.0
 """A range whose ends differ by this factor or more is searched on a log scale."""
@@ -171,7 +170,7 @@ def select_parameters(profile: Profile, words: Sequence[str]) -> tuple[Parameter
 
 def numbers(raw: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Every leaf of the profile that is a number or a list of numbers, by its dotted path."""
-    for path, leaf in every(raw):
+    for path, leaf in leaves.every(raw):
         values = leaf["value"] if isinstance(leaf["value"], list) else [leaf["value"]]
         if values and all(type(value) in (int, float) for value in values):
             yield path, leaf
@@ -215,7 +214,7 @@ def with_values(
     `source`: of the values, whose ranges then stay; without one values may lie outside of them."""
     raw = copy.deepcopy(dict(profile.raw))
     for parameter, value in zip(parameters, values, strict=True):
-        leaf = leaf_at(raw, parameter.name)
+        leaf = leaves.at(raw, parameter.name)
         leaf["value"] = _as_written(leaf["value"], value, whole=parameter.whole)
         if source:
             leaf["source"] = source

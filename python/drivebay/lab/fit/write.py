@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from drivebay.common.files import system_errors
+from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Intervals, Profile
 from drivebay.definitions.toml_text import toml_lines
-from drivebay.lab.validate.values import leaf_at
 from drivebay.results import files
 
 NAME_MAX = 64
@@ -78,7 +78,7 @@ def _is_catalogs(profile: Profile, fitted: Sequence[str]) -> bool:
     own, theirs = profile.resolved(), catalog.load(profile.name).resolved()
     for dotted in fitted:
         for raw in (own, theirs):
-            leaf_at(raw, dotted).clear()
+            leaves.at(raw, dotted).clear()
     return own == theirs
 
 

@@ -12,6 +12,7 @@ from drivebay.analysis import Measured
 from drivebay.analysis.cache import NEVER_FELL, levels
 from drivebay.analysis.figures import PhaseFigures
 from drivebay.analysis.latency import mean_us, percentile_ns, percentile_supported
+from drivebay.definitions import leaves
 from drivebay.definitions import profiles as catalog
 from drivebay.definitions.profiles import Profile
 from drivebay.lab.validate.plan import Run, interval_of
@@ -216,15 +217,7 @@ def leaf(profile: Profile, dotted: str) -> Any:
     `link_efficiency`, `transfer_max_kib`."""
     if dotted in DERIVED:
         return DERIVED[dotted](profile)
-    return leaf_at(profile.raw, dotted)["value"]
-
-
-def leaf_at(raw: Any, dotted: str) -> Any:
-    """The leaf at a path such as `thermal.throttle.0.on_c`."""
-    node = raw
-    for key in dotted.split("."):
-        node = node[int(key)] if isinstance(node, list) else node[key]
-    return node
+    return leaves.at(profile.raw, dotted)["value"]
 
 
 def _die_bytes(profile: Profile) -> int:

@@ -11,7 +11,7 @@
 //! One that restarted too often is finished first. Not modelled: that an erase is, and what going on costs otherwise.
 //! Reads of copies suspend without that cost: firmware can have them wait.
 
-use drivebay_units::Nanos;
+use drivebay_units::{Nanos, mix_upper};
 
 use crate::persist::persist;
 use crate::profile::SuspensionSpec;
@@ -112,9 +112,7 @@ impl Suspension {
     #[inline]
     fn wait(&self, die: u32, at: Nanos, number: u32) -> Nanos {
         let key = at.0 ^ (u64::from(die) << 48);
-        // Multiply, fold, multiply, as for places (`physics/variation.rs`).
-        let mixed = key.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        let mixed = mix_upper(key);
         match self.erase {
             Some(longest) if self.erases[die as usize] == number => {
                 Nanos(((u128::from(mixed) * u128::from(longest.0)) >> 64) as u64)
