@@ -24,9 +24,9 @@ RANDOM = Workload(queue_depth=8)
 
 @pytest.fixture(scope="module")
 def short() -> drivebay.Drive:
-    """The 970 EVO Plus, whose blocks live a tenth of the cycles."""
-    raw = drivebay.drive("970-evo-plus-1tb").scaled(12 / 1104).resolved()
-    raw["reliability"]["block_life_cycles"] = {"value": 300.0, "source": "guess: a short life"}
+    """The 970 EVO Plus, whose blocks live a thirtieth of the cycles."""
+    raw = drivebay.drive("970-evo-plus-1tb").scaled(6 / 1104).resolved()
+    raw["reliability"]["block_life_cycles"] = {"value": 200.0, "source": "guess: a short life"}
     return drivebay.drive(raw)
 
 
@@ -42,8 +42,8 @@ def test_a_life_goes_on_until_the_spare_is_gone(lived: drivebay.Life) -> None:
         assert ages[0].spare_percent == 100 and ages[-1].spare_percent <= 10
         assert ages[-1].failed_blocks > ages[0].failed_blocks
         assert ages[-1].waf > 1.5 * ages[0].waf, "less spare flash, more copies"
-        # Blocks of 300 cycles, of which a few per cent may fail: by Weibull's law of shape 6.
-        assert 120 < ages[-1].cycles < 300
+        # Blocks of 200 cycles, of which a few per cent may fail: by Weibull's law of shape 6.
+        assert 80 < ages[-1].cycles < 200
     end = lived.estimate()
     assert end.half_width < 0.5 * end.mean
     assert len(lived.columns()["years"]) == sum(len(ages) for ages in lived.lives)
@@ -71,8 +71,8 @@ def test_smart_agrees_with_the_flash_at_each_age(
 
 
 def test_the_same_seed_lives_the_same_life(short: drivebay.Drive) -> None:
-    one, other = (drivebay.age(short, RANDOM, seeds=1, window=0.1, until="2%") for _ in range(2))
-    assert one.lives == other.lives and one.ended == ("2 % used",)
+    one, other = (drivebay.age(short, RANDOM, seeds=1, window=0.1, until="1%") for _ in range(2))
+    assert one.lives == other.lives and one.ended == ("1 % used",)
 
 
 def test_what_cannot_be_aged_is_refused() -> None:
@@ -117,8 +117,8 @@ def test_a_rating_is_a_bound_of_whole_lives_alone(short: drivebay.Drive, tmp_pat
     words = ["age", str(profile), "--load", "random", "--seeds", "2", "--window", "0.1"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of heat: not of a life
-        part = CliRunner().invoke(app, [*words, "--until", "0.03y"])
+        part = CliRunner().invoke(app, [*words, "--until", "0.02y"])
         whole = CliRunner().invoke(app, words)
     assert part.exit_code == whole.exit_code == 0, part.output + whole.output
-    assert "0.03 years after" in part.output and "rated" not in part.output
+    assert "0.02 years after" in part.output and "rated" not in part.output
     assert "rated 600 TB" in whole.output
