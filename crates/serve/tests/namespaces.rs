@@ -3,7 +3,7 @@
 
 use drivebay_run::Control;
 use drivebay_serve::{DriveOptions, NamespaceOptions, Options, Server};
-use drivebay_wire::nvme::{IdentifyController, IdentifyNamespace, Sqe, Status};
+use drivebay_wire::nvme::{ErrorEntry, IdentifyController, IdentifyNamespace, Sqe, Status};
 use serde_json::{Value, json};
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -83,6 +83,9 @@ fn nvme_hosts_see_each_namespace_with_its_size_name_and_data() {
     // One that may be there and is not.
     assert_eq!(namespace(&mut admin, 4).as_bytes(), [0; 4096]);
     assert_eq!(queue.ask(io(READ, 4, 0), 4096, &[]).0, Status::INVALID_FIELD.dnr());
+    let errors = Sqe { opcode: 0x02, cdw10: (1 | 15 << 16).into(), ..Sqe::default() };
+    let error = ErrorEntry::read_from_bytes(&admin.ask(errors, 64, &[]).2).expect("64 bytes");
+    assert_eq!(error.location.get(), 4, "its number");
     let any = namespace(&mut admin, 0xffff_ffff);
     assert_eq!((any.nsze.get(), any.lbaf[0].data_shift), (0, 9));
     for nsid in [1, 3] {

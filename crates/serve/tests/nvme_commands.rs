@@ -2,9 +2,9 @@
 
 use drivebay_serve::{Control as _, Data as _, Io as _};
 use drivebay_wire::nvme::{
-    Cns, CopyRange, Digests, Feature, IdentifyController, IdentifyNamespace, LogPage, OcpLatency,
-    OcpSmart, PersistentHeader, SELF_TEST_NONE, SanitizeStatus, SelfTestLog, SmartLog, Sqe, Status,
-    TelemetryHeader, ocp_trailer,
+    Cns, CopyRange, Digests, ErrorEntry, Feature, IdentifyController, IdentifyNamespace, LogPage,
+    OcpLatency, OcpSmart, PersistentHeader, SELF_TEST_NONE, SanitizeStatus, SelfTestLog, SmartLog,
+    Sqe, Status, TelemetryHeader, ocp_trailer,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -125,6 +125,8 @@ fn copy_moves_data_within_the_drive_and_keeps_to_its_limits() {
     let mut other = nvme_host::io(COPY, 0, 1);
     other.cdw12 = (1 << 8).into();
     assert_eq!(rig.io(&mut host, other, 32, &[0; 32]).0, Status::INVALID_FIELD.dnr());
+    let error: ErrorEntry = log(&mut rig, &mut admin, LogPage::Errors);
+    assert_eq!(error.location.get(), 49, "the format, in dword 12");
 }
 
 #[test]
@@ -246,6 +248,8 @@ fn identify_has_the_fields_that_its_version_makes_mandatory() {
     assert_eq!((id.cntrltype, id.apsta, id.ocfs.get()), (1, 1, 1));
     assert!(id.edstt.get() > 0 && id.pels.get() > 0);
     assert_eq!(id.oacs.get() >> 9 & 1, 0, "no Get LBA Status");
+    assert_eq!(id.ctratt.get(), 1 | 1 << 6 | 1 << 9, "host identifiers, keep-alive, UUIDs");
+    assert_eq!((id.oncs.get() >> 5 & 1, namespace(&mut rig, &mut admin).rescap), (1, 0xff));
     let identify = |rig: &mut Rig, admin: &mut Host, cns: u32, nsid: u32, cdw11: u32| {
         let sqe = Sqe {
             opcode: 0x06,

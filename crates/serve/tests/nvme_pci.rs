@@ -194,6 +194,11 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         let bytes = host.pci.bytes(DATA, 4096);
         let id = IdentifyController::read_from_bytes(&bytes).unwrap();
         assert_eq!((&id.fr, id.sgls.get()), (b"BXW74H0Q", 0));
+        // What only hosts over TCP have: reservations, and Keep Alive.
+        assert_eq!((id.oncs.get() >> 5 & 1, id.kas.get(), id.ctratt.get() >> 6 & 1), (0, 0, 0));
+        let identify = Sqe { nsid: 1.into(), cdw10: 0.into(), ..identify };
+        assert_eq!(host.command(0, identify).0, Status::SUCCESS);
+        assert_eq!(host.pci.bytes(DATA, 4096)[31], 0, "RESCAP");
         host.make_queues();
         for (i, (place, length)) in host.pages().into_iter().enumerate() {
             host.pci.put(place, &vec![i as u8 + 1; length]);

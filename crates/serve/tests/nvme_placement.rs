@@ -158,7 +158,7 @@ fn a_drive_with_placement_says_so_and_one_without_knows_nothing_of_it() {
     assert_eq!(plain.admin(&mut admin, group, 4096, &[]).0, Status::INVALID_FIELD.dnr());
     assert_eq!(receive(&mut plain, &mut host, 1, 64).0, Status::INVALID_OPCODE.dnr());
     assert_eq!(write(&mut plain, &mut host, 0, 0), Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut plain, &mut admin), 48, "dword 12");
+    assert_eq!(blamed(&mut plain, &mut admin), 50 | 4 << 8, "the directive, in dword 12");
     // What a drive without placement says of its pages and commands.
     let (_, pages) = log(&mut plain, &mut admin, LogPage::Supported, (0, 0), 1024);
     let (_, commands) = log(&mut plain, &mut admin, LogPage::Commands, (0, 0), 4096);
@@ -373,11 +373,19 @@ fn events_that_are_wanted_are_told_of() {
     let moved = events(&mut rig, &mut admin, 0);
     assert!(used[1].copied_4k > 0 && !moved.is_empty());
     assert!(moved.iter().all(|one| one.kind == 0x80 && one.handle == 1 && one.flags == 4));
+    // In blocks of the namespace, as many as 16 bits count.
+    let blocks = |moved: &[PlacementEvent]| moved[0].moved_blocks.get();
+    assert_eq!(u64::from(blocks(&moved)), (8 * used[1].copied_4k).min(0xffff));
     // A sanitize gives all handles new units.
     let sanitize = Sqe { opcode: 0x84, cdw10: 2.into(), ..Sqe::default() };
     assert_eq!(rig.admin(&mut admin, sanitize, 0, &[]).0, Status::SUCCESS);
     let last = events(&mut rig, &mut admin, 0);
     assert!(last.iter().any(|one| (one.kind, one.handle) == (0x81, 0)), "{last:?}");
+    // A block is now 4 KiB.
+    let format = Sqe { opcode: 0x80, nsid: 1.into(), cdw10: 1.into(), ..Sqe::default() };
+    assert_eq!(rig.admin(&mut admin, format, 0, &[]).0, Status::SUCCESS);
+    let moved = events(&mut rig, &mut admin, 0);
+    assert_eq!(u64::from(blocks(&moved)), used[1].copied_4k.min(0xffff));
 }
 
 /// Two groups: the highest bit of a placement identifier is the group.

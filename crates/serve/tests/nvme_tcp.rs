@@ -46,6 +46,7 @@ fn the_discovery_controller_names_the_subsystem_and_knows_no_drive() {
     let id = rig.identify(&mut host, Cns::Controller);
     let id = IdentifyController::read_from_bytes(&id).unwrap();
     assert_eq!(id.oaes.get(), 1 << 31, "changes of the log would be told");
+    assert_eq!(id.ctratt.get(), 1 | 1 << 6, "no UUIDs");
 }
 
 #[test]

@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 use super::controller::Controller;
 use super::events::{Event, TELEMETRY_NOTICES};
 use super::identity::{Kind, NSID_ALL, SELF_TEST_MINUTES, kelvin};
-use super::io::{Transfer, is_valid};
+use super::io::{Transfer, active, is_valid};
 use super::placement::GROUP;
 use super::records::{
     ABORTED_BY_COMMAND, ABORTED_BY_FORMAT, ABORTED_BY_RESET, ABORTED_BY_SANITIZE, EXTENDED,
@@ -135,6 +135,8 @@ impl Subsystem {
             (_, Kind::Discovery) => invalid_opcode(),
             (A::Abort, _) => self.abort(id, sqe),
             (A::DirectiveSend | A::DirectiveReceive, _) if self.identity.placement.is_some() => {
+                let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
+                active(sqe.nsid.get(), drive, &controller.flags)?;
                 let most = u64::from(self.identity.transfer_bytes_max());
                 let bytes = (u64::from(sqe.cdw10.get()) + 1) * 4;
                 let page = placement::directive(sqe, drive, bytes.min(most) as usize)?;
@@ -344,7 +346,7 @@ impl Subsystem {
         let page = match cns {
             Cns::Controller => self.identity.controller(id, kind, drive),
             _ if kind == Kind::Discovery => return Err(invalid_field),
-            Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(),
+            Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(kind),
             // Appends are as long as other writes: a power of two of 4 KiB.
             Cns::CommandSetController if zones.is_some() => {
                 page_of(&[self.identity.own.transfer_max_log2])
@@ -384,9 +386,9 @@ impl Subsystem {
                         None => vec![0; 4096],
                     },
                     Some(namespace) if cns == Cns::IndependentNamespace => {
-                        self.identity.independent(namespace)
+                        self.identity.independent(kind, namespace)
                     }
-                    Some(namespace) => self.identity.namespace(drive, nsid, namespace),
+                    Some(namespace) => self.identity.namespace(kind, drive, nsid, namespace),
                     None if cns == Cns::NamespaceNames => return Err(invalid_field),
                     // One that is not there has no fields.
                     None => vec![0; 4096],

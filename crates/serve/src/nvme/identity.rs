@@ -32,8 +32,10 @@ pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and Select of features;
 /// Timestamp, Verify, Copy.
 const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
-/// Likewise: reservations.
+/// Likewise: reservations, of hosts that say who they are.
 const ONCS_RESERVATIONS: u16 = 1 << 5;
+/// Controller attributes: any traffic keeps a connection alive.
+const KEEP_ALIVE_BY_TRAFFIC: u32 = 1 << 6;
 /// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device Self-test.
 const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
 /// Sanitize by crypto and block erase; media is not modified after.
@@ -169,8 +171,8 @@ impl Identity {
             ver: VERSION.into(),
             rtd3r: RTD3_US.into(),
             rtd3e: RTD3_US.into(),
-            // 128-bit host identifiers, keep-alive by any traffic, UUIDs of vendors' pages.
-            ctratt: (1 | 1 << 6 | 1 << 9).into(),
+            // 128-bit host identifiers.
+            ctratt: 1.into(),
             aerl: self.own.events_max,
             elpe: self.own.error_entries,
             lpa: 1 << 2,
@@ -184,6 +186,7 @@ impl Identity {
             Kind::Discovery => {
                 id.cntrltype = 2;
                 id.oaes = DISCOVERY_NOTICES.into();
+                id.ctratt = (id.ctratt.get() | KEEP_ALIVE_BY_TRAFFIC).into();
                 id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
             }
             Kind::Tcp | Kind::Pci => {
@@ -204,6 +207,8 @@ impl Identity {
         id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
         id.oaes = (NAMESPACE_NOTICES | TELEMETRY_NOTICES).into();
         id.oacs = OACS.into();
+        // UUIDs of vendors' pages.
+        id.ctratt = (id.ctratt.get() | 1 << 9).into();
         if self.zones.is_some() {
             id.oaes = (id.oaes.get() | ZONE_NOTICES).into();
         }
@@ -245,6 +250,7 @@ impl Identity {
             (id.sgls, id.kas, id.maxcmd) = (0.into(), 0.into(), 0.into());
         } else {
             id.oncs = (ONCS | ONCS_RESERVATIONS).into();
+            id.ctratt = (id.ctratt.get() | KEEP_ALIVE_BY_TRAFFIC).into();
             // More than one controller may look at the drive.
             id.cmic = 1 << 1;
             id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
@@ -255,7 +261,13 @@ impl Identity {
 
     /// Identify Namespace. How much is in use is known of a drive, not of its parts: one among several says all, as
     /// the specification allows.
-    pub(super) fn namespace(&self, drive: &dyn Drive, nsid: u32, namespace: &Namespace) -> Vec<u8> {
+    pub(super) fn namespace(
+        &self,
+        kind: Kind,
+        drive: &dyn Drive,
+        nsid: u32,
+        namespace: &Namespace,
+    ) -> Vec<u8> {
         let shift = namespace.block_sectors_log2();
         let capacity = namespace.sectors() >> shift;
         let is_alone = drive.namespace_ids().len() == 1;
@@ -271,7 +283,7 @@ impl Identity {
             nsattr: namespace.is_read_only().into(),
             endgid: self.group().into(),
             eui64: self.drive.eui64_bytes(nsid),
-            ..self.of_all_namespaces(namespace.block_shift())
+            ..self.of_all_namespaces(kind, namespace.block_shift())
         };
         id.as_bytes().to_vec()
     }
@@ -282,14 +294,14 @@ impl Identity {
     }
 
     /// What holds for every namespace, also those that are yet to be made.
-    pub(super) fn any_namespace(&self) -> Vec<u8> {
-        self.of_all_namespaces(self.block_shifts()[0]).as_bytes().to_vec()
+    pub(super) fn any_namespace(&self, kind: Kind) -> Vec<u8> {
+        self.of_all_namespaces(kind, self.block_shifts()[0]).as_bytes().to_vec()
     }
 
-    fn of_all_namespaces(&self, block_shift: u8) -> IdentifyNamespace {
+    fn of_all_namespaces(&self, kind: Kind, block_shift: u8) -> IdentifyNamespace {
         // Deallocated blocks read as zeros; Write Zeroes may deallocate.
         let mut id = IdentifyNamespace { dlfeat: 1 | 1 << 3, ..IdentifyNamespace::default() };
-        id.rescap = RESCAP;
+        id.rescap = rescap(kind);
         id.nlbaf = (self.block_shifts().len() - 1) as u8;
         for (format, &shift) in id.lbaf.iter_mut().zip(self.block_shifts()) {
             *format = LbaFormat { data_shift: shift, ..LbaFormat::default() };
@@ -319,10 +331,10 @@ impl Identity {
     }
 
     /// A namespace, as far as it does not depend on its command set.
-    pub(super) fn independent(&self, namespace: &Namespace) -> Vec<u8> {
+    pub(super) fn independent(&self, kind: Kind, namespace: &Namespace) -> Vec<u8> {
         let id = IdentifyIndependentNamespace {
             nmic: namespace.is_shared().into(),
-            rescap: RESCAP,
+            rescap: rescap(kind),
             nsattr: namespace.is_read_only().into(),
             endgid: self.group().into(),
             // Ready.
@@ -364,6 +376,11 @@ fn of_no_maker(spec: &Spec) -> Identify {
     }
 }
 
+/// What namespaces can do about reservations, to controllers that have the commands.
+fn rescap(kind: Kind) -> u8 {
+    if kind == Kind::Tcp { RESCAP } else { 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use drivebay_drive::whole_profile;
@@ -394,7 +411,7 @@ mod tests {
         identity.drive_fields(&mut id, Kind::Tcp);
         let get = Sqe { cdw10: (Feature::VolatileWriteCache as u32).into(), ..Sqe::default() };
         let cache = Features::new(&identity).get(&get, &identity).map(|(value, _)| value);
-        (id.vwc, cache, identity.of_all_namespaces(SECTOR_SHIFT))
+        (id.vwc, cache, identity.of_all_namespaces(Kind::Tcp, SECTOR_SHIFT))
     }
 
     #[test]

@@ -545,7 +545,7 @@ fn copy(
 }
 
 /// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
-fn active<'a>(
+pub(super) fn active<'a>(
     nsid: u32,
     namespaces: &'a dyn Namespaces,
     flags: &Flags,

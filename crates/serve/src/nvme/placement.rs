@@ -19,7 +19,7 @@ use zerocopy::IntoBytes;
 
 use super::timestamp::Timestamp;
 use crate::drive::{Drive, Namespaces};
-use crate::namespace::{Namespace, Placement};
+use crate::namespace::{Namespace, Placement, SECTOR_SHIFT};
 
 /// The only endurance group.
 pub(super) const GROUP: u16 = 1;
@@ -141,8 +141,15 @@ impl Events {
         }
     }
 
-    /// The log page: the host's events, or the controller's.
-    pub fn page(&self, of_hosts: bool, timestamp: &Timestamp) -> Vec<u8> {
+    /// The log page: the host's events, or the controller's. Blocks that were moved are those of the namespace that
+    /// has the handle; of 512 B if none has it.
+    pub fn page(&self, of_hosts: bool, timestamp: &Timestamp, drive: &dyn Drive) -> Vec<u8> {
+        let namespaces: Vec<_> =
+            drive.namespace_ids().into_iter().filter_map(|nsid| drive.namespace(nsid)).collect();
+        let block_bytes = |handle: u8| {
+            let owner = namespaces.iter().find(|one| one.handles().contains(&handle));
+            1 << owner.map_or(SECTOR_SHIFT, |one| one.block_shift())
+        };
         let kept = &self.kept[usize::from(!of_hosts)];
         let mut page = vec![0; 64];
         page[..4].copy_from_slice(&(kept.len() as u32).to_le_bytes());
@@ -155,7 +162,9 @@ impl Events {
                 pid: pid.into(),
                 timestamp: timestamp.value(one.at).into(),
                 nsid: nsid.into(),
-                moved_blocks: u16::try_from(one.moved_4k * 8).unwrap_or(u16::MAX).into(),
+                moved_blocks: u16::try_from(one.moved_4k * PAGE_BYTES / block_bytes(one.handle))
+                    .unwrap_or(u16::MAX)
+                    .into(),
                 group: u16::from(one.group).into(),
                 handle: one.handle,
                 ..PlacementEvent::default()
@@ -264,9 +273,6 @@ pub(super) fn wanted_handles(
 pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
     let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
     let is_receive = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
-    if drive.namespace(sqe.nsid.get()).is_none() {
-        return Err(Status::INVALID_NAMESPACE.dnr());
-    }
     if !is_receive || (operation, kind) != (1, 0) {
         return Err(Status::INVALID_FIELD.dnr());
     }

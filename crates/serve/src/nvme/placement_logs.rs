@@ -37,7 +37,7 @@ pub(super) fn page(
         LogPage::PlacementStatistics => Ok(statistics(shape, drive)),
         _ => {
             events.look_at(&drive.handle_use(), drive.now());
-            Ok(events.page(sqe.log_specific() & 1 != 0, timestamp))
+            Ok(events.page(sqe.log_specific() & 1 != 0, timestamp, drive))
         }
     }
 }

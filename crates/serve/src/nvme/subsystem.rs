@@ -231,15 +231,23 @@ impl Subsystem {
         self.controllers.get_mut(&id)
     }
 
-    /// Enters a command that failed into the error log.
-    pub(super) fn log_error(&mut self, kind: Kind, queue: u16, sqe: &Sqe, status: Status) {
+    /// Enters a command that failed into the error log; `is_active`: its namespace is attached to the controller.
+    pub(super) fn log_error(
+        &mut self,
+        kind: Kind,
+        queue: u16,
+        is_active: bool,
+        sqe: &Sqe,
+        status: Status,
+    ) {
         let records = &mut self.records;
         records.error_count += 1;
         records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
-        let zones = self.identity.zones.as_ref().filter(|_| is_io);
+        let zones = self.identity.zones.as_ref().filter(|_| is_io && is_active);
         let in_zone = zones.and_then(|zones| zones::blamed(sqe, status.without_dnr(), zones));
-        let location = in_zone.unwrap_or_else(|| location(kind, is_io, sqe, status));
+        let place = is_io.then_some(is_active);
+        let location = in_zone.unwrap_or_else(|| location(kind, place, sqe, status));
         records.errors.push_front(ErrorEntry {
             count: records.error_count.into(),
             sq_id: queue.into(),
@@ -253,24 +261,30 @@ impl Subsystem {
     }
 }
 
-/// The field of a command that is to blame for its status: the byte, and the bit within it in bits 10:8.
-fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
+/// The field of a command that is to blame for its status: the byte, and the bit within it in bits 10:8. `active`: of a
+/// command of an I/O queue, whether its namespace is attached.
+fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 {
     const NAMESPACE: u16 = 4;
     const DATA_POINTER: u16 = 24;
     const DWORD_10: u16 = 40;
     const DWORD_11: u16 = 44;
     const DWORD_12: u16 = 48;
+    use NvmOpcode as N;
+    let is_io = active.is_some();
+    let opcode = NvmOpcode::of(sqe.opcode).filter(|_| is_io);
     // Data to which no place in the command leads.
-    let in_ranges = is_io
-        && matches!(
-            NvmOpcode::of(sqe.opcode),
-            Some(NvmOpcode::DatasetManagement | NvmOpcode::Copy)
-        );
-    let manages_io = is_io
-        && matches!(
-            NvmOpcode::of(sqe.opcode),
-            Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
-        );
+    let in_ranges = matches!(opcode, Some(N::DatasetManagement | N::Copy));
+    let has_action = matches!(
+        opcode,
+        Some(
+            N::IoManagementReceive
+                | N::IoManagementSend
+                | N::ReservationRegister
+                | N::ReservationAcquire
+                | N::ReservationRelease
+        )
+    );
+    let is_of_format = opcode == Some(N::Copy) && sqe.cdw12.get() >> 8 & 0xf != 0;
     let sets_feature = !is_io && AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::SetFeatures);
     match status.without_dnr() {
         Status::INVALID_OPCODE => 0,
@@ -282,9 +296,13 @@ fn location(kind: Kind, is_io: bool, sqe: &Sqe, status: Status) -> u16 {
         | Status::SGL_OFFSET_INVALID
         | Status::INVALID_PRP_OFFSET => DATA_POINTER,
         Status::LBA_OUT_OF_RANGE if in_ranges => NO_LOCATION,
-        Status::INVALID_FIELD if manages_io => DWORD_10,
+        Status::INVALID_FIELD if active == Some(false) => NAMESPACE,
+        Status::INVALID_FIELD if has_action => DWORD_10,
         Status::INVALID_FIELD if !is_io && let Some(place) = placement::blamed(sqe) => place,
-        Status::INVALID_FIELD | Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
+        Status::INVALID_FIELD if is_of_format => DWORD_12 + 1,
+        // The directive.
+        Status::INVALID_FIELD if is_io => (DWORD_12 + 2) | 4 << 8,
+        Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
         Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
             DWORD_11
         }

@@ -310,7 +310,8 @@ impl PciDevice {
 
     fn finish(&mut self, id: u16, sqe: &Sqe, status: Status, result: u64) {
         if !status.is_success() {
-            self.subsystem.lock().log_error(Kind::Pci, id, sqe, status);
+            let active = self.flags.is_attached(sqe.nsid.get());
+            self.subsystem.lock().log_error(Kind::Pci, id, active, sqe, status);
         }
         self.post(id, Cqe::new(sqe.cid.get(), status, result));
     }

@@ -371,7 +371,9 @@ impl Queue {
         let (queue, flow) =
             self.connected.as_ref().map_or((0, true), |queue| (queue.id, queue.flow_control));
         if !status.is_success() {
-            self.subsystem.lock().log_error(Kind::Tcp, queue, sqe, status);
+            let connected = self.connected.as_ref();
+            let active = connected.is_some_and(|one| one.flags.is_attached(sqe.nsid.get()));
+            self.subsystem.lock().log_error(Kind::Tcp, queue, active, sqe, status);
         }
         let mut cqe = Cqe::new(sqe.cid.get(), status, result);
         cqe.sq_id = queue.into();
