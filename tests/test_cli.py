@@ -132,6 +132,7 @@ def test_a_mistake_is_one_error_and_one_hint(
         ("replay ./none.img light", "drivebay review none.img --size 4G"),
         ("prepare /dev/none77", "see: drivebay drives"),
         ("review /dev", "see: drivebay drives"),
+        ("serve pm9a3-960 --with fdp=8", "did you mean --set? see: drivebay serve --help"),
     ],
 )
 def test_what_is_not_there_is_made_by_the_command_that_was_given(

@@ -53,7 +53,7 @@ def test_what_goes_through_each_handle_is_counted() -> None:
     [
         ("fdp=many", "must be a number of handles", "fdp=8"),
         ("fdp", "a value is missing", "fdp=8"),
-        ("fdp=65", "1 to 64", "possible are"),
+        ("fdp=65", "1 to 64", "fdp=8"),
         ("fdp=8:halfway", "initial or :persistent", "fdp=8:persistent"),
     ],
 )

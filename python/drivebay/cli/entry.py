@@ -132,6 +132,9 @@ def _usage_error(problem: Exception, arguments: list[str]) -> tuple[str, str] | 
     command = context.command_path if context is not None else "drivebay"
     hint = f"see: {command} --help"
     message, bracket, possible = message.partition(" (Possible options: ")
+    options = [] if context is None else context.command.params
+    if message.endswith(" --with") and any("--set" in one.opts for one in options):
+        bracket, possible = "(", "--set"
     if bracket:
         hint = f"did you mean {possible.rstrip(')')}? {hint}"
     return message[:1].lower() + message[1:], hint

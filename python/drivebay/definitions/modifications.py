@@ -112,7 +112,8 @@ def _apply(profile: Profile, raw: Raw, word: str) -> Applied:
         words, values = SHORT[name](raw, value)
         for path, one in values.items():
             _put(raw, path, {"value": one, "source": f"{WHAT_IF}: {words}"})
-    return words, f"possible are, for example: {EXAMPLES}"
+    example = f"--set {_EXAMPLE_OF[name]}" if name in _EXAMPLE_OF else EXAMPLES
+    return words, f"possible are, for example: {example}"
 
 
 def _host(raw: Raw, value: str) -> Applied:
