@@ -4,8 +4,8 @@
 use crate::nvme_host::{self, Host, NQN, Rig};
 use drivebay_serve::{Control as _, Fault, PowerCutLoss};
 use drivebay_wire::nvme::{
-    Cns, DISCOVERY_NQN, Digests, DsmRange, FabricsType, Feature, IdentifyController, InitPdu,
-    PaceLog, Pdu, SmartLog, Sqe, Status, encode,
+    Cns, DISCOVERY_NQN, Digests, DsmRange, ErrorEntry, FabricsType, Feature, IdentifyController,
+    InitPdu, PaceLog, Pdu, SmartLog, Sqe, Status, encode,
 };
 use proptest::prelude::*;
 use zerocopy::{FromBytes, IntoBytes};
@@ -90,24 +90,33 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     let mut admin = rig.connect(0, Digests::default());
     let mut host = rig.connect(1, Digests::default());
     let last = rig.blocks();
-    let mut expect = |opcode: u8, lba: u64, blocks: u32, change: fn(&mut Sqe), status: Status| {
-        let mut sqe = nvme_host::io(opcode, lba, blocks);
-        change(&mut sqe);
-        let bytes = vec![0; blocks as usize * BLOCK];
-        let given = if opcode == 1 { &bytes[..] } else { &[] };
-        let (found, _) = rig.io(&mut host, sqe, bytes.len() as u32, given);
-        assert_eq!(found, status, "{sqe:?}");
-    };
+    let mut expect =
+        |opcode: u8, lba: u64, blocks: u32, change: fn(&mut Sqe), status: Status, place| {
+            let mut sqe = nvme_host::io(opcode, lba, blocks);
+            change(&mut sqe);
+            let bytes = vec![0; blocks as usize * BLOCK];
+            let given = if opcode == 1 { &bytes[..] } else { &[] };
+            let (found, _) = rig.io(&mut host, sqe, bytes.len() as u32, given);
+            assert_eq!(found, status, "{sqe:?}");
+            if found != Status::SUCCESS {
+                let errors = Sqe { opcode: 0x02, cdw10: (1 | 15 << 16).into(), ..Sqe::default() };
+                let (_, _, page) = rig.admin(&mut admin, errors, 64, &[]);
+                let error = ErrorEntry::read_from_bytes(&page).unwrap();
+                assert_eq!(error.location.get(), place, "{sqe:?}");
+            }
+        };
     let keep = |_: &mut Sqe| {};
-    expect(0x02, last - 1, 1, keep, Status::SUCCESS);
-    expect(0x02, last, 1, keep, Status::LBA_OUT_OF_RANGE.dnr());
-    expect(0x02, u64::MAX, 8, keep, Status::LBA_OUT_OF_RANGE.dnr());
-    expect(0x01, last - 1, 2, keep, Status::LBA_OUT_OF_RANGE.dnr());
-    expect(0x02, 0, 257, keep, Status::INVALID_FIELD.dnr());
-    expect(0x02, 0, 1, |sqe| sqe.nsid = 129.into(), Status::INVALID_NAMESPACE.dnr());
-    expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), Status::INVALID_FIELD.dnr());
-    expect(0x02, 0, 1, |sqe| sqe.flags |= 1, Status::INVALID_FIELD.dnr());
-    expect(0x03, 0, 1, keep, Status::INVALID_OPCODE.dnr());
+    let invalid = Status::INVALID_FIELD.dnr();
+    expect(0x02, last - 1, 1, keep, Status::SUCCESS, 0);
+    expect(0x02, last, 1, keep, Status::LBA_OUT_OF_RANGE.dnr(), 40);
+    expect(0x02, u64::MAX, 8, keep, Status::LBA_OUT_OF_RANGE.dnr(), 40);
+    expect(0x01, last - 1, 2, keep, Status::LBA_OUT_OF_RANGE.dnr(), 40);
+    expect(0x02, 0, 257, keep, invalid, 48);
+    expect(0x02, 0, 1, |sqe| sqe.nsid = 129.into(), Status::INVALID_NAMESPACE.dnr(), 4);
+    expect(0x02, 0, 1, |sqe| sqe.nsid = 2.into(), invalid, 4);
+    expect(0x02, 0, 1, |sqe| sqe.flags |= 1, invalid, 1);
+    expect(0x08, 0, 1, |sqe| sqe.cdw12 = (1 << 20).into(), invalid, 50 | 4 << 8);
+    expect(0x03, 0, 1, keep, Status::INVALID_OPCODE.dnr(), 0);
     let mut bad = |sqe: Sqe, status: Status| {
         assert_eq!(rig.admin(&mut admin, sqe, 4096, &[]).0, status, "{sqe:?}");
     };
@@ -121,7 +130,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
     // Each of them is in the error log.
     let log = Sqe { opcode: 0x02, cdw10: (1 | 1023 << 16).into(), ..Sqe::default() };
     let (_, _, page) = rig.admin(&mut admin, log, 4096, &[]);
-    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 13);
+    assert_eq!(u64::from_le_bytes(page[..8].try_into().unwrap()), 14);
 }
 
 #[test]

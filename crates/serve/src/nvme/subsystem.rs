@@ -300,9 +300,9 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
         Status::INVALID_FIELD if has_action => DWORD_10,
         Status::INVALID_FIELD if !is_io && let Some(place) = placement::blamed(sqe) => place,
         Status::INVALID_FIELD if is_of_format => DWORD_12 + 1,
-        // The directive.
-        Status::INVALID_FIELD if is_io => (DWORD_12 + 2) | 4 << 8,
-        Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
+        // The directive; else how many blocks there are.
+        Status::INVALID_FIELD if is_io && sqe.directive() != 0 => (DWORD_12 + 2) | 4 << 8,
+        Status::INVALID_FIELD | Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
         Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
             DWORD_11
         }
