@@ -12,7 +12,7 @@ import stat
 import struct
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -50,11 +50,18 @@ def with_signature(path: Path, name: str) -> Path:
 
 
 @contextmanager
-def loop(path: Path, *options: str) -> Iterator[str]:
-    """A loop device over the file; detached at the end. One process at a time looks for a free one:
-    losetup opens what it finds for writing, and may find what another is about to test."""
+def no_loop_taken() -> Iterator[None]:
+    """Other tests take no free loop device meanwhile. losetup opens what it finds for writing, and
+    may find what another test is about to look at."""
     with CONTROL.open("rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def loop(path: Path, *options: str) -> Iterator[str]:
+    """A loop device over the file; detached at the end."""
+    with no_loop_taken():
         device = run("losetup", "--find", "--show", *options, str(path))
     try:
         yield device
@@ -64,8 +71,7 @@ def loop(path: Path, *options: str) -> Iterator[str]:
 
 def moved(device: str, path: Path) -> None:
     """Put a loop device over another file, before another test finds it free."""
-    with CONTROL.open("rb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with no_loop_taken():
         run("losetup", "--detach", device)
         run("losetup", device, str(path))
 
@@ -77,11 +83,28 @@ READ_ONLY = ("-o", "ro,noload")
 def mounted(device: str, folder: Path, *options: str) -> Iterator[Path]:
     """The device's file system, mounted; with READ_ONLY it writes nothing by itself."""
     folder.mkdir(exist_ok=True)
-    run("mount", *options, device, str(folder))
+    with _mounts(fcntl.LOCK_SH):
+        run("mount", *options, device, str(folder))
+        try:
+            yield folder
+        finally:
+            run("umount", str(folder))
+
+
+def no_mounts() -> AbstractContextManager[None]:
+    """No test has anything mounted meanwhile. A mount namespace that is made begins with all mounts
+    there are, and while it lives holds their devices, whoever unmounts them here."""
+    return _mounts(fcntl.LOCK_EX)
+
+
+@contextmanager
+def _mounts(how: int) -> Iterator[None]:
+    folder = os.open(Path(__file__).parent, os.O_RDONLY)
     try:
-        yield folder
+        fcntl.flock(folder, how)
+        yield
     finally:
-        run("umount", str(folder))
+        os.close(folder)
 
 
 ZEROS = bytes(2**22)

@@ -26,6 +26,8 @@ from loops import (
     mounted,
     moved,
     needs_root,
+    no_loop_taken,
+    no_mounts,
     run,
     sparse,
     with_signature,
@@ -239,7 +241,7 @@ def test_mounted_where_we_cannot_see_it(tmp_path: Path) -> None:
     run("mkfs.ext4", "-q", str(backing))
     (tmp_path / "place").mkdir()
     script = f'mount "$0" {tmp_path}/place && echo mounted && read line'
-    with loop(backing) as device:
+    with loop(backing) as device, no_mounts():
         other = subprocess.Popen(
             ["unshare", "--mount", "sh", "-c", script, device],
             stdin=subprocess.PIPE,
@@ -325,7 +327,8 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
     """As a drive that comes back as /dev/nvme1n1, with another one at its old place."""
     first = sparse(tmp_path / "first.img", 1024 * MIB)
     other = sparse(tmp_path / "other.img", 1024 * MIB)
-    old = run("losetup", "--find", "--show", str(first))
+    with no_loop_taken():
+        old = run("losetup", "--find", "--show", str(first))
     new = ""
     try:
         found = target_device.find(old)
@@ -337,7 +340,8 @@ def test_a_drive_that_moves_at_a_reset_is_followed_by_its_serial(tmp_path: Path)
         moved(old, other)
         with pytest.raises(EnvironmentProblem, match="has not come back"):
             handle.after_reset(wait_s=0.3)
-        new = run("losetup", "--find", "--show", str(first))
+        with no_loop_taken():
+            new = run("losetup", "--find", "--show", str(first))
         handle._fd = os.open(os.devnull, os.O_RDONLY)
         fd = handle.after_reset()
         assert handle.target.path == new != old
@@ -417,12 +421,13 @@ def test_a_loop_over_a_block_device(tmp_path: Path) -> None:
 @needs_root
 def test_an_empty_device(tmp_path: Path) -> None:
     backing = sparse(tmp_path / "disk.img", SMALL)
-    with loop(backing) as device:
-        pass
-    words = refusal(device, str(backing))
-    assert "its size is zero" in words
-    assert "has no serial number" in words
-    assert device not in [found.path for found in blockdev.list_devices()]
+    with no_loop_taken():
+        device = run("losetup", "--find", "--show", str(backing))
+        run("losetup", "--detach", device)
+        words = refusal(device, str(backing))
+        assert "its size is zero" in words
+        assert "has no serial number" in words
+        assert device not in [found.path for found in blockdev.list_devices()]
 
 
 @needs_root

@@ -23,7 +23,18 @@ from typing import Any
 
 import made_result
 import pytest
-from loops import SIGNATURES, digest, loop, mounted, needs_root, run, sparse, with_signature
+from loops import (
+    SIGNATURES,
+    digest,
+    loop,
+    mounted,
+    needs_root,
+    no_loop_taken,
+    no_mounts,
+    run,
+    sparse,
+    with_signature,
+)
 from real_files import GIB, MIB, a_test, keep_the_disk_free, load
 from waiting import wait_until
 
@@ -967,7 +978,8 @@ def test_a_loop_of_another_mount_namespace_is_seen(tmp_path: Path) -> None:
     hidden.mkdir()
     script = f'mount --bind {tmp_path} {hidden} && exec losetup --find --show "$0"'
     command = ["unshare", "--mount", "sh", "-c", script, str(hidden / "disk.img")]
-    device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    with no_mounts(), no_loop_taken():
+        device = run(*command)
     try:
         assert f"is in use by {device}" in refused(file)
     finally:

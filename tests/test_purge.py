@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from loops import loop, needs_root, run, sparse
+from loops import loop, needs_root, no_loop_taken, run, sparse
 from simulated_erase import SECURITY
 
 from drivebay.common.errors import Cancelled, UserError
@@ -210,9 +210,10 @@ def test_a_drive_that_moves_while_it_is_formatted(
     def moves(handle: ExclusiveHandle, wait_s: float = 5.0) -> int:
         if not moved:
             os.close(handle._fd)
-            run("losetup", "--detach", drive.device)
-            run("losetup", drive.device, str(other))
-            moved.append(run("losetup", "--find", "--show", str(drive.backing)))
+            with no_loop_taken():
+                run("losetup", "--detach", drive.device)
+                run("losetup", drive.device, str(other))
+                moved.append(run("losetup", "--find", "--show", str(drive.backing)))
             handle._fd = os.open(os.devnull, os.O_RDONLY)
         return after_reset(handle, wait_s)
 
