@@ -454,6 +454,11 @@ fn directives_are_told_and_none_can_be_switched() {
         let other = Sqe { opcode, cdw11: cdw11.into(), ..receive };
         assert_eq!(rig.admin(&mut admin, other, 4096, &[]).0, Status::INVALID_FIELD.dnr());
     }
+    // A namespace that may be there and is not, and one that cannot be.
+    for (nsid, status) in [(2, Status::INVALID_FIELD), (33, Status::INVALID_NAMESPACE)] {
+        let other = Sqe { nsid: nsid.into(), ..receive };
+        assert_eq!(rig.admin(&mut admin, other, 4096, &[]).0, status.dnr());
+    }
 }
 
 #[test]

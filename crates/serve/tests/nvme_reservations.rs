@@ -2,8 +2,8 @@
 
 use drivebay_serve::Control as _;
 use drivebay_wire::nvme::{
-    Digests, Feature, LogPage, RegisteredController, ReservationNotice, ReservationNotification,
-    ReservationReport, ReservationType, Sqe, Status,
+    Digests, ErrorEntry, Feature, LogPage, RegisteredController, ReservationNotice,
+    ReservationNotification, ReservationReport, ReservationType, Sqe, Status,
 };
 use zerocopy::FromBytes;
 
@@ -175,6 +175,10 @@ fn keys_must_be_right() {
     let ignoring = IGNORE_KEY | (kind as u32) << 8;
     assert_eq!(one.command(&mut rig, RELEASE, ignoring, &[0]), Status::INVALID_FIELD);
     assert_eq!(one.command(&mut rig, ACQUIRE, 7 << 8, &[5, 0]), Status::INVALID_FIELD);
+    let errors = Sqe { opcode: 0x02, cdw10: (1 | 15 << 16).into(), ..Sqe::default() };
+    let (_, _, page) = rig.admin(&mut one.admin, errors, 64, &[]);
+    let error = ErrorEntry::read_from_bytes(&page).expect("64 bytes");
+    assert_eq!(error.location.get(), 40, "dword 10");
     assert_eq!(other.command(&mut rig, REGISTER, 1, &[0, 0]), CONFLICT);
     other.register(&mut rig);
     assert_eq!(other.acquire(&mut rig, kind), CONFLICT);
