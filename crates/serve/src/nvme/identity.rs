@@ -34,8 +34,6 @@ pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
 /// Likewise: reservations, of hosts that say who they are.
 const ONCS_RESERVATIONS: u16 = 1 << 5;
-/// Controller attributes: any traffic keeps a connection alive.
-const KEEP_ALIVE_BY_TRAFFIC: u32 = 1 << 6;
 /// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device Self-test.
 const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
 /// Sanitize by crypto and block erase; media is not modified after.
@@ -171,8 +169,7 @@ impl Identity {
             ver: VERSION.into(),
             rtd3r: RTD3_US.into(),
             rtd3e: RTD3_US.into(),
-            // 128-bit host identifiers.
-            ctratt: 1.into(),
+            ctratt: attributes(kind).into(),
             aerl: self.own.events_max,
             elpe: self.own.error_entries,
             lpa: 1 << 2,
@@ -186,7 +183,6 @@ impl Identity {
             Kind::Discovery => {
                 id.cntrltype = 2;
                 id.oaes = DISCOVERY_NOTICES.into();
-                id.ctratt = (id.ctratt.get() | KEEP_ALIVE_BY_TRAFFIC).into();
                 id.subnqn = padded_nqn(drivebay_wire::nvme::DISCOVERY_NQN);
             }
             Kind::Tcp | Kind::Pci => {
@@ -207,8 +203,6 @@ impl Identity {
         id.ieee.copy_from_slice(&own.oui.to_le_bytes()[..3]);
         id.oaes = (NAMESPACE_NOTICES | TELEMETRY_NOTICES).into();
         id.oacs = OACS.into();
-        // UUIDs of vendors' pages.
-        id.ctratt = (id.ctratt.get() | 1 << 9).into();
         if self.zones.is_some() {
             id.oaes = (id.oaes.get() | ZONE_NOTICES).into();
         }
@@ -250,7 +244,6 @@ impl Identity {
             (id.sgls, id.kas, id.maxcmd) = (0.into(), 0.into(), 0.into());
         } else {
             id.oncs = (ONCS | ONCS_RESERVATIONS).into();
-            id.ctratt = (id.ctratt.get() | KEEP_ALIVE_BY_TRAFFIC).into();
             // More than one controller may look at the drive.
             id.cmic = 1 << 1;
             id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
@@ -373,6 +366,17 @@ fn of_no_maker(spec: &Spec) -> Identify {
         events_max: 3,
         error_entries: 63,
         power_states: Vec::new(),
+    }
+}
+
+/// Controller attributes: 128-bit host identifiers; where there is Keep Alive, any traffic will do; UUIDs of vendors'
+/// pages.
+fn attributes(kind: Kind) -> u32 {
+    let (keep_alive_by_traffic, uuids) = (1 << 6, 1 << 9);
+    match kind {
+        Kind::Discovery => 1 | keep_alive_by_traffic,
+        Kind::Tcp => 1 | keep_alive_by_traffic | uuids,
+        Kind::Pci => 1 | uuids,
     }
 }
 
