@@ -1,8 +1,9 @@
 //! What a cut may leave: independent choices of how far each of several chains of units came.
 //!
-//! A chain is a page, whose versions follow one another: which of them is on it decides. A unit that covers part of a page, or
-//! several, is a chain of its own, as what is above and below it shows. Left out: that of two units which are chains of their own
-//! the upper may hide the lower: such choices are counted as two, and merged when they are enumerated.
+//! A chain is a page, whose versions follow one another: which of them is on it decides. A unit
+//! that covers part of a page, or several, is a chain of its own, as what is above and below it
+//! shows. Left out: that of two units which are chains of their own the upper may hide the lower:
+//! such choices are counted as two, and merged when they are enumerated.
 
 use std::io;
 
@@ -152,8 +153,8 @@ impl<'m> Choices<'m> {
     }
 }
 
-/// A chain for each page, and one for each unit that covers part of a page or shares one with such a unit; `touched`: pages and units in their
-/// order.
+/// A chain for each page, and one for each unit that covers part of a page or shares one with such
+/// a unit; `touched`: pages and units in their order.
 fn chains(model: &Model, touched: &[(u64, u32)]) -> Vec<Chain> {
     let is_single = |unit: u32| {
         let effects = model.effects_of(unit);

@@ -1,10 +1,11 @@
-//! The log of Linux's dm-log-writes, or of QEMU's driver blklogwrites, which records a real drive's writes: read as a
-//! recording.
+//! The log of Linux's dm-log-writes, or of QEMU's driver blklogwrites, which records a real drive's
+//! writes: read as a recording.
 //!
-//! Source: Documentation/admin-guide/device-mapper/log-writes.rst of Linux, struct log_write_super and log_write_entry in
-//! drivers/md/dm-log-writes.c. The log is in the order of completion, and has no times: a command is taken as
-//! completed at once, its number is its time. Left out: what was in flight together, so that those states are missing;
-//! and what the drive held before, which must have been zeros.
+//! Source: Documentation/admin-guide/device-mapper/log-writes.rst of Linux, struct log_write_super
+//! and log_write_entry in drivers/md/dm-log-writes.c. The log is in the order of completion, and
+//! has no times: a command is taken as completed at once, its number is its time. Left out: what
+//! was in flight together, so that those states are missing; and what the drive held before, which
+//! must have been zeros.
 
 use std::collections::HashMap;
 use std::fs::File;

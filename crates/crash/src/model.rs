@@ -1,13 +1,14 @@
 //! The persistence model: from when to when each part of a write is volatile, by the drive's rules.
 //!
-//! A unit is there or not as a whole. It is volatile from its submission on and becomes durable by one of these events:
+//! A unit is there or not as a whole. It is volatile from its submission on and becomes durable by
+//! one of these events:
 //!
 //! - a flush completes that was submitted after the unit's command had completed;
 //! - its command completes, with FUA or on a drive with power-loss protection;
 //! - commands have completed since whose data exceeds the write buffer: it has been destaged.
 //!
-//! A drive that ignores flushes has the last of these alone. What lies on a page is its durable and present units in the order of
-//! submission, which is that in which the server applied them.
+//! A drive that ignores flushes has the last of these alone. What lies on a page is its durable and
+//! present units in the order of submission, which is that in which the server applied them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -49,7 +50,8 @@ impl Effect {
     }
 }
 
-/// A moment to cut the power at: behind an event. Before the next event something becomes durable, or a mark is made, or there is none.
+/// A moment to cut the power at: behind an event. Before the next event something becomes durable,
+/// or a mark is made, or there is none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub event: u32,
@@ -229,8 +231,8 @@ impl Model {
         &self.effects[first as usize..(first + effects) as usize]
     }
 
-    /// Effects that show on a page at an event, where of the volatile units some are lost: those that cover parts, newest first, and the
-    /// block below them.
+    /// Effects that show on a page at an event, where of the volatile units some are lost: those
+    /// that cover parts, newest first, and the block below them.
     fn layers(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> (Vec<u32>, u32) {
         let mut parts = Vec::new();
         let all = self.pages.get(&page).map_or(&[][..], Vec::as_slice);

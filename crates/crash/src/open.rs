@@ -9,7 +9,8 @@ use crate::dm_log_writes;
 use crate::recording::{CrashError, MAGIC, Recording};
 
 impl Recording {
-    /// Reads a recording, or a log of dm-log-writes; what is cut short counts as far as it is whole.
+    /// Reads a recording, or a log of dm-log-writes; what is cut short counts as far as it is
+    /// whole.
     ///
     /// # Errors
     /// It cannot be read, or is neither.

@@ -1,6 +1,8 @@
-//! A recording: the commands of a drive in the order of events, and their data, each distinct block of 4 KiB once.
+//! A recording: the commands of a drive in the order of events, and their data, each distinct block
+//! of 4 KiB once.
 //!
-//! The file: [`MAGIC`], the length of the header (u32) and the header as JSON, then records, all numbers little-endian:
+//! The file: [`MAGIC`], the length of the header (u32) and the header as JSON, then records, all
+//! numbers little-endian:
 //!
 //! | tag | record |
 //! |---|---|
@@ -11,8 +13,9 @@
 //! | `M` | a mark: time (u64), length (u32), text |
 //! | `E` | an orderly end |
 //!
-//! [`ZEROS`] is a block of zeros. A hash is XXH3 of 128 bits: two blocks of one hash are held to be equal. A file that ends in the middle of a
-//! record, or without `E`, was cut short: what is whole counts.
+//! [`ZEROS`] is a block of zeros. A hash is XXH3 of 128 bits: two blocks of one hash are held to be
+//! equal. A file that ends in the middle of a record, or without `E`, was cut short: what is whole
+//! counts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -253,7 +256,8 @@ pub(crate) enum Event {
     Mark(u32),
 }
 
-/// A page of data: where it lies in the file, and its hash. Outside of `within` and `bytes` it is zeros.
+/// A page of data: where it lies in the file, and its hash. Outside of `within` and `bytes` it is
+/// zeros.
 pub(crate) struct Block {
     pub at: u64,
     pub within: u16,

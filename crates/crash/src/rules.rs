@@ -1,8 +1,9 @@
 //! The rules by which a drive keeps or loses what it has acknowledged, as its profile says.
 //!
-//! Sources: NVM Express Base Specification 2.0 (volatile write cache, Flush, FUA), which promises no order of what is volatile;
-//! the profile for the size of the write buffer and the mapping unit. Left out: the order in which dies program, and the
-//! map's journal. Effect: states that the one drive never shows are among those that the standard allows (ADR 0037).
+//! Sources: NVM Express Base Specification 2.0 (volatile write cache, Flush, FUA), which promises
+//! no order of what is volatile; the profile for the size of the write buffer and the mapping unit.
+//! Left out: the order in which dies program, and the map's journal. Effect: states that the one
+//! drive never shows are among those that the standard allows (ADR 0037).
 
 use drivebay_drive::Spec;
 use drivebay_units::SECTOR_BYTES;

@@ -1,8 +1,10 @@
-//! The states that power cuts could leave: enumerated, equal ones merged, each with a name by which it can be made again.
+//! The states that power cuts could leave: enumerated, equal ones merged, each with a name by which
+//! it can be made again.
 //!
-//! A name is the number of the cut and how its loss was chosen: `12:prefix:3`, of the commands that are volatile at cut 12 the
-//! first three are there; `12:missing:4`, all but number 4; `12:only:4`; `12:torn:4:2`, those before number 4 and two units of it;
-//! `12:choice:7`, by number; `12:random:99`, by seed; `12:lost:40,41`, all but these units of the recording.
+//! A name is the number of the cut and how its loss was chosen: `12:prefix:3`, of the commands that
+//! are volatile at cut 12 the first three are there; `12:missing:4`, all but number 4; `12:only:4`;
+//! `12:torn:4:2`, those before number 4 and two units of it; `12:choice:7`, by number;
+//! `12:random:99`, by seed; `12:lost:40,41`, all but these units of the recording.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
@@ -18,7 +20,8 @@ use crate::model::{Cut, Model, weight};
 use crate::recording::{CrashError, NEVER, Recording};
 use crate::rules::Rules;
 
-/// How often random choices are drawn anew for what a cut has left, times the states that are asked for.
+/// How often random choices are drawn anew for what a cut has left, times the states that are asked
+/// for.
 const TRIES: usize = 2;
 /// Passes over the cuts, each for what the ones before have left.
 const PASSES: usize = 3;
@@ -98,7 +101,8 @@ pub struct Coverage {
     pub cuts_visited: usize,
     /// Cuts of which all were.
     pub cuts_exhausted: usize,
-    /// Choices of all cuts together, as a power of two: states, of which equal ones count more than once.
+    /// Choices of all cuts together, as a power of two: states, of which equal ones count more than
+    /// once.
     pub choices_log2: f64,
     /// Distinct states that were enumerated.
     pub states: usize,
@@ -280,7 +284,8 @@ impl States {
         Ok(lost.units().map(|unit| (unit, self.model.units[unit as usize].command)).collect())
     }
 
-    /// The state of the same cut in which these units are lost, and what does not show below others.
+    /// The state of the same cut in which these units are lost, and what does not show below
+    /// others.
     ///
     /// # Errors
     /// There is no such state.
@@ -291,7 +296,8 @@ impl States {
     }
 }
 
-/// States by the rules that find most: all that came before a command, all but one, one torn, one alone; at most so many.
+/// States by the rules that find most: all that came before a command, all but one, one torn, one
+/// alone; at most so many.
 fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
     let count = choices.commands.len() as u32;
     let mut recipes = vec![Recipe::Prefix(0)];
@@ -332,12 +338,14 @@ impl Found {
     }
 }
 
-/// What is durable at a cut that moves on: its hash, and how many volatile units there are above it.
+/// What is durable at a cut that moves on: its hash, and how many volatile units there are above
+/// it.
 struct Durable<'m> {
     model: &'m Model,
     hash: u128,
     content: HashMap<u64, u128>,
-    /// Units by the event that makes them durable; how many of them are, and how many have been submitted.
+    /// Units by the event that makes them durable; how many of them are, and how many have been
+    /// submitted.
     order: Vec<u32>,
     durable: usize,
     submitted: u32,
@@ -407,7 +415,8 @@ impl<'m> Durable<'m> {
     }
 }
 
-/// The logarithm of a sum of two numbers that are given by their logarithms; 0 stands for nothing at the left.
+/// The logarithm of a sum of two numbers that are given by their logarithms; 0 stands for nothing
+/// at the left.
 fn log2_sum(sum: f64, more: f64) -> f64 {
     if sum == 0.0 {
         return more;

@@ -1,4 +1,5 @@
-//! What led to a state: the commands around its cut, what became of each, and which flush was missing.
+//! What led to a state: the commands around its cut, what became of each, and which flush was
+//! missing.
 
 use serde::Serialize;
 

@@ -35,7 +35,8 @@ impl View {
         Ok(View { path: path.to_owned(), file, content: HashMap::new(), at: None })
     }
 
-    /// Makes the file an empty drive: somebody else has written to it, or it is to be looked at as such.
+    /// Makes the file an empty drive: somebody else has written to it, or it is to be looked at as
+    /// such.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -46,7 +47,8 @@ impl View {
         emptied.map_err(|why| CrashError::file(&self.path, why))
     }
 
-    /// Shows a state; returns how many pages were written. What the file held before must be what it showed.
+    /// Shows a state; returns how many pages were written. What the file held before must be what
+    /// it showed.
     ///
     /// # Errors
     /// There is no such state, or a file cannot be read or written.

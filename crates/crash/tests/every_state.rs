@@ -1,4 +1,5 @@
-//! The states that are enumerated are those that a naive reading of the rules gives, no more and no fewer.
+//! The states that are enumerated are those that a naive reading of the rules gives, no more and no
+//! fewer.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,8 @@ use crate::support::{Step, bytes_of, flush, record, rules, states, write};
 const PAGES: u64 = 4;
 type Seen = BTreeSet<(Option<String>, Vec<u8>)>;
 
-/// A part of a command: its sectors and fill, when it was submitted and completed, and since when it is durable.
+/// A part of a command: its sectors and fill, when it was submitted and completed, and since when
+/// it is durable.
 struct Part {
     sectors: std::ops::Range<u64>,
     fill: u8,

@@ -1,15 +1,15 @@
 //! The drive: one I/O from the host's call to its completion.
 //!
-//! [`Device::accept`] takes a request through host software, host interface, host core and, for a write, the
-//! link and the write path: resources that requests reach in the order of submission. There it waits
-//! for its turn (`firmware/scheduler.rs`): [`Device::serve`] takes the next one through flash core and media
-//! (`firmware/media.rs`) and back to the host. So a read passes a write whose data is still on its way in, and
-//! every resource behind the core is asked in time order.
-//! [`Device::submit`] does both for a host that waits for each request.
+//! [`Device::accept`] takes a request through host software, host interface, host core and, for a
+//! write, the link and the write path: resources that requests reach in the order of submission.
+//! There it waits for its turn (`firmware/scheduler.rs`): [`Device::serve`] takes the next one
+//! through flash core and media (`firmware/media.rs`) and back to the host. So a read passes a
+//! write whose data is still on its way in, and every resource behind the core is asked in time
+//! order. [`Device::submit`] does both for a host that waits for each request.
 //!
-//! The device is a composition: each part owns its state, and this file says in which order an I/O passes
-//! them. The stages of a completion add up to its latency exactly.
-//! Data content is not known.
+//! The device is a composition: each part owns its state, and this file says in which order an I/O
+//! passes them. The stages of a completion add up to its latency exactly. Data content is not
+//! known.
 
 pub(crate) mod life;
 pub mod power_cut;
@@ -38,12 +38,12 @@ use crate::profile::{Lived, Outages, Spec};
 use crate::stage::{Stage, Stages};
 use crate::timeline::NEVER;
 
-/// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with this
-/// no time or energy of one command can overflow, whatever the profile.
+/// Most sectors of a read or write: 1 GiB. Protocols carry less (NVMe and ATA: 65,536 blocks); with
+/// this no time or energy of one command can overflow, whatever the profile.
 const SECTORS_MAX: u32 = 1 << 21;
 
-/// So many steps of heat without any work of an idle drive, three hours, are followed by none: all that it waits for by itself is
-/// over in seconds.
+/// So many steps of heat without any work of an idle drive, three hours, are followed by none: all
+/// that it waits for by itself is over in seconds.
 const SETTLED_STEPS: u32 = 108_000;
 
 /// What the drive has counted since it was made.
@@ -205,7 +205,8 @@ impl Device {
         (room << shift, held << shift)
     }
 
-    /// 4 KiB pages that are free, or will be with the next erase; none on media that is written in place.
+    /// 4 KiB pages that are free, or will be with the next erase; none on media that is written in
+    /// place.
     #[must_use]
     pub fn free_4k(&self) -> u64 {
         self.media.of_flash(|flash| flash.ftl().free_pages()) << self.spec.geometry.unit_shift
@@ -236,7 +237,8 @@ impl Device {
     pub fn idle_until(&mut self, until: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         if self.media.flash().is_some_and(|flash| flash.works_when_idle()) {
-            // Temperature follows idle garbage collection, step by step, until nothing has happened for hours: nothing will, then.
+            // Temperature follows idle garbage collection, step by step, until nothing has happened
+            // for hours: nothing will, then.
             let (mut work, mut steps) = (self.work(), 0);
             while self.thermal.next_step() < until && steps < SETTLED_STEPS {
                 let step = self.thermal.next_step();
@@ -273,8 +275,9 @@ impl Device {
         self.work_at = self.thermal.next_step().min(rebuild);
     }
 
-    /// A die fails now: what lies on it is computed from the others of its stripes and brought to them, or is lost without
-    /// `nand.parity`. False, and nothing happens, if there is no such die that works, or on a drive with zones.
+    /// A die fails now: what lies on it is computed from the others of its stripes and brought to
+    /// them, or is lost without `nand.parity`. False, and nothing happens, if there is no such die
+    /// that works, or on a drive with zones.
     pub fn fail_die(&mut self, die: u32) -> bool {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         let (now, has_zones) = (self.now(), self.zones.is_some());
@@ -309,8 +312,8 @@ impl Device {
     /// For a host that asks more before it knows this one's end, use [`Device::accept`].
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: no page has
-    /// changed then; [`DeviceError::NoSpace`].
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`], [`DeviceError::ReadOnly`]: no page
+    /// has changed then; [`DeviceError::NoSpace`].
     #[inline]
     pub fn submit(&mut self, now: Nanos, io: Io) -> Result<Completion, DeviceError> {
         debug_assert_eq!(self.next_arrival(), NEVER, "accepted requests were served");
@@ -321,13 +324,15 @@ impl Device {
         Ok(completion.expect("nothing else is submitted before it is served"))
     }
 
-    /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's name for it.
+    /// Takes a request that the host submits at `now`, which must not go back; `tag` is the host's
+    /// name for it.
     ///
-    /// It is served by a later call of [`Device::serve`], or at once if it goes on by `until`, before which the host submits
-    /// nothing more, and no other is before it.
+    /// It is served by a later call of [`Device::serve`], or at once if it goes on by `until`,
+    /// before which the host submits nothing more, and no other is before it.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]: the drive is unchanged then; as [`Device::serve`].
+    /// [`DeviceError::OutOfRange`], [`DeviceError::TooLong`]: the drive is unchanged then; as
+    /// [`Device::serve`].
     #[inline(always)]
     pub fn accept(
         &mut self,
@@ -362,11 +367,13 @@ impl Device {
         self.controller.host_core_free_at()
     }
 
-    /// The controller fetches a posted command, not before [`Device::fetch_free_at`]; to be served later. `room`: since
-    /// when it has a place for the command; what that one waited for it is the firmware's.
+    /// The controller fetches a posted command, not before [`Device::fetch_free_at`]; to be served
+    /// later. `room`: since when it has a place for the command; what that one waited for it is the
+    /// firmware's.
     ///
-    /// Commands of one queue come in the order of their posts; which queue comes next, and how many are in
-    /// the controller, is the caller's to decide. [`Device::accept`] is one post and one fetch.
+    /// Commands of one queue come in the order of their posts; which queue comes next, and how many
+    /// are in the controller, is the caller's to decide. [`Device::accept`] is one post and one
+    /// fetch.
     ///
     /// # Errors
     /// As [`Device::accept`].
@@ -447,7 +454,8 @@ impl Device {
         self.scheduler.peek()
     }
 
-    /// Serves the accepted request that is next; none, if that was a step of a zone's reset or finish, which goes on later.
+    /// Serves the accepted request that is next; none, if that was a step of a zone's reset or
+    /// finish, which goes on later.
     ///
     /// # Errors
     /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`].
@@ -488,7 +496,8 @@ impl Device {
         Ok(Some(self.complete(&mut request, ready, media_error)))
     }
 
-    /// Whether a zone's command that has done a step by `ready` has something left, and goes on later.
+    /// Whether a zone's command that has done a step by `ready` has something left, and goes on
+    /// later.
     #[cold]
     #[inline(never)]
     fn goes_on(&mut self, request: &Request, ready: Nanos, left: Nanos) -> bool {
@@ -589,7 +598,8 @@ impl Device {
         Ok(())
     }
 
-    /// Data of a write moves down the link and, as it comes, through the write path; returns when it is in.
+    /// Data of a write moves down the link and, as it comes, through the write path; returns when
+    /// it is in.
     #[inline(always)]
     fn receive(&mut self, from: Nanos, io: Io, stages: &mut Stages) -> Nanos {
         let bytes = u64::from(io.sectors) * SECTOR_BYTES;

@@ -1,14 +1,14 @@
-//! What happens inside a drive, kept on request: superblocks that are emptied, erased and opened, and how
-//! busy dies and channels are.
+//! What happens inside a drive, kept on request: superblocks that are emptied, erased and opened,
+//! and how busy dies and channels are.
 //!
-//! Nothing here changes what the drive does. While nothing is kept, no read pays for it: that it is kept is the
-//! second reason for a branch that reads take anyway, for dies with independent planes. One test of a pointer
-//! is paid for each program of a die, for each flash page copied, and for each superblock emptied, erased or
-//! opened.
-//! Programs and erases are entered for when they run by what is known as they are asked for: reads that
-//! come later may suspend them, so that they end later than entered. Their lengths do not change. A transfer
-//! that the calendar splits is entered as if it had come without a gap.
-//! Left out: the host core, the link; what a journal or a map cache does, but for its time on dies and channels.
+//! Nothing here changes what the drive does. While nothing is kept, no read pays for it: that it is
+//! kept is the second reason for a branch that reads take anyway, for dies with independent planes.
+//! One test of a pointer is paid for each program of a die, for each flash page copied, and for
+//! each superblock emptied, erased or opened. Programs and erases are entered for when they run by
+//! what is known as they are asked for: reads that come later may suspend them, so that they end
+//! later than entered. Their lengths do not change. A transfer that the calendar splits is entered
+//! as if it had come without a gap. Left out: the host core, the link; what a journal or a map
+//! cache does, but for its time on dies and channels.
 
 use drivebay_units::{Nanos, named};
 
@@ -47,14 +47,15 @@ pub struct Event {
     pub kind: EventKind,
     /// A victim's first copy; when an erase or the opening is due.
     pub begin: Nanos,
-    /// A victim was read to its end; all dies have erased; as `begin` for an opening. None: not before the
-    /// events were taken.
+    /// A victim was read to its end; all dies have erased; as `begin` for an opening. None: not
+    /// before the events were taken.
     pub end: Option<Nanos>,
     /// Which.
     pub superblock: u32,
     /// 4 KiB pages that a victim held before its first copy.
     pub valid_pages: u32,
-    /// 4 KiB pages that were copied out of it; less than `valid_pages` where the host replaced some meanwhile.
+    /// 4 KiB pages that were copied out of it; less than `valid_pages` where the host replaced some
+    /// meanwhile.
     pub copied_pages: u32,
     /// How often it had been erased, this time included.
     pub erases: u32,
@@ -145,8 +146,8 @@ const INTERVAL_MIN: Nanos = Nanos::millis(1);
 
 /// How long each of several things was busy, by interval of the drive's time.
 ///
-/// Intervals are 1 ms long; when there are 4096 of them, each two become one, so that memory is bounded and
-/// nothing is left out however long the run.
+/// Intervals are 1 ms long; when there are 4096 of them, each two become one, so that memory is
+/// bounded and nothing is left out however long the run.
 #[derive(Clone, Debug)]
 pub struct Activity {
     start: Nanos,
@@ -207,7 +208,8 @@ impl Activity {
         self.busy_ns = merged.collect();
     }
 
-    /// Joins intervals until they are as long as `interval`, one of another activity from the same start.
+    /// Joins intervals until they are as long as `interval`, one of another activity from the same
+    /// start.
     pub fn coarsen_to(&mut self, interval: Nanos) {
         while self.interval < interval {
             self.coarsen();

@@ -1,14 +1,15 @@
 //! What a host asks of a drive, and what it gets back.
 //!
-//! Names follow the NVMe base specification; ATA's equivalents (FLUSH CACHE, DATA SET MANAGEMENT TRIM,
-//! the FUA bit) mean the same here. Data content is not part of a request.
+//! Names follow the NVMe base specification; ATA's equivalents (FLUSH CACHE, DATA SET MANAGEMENT
+//! TRIM, the FUA bit) mean the same here. Data content is not part of a request.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use crate::persist::{persist, persist_words};
 use crate::stage::Stages;
 
-/// The kind of a request. Kinds that are asked for together stand together, which makes one comparison of each question.
+/// The kind of a request. Kinds that are asked for together stand together, which makes one
+/// comparison of each question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Everything acknowledged so far goes to flash; address and count mean nothing.
@@ -17,8 +18,8 @@ pub enum Op {
     Trim,
     /// Write Zeroes: unmaps whole pages, writes the partial ones at the edges.
     WriteZeroes,
-    /// Reclaim Unit Handle Update (I/O Management Send): the handle's next write begins a new reclaim unit; address and
-    /// count mean nothing.
+    /// Reclaim Unit Handle Update (I/O Management Send): the handle's next write begins a new
+    /// reclaim unit; address and count mean nothing.
     HandleUpdate,
     /// Read; done when the host has the data.
     Read,
@@ -26,11 +27,14 @@ pub enum Op {
     Write,
     /// Write with Force Unit Access: done when the data is on flash.
     WriteFua,
-    /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` says where the data is.
+    /// Zone Append: a write to the zone that begins at `lba`; the completion's `lba` says where the
+    /// data is.
     Append,
-    /// A write to a zone's random write area, as which the drive takes a write to a zone that has one.
+    /// A write to a zone's random write area, as which the drive takes a write to a zone that has
+    /// one.
     ZrwaWrite,
-    /// Zone Management Send, Open Zone; this and the following for the zone that begins at `lba`, the count means nothing.
+    /// Zone Management Send, Open Zone; this and the following for the zone that begins at `lba`,
+    /// the count means nothing.
     ZoneOpen,
     /// Close Zone.
     ZoneClose,

@@ -1,13 +1,14 @@
 //! The virtual drive: answers "when is this I/O done, and why then?"
 //!
-//! Folders: `host/` (interface, link, queue), `firmware/`, `flash/` (media), `physics/` (heat, power, errors) and
-//! `profile/`; `tests/test_rooms.py` has the rules of what may import what.
+//! Folders: `host/` (interface, link, queue), `firmware/`, `flash/` (media), `physics/` (heat,
+//! power, errors) and `profile/`; `tests/test_rooms.py` has the rules of what may import what.
 //!
-//! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and the link
-//! (`host/interface.rs`, `host/link.rs`) to the controller's cores (`firmware/controller.rs`); [`Device::serve`] on through
-//! map, write buffer and dies (`firmware/backend.rs`), and back. Resources are timelines (`timeline.rs`), not events:
-//! each hands out time once. A [`Device`] is composed of parts that own their state; an optional one is an
-//! `Option<Box<_>>`, so that a profile without it pays one comparison at most.
+//! The path of one I/O: [`Device::accept`] (`device.rs`) takes it through the host interface and
+//! the link (`host/interface.rs`, `host/link.rs`) to the controller's cores
+//! (`firmware/controller.rs`); [`Device::serve`] on through map, write buffer and dies
+//! (`firmware/backend.rs`), and back. Resources are timelines (`timeline.rs`), not events: each
+//! hands out time once. A [`Device`] is composed of parts that own their state; an optional one is
+//! an `Option<Box<_>>`, so that a profile without it pays one comparison at most.
 //!
 //! This crate must not know sockets, files, the wall clock, Python or statistics.
 

@@ -1,8 +1,8 @@
 //! Big flat tables in huge pages, and prefetching from them.
 //!
 //! A map of a 512 GB drive is 500 MB and is read at random: the cache miss is the cost, so callers
-//! prefetch, and huge pages save the page walk. Tables start as zeros that the kernel gives on first
-//! touch. Left out: NUMA placement.
+//! prefetch, and huge pages save the page walk. Tables start as zeros that the kernel gives on
+//! first touch. Left out: NUMA placement.
 #![allow(unsafe_code)]
 
 use std::io::{Error, Read, Write};
@@ -32,7 +32,8 @@ impl Table {
     /// All entries, unset ones as zeros.
     #[inline(always)]
     pub fn get(&self) -> &[u32] {
-        // SAFETY: the mapping is page-aligned, holds at least `len` u32, every bit pattern is a u32.
+        // SAFETY: the mapping is page-aligned, holds at least `len` u32, every bit pattern is a
+        // u32.
         unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast::<u32>(), self.len) }
     }
 
@@ -63,8 +64,8 @@ impl Table {
 /// Entries written at a time.
 const CHUNK: usize = 1 << 14;
 
-/// Written as the difference of each entry to the one before it (modulo 2^32): neighbours mostly lie
-/// together, so whoever compresses the stream finds long runs of ones.
+/// Written as the difference of each entry to the one before it (modulo 2^32): neighbours mostly
+/// lie together, so whoever compresses the stream finds long runs of ones.
 impl Persist for Table {
     fn save(&self, out: &mut dyn Write) -> Result<(), Error> {
         let mut bytes = vec![0; CHUNK * size_of::<u32>()];

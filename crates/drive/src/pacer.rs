@@ -1,7 +1,8 @@
 //! The pacer: a token bucket, which says how fast work may go that other work waits for.
 //!
-//! Source: the token bucket of traffic shaping, the leaky bucket of ITU-T I.371 the other way round. A bucket is fed with tokens and work draws
-//! them, also ahead; what is not drawn is kept up to a bound. The drive's pacers:
+//! Source: the token bucket of traffic shaping, the leaky bucket of ITU-T I.371 the other way
+//! round. A bucket is fed with tokens and work draws them, also ahead; what is not drawn is kept up
+//! to a bound. The drive's pacers:
 //!
 //! | pacer | a token | fed by | drawn by, at least | kept |
 //! |---|---|---|---|---|
@@ -38,7 +39,8 @@ impl Pacer {
         self.tokens = (self.tokens + tokens as i64).min(TOKENS_MAX);
     }
 
-    /// Adds a token for each nanosecond up to `at`, as long as there are no more than `most`; returns how many there were.
+    /// Adds a token for each nanosecond up to `at`, as long as there are no more than `most`;
+    /// returns how many there were.
     #[inline(always)]
     pub fn feed_time(&mut self, at: Nanos, most: i64) -> Nanos {
         let elapsed = at.since_or_zero(self.fed_until);

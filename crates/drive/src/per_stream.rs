@@ -1,4 +1,5 @@
-//! One of each for every write stream, at a fixed place: the loops of copies and programs find theirs without a check.
+//! One of each for every write stream, at a fixed place: the loops of copies and programs find
+//! theirs without a check.
 
 use std::ops::{Deref, DerefMut, Index, IndexMut};
 

@@ -1,11 +1,12 @@
 //! State as a value: written to a stream, read back, copied in memory.
 //!
-//! What a part holds is either given by the profile (sizes, times, costs) or has come about since: its
-//! state. [`persist!`] names the fields of both kinds; a field that is in neither list does not compile,
-//! so none can be forgotten. State is read into a fresh drive of the same profile: the profile has sized
-//! everything beforehand, and what is read decides neither sizes nor costs.
-//! Format: the fields in the order of their lists, little-endian, without names; lists that grow and
-//! shrink begin with their length. Files around it, checksums and compression are not known here.
+//! What a part holds is either given by the profile (sizes, times, costs) or has come about since:
+//! its state. [`persist!`] names the fields of both kinds; a field that is in neither list does not
+//! compile, so none can be forgotten. State is read into a fresh drive of the same profile: the
+//! profile has sized everything beforehand, and what is read decides neither sizes nor costs.
+//! Format: the fields in the order of their lists, little-endian, without names; lists that grow
+//! and shrink begin with their length. Files around it, checksums and compression are not known
+//! here.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{Error, Read, Write};

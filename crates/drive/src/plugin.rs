@@ -1,10 +1,11 @@
 //! A policy plug-in in a drive: its state, what it is told, and what becomes of its answers.
 //!
-//! Without one the drive pays one comparison per victim, per superblock opened, per read with retries and per command
-//! behind which garbage collection runs, and none else. A plug-in's answer is checked; after one that is not allowed the
-//! drive goes on by itself, and the command ends with an error.
-//! The translation layer has one, and if the plug-in schedules reads the dies have another, with a state of its own: a
-//! flash controller's scheduler does not share the memory of the translation layer.
+//! Without one the drive pays one comparison per victim, per superblock opened, per read with
+//! retries and per command behind which garbage collection runs, and none else. A plug-in's answer
+//! is checked; after one that is not allowed the drive goes on by itself, and the command ends with
+//! an error. The translation layer has one, and if the plug-in schedules reads the dies have
+//! another, with a state of its own: a flash controller's scheduler does not share the memory of
+//! the translation layer.
 
 use std::sync::Arc;
 
@@ -79,8 +80,8 @@ impl Plugin {
         (self.drive.free_pages, self.drive.free_superblocks) = (pages, superblocks as u32);
     }
 
-    /// Enters what each superblock holds, and whether the decision at hand may choose it; returns the first
-    /// that it may. Cost: one pass over all superblocks.
+    /// Enters what each superblock holds, and whether the decision at hand may choose it; returns
+    /// the first that it may. Cost: one pass over all superblocks.
     fn see_superblocks(
         &mut self,
         blocks: &[Superblock],
@@ -118,8 +119,9 @@ impl Plugin {
         None
     }
 
-    /// The victim, if there is a candidate: one of them, or a full superblock, as a circular log has it, but not as many of those
-    /// in a row as there are. After another answer it is the first candidate: the run ends with the error.
+    /// The victim, if there is a candidate: one of them, or a full superblock, as a circular log
+    /// has it, but not as many of those in a row as there are. After another answer it is the first
+    /// candidate: the run ends with the error.
     ///
     /// Cost: one pass over all superblocks and one call, per victim.
     pub fn choose_victim(
@@ -181,7 +183,8 @@ impl Plugin {
         next
     }
 
-    /// What a read that meets a program or an erase waits for besides reads, from the moment that `read` says.
+    /// What a read that meets a program or an erase waits for besides reads, from the moment that
+    /// `read` says.
     pub fn schedule_read(&mut self, read: &DieRead) -> Nanos {
         let waits = match self.code.schedule_read(&mut self.state, &self.drive, read) {
             0 => 0,

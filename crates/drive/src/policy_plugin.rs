@@ -1,15 +1,17 @@
-//! Policy plug-ins: code from outside that takes decisions of the controller, and what it sees of the drive.
+//! Policy plug-ins: code from outside that takes decisions of the controller, and what it sees of
+//! the drive.
 //!
-//! A plug-in takes one or more of seven decisions: the victim of garbage collection, the host's frontier of a
-//! write, the pace of garbage collection, what wear levelling moves, which free superblock is opened, whether a
-//! read passes the programs and erases of its die, and whether data that needed read retries is moved. What it
-//! does not take is the profile's. The structures are laid out as
-//! C has them, so that `crates/plugin` hands them to compiled code as they are.
-//! A plug-in's state is a table of words that the drive owns: it is copied, saved and read back with the drive,
-//! so a drive with a plug-in is as repeatable as any other. It knows nothing else from one decision to the next.
-//! Left out: folding of the SLC cache. With which voltages a retry begins: in the model a later step decodes all
-//! that an earlier one does, so that the last one would always be the best. The order of reads among
-//! themselves, and of programs: a die has them in the order in which they were asked.
+//! A plug-in takes one or more of seven decisions: the victim of garbage collection, the host's
+//! frontier of a write, the pace of garbage collection, what wear levelling moves, which free
+//! superblock is opened, whether a read passes the programs and erases of its die, and whether data
+//! that needed read retries is moved. What it does not take is the profile's. The structures are
+//! laid out as C has them, so that `crates/plugin` hands them to compiled code as they are. A
+//! plug-in's state is a table of words that the drive owns: it is copied, saved and read back with
+//! the drive, so a drive with a plug-in is as repeatable as any other. It knows nothing else from
+//! one decision to the next. Left out: folding of the SLC cache. With which voltages a retry
+//! begins: in the model a later step decodes all that an earlier one does, so that the last one
+//! would always be the best. The order of reads among themselves, and of programs: a die has them
+//! in the order in which they were asked.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -18,8 +20,8 @@ use crate::persist::persist;
 
 /// No superblock, no stream.
 pub const NONE: u32 = u32::MAX;
-/// Most gain and growth of the duty limit that a plug-in may ask for, in 1/256: no product of the pacing
-/// overflows.
+/// Most gain and growth of the duty limit that a plug-in may ask for, in 1/256: no product of the
+/// pacing overflows.
 pub const PACE_MAX: u64 = 1 << 20;
 /// Most words of state: as much as the map of a 512 GB drive takes.
 pub const STATE_WORDS_MAX: u64 = 1 << 26;
@@ -73,9 +75,11 @@ pub struct SuperblockView {
 pub struct HostWrite {
     /// Number of its first page.
     pub lpn: u64,
-    /// For how many pages written by the host the superblock of the data that it replaces has been in use.
+    /// For how many pages written by the host the superblock of the data that it replaces has been
+    /// in use.
     pub lifespan_pages: u64,
-    /// The mean of that over the last superblocks of the host's first stream that were reclaimed; 2^64 - 1 at first.
+    /// The mean of that over the last superblocks of the host's first stream that were reclaimed;
+    /// 2^64 - 1 at first.
     pub mean_lifespan_pages: u64,
     /// How many pages it writes.
     pub pages: u32,
@@ -83,8 +87,8 @@ pub struct HostWrite {
     pub replaced_stream: u32,
 }
 
-/// A read that meets a program or an erase on its die. Times are nanoseconds from the moment at which it could begin
-/// if there was none: it has been asked for, and the reads before it are over.
+/// A read that meets a program or an erase on its die. Times are nanoseconds from the moment at
+/// which it could begin if there was none: it has been asked for, and the reads before it are over.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DieRead {
@@ -153,7 +157,8 @@ pub struct Decides {
     pub retried: bool,
 }
 
-/// Decisions of the controller, taken outside this crate. The same arguments must give the same answer.
+/// Decisions of the controller, taken outside this crate. The same arguments must give the same
+/// answer.
 pub trait PolicyPlugin: Debug + Send + Sync {
     /// Name and digest, as the profile has them: `windowed@0123456789abcdef`.
     fn name(&self) -> &str;
@@ -163,8 +168,8 @@ pub trait PolicyPlugin: Debug + Send + Sync {
     fn state_bytes(&self, drive: &DriveView) -> u64;
     /// A drive as new: sets the state, which is all zeros. `seed` is the drive's.
     fn start(&self, state: &mut [u64], drive: &DriveView, seed: u64);
-    /// The number of a candidate in `all`, of which there is at least one; or of a sealed superblock that is full, but not of as
-    /// many in a row as there are superblocks.
+    /// The number of a candidate in `all`, of which there is at least one; or of a sealed
+    /// superblock that is full, but not of as many in a row as there are superblocks.
     fn choose_victim(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
     /// 0 for the host's first frontier, 1 for its second.
     fn place_write(&self, state: &mut [u64], drive: &DriveView, write: &HostWrite) -> u32;
@@ -174,7 +179,8 @@ pub trait PolicyPlugin: Debug + Send + Sync {
     fn level_wear(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
     /// The number of a candidate in `all`, the free ones, of which there is at least one.
     fn open_superblock(&self, state: &mut [u64], drive: &DriveView, all: &[SuperblockView]) -> u32;
-    /// 0: as the drive itself, it suspends what runs; 1: after what runs, before what waits; 2: after all.
+    /// 0: as the drive itself, it suspends what runs; 1: after what runs, before what waits; 2:
+    /// after all.
     fn schedule_read(&self, state: &mut [u64], drive: &DriveView, read: &DieRead) -> u32;
     /// 1 to have the superblock's data moved; 0 to leave it.
     fn read_retried(&self, state: &mut [u64], drive: &DriveView, read: &RetriedRead) -> u32;

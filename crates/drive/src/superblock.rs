@@ -11,8 +11,9 @@ pub const COLD: usize = 2;
 
 /// The write streams of a drive: each fills superblocks of its own.
 ///
-/// Without placement: the host's, that of copies (the host's, where the profile has them share), [`COLD`]. With placement:
-/// one for each handle, and behind them one for all copies, or one for those of each handle.
+/// Without placement: the host's, that of copies (the host's, where the profile has them share),
+/// [`COLD`]. With placement: one for each handle, and behind them one for all copies, or one for
+/// those of each handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     /// How many.
@@ -35,7 +36,8 @@ impl Streams {
         Streams { count, handles: 0, groups: 1, copies: usize::from(!shared), apart: false }
     }
 
-    /// With so many placement handles in each of so many reclaim groups; `apart`: they are persistently isolated.
+    /// With so many placement handles in each of so many reclaim groups; `apart`: they are
+    /// persistently isolated.
     #[must_use]
     pub fn placed(handles: usize, apart: bool, groups: usize) -> Streams {
         let count = groups * (handles + if apart { handles } else { 1 });
@@ -111,7 +113,8 @@ impl Streams {
         self.apart
     }
 
-    /// That of a write with a placement handle of the first reclaim group; of one that the drive does not have, the first.
+    /// That of a write with a placement handle of the first reclaim group; of one that the drive
+    /// does not have, the first.
     #[inline(always)]
     #[must_use]
     pub fn of_handle(self, handle: u8) -> usize {
@@ -184,7 +187,8 @@ pub enum Mode {
     Dynamic,
 }
 
-/// What superblocks are emptied for; each has a victim of its own, so that none waits for another to finish.
+/// What superblocks are emptied for; each has a victim of its own, so that none waits for another
+/// to finish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Garbage collection.

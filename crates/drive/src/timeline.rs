@@ -1,13 +1,13 @@
 //! Timelines: resources that hand out time, so that no event queue is needed.
 //!
-//! `Fifo` is for a resource asked in time order (a core). `Calendar` is for one asked for future times
-//! out of order (a flash channel, the link back to the host): a plain `free_at` there would make early
-//! requests wait behind late ones. The calendar keeps the busy intervals themselves; see
+//! `Fifo` is for a resource asked in time order (a core). `Calendar` is for one asked for future
+//! times out of order (a flash channel, the link back to the host): a plain `free_at` there would
+//! make early requests wait behind late ones. The calendar keeps the busy intervals themselves; see
 //! docs/adr/0002-interval-calendar.md for why not bins.
 //!
 //! Not modelled: the order of requests that wait for the same gap is the order of asking, not of
-//! arrival; a transfer may be split by an earlier-reserved one. Both keep the mean; tails of a saturated
-//! link come out up to a quarter too low (`tests/oracle.rs`).
+//! arrival; a transfer may be split by an earlier-reserved one. Both keep the mean; tails of a
+//! saturated link come out up to a quarter too low (`tests/oracle.rs`).
 
 use drivebay_units::Nanos;
 
@@ -41,10 +41,10 @@ impl Fifo {
     }
 }
 
-/// Most busy intervals a calendar remembers (a power of two). When more are needed, the latest is booked
-/// right behind the one before it: far-off time moves a little, none is lost, and nobody waits for a
-/// gap. (To join the two earliest, gap included, made reads behind deep queues of programs wait 50
-/// times too long.)
+/// Most busy intervals a calendar remembers (a power of two). When more are needed, the latest is
+/// booked right behind the one before it: far-off time moves a little, none is lost, and nobody
+/// waits for a gap. (To join the two earliest, gap included, made reads behind deep queues of
+/// programs wait 50 times too long.)
 const INTERVALS_MAX: usize = 64;
 
 /// Intervals looked at one by one from the back before the rest is halved.
@@ -60,7 +60,8 @@ persist!(Busy: from, to);
 
 /// A shared resource that may be asked for any future time and never idles while somebody waits.
 ///
-/// Busy intervals are disjoint and kept in time order in a ring; those that touch are mostly joined.
+/// Busy intervals are disjoint and kept in time order in a ring; those that touch are mostly
+/// joined.
 #[derive(Clone, Debug)]
 pub struct Calendar {
     ring: [Busy; INTERVALS_MAX],
@@ -152,8 +153,8 @@ impl Calendar {
         Nanos(end)
     }
 
-    /// The first interval that ends at or after `from`: it may touch or hold up what begins then. Near the end it is found
-    /// step by step, else by halves.
+    /// The first interval that ends at or after `from`: it may touch or hold up what begins then.
+    /// Near the end it is found step by step, else by halves.
     #[inline(always)]
     fn first_not_before(&mut self, from: u64) -> usize {
         let near = self.len.saturating_sub(STEPS);

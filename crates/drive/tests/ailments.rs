@@ -1,5 +1,5 @@
-//! What ails a drive: slow dies, outages, wear that it begins with, and the end of its life; each against what the
-//! profile's numbers say, computed here.
+//! What ails a drive: slow dies, outages, wear that it begins with, and the end of its life; each
+//! against what the profile's numbers say, computed here.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Completion, Device, DeviceError, Op, Spec, Stage};

@@ -1,4 +1,5 @@
-//! The drive's model, tested from outside: every file is a module of this one binary, which compiles and links once.
+//! The drive's model, tested from outside: every file is a module of this one binary, which
+//! compiles and links once.
 
 mod admission;
 mod ailments;

@@ -1,4 +1,5 @@
-//! Commands at and beyond the edges of a drive: refused by what is wrong with them, and without effect.
+//! Commands at and beyond the edges of a drive: refused by what is wrong with them, and without
+//! effect.
 
 use crate::support::Profile;
 use drivebay_drive::{DeviceError, Io, Op};

@@ -1,4 +1,5 @@
-//! What a drive tells of its inside: it adds up to what the drive counts, and telling changes nothing.
+//! What a drive tells of its inside: it adds up to what the drive counts, and telling changes
+//! nothing.
 
 use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Activity, Device, Event, EventKind, Events, Io, Op, Trigger};
@@ -9,7 +10,8 @@ const USER_PAGES: u64 = 40 * NATIVE;
 const NATIVE: u64 = 2 * 2 * 16 * 4;
 const ERASE_US: f64 = 2000.0;
 
-/// Two channels of a die each, 48 superblocks; reads, programs and erases take the same time everywhere.
+/// Two channels of a die each, 48 superblocks; reads, programs and erases take the same time
+/// everywhere.
 fn profile() -> Profile {
     Profile::sm951()
         .cool()
@@ -132,7 +134,8 @@ fn events_beyond_the_limit_are_counted() {
     assert!(few.events.iter().all(|event| all.events.contains(event)));
 }
 
-/// Folding at rest, of what was written into the cache; it takes time of the drive, not of the host.
+/// Folding at rest, of what was written into the cache; it takes time of the drive, not of the
+/// host.
 #[test]
 fn folds_are_told_with_their_trigger() {
     let cache = [0.0, 10.0, 2.0];

@@ -2,7 +2,8 @@
 //!
 //! Write amplification: closed forms for uniform random page writes, single frontier, whole victims
 //! (FIFO: Menon 1995, Xiang and Kurkoski 2012; greedy: Desnoyers 2012; d-choices: Van Houdt 2013,
-//! values of the mean field as in docs/concepts/model.md). Bandwidths: the narrowest of link, channels, dies.
+//! values of the mean field as in docs/concepts/model.md). Bandwidths: the narrowest of link,
+//! channels, dies.
 
 use crate::support::{Profile, at_depth, one_by_one, page, repeated};
 use drivebay_drive::{Device, Io, Op, Stage};
@@ -22,7 +23,8 @@ pub fn fifo_formula(alpha: f64) -> f64 {
     alpha / (alpha + lambert_w(-alpha * (-alpha).exp()))
 }
 
-/// Desnoyers: X0 = 1/2 - (b/alpha) W(-k alpha e^(-k alpha)), k = 1 + 1/(2b); A = b / (b - (X0 - 1)).
+/// Desnoyers: X0 = 1/2 - (b/alpha) W(-k alpha e^(-k alpha)), k = 1 + 1/(2b); A = b / (b - (X0 -
+/// 1)).
 pub fn greedy_formula(alpha: f64, b: f64) -> f64 {
     let k = (1.0 + 1.0 / (2.0 * b)) * alpha;
     let x0 = 0.5 - b / alpha * lambert_w(-k * (-k).exp());
@@ -103,7 +105,8 @@ fn one_choice_is_random_collection() {
     assert_within(simulated(("d-choices", 1), 1.3, repeated(8192), 64, 20), 1.3 / 0.3, 1.0);
 }
 
-/// At queue depth 1 nothing waits: host + fetch + cores + tR + channel + link + completion + interrupt.
+/// At queue depth 1 nothing waits: host + fetch + cores + tR + channel + link + completion +
+/// interrupt.
 #[test]
 fn a_read_at_depth_one_takes_the_sum_of_its_parts() {
     let mut device = Profile::sm951().device();
@@ -115,8 +118,8 @@ fn a_read_at_depth_one_takes_the_sum_of_its_parts() {
     // PCIe 3.0 x4: 8 GT/s, 128b/130b, 24 bytes on every 128.
     let link_gb_per_s: f64 = 8.0 * 4.0 / 8.0 * 128.0 / 130.0 * 128.0 / 152.0;
     let link = (4096.0 / link_gb_per_s).round();
-    // Software 0.1 us; four register reads and writes and the lock 5.5 us; the command is there after 2.5
-    // round trips of 0.4 us, its completion after half of one; then the interrupt.
+    // Software 0.1 us; four register reads and writes and the lock 5.5 us; the command is there
+    // after 2.5 round trips of 0.4 us, its completion after half of one; then the interrupt.
     let host = 100.0 + 4.0 * (625.0 + 150.0) + 2400.0 + 200.0;
     let crossings = 2.5 * 400.0 + 200.0;
     let expected = host + crossings + 3090.0 + 3340.0 + 61_700.0 + channel + link;
@@ -139,8 +142,9 @@ fn nvme_reads(device: &mut Device, depth: usize) -> f64 {
     count as f64 / end.since(start).as_secs_f64() / 1e3
 }
 
-/// Fresh reads are bound by the host core (1 / 3.09 us), those of a written drive by the flash core's
-/// look-up and command (1 / 3.34 us); at depth 1 NVMe saves AHCI's register accesses, 3.2 us.
+/// Fresh reads are bound by the host core (1 / 3.09 us), those of a written drive by the flash
+/// core's look-up and command (1 / 3.34 us); at depth 1 NVMe saves AHCI's register accesses, 3.2
+/// us.
 #[test]
 fn nvme_reads_are_bound_by_the_cores() {
     let mut device = Profile::sm951_nvme().cool().device();
@@ -240,7 +244,8 @@ fn fresh_data_is_read_from_the_buffer() {
     assert_eq!(device.counters().page_reads, 0);
 }
 
-/// A write of less than a page is acknowledged as any other; what it keeps of the page is read behind it.
+/// A write of less than a page is acknowledged as any other; what it keeps of the page is read
+/// behind it.
 #[test]
 fn a_partial_page_is_read_modified_and_written_behind_the_command() {
     let mut device = Profile::sm951().device();
@@ -258,7 +263,8 @@ fn a_partial_page_is_read_modified_and_written_behind_the_command() {
     }
 }
 
-/// A forced write of less than a page is safe when the rest of the page has come and all is programmed.
+/// A forced write of less than a page is safe when the rest of the page has come and all is
+/// programmed.
 #[test]
 fn a_partial_page_is_programmed_when_it_is_whole() {
     let done = |op, sectors| {

@@ -1,14 +1,17 @@
-//! Write amplification of each victim policy with each kind of frontiers, beside a naive simulation of its own: lists of pages,
-//! a count of what is valid in each block, and nothing of the drive's code.
+//! Write amplification of each victim policy with each kind of frontiers, beside a naive simulation
+//! of its own: lists of pages, a count of what is valid in each block, and nothing of the drive's
+//! code.
 //!
 //! What both must agree on, and theory does not say:
-//! - Ties: of blocks with as few valid pages, greedy takes the one that was filled first; of blocks of the same worth, cost-benefit
-//!   the one with the lowest number.
-//! - A block is no victim before its stream has opened the next one. In a burst of victims the block that the host has
-//!   just filled is spared, therefore. That decides for greedy where a few pages get most writes (Zipf's law, exponent 1.2): such a block
-//!   is among the emptiest when it is full, and empties further soon. With it as a victim from its last page on write amplification is
-//!   3.27 for 3.56 with a shared frontier, 3.22 for 2.80 with separate ones; with a single one it is the same.
-//!   A controller closes a block once its last programs have ended, so the drive spares it.
+//! - Ties: of blocks with as few valid pages, greedy takes the one that was filled first; of blocks
+//!   of the same worth, cost-benefit the one with the lowest number.
+//! - A block is no victim before its stream has opened the next one. In a burst of victims the
+//!   block that the host has just filled is spared, therefore. That decides for greedy where a few
+//!   pages get most writes (Zipf's law, exponent 1.2): such a block is among the emptiest when it
+//!   is full, and empties further soon. With it as a victim from its last page on write
+//!   amplification is 3.27 for 3.56 with a shared frontier, 3.22 for 2.80 with separate ones; with
+//!   a single one it is the same. A controller closes a block once its last programs have ended, so
+//!   the drive spares it.
 //! - The age that cost-benefit goes by is counted in blocks closed.
 //! - d-choices takes an empty block without a draw.
 
@@ -21,7 +24,8 @@ const PAGES: usize = 64;
 const USER: usize = 27_306; // a spare factor of 1.2
 const WARM_UP: usize = 5 * USER;
 const CHOICES: u64 = 10;
-/// Writes in which it is measured. Draws of blocks are the drive's own: more of them, so that chance is small.
+/// Writes in which it is measured. Draws of blocks are the drive's own: more of them, so that
+/// chance is small.
 fn measured(policy: &str) -> usize {
     if policy == "d-choices" { 12 * USER } else { 2 * USER }
 }
@@ -48,7 +52,8 @@ impl Frontiers {
     }
 }
 
-/// A simulation that is as plain as can be: a write looks for room, a victim is looked for among all.
+/// A simulation that is as plain as can be: a write looks for room, a victim is looked for among
+/// all.
 struct Naive {
     policy: &'static str,
     frontiers: Frontiers,

@@ -1,8 +1,9 @@
-//! Any profile, however wrong: refused by an error that names a field and has a hint, or a drive that
-//! serves whatever it is asked. Never a panic, an overflow, a hang.
+//! Any profile, however wrong: refused by an error that names a field and has a hint, or a drive
+//! that serves whatever it is asked. Never a panic, an overflow, a hang.
 //!
-//! Each case takes a small drive with all optional sections and replaces, removes or adds some of its
-//! leaves. Half of the new values are just inside or outside of what is usual, half are nonsense.
+//! Each case takes a small drive with all optional sections and replaces, removes or adds some of
+//! its leaves. Half of the new values are just inside or outside of what is usual, half are
+//! nonsense.
 
 use crate::support::{Profile, repeated};
 use drivebay_drive::{Device, DeviceError, Io, Op, Spec};

@@ -69,8 +69,8 @@ fn down(generation: usize, lanes: i64) -> f64 {
     wire(generation, lanes) * 64.0 / 84.0
 }
 
-/// Megabytes per second worked out by hand: 5 GT/s with 8b/10b is 500 a lane, 8 GT/s with 128b/130b 984.6,
-/// 16 GT/s 1,969.2; of this 128 of 152 bytes to the host, 64 of 84 from it.
+/// Megabytes per second worked out by hand: 5 GT/s with 8b/10b is 500 a lane, 8 GT/s with 128b/130b
+/// 984.6, 16 GT/s 1,969.2; of this 128 of 152 bytes to the host, 64 of 84 from it.
 #[test]
 fn each_direction_has_the_rate_of_its_packets() {
     for (generation, lanes, read, write) in [
@@ -103,7 +103,8 @@ fn larger_packets_carry_more() {
     assert_within(rate(&slot(256, 512), |_| Op::Write), 3.938 * 256.0 / 276.0, 0.3);
 }
 
-/// Each read request of 512 bytes holds its tag for the round trip and its own 8 completions of 84 bytes.
+/// Each read request of 512 bytes holds its tag for the round trip and its own 8 completions of 84
+/// bytes.
 #[test]
 fn few_tags_and_a_long_round_trip_hold_writes_back_and_no_reads() {
     for (tags, round_trip_us) in [(1, 0.4), (4, 2.0), (32, 20.0)] {
@@ -152,8 +153,8 @@ fn pcie_moves_both_ways_at_once() {
     assert_within(mixed, 2.0 * down(1, 1), 3.0);
 }
 
-/// A block's time on a SATA link in byte times: its frames, each with `overhead`, and its data. A read
-/// comes in parts, one for each flash page of 16 KiB, with a DMA Setup of its own.
+/// A block's time on a SATA link in byte times: its frames, each with `overhead`, and its data. A
+/// read comes in parts, one for each flash page of 16 KiB, with a DMA Setup of its own.
 fn sata_block(overhead: f64, read: bool) -> f64 {
     let frame = |bytes: f64| bytes + overhead;
     let around = 2.0 * frame(20.0) + frame(8.0);
@@ -189,8 +190,9 @@ fn a_sata_read_at_depth_one_takes_the_sum_of_its_parts() {
         .set("link.packet_overhead_bytes", 52);
     let mut device = profile.device();
     let read = device.submit(Nanos::ZERO, page(Op::Read, 7)).expect("on the drive");
-    // 72, 80, 56 and 60 bytes at 600 MB/s, and the data; the page is not mapped: no flash. The host's
-    // controller has the command after 2.5 round trips of 0.4 us, the completion is in memory half a one later.
+    // 72, 80, 56 and 60 bytes at 600 MB/s, and the data; the page is not mapped: no flash. The
+    // host's controller has the command after 2.5 round trips of 0.4 us, the completion is in
+    // memory half a one later.
     let link = 1000 + 2 * 120 + 133 + 93 + 6827 + 100 + 200;
     let s = &read.stages;
     assert_eq!(s.of(Stage::Link), Nanos(link));
@@ -223,7 +225,8 @@ fn read_ns(profile: &Profile) -> f64 {
     end.0 as f64 / count as f64
 }
 
-/// What a command does under the lock of AHCI's queue is the sum of its register accesses and the work there.
+/// What a command does under the lock of AHCI's queue is the sum of its register accesses and the
+/// work there.
 #[test]
 fn registers_and_lock_bound_the_rate_over_ahci() {
     let four_reads = 4.0 * 625.0 + 4.0 * 150.0;
@@ -234,7 +237,8 @@ fn registers_and_lock_bound_the_rate_over_ahci() {
     assert_within(read_ns(&busy), four_reads + 4400.0, 0.1);
 }
 
-/// Two doorbells are far from bounding NVMe: the controller's host core does, until the processor is slower.
+/// Two doorbells are far from bounding NVMe: the controller's host core does, until the processor
+/// is slower.
 #[test]
 fn doorbells_do_not_bound_the_rate_over_nvme() {
     assert_within(read_ns(&Profile::sm951_nvme()), 3090.0, 0.1);
@@ -242,7 +246,8 @@ fn doorbells_do_not_bound_the_rate_over_nvme() {
     assert_within(read_ns(&busy), 5000.0 + 2.0 * 150.0, 0.1);
 }
 
-/// The latency that differs between the protocols of one drive: software, registers and lock, fetches.
+/// The latency that differs between the protocols of one drive: software, registers and lock,
+/// fetches.
 #[test]
 fn ahci_costs_more_than_nvme_by_its_parts() {
     let read = |protocol: &str| {

@@ -1,4 +1,5 @@
-//! Garbage collection in idle time: free space comes back while nothing is asked, and the next burst is fast.
+//! Garbage collection in idle time: free space comes back while nothing is asked, and the next
+//! burst is fast.
 
 use crate::support::{Profile, at_depth, page};
 use drivebay_drive::{Device, Op, Spec, Stage};

@@ -1,4 +1,5 @@
-//! Media that is written in place: its times against their sums and limits, and what it has none of.
+//! Media that is written in place: its times against their sums and limits, and what it has none
+//! of.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -7,7 +8,8 @@ use drivebay_units::{Nanos, Rng};
 const PAGES: u64 = 100_000;
 const DIES: u64 = 28;
 
-/// Seven channels of four dies, 7 us to read 4 KiB and 9 us to write them, and a controller that is in nobody's way.
+/// Seven channels of four dies, 7 us to read 4 KiB and 9 us to write them, and a controller that is
+/// in nobody's way.
 fn profile() -> Profile {
     Profile::sm951_nvme()
         .cool()
@@ -57,7 +59,8 @@ fn rate(device: &mut Device, depth: usize, ios: impl Iterator<Item = Io>) -> f64
     count as f64 / end.since(begin).as_secs_f64()
 }
 
-/// With so much outstanding that every die has work: 28 dies do 28 accesses at a time, whatever was written before.
+/// With so much outstanding that every die has work: 28 dies do 28 accesses at a time, whatever was
+/// written before.
 #[test]
 fn dies_are_the_limit_and_nothing_is_collected() {
     for (op, array) in [(Op::Read, 7e-6), (Op::Write, 9e-6)] {
@@ -76,7 +79,8 @@ fn dies_are_the_limit_and_nothing_is_collected() {
     }
 }
 
-/// Spread over all channels, 4 KiB take a seventh of the transfer, and four accesses go on at a time.
+/// Spread over all channels, 4 KiB take a seventh of the transfer, and four accesses go on at a
+/// time.
 #[test]
 fn pieces_can_be_spread_over_channels() {
     let spread = profile().with("nand.spread_dies", 7);

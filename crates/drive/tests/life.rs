@@ -109,8 +109,9 @@ fn a_drive_lives_on_from_a_saved_state_as_it_would_have() {
     assert_eq!(device.health(), other.health());
 }
 
-/// Programs until the drive refuses writes, of random writes; `times`: multiples of each window, of twice the drive's programs,
-/// that are not simulated. Blocks are small ones: how many there are counts.
+/// Programs until the drive refuses writes, of random writes; `times`: multiples of each window, of
+/// twice the drive's programs, that are not simulated. Blocks are small ones: how many there are
+/// counts.
 fn life(seed: u64, times: f64) -> f64 {
     const PAGES: u64 = 5_000;
     let profile = Profile::sm951()
@@ -138,7 +139,8 @@ fn life(seed: u64, times: f64) -> f64 {
     }
 }
 
-/// The error of the method where everything can be simulated, too: lives of the same drive, with and without leaps.
+/// The error of the method where everything can be simulated, too: lives of the same drive, with
+/// and without leaps.
 #[test]
 fn a_life_with_leaps_is_as_long_as_one_that_was_simulated() {
     let mean = |times| (1..=8).map(|seed| life(seed, times)).sum::<f64>() / 8.0;

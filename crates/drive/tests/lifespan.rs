@@ -1,5 +1,6 @@
-//! Host writes split by lifespan: less write amplification where pages differ in temperature, none the more
-//! where they do not; beside a naive simulation that knows each page's time of writing exactly.
+//! Host writes split by lifespan: less write amplification where pages differ in temperature, none
+//! the more where they do not; beside a naive simulation that knows each page's time of writing
+//! exactly.
 
 use crate::support::{Profile, one_by_one, page};
 use drivebay_drive::{Op, Spec};
@@ -70,7 +71,8 @@ struct Block {
     order: u64,
 }
 
-/// SepBIT's classes 1 and 2, and one for what is copied; cost-benefit victims; a block held in reserve.
+/// SepBIT's classes 1 and 2, and one for what is copied; cost-benefit victims; a block held in
+/// reserve.
 struct Naive {
     blocks: Vec<Block>,
     free: Vec<usize>,
@@ -170,8 +172,9 @@ impl Naive {
     }
 }
 
-/// How much the split gains depends on how far apart the temperatures are: the threshold lies near the
-/// lifespan of a superblock, and garbage collection's own stream keeps much of the cold data apart already.
+/// How much the split gains depends on how far apart the temperatures are: the threshold lies near
+/// the lifespan of a superblock, and garbage collection's own stream keeps much of the cold data
+/// apart already.
 #[test]
 fn two_temperatures_apart_cost_fewer_copies() {
     for (policy, hot, share, most) in

@@ -138,8 +138,8 @@ fn a_map_that_is_nowhere_or_wholly_cached_costs_nothing() {
     assert_eq!(whole.counters().map.loads, 0);
 }
 
-/// Random writes with garbage collection on a small cache: all pages stay mapped, stages add up, and the
-/// garbage collection's own look-ups are counted.
+/// Random writes with garbage collection on a small cache: all pages stay mapped, stages add up,
+/// and the garbage collection's own look-ups are counted.
 #[test]
 fn garbage_collection_looks_up_and_changes_the_map_as_well() {
     let mut device = Profile::sm951()

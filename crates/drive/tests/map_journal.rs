@@ -12,7 +12,8 @@ const ENTRIES: u64 = 512;
 /// Programs for a map of 4 bytes per page.
 const MAP_PROGRAMS: u64 = (USER * 4).div_ceil(4096);
 
-/// One die with 4 KiB programs, no garbage collection within the test, checkpoints after so much journal.
+/// One die with 4 KiB programs, no garbage collection within the test, checkpoints after so much
+/// journal.
 fn device(checkpoint_mb: Option<f64>) -> Device {
     let profile = Profile::sm951()
         .one_die(2048, 64, USER as u32)
@@ -61,7 +62,8 @@ fn without_checkpoints_nobody_waits_for_more_than_a_program() {
     assert!(longest < Some(Nanos::micros(3 * PROGRAM_US)), "{longest:?}");
 }
 
-/// An entry tells of an extent: a command of 32 pages that lie together costs as much journal as one of a page.
+/// An entry tells of an extent: a command of 32 pages that lie together costs as much journal as
+/// one of a page.
 #[test]
 fn sequential_writes_fill_the_journal_more_slowly() {
     let mut device = device(Some(0.04));

@@ -1,4 +1,5 @@
-//! Mapping units above 4 KiB: whole units cost what 4 KiB pages in the same places do; parts are read-modify-write.
+//! Mapping units above 4 KiB: whole units cost what 4 KiB pages in the same places do; parts are
+//! read-modify-write.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -8,7 +9,8 @@ const UNIT_SECTORS: u64 = 32;
 /// The last unit is half a unit.
 const SECTORS: u64 = 6000 * UNIT_SECTORS + 16;
 
-/// Eight dies of two planes with flash pages of 16 KiB, and firmware that works by commands and extents, not by pages.
+/// Eight dies of two planes with flash pages of 16 KiB, and firmware that works by commands and
+/// extents, not by pages.
 fn profile(unit_kib: i64) -> Profile {
     Profile::sm951()
         .cool()
@@ -27,7 +29,8 @@ fn profile(unit_kib: i64) -> Profile {
         .set("controller.read_page_us", 0.0)
         .set("controller.write_page_us", 0.0)
         .set("gc.copy_page_us", 0.0)
-        // Limits by pages of a command would count other pages: flash is so fast that they do not matter.
+        // Limits by pages of a command would count other pages: flash is so fast that they do not
+        // matter.
         .set("gc.duty_limit_us", 10_000.0)
         .set("nand.program_us", vec![100.0, 300.0])
         .set("nand.erase_us", 300.0)
@@ -131,8 +134,8 @@ fn trim_unmaps_whole_units_and_the_drives_end() {
     device.ftl().check_invariants();
 }
 
-/// Random writes of a quarter of a unit cost four times what those of whole units do, whatever the policy leaves valid:
-/// the map cannot tell them apart.
+/// Random writes of a quarter of a unit cost four times what those of whole units do, whatever the
+/// policy leaves valid: the map cannot tell them apart.
 #[test]
 fn small_random_writes_multiply_write_amplification() {
     let steady = |sectors: u64| {

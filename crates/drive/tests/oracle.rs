@@ -2,45 +2,54 @@
 //!
 //! Both get the same profile and the same requests in a closed loop. The simulation has a queue of
 //! events; links, channels and cores that serve in order of arrival; dies on which reads suspend
-//! programs; a write buffer, garbage collection behind writes and a map of dictionaries. It shares the
-//! `Spec`, the control loop's numbers and the times of places with the model, nothing else. Random drives and loads from fixed seeds.
+//! programs; a write buffer, garbage collection behind writes and a map of dictionaries. It shares
+//! the `Spec`, the control loop's numbers and the times of places with the model, nothing else.
+//! Random drives and loads from fixed seeds.
 //!
-//! The aim is 1 % in the mean and 2 % at the 99th percentile; 215 of the 240 cases of the long test meet both. Where
-//! the timelines miss it, the test has a bound of its own, and this is how far they are off:
-//! - Reads: means within 0.3 %; 99th percentile within 2 % in 13 of 16 cases, else 2.5, 8 and 10 % too low. A
-//!   saturated link or channel serves in the order of asking, not of arrival.
-//! - Planes that read independently: means within 0.9 %, 99th percentile within 2 % in 14 of 16 cases, else 4 and 19 %
-//!   too low, the second on saturated channels. With writes of all sizes and garbage collection: 13 of 16, means within
-//!   1.7 %, 99th percentile within 4 %.
-//! - Random writes during garbage collection: 14 of 16, means within 2.1 %, 99th percentile within 3 % but for one of
-//!   22 %. 4 KiB reads and writes mixed: all of 32.
-//! - Mixed requests of all sizes during garbage collection: 14 of 16, means within 1.7 %, 99th percentile within 5 % but
-//!   for one of 8 %. A read asked later moves the end of a program that a write was already told of.
-//! - The same with a circular log: 14 of 16, means within 1.8 %, 99th percentile within 5 % but for one of 18 %.
-//! - A half-duplex controller: 14 of 16, means within 1.6 %, 99th percentile within 2 % but for one of 4 %.
+//! The aim is 1 % in the mean and 2 % at the 99th percentile; 215 of the 240 cases of the long test
+//! meet both. Where the timelines miss it, the test has a bound of its own, and this is how far
+//! they are off:
+//! - Reads: means within 0.3 %; 99th percentile within 2 % in 13 of 16 cases, else 2.5, 8 and 10 %
+//!   too low. A saturated link or channel serves in the order of asking, not of arrival.
+//! - Planes that read independently: means within 0.9 %, 99th percentile within 2 % in 14 of 16
+//!   cases, else 4 and 19 % too low, the second on saturated channels. With writes of all sizes and
+//!   garbage collection: 13 of 16, means within 1.7 %, 99th percentile within 4 %.
+//! - Random writes during garbage collection: 14 of 16, means within 2.1 %, 99th percentile within
+//!   3 % but for one of 22 %. 4 KiB reads and writes mixed: all of 32.
+//! - Mixed requests of all sizes during garbage collection: 14 of 16, means within 1.7 %, 99th
+//!   percentile within 5 % but for one of 8 %. A read asked later moves the end of a program that a
+//!   write was already told of.
+//! - The same with a circular log: 14 of 16, means within 1.8 %, 99th percentile within 5 % but for
+//!   one of 18 %.
+//! - A half-duplex controller: 14 of 16, means within 1.6 %, 99th percentile within 2 % but for one
+//!   of 4 %.
 //! - Sequential writes: within 0.5 %.
-//! - An SLC cache, on new and on filled drives, with folding of 0, 25 and 100 % beside writes or in their way: 15 of 16,
-//!   means within 1.0 %, 99th percentile within 3 %.
-//! - Both orders of pages, collection behind commands or word lines: 43 of 48, means within 1.7 %, 99th
-//!   percentile within 4 % but for three of 6, 15 and 19 %.
-//! - Programs that restart beside 4 KiB reads, half of the requests: 13 of 16, means within 2.1 %, 99th percentile within
-//!   2.4 % but for one of 19 %.
+//! - An SLC cache, on new and on filled drives, with folding of 0, 25 and 100 % beside writes or in
+//!   their way: 15 of 16, means within 1.0 %, 99th percentile within 3 %.
+//! - Both orders of pages, collection behind commands or word lines: 43 of 48, means within 1.7 %,
+//!   99th percentile within 4 % but for three of 6, 15 and 19 %.
+//! - Programs that restart beside 4 KiB reads, half of the requests: 13 of 16, means within 2.1 %,
+//!   99th percentile within 2.4 % but for one of 19 %.
 //!
-//! Outside, with what was seen there before dies were asked in time order (not measured again since):
-//! - Garbage collection while the dies, not the cores, are the bottleneck, and garbage collection in the foreground.
-//! - The first requests after garbage collection begins or before it ends (fresh drives under random writes,
-//!   worn ones under reads only): p99 up to 20 % off, means mostly within 2 %, at worst 5 %.
+//! Outside, with what was seen there before dies were asked in time order (not measured again
+//! since):
+//! - Garbage collection while the dies, not the cores, are the bottleneck, and garbage collection
+//!   in the foreground.
+//! - The first requests after garbage collection begins or before it ends (fresh drives under
+//!   random writes, worn ones under reads only): p99 up to 20 % off, means mostly within 2 %, at
+//!   worst 5 %.
 //! - A slow link (PCIe 2, two lanes) that reads saturate: means exact, p99 up to 24 % too low.
-//! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 % off. On a
-//!   half-duplex controller what reads wait for loads of programs comes back on writes: a saturated channel
-//!   of 308 MB/s made the mean of one case 13 % too long, so there channels have 500 MB/s and more.
-//! - Folding at one to one on channels that it saturates: on one of 308 MB/s the mean was 3.6 % too short, so there
-//!   channels have 500 MB/s and more.
-//! - Error correction on a half-duplex controller: a batch ends a command earlier or later, and one of eight cases was
-//!   3.1 % off in the mean, 0.2 % without it.
+//! - Channels below 300 MB/s or a buffer of two rows under writes: 2 of 32 cases, p99 up to 8 %
+//!   off. On a half-duplex controller what reads wait for loads of programs comes back on writes: a
+//!   saturated channel of 308 MB/s made the mean of one case 13 % too long, so there channels have
+//!   500 MB/s and more.
+//! - Folding at one to one on channels that it saturates: on one of 308 MB/s the mean was 3.6 % too
+//!   short, so there channels have 500 MB/s and more.
+//! - Error correction on a half-duplex controller: a batch ends a command earlier or later, and one
+//!   of eight cases was 3.1 % off in the mean, 0.2 % without it.
 //! - `cache_program = false` under writes: loading is booked too early when reads delay programs.
-//! - Not compared: partial pages, trim, flush, heat, sleep, several queues, a map cache, errors, a shared
-//!   frontier, other policies than greedy and FIFO.
+//! - Not compared: partial pages, trim, flush, heat, sleep, several queues, a map cache, errors, a
+//!   shared frontier, other policies than greedy and FIFO.
 
 mod flash;
 mod host;
@@ -54,14 +63,16 @@ use drivebay_drive::{Device, Io, Op};
 use drivebay_units::Rng;
 use sim::Oracle;
 
-/// A 99th percentile on a step of the distribution is one side of it or the other by chance: it counts
-/// as met between the quantiles so many thousandths below and above. Four times the sampling error.
+/// A 99th percentile on a step of the distribution is one side of it or the other by chance: it
+/// counts as met between the quantiles so many thousandths below and above. Four times the sampling
+/// error.
 const RANK: usize = 2;
 /// Seeds of each kind of load in `make test-long`; an eighth of them otherwise.
 const SEEDS: u32 = 16;
 /// Of so many cases one may lie outside its kind's bounds, but none farther than [`FARTHEST`].
 const OUTSIDE_ONE_IN: usize = 8;
-/// How far any case may lie off in the mean, or twice as far as its kind's others, and at the 99th percentile, percent.
+/// How far any case may lie off in the mean, or twice as far as its kind's others, and at the 99th
+/// percentile, percent.
 const FARTHEST: (f64, f64) = (2.5, 25.0);
 
 /// Seed of the drives.
@@ -82,7 +93,8 @@ struct Kind {
     worn: bool,
     /// Whether reads and writes are served in turns.
     half_duplex: bool,
-    /// Whether victims are taken in the order of a circular log, and paid for by the first pages of a command.
+    /// Whether victims are taken in the order of a circular log, and paid for by the first pages of
+    /// a command.
     log: bool,
     /// Whether each plane of a die reads by itself.
     independent_planes: bool,
@@ -147,7 +159,8 @@ impl Case {
         Case { seed, kind, profile, block_pages, depth: depth as usize, filled, text: draw.text }
     }
 
-    /// Loads to bring the drive into its state, and the one that is measured last: depth and requests.
+    /// Loads to bring the drive into its state, and the one that is measured last: depth and
+    /// requests.
     fn loads(&self) -> Vec<(usize, Vec<Io>)> {
         let mut rng = Rng::new(self.seed).fork("requests");
         let spec = self.profile.spec();
@@ -231,8 +244,8 @@ fn row_order(profile: Profile, draw: &mut Draw) -> Profile {
     profile.with("gc.runs_behind", behind[draw.between("gc_runs_behind", 0, 1) as usize])
 }
 
-/// An SLC cache, static superblocks with space of their own for it, dynamic ones out of what is spare or not
-/// yet written.
+/// An SLC cache, static superblocks with space of their own for it, dynamic ones out of what is
+/// spare or not yet written.
 fn add_slc_cache(profile: Profile, draw: &mut Draw) -> Profile {
     let (nand, geometry) = (profile.spec().raw.nand, profile.spec().geometry);
     let types = nand.program_us.value.len() as u64;

@@ -1,4 +1,5 @@
-//! In which order pages go to dies, planes and word lines; when places of the write buffer come free; erases of scaled drives.
+//! In which order pages go to dies, planes and word lines; when places of the write buffer come
+//! free; erases of scaled drives.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Events, Io, Op};
@@ -59,7 +60,8 @@ fn consecutive_pages_lie_where_the_order_says() {
     assert_eq!(by("word-lines-first"), [6, 0, 0, 0], "two planes of three page types");
 }
 
-/// Sizes of the groups in which writes of a full buffer are acknowledged, in 4 KiB, smallest and largest.
+/// Sizes of the groups in which writes of a full buffer are acknowledged, in 4 KiB, smallest and
+/// largest.
 fn groups(profile: &Profile) -> (usize, usize) {
     let mut device = profile.device();
     let depth = 64;
@@ -83,7 +85,8 @@ fn groups(profile: &Profile) -> (usize, usize) {
     (*inner.iter().min().expect("some"), *inner.iter().max().expect("some"))
 }
 
-/// A word line of two planes frees 24 x 4 KiB; dies of equal times that are filled one after another end one after another.
+/// A word line of two planes frees 24 x 4 KiB; dies of equal times that are filled one after
+/// another end one after another.
 #[test]
 fn places_come_free_by_word_lines() {
     let profile = profile().with("nand.page_order", "word-lines-first");

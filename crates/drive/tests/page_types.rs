@@ -4,8 +4,9 @@ use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Stage};
 use drivebay_units::Nanos;
 
-/// tPROG in microseconds, pages in programming order. Figures of the literature, rounded: SLC 200 (data
-/// sheets of 34 nm SLC), MLC as the SM951's profile, TLC and QLC `guess:` with means near 660 and 2,000.
+/// tPROG in microseconds, pages in programming order. Figures of the literature, rounded: SLC 200
+/// (data sheets of 34 nm SLC), MLC as the SM951's profile, TLC and QLC `guess:` with means near 660
+/// and 2,000.
 const CELLS: [(&str, &[f64]); 4] = [
     ("SLC", &[200.0]),
     ("MLC", &[420.0, 1244.0]),
@@ -94,7 +95,8 @@ fn read_times(device: &mut Device, count: u64) -> Vec<u64> {
     (0..count).map(read).collect()
 }
 
-/// Reads take the time of their page's type if the profile says so, else one time for all; their mean is `read_us`.
+/// Reads take the time of their page's type if the profile says so, else one time for all; their
+/// mean is `read_us`.
 #[test]
 fn reads_take_the_time_of_their_page_type() {
     let program = CELLS[2].1;
@@ -120,8 +122,8 @@ fn reads_take_the_time_of_their_page_type() {
     }
 }
 
-/// Error correction is in the latency of each read, also of one that is only a part of a command, and takes nothing
-/// from the rate of a die that always has another read to do.
+/// Error correction is in the latency of each read, also of one that is only a part of a command,
+/// and takes nothing from the rate of a die that always has another read to do.
 #[test]
 fn error_correction_delays_reads_and_holds_up_none() {
     let measured = |decode_us: f64| {

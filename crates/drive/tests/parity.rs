@@ -1,4 +1,5 @@
-//! Parity across dies against what can be computed, and a die that fails: what it costs, and what is left of the data.
+//! Parity across dies against what can be computed, and a die that fails: what it costs, and what
+//! is left of the data.
 
 use crate::support::{Profile, at_depth, closed_loop, one_by_one, page};
 use drivebay_drive::{Device, Op};
@@ -42,7 +43,8 @@ fn random(op: Op, count: u64, seed: u64) -> impl Iterator<Item = drivebay_drive:
     (0..count).map(move |_| page(op, rng.below(USER)))
 }
 
-/// Flash pages read for each of all pages of the drive, read one by one, and those that could not be.
+/// Flash pages read for each of all pages of the drive, read one by one, and those that could not
+/// be.
 fn read_all(device: &mut Device) -> (f64, u64) {
     let (before, mut lost) = (device.counters().page_reads, 0);
     let reads = (0..USER).map(|lpn| page(Op::Read, lpn));
@@ -56,7 +58,8 @@ fn near(found: f64, expected: f64, percent: f64) {
     assert!(error.abs() <= percent, "{found} for {expected}: {error:+.2} %");
 }
 
-/// Of a stripe of n dies one page is parity: n / (n - 1) pages are programmed for one of the host, whatever the page order.
+/// Of a stripe of n dies one page is parity: n / (n - 1) pages are programmed for one of the host,
+/// whatever the page order.
 #[test]
 fn parity_is_programmed_beside_data() {
     for order in ["dies-first", "word-lines-first"] {
@@ -84,8 +87,8 @@ impl Counts {
     }
 }
 
-/// What parity takes of the flash, garbage collection lacks: as on a drive with so many superblocks less, each page programmed
-/// takes n / (n - 1).
+/// What parity takes of the flash, garbage collection lacks: as on a drive with so many superblocks
+/// less, each page programmed takes n / (n - 1).
 #[test]
 fn garbage_collection_has_less_spare() {
     let amplification = |profile: &Profile| {
@@ -137,12 +140,14 @@ fn the_rate_of_a_degraded_drive_falls_as_reads_grow() {
     let mut device = filled(&slow);
     let whole = rate(&mut device);
     device.fail_die(3);
-    // 1 / 16 of the reads take 15 instead of one, on 15 dies instead of 16: 15 + 15 where there were 16.
+    // 1 / 16 of the reads take 15 instead of one, on 15 dies instead of 16: 15 + 15 where there
+    // were 16.
     let of_a_die = (DIES - 1) as f64 / DIES as f64 / (DIES - 1) as f64 * 2.0 * DIES as f64;
     near(rate(&mut device), whole / of_a_die, 6.0);
 }
 
-/// A rebuild takes the die's data over its rate, and what is left reads as before; the health log knows it.
+/// A rebuild takes the die's data over its rate, and what is left reads as before; the health log
+/// knows it.
 #[test]
 fn what_lay_on_a_die_is_rebuilt_at_the_rate() {
     let mut device = filled(&striped(STRIPE, 10.0));
@@ -205,7 +210,8 @@ fn a_rebuild_goes_on_beside_a_load() {
     assert!(seconds > 0.97 * expected && seconds < 1.05 * expected + looks, "{seconds} {expected}");
 }
 
-/// Without parity the die's data is lost, until it is written anew, wherever garbage collection puts it.
+/// Without parity the die's data is lost, until it is written anew, wherever garbage collection
+/// puts it.
 #[test]
 fn without_parity_the_data_is_lost() {
     let mut device = filled(&plain());
@@ -225,7 +231,8 @@ fn without_parity_the_data_is_lost() {
     device.ftl().check_invariants();
 }
 
-/// Two dies of a stripe at once are too many; two of different stripes are not. The share is that of stripes that have both.
+/// Two dies of a stripe at once are too many; two of different stripes are not. The share is that
+/// of stripes that have both.
 #[test]
 fn two_dies_of_a_stripe_lose_what_both_hold() {
     let mut device = filled(&striped(STRIPE, 0.1));

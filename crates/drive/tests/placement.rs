@@ -1,7 +1,8 @@
-//! Flexible Data Placement against its definitions: who shares superblocks with whom, what is counted, what it gains.
+//! Flexible Data Placement against its definitions: who shares superblocks with whom, what is
+//! counted, what it gains.
 //!
-//! Loads are those of studies of FDP (three streams, one of them in sequence; NVMe 2.1 for isolation): a gain where
-//! lifetimes differ by handle, none where they do not.
+//! Loads are those of studies of FDP (three streams, one of them in sequence; NVMe 2.1 for
+//! isolation): a gain where lifetimes differ by handle, none where they do not.
 
 use crate::support::{Profile, one_by_one};
 use drivebay_drive::{Device, HandleUse, Io, Op};
@@ -117,13 +118,14 @@ fn placement_gains_where_lifetimes_differ_and_only_there() {
     let (apart, used) = of_loads(Some("persistent"), 1);
     let (initial, _) = of_loads(Some("initial"), 1);
     assert!(mixed > 1.3 * apart && mixed > 1.3 * initial, "{mixed} {apart} {initial}");
-    // What is written in circles dies superblock by superblock, but is collected before it has died where the other
-    // handle's superblocks hold more.
+    // What is written in circles dies superblock by superblock, but is collected before it has died
+    // where the other handle's superblocks hold more.
     assert!(of_handle(used[0]) < of_handle(used[1]), "{used:?}");
     let (one_handle, _) = of_loads(Some("persistent"), 0);
     assert!((one_handle / mixed - 1.0).abs() < 0.05, "sharing a handle: {one_handle} {mixed}");
 
-    // Uniform writes by turns through two handles: nothing to gain, and one frontier more to keep open.
+    // Uniform writes by turns through two handles: nothing to gain, and one frontier more to keep
+    // open.
     let uniform = |profile: Profile| {
         let mut device = profile.device();
         let mut rng = Rng::new(9);
@@ -138,7 +140,8 @@ fn placement_gains_where_lifetimes_differ_and_only_there() {
     }
 }
 
-/// An update closes the reclaim unit: the rest is programmed with nothing, and the next write has a whole one.
+/// An update closes the reclaim unit: the rest is programmed with nothing, and the next write has a
+/// whole one.
 #[test]
 fn an_update_fills_the_reclaim_unit() {
     let mut device = profile().placed(2, "initial").device();

@@ -10,7 +10,8 @@ fn laptop() -> Profile {
     Profile::sm951_nvme().set("host.power_saving", true)
 }
 
-/// Latency of an unmapped read after so many microseconds of idle time, by stage: all, link, firmware.
+/// Latency of an unmapped read after so many microseconds of idle time, by stage: all, link,
+/// firmware.
 fn read_after(profile: &Profile, idle_us: u64) -> [u64; 3] {
     let mut device = profile.device();
     let end = one_by_one(&mut device, [page(Op::Read, 1)]);
@@ -20,7 +21,8 @@ fn read_after(profile: &Profile, idle_us: u64) -> [u64; 3] {
     [read.done.since(now).0, read.stages.of(Stage::Link).0, read.stages.of(Stage::Firmware).0]
 }
 
-/// PS3: 275 ms of idle time, 0.5 ms in, 5 ms out; PS4: 1,200 ms, 2 ms, 22 ms; L1.2: 1 ms, 10 us, 70 us.
+/// PS3: 275 ms of idle time, 0.5 ms in, 5 ms out; PS4: 1,200 ms, 2 ms, 22 ms; L1.2: 1 ms, 10 us, 70
+/// us.
 #[test]
 fn the_first_command_after_sleep_waits_for_the_exits() {
     let profile = laptop();
@@ -59,8 +61,8 @@ fn followers_wait_behind_the_wake_up() {
     assert_eq!(device.health().asleep, Nanos(now.0 - 1_000_000), "asleep, or falling asleep");
 }
 
-/// Awake 1,600 mW, of which the link 48; L1.2 takes nothing from 1.01 ms on, PS3 22 mW from 275.5 ms,
-/// PS4 5 mW from 1,202 ms.
+/// Awake 1,600 mW, of which the link 48; L1.2 takes nothing from 1.01 ms on, PS3 22 mW from 275.5
+/// ms, PS4 5 mW from 1,202 ms.
 #[test]
 fn idle_energy_is_the_sum_over_states() {
     let mut device = laptop().cool().device();
@@ -110,7 +112,8 @@ fn peak_power_is_that_of_the_busiest_step() {
     let mut device = Profile::sm951().cool().device();
     device.idle_until(Nanos::secs(1));
     assert!((device.take_peak_power_w() - 0.05).abs() < 1e-9, "idle");
-    // One read of a page that is not mapped: awake for a step, 3 uJ on the link, 2.94 us of the core.
+    // One read of a page that is not mapped: awake for a step, 3 uJ on the link, 2.94 us of the
+    // core.
     one_by_one(&mut device, [page(Op::Read, 1)]);
     device.idle_until(Nanos::secs(2));
     let joule = 0.16 + 3e-6 + 2.94e-6 * 0.8;
@@ -230,7 +233,8 @@ fn number() -> impl Strategy<Value = toml::Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: repeated(400), ..ProptestConfig::default() })]
 
-    /// Any number anywhere: refused by name, or a drive that works, sleeps and wakes without a panic.
+    /// Any number anywhere: refused by name, or a drive that works, sleeps and wakes without a
+    /// panic.
     #[test]
     fn no_optional_number_breaks_the_drive(
         picks in prop::collection::vec((any::<prop::sample::Index>(), number()), 1..4),

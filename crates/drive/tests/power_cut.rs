@@ -1,8 +1,9 @@
 //! The plug is pulled at random moments: nothing flushed is lost, nothing is made up.
 //!
-//! The drive keeps no data, so the test does: what was put into each physical page, until its superblock is
-//! erased. After a cut, each page must read as a version that was written to it, and not an older one
-//! than the last that was flushed, written with FUA, or read back after an earlier cut.
+//! The drive keeps no data, so the test does: what was put into each physical page, until its
+//! superblock is erased. After a cut, each page must read as a version that was written to it, and
+//! not an older one than the last that was flushed, written with FUA, or read back after an earlier
+//! cut.
 
 use std::collections::HashMap;
 
@@ -94,8 +95,8 @@ impl Shadow {
 
     /// Follows what was placed and copied; forgets what was erased.
     ///
-    /// A page copied twice behind one command leaves its first copy where the map has pointed in between:
-    /// in a physical page that has been written since the last look.
+    /// A page copied twice behind one command leaves its first copy where the map has pointed in
+    /// between: in a physical page that has been written since the last look.
     fn look(&mut self) {
         let ftl = self.device.ftl();
         let geometry = &self.device.spec().geometry;
@@ -169,7 +170,8 @@ fn nothing_flushed_is_lost_in_thousands_of_cuts() {
     cut_often(profile(), CUTS, 7);
 }
 
-/// The same with a static and a dynamic SLC cache, folded beside writes, at rest and for want of room.
+/// The same with a static and a dynamic SLC cache, folded beside writes, at rest and for want of
+/// room.
 #[test]
 fn nothing_flushed_is_lost_while_the_slc_cache_is_folded() {
     for (mb, when_full, ratio) in [
@@ -318,7 +320,8 @@ fn a_forced_write_is_safe_when_it_is_done() {
     assert!(device.ftl().look_up(Lpn(10)).is_some() && device.ftl().look_up(Lpn(11)).is_some());
 }
 
-/// A drive that lies about flushes is found out: the same cut that an honest drive outlives takes data.
+/// A drive that lies about flushes is found out: the same cut that an honest drive outlives takes
+/// data.
 #[test]
 fn a_lying_drive_loses_what_it_called_safe() {
     let lost_by = |ignores: bool| {
@@ -364,7 +367,8 @@ fn a_protected_drive_loses_nothing_that_it_acknowledged_and_flushes_at_once() {
     }
 }
 
-/// An erase that waits for the write buffer must not strike a superblock that a secure erase has freed.
+/// An erase that waits for the write buffer must not strike a superblock that a secure erase has
+/// freed.
 #[test]
 fn a_secure_erase_leaves_no_erase_behind() {
     let mut device = profile().device();

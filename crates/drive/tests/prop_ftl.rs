@@ -1,7 +1,7 @@
 //! The fast translation layer against a naive one: dictionaries and lists, no shared code.
 //!
-//! The naive layer places, reclaims (greedy, whole victims) and trims by the same rules and must agree
-//! on the PPA of every page after every operation.
+//! The naive layer places, reclaims (greedy, whole victims) and trims by the same rules and must
+//! agree on the PPA of every page after every operation.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -50,7 +50,8 @@ enum Mode {
     Dynamic,
 }
 
-/// One frontier per stream, greedy victims, garbage collection in the foreground at the reserve; folding page by page.
+/// One frontier per stream, greedy victims, garbage collection in the foreground at the reserve;
+/// folding page by page.
 #[derive(Default)]
 struct Naive {
     cache: Cache,
@@ -134,7 +135,8 @@ impl Naive {
                 break;
             }
             let folded = self.fold_once();
-            // Garbage collection may have emptied the cache to make room for folding: then there is nothing to fold.
+            // Garbage collection may have emptied the cache to make room for folding: then there is
+            // nothing to fold.
             mode = self.next_of_cache();
             if folded.is_none() {
                 break;

@@ -1,4 +1,5 @@
-//! Reclaim groups (Flexible Data Placement): each is a drive of its own, in what it copies and in what its reads wait for.
+//! Reclaim groups (Flexible Data Placement): each is a drive of its own, in what it copies and in
+//! what its reads wait for.
 
 use crate::support::{Profile, one_by_one};
 use drivebay_drive::{Device, HandleUse, Io, Op};
@@ -23,7 +24,8 @@ fn timeless(dies: i64, more: &[(&str, i64)]) -> Profile {
     more.iter().fold(profile, |profile, (key, value)| profile.with(key, *value))
 }
 
-/// Random writes in a share of the drive: half of them in a tenth of it, through the group's second handle.
+/// Random writes in a share of the drive: half of them in a tenth of it, through the group's second
+/// handle.
 fn random(group: u64, seed: u64) -> impl FnMut() -> Io {
     let mut rng = Rng::new(seed);
     move || {
@@ -124,7 +126,8 @@ fn a_saved_drive_goes_on_with_its_groups() {
     }
 }
 
-/// Reads of one half while the other is overwritten until it copies: the 99.9th percentile of latency, in microseconds.
+/// Reads of one half while the other is overwritten until it copies: the 99.9th percentile of
+/// latency, in microseconds.
 fn read_tail(groups: i64, noisy: bool) -> f64 {
     // A fifth of the flash is spare.
     let pages = 4 * 40 * 64 * 4 * 2 * 8 / 10_u64;

@@ -1,15 +1,15 @@
 //! Errors and wear against what can be computed by hand.
 //!
-//! The expected shares are computed here from the profile's numbers with the standard library and plain
-//! sums; nothing is shared with the model. Counts must lie within four standard deviations.
+//! The expected shares are computed here from the profile's numbers with the standard library and
+//! plain sums; nothing is shared with the model. Counts must lie within four standard deviations.
 
 use crate::support::{Profile, one_by_one, page, repeated};
 use drivebay_drive::{Completion, Device, DeviceError, Io, Op, Stage};
 use drivebay_units::{Lpn, Nanos, Rng};
 use proptest::prelude::*;
 
-/// Probability that one of the codewords of 4 KiB has more wrong bits than are corrected: exact binomial
-/// sums, mean over pages whose rates spread lognormally (trapezoids).
+/// Probability that one of the codewords of 4 KiB has more wrong bits than are corrected: exact
+/// binomial sums, mean over pages whose rates spread lognormally (trapezoids).
 fn fails(rate: f64, codeword_bytes: u32, correctable: u32, spread: f64) -> f64 {
     let bits = f64::from(codeword_bytes * 8);
     let above = |p: f64| {
@@ -31,8 +31,8 @@ fn fails(rate: f64, codeword_bytes: u32, correctable: u32, spread: f64) -> f64 {
     sum / whole
 }
 
-/// `got` of `count` trials of probability `p`: within four standard deviations, and the 1 % by which
-/// Poisson's distribution differs from the binomial.
+/// `got` of `count` trials of probability `p`: within four standard deviations, and the 1 % by
+/// which Poisson's distribution differs from the binomial.
 #[track_caller]
 fn assert_share(got: u64, count: u64, p: f64) {
     let deviation = (p * (1.0 - p) / count as f64).sqrt();
@@ -208,7 +208,8 @@ fn cycles_raise_the_rate() {
     assert!((share(low) - 0.02..share(high) + 0.02).contains(&got), "{got} at {low} to {high}");
 }
 
-/// A superblock that is read too often is moved behind the reads, a few pages at a time, and starts anew.
+/// A superblock that is read too often is moved behind the reads, a few pages at a time, and starts
+/// anew.
 #[test]
 fn data_that_is_read_too_often_is_moved() {
     let profile = small().set("reliability.refresh_reads", 100);
@@ -281,8 +282,8 @@ fn wear_out(profile: &Profile, pages: u64, rounds_max: u64, random: bool) -> Dev
     panic!("still writable after {rounds_max} rounds");
 }
 
-/// One block to a superblock and a sharp end: superblocks are given up one after another, and the drive
-/// ends when the spare ones are gone, at the cycles that the distribution gives.
+/// One block to a superblock and a sharp end: superblocks are given up one after another, and the
+/// drive ends when the spare ones are gone, at the cycles that the distribution gives.
 #[test]
 fn the_end_comes_when_the_spare_superblocks_are_gone() {
     let (blocks, user) = (100u32, 80 * 32u32);
@@ -429,7 +430,8 @@ proptest! {
     }
 }
 
-/// Once a page cannot be read, nothing but new data makes it readable: not a copy by garbage collection.
+/// Once a page cannot be read, nothing but new data makes it readable: not a copy by garbage
+/// collection.
 #[test]
 fn a_page_lost_in_a_copy_stays_lost_until_it_is_written() {
     // Some 12 wrong bits in a codeword, 2 after the last retry: three can be corrected.

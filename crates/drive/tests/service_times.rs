@@ -1,8 +1,9 @@
-//! Times of the flash core that vary (`controller.service_cv`), against queueing theory: exact mean value analysis of a closed
-//! network (Reiser and Lavenberg, JACM 1980), and the Pollaczek-Khinchine formula of an open queue.
+//! Times of the flash core that vary (`controller.service_cv`), against queueing theory: exact mean
+//! value analysis of a closed network (Reiser and Lavenberg, JACM 1980), and the
+//! Pollaczek-Khinchine formula of an open queue.
 //!
-//! Flushes of a drive with power-loss protection pass the flash core and wait for nothing else: with what is around
-//! it of fixed length, that is a queue and a delay.
+//! Flushes of a drive with power-loss protection pass the flash core and wait for nothing else:
+//! with what is around it of fixed length, that is a queue and a delay.
 
 use crate::support::{Profile, closed_loop};
 use drivebay_drive::{Device, Io, Op};
@@ -90,8 +91,8 @@ fn one_at_a_time_has_the_mean_and_the_variation() {
     }
 }
 
-/// Commands that come at random: the wait is rho / (1 - rho) times half of a service time, and the squared coefficient of
-/// variation times as much again.
+/// Commands that come at random: the wait is rho / (1 - rho) times half of a service time, and the
+/// squared coefficient of variation times as much again.
 #[test]
 fn an_open_queue_waits_by_pollaczek_and_khinchine() {
     let delay = delay();

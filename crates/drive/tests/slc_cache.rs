@@ -1,8 +1,9 @@
-//! The SLC cache against what can be computed by hand: its size, the rates before and after the cliff, the
-//! way to the cliff with folding beside it, folding at rest, reads, TRIM, wear.
+//! The SLC cache against what can be computed by hand: its size, the rates before and after the
+//! cliff, the way to the cliff with folding beside it, folding at rest, reads, TRIM, wear.
 //!
-//! Times of the drive here, per program of a die (two planes, 32 KiB): 200 us with one bit per cell, 600 us
-//! on average with three. Folding 32 KiB takes a die 2 x 25 us of reads and 600 us of programs.
+//! Times of the drive here, per program of a die (two planes, 32 KiB): 200 us with one bit per
+//! cell, 600 us on average with three. Folding 32 KiB takes a die 2 x 25 us of reads and 600 us of
+//! programs.
 
 use crate::support::{Profile, at_depth, one_by_one, page};
 use drivebay_drive::{Device, Io, Op, Spec, Stage};
@@ -82,7 +83,8 @@ fn a_burst_runs_at_the_narrower_of_link_and_slc_programs() {
     assert_near(write(&mut narrow.device(), 0, blocks(50)), link, 1.0);
 }
 
-/// Behind the cliff, `direct`: dies x planes x page / tPROG. The buffer's pages are on their way still.
+/// Behind the cliff, `direct`: dies x planes x page / tPROG. The buffer's pages are on their way
+/// still.
 #[test]
 fn the_cliff_comes_when_the_cache_is_full() {
     for (fixed, dynamic) in [(20, 0), (0, 20), (5, 15)] {
@@ -99,8 +101,8 @@ fn the_cliff_comes_when_the_cache_is_full() {
     }
 }
 
-/// Each page written is followed by `r` pages folded: the cache holds out for 1 / (1 - r) of its size, and
-/// each page takes the dies SLC + r x fold.
+/// Each page written is followed by `r` pages folded: the cache holds out for 1 / (1 - r) of its
+/// size, and each page takes the dies SLC + r x fold.
 #[test]
 fn folding_beside_writes_puts_the_cliff_off() {
     for (ratio, dynamic) in [(0.25, 40), (0.5, 30)] {
@@ -183,8 +185,8 @@ fn a_rest_empties_the_cache() {
     device.ftl().check_invariants();
 }
 
-/// How a rest is divided makes no difference, with garbage collection beside folding, and with a map whose
-/// pages the copies load and write back in the rest.
+/// How a rest is divided makes no difference, with garbage collection beside folding, and with a
+/// map whose pages the copies load and write back in the rest.
 #[test]
 fn a_rest_in_parts_is_a_rest() {
     let idle = cached(3, 20, 10, "direct", 0.0)
@@ -302,8 +304,8 @@ fn what_cannot_be_is_refused() {
     refused(&some().set("nand.program_us", vec![200.0]), "slc_cache", "two to four page types");
 }
 
-/// A fill goes fast, then beside a third of a page of folding for each page, then at the rate of TLC once the cache is
-/// empty; it is closed until a rest.
+/// A fill goes fast, then beside a third of a page of folding for each page, then at the rate of
+/// TLC once the cache is empty; it is closed until a rest.
 #[test]
 fn folding_that_begins_when_the_cache_is_full_ends_before_the_drive_is() {
     let mut device =

@@ -1,8 +1,8 @@
 //! A drive's state as a value: a copy, and a drive read back, go on exactly as the original does.
 //!
-//! At a random moment of a random load (requests under way, erases waiting, garbage collection half done) the
-//! drive is copied, saved and restored; then all go on with the same requests. Wrong states are refused
-//! or harmless.
+//! At a random moment of a random load (requests under way, erases waiting, garbage collection half
+//! done) the drive is copied, saved and restored; then all go on with the same requests. Wrong
+//! states are refused or harmless.
 
 use crate::support::Profile;
 use drivebay_drive::{Completion, Device, DeviceError, Health, Io, Op, StateError};

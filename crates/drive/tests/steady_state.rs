@@ -1,11 +1,11 @@
-//! Steady state as the control loop of garbage collection reaches it, against closed forms and mean fields.
+//! Steady state as the control loop of garbage collection reaches it, against closed forms and mean
+//! fields.
 //!
-//! Write amplification follows from policy, load, and the spare space that really is in use: the physical
-//! pages less what stays free on average. Nothing in the profile says it. Forms: greedy Desnoyers (SYSTOR
-//! 2012), FIFO Xiang and Kurkoski (2012) with classes of pages as in Desnoyers (TOS 2014), d-choices the
-//! mean field of Van Houdt (SIGMETRICS 2013).
-//! Whose turn it is, firmware's or flash's, is in the last tests: program times decide only when the dies
-//! are busy.
+//! Write amplification follows from policy, load, and the spare space that really is in use: the
+//! physical pages less what stays free on average. Nothing in the profile says it. Forms: greedy
+//! Desnoyers (SYSTOR 2012), FIFO Xiang and Kurkoski (2012) with classes of pages as in Desnoyers
+//! (TOS 2014), d-choices the mean field of Van Houdt (SIGMETRICS 2013). Whose turn it is,
+//! firmware's or flash's, is in the last tests: program times decide only when the dies are busy.
 
 use crate::formula::{assert_within, fifo_formula, greedy_formula};
 use crate::support::{Profile, at_depth, one_by_one, page};
@@ -71,8 +71,8 @@ fn uniform(pages: u64, span: u64) -> impl FnMut() -> Io {
     move || Io::new(Op::Write, rng.below(span / pages) * pages * 8, pages as u32 * 8)
 }
 
-/// FIFO with classes of pages: (share of the pages, share of the writes). A page of a class is still valid
-/// after a pass over the log with probability exp(-alpha r / (f A)).
+/// FIFO with classes of pages: (share of the pages, share of the writes). A page of a class is
+/// still valid after a pass over the log with probability exp(-alpha r / (f A)).
 fn fifo_of_classes(alpha: f64, classes: &[(f64, f64)]) -> f64 {
     let mut a = 2.0;
     for _ in 0..1000 {
@@ -175,7 +175,8 @@ fn a_smaller_span_has_more_spare_space() {
     assert_within(a, greedy_formula(alpha, f64::from(PAGES)), 3.0);
 }
 
-/// Blocks of 32 requests and more: of fewer, many are still full when they are the oldest, and passed over.
+/// Blocks of 32 requests and more: of fewer, many are still full when they are the oldest, and
+/// passed over.
 #[test]
 fn the_size_of_requests_does_not_matter_to_fifo() {
     for pages in [4, 8] {
@@ -206,7 +207,8 @@ fn amplification_falls_when_writes_turn_sequential() {
     assert!(quarters[3] < 0.5 * random, "{random}, {quarters:?}");
 }
 
-/// An empty victim pays what is owed; the one after it, half overwritten now, is empty when its turn comes.
+/// An empty victim pays what is owed; the one after it, half overwritten now, is empty when its
+/// turn comes.
 #[test]
 fn sequential_overwrites_copy_nothing_once_random_ones_are_gone() {
     let eight = f64::from(8 * PAGES) * 4096.0 / 1e6;
@@ -288,8 +290,9 @@ fn random_writes(program_times: f64) -> Steady {
     }
 }
 
-/// With programs of four times the length the dies are the limit, and the host is slowed by them; free space
-/// stands a little lower, so amplification does, too. `--nocapture` prints which resource is busy how much.
+/// With programs of four times the length the dies are the limit, and the host is slowed by them;
+/// free space stands a little lower, so amplification does, too. `--nocapture` prints which
+/// resource is busy how much.
 #[test]
 fn program_times_decide_when_the_dies_are_busy_and_only_then() {
     println!("tPROG    IOPS   amplification   host   link   core   channels   dies, % busy");
@@ -339,8 +342,8 @@ fn read_times_differ_from_page_to_page() {
     assert!(tail > median + 6_000 && tail < median + 15_000, "{median} and {tail} ns");
 }
 
-/// Behind word lines garbage collection runs once for as many pages as a word line of all planes of a die holds, for all of
-/// them, and write amplification is that of collection behind each command.
+/// Behind word lines garbage collection runs once for as many pages as a word line of all planes of
+/// a die holds, for all of them, and write amplification is that of collection behind each command.
 #[test]
 fn collection_behind_word_lines_comes_in_batches_of_the_same_sum() {
     let (page_types, planes) = (3, 4);

@@ -63,8 +63,8 @@ fn one_node_follows_its_exponential_exactly() {
     }
 }
 
-/// With all power into the controller: the module rises by P x R(module-air), the controller by
-/// P x R(controller-module) more, and the flash, which carries no heat away, is as warm as the module.
+/// With all power into the controller: the module rises by P x R(module-air), the controller by P x
+/// R(controller-module) more, and the flash, which carries no heat away, is as warm as the module.
 #[test]
 fn a_network_comes_to_its_steady_state() {
     let mut device = heater(network(), 3000.0);
@@ -91,8 +91,8 @@ fn a_heatsink_takes_its_share() {
     assert_near(&balances, &[0.0; 5], 1e-6);
 }
 
-/// Two nodes in closed form: flash of next to no capacity hangs on the module without a flow.
-/// C1 T1' = P - (T1-T2)/R1, C2 T2' = (T1-T2)/R1 - T2/R2: the slower of two exponentials is left after
+/// Two nodes in closed form: flash of next to no capacity hangs on the module without a flow. C1
+/// T1' = P - (T1-T2)/R1, C2 T2' = (T1-T2)/R1 - T2/R2: the slower of two exponentials is left after
 /// some seconds, so logarithms of the distance to steady state fall by its rate.
 #[test]
 fn a_network_settles_with_its_slowest_time_constant() {
@@ -156,7 +156,8 @@ fn a_stage_with_full_c_takes_hold_step_by_step() {
     }
 }
 
-/// A tenth of a degree of a threshold moves the rate of a load that throttles by less than half a percent.
+/// A tenth of a degree of a threshold moves the rate of a load that throttles by less than half a
+/// percent.
 #[test]
 fn no_rate_hangs_on_a_tenth_of_a_degree() {
     let rate = |on_c: f64| {
@@ -176,8 +177,9 @@ fn no_rate_hangs_on_a_tenth_of_a_degree() {
     assert!((one / other - 1.0).abs() < 0.005, "{one} against {other} a second");
 }
 
-/// Where the cores set the rate, what a slower clock adds to an I/O, waiting behind others and behind garbage
-/// collection included, is booked as throttling: as much as the drive is faster at full clock.
+/// Where the cores set the rate, what a slower clock adds to an I/O, waiting behind others and
+/// behind garbage collection included, is booked as throttling: as much as the drive is faster at
+/// full clock.
 #[test]
 fn the_share_of_throttling_is_what_full_clock_would_save() {
     let run = |clock_percent: Option<f64>| {
@@ -210,7 +212,8 @@ fn the_share_of_throttling_is_what_full_clock_would_save() {
     assert_near(&[share], &[1.0 - cool / hot], 0.02);
 }
 
-/// Time above the limits: the warning's up to the critical temperature, the critical one's above it.
+/// Time above the limits: the warning's up to the critical temperature, the critical one's above
+/// it.
 #[test]
 fn time_above_the_limits_is_counted() {
     let profile =

@@ -1,4 +1,5 @@
-//! Zones against a naive model of the zone state machine (NVMe Zoned Namespace command set 1.1), and what they cost.
+//! Zones against a naive model of the zone state machine (NVMe Zoned Namespace command set 1.1),
+//! and what they cost.
 
 use crate::support::{Profile, at_depth, one_by_one, repeated};
 use drivebay_drive::{Device, DeviceError, Io, Op, Stage, Zone, ZoneProblem, ZoneState};
@@ -309,7 +310,8 @@ fn zones_are_those_of_a_naive_model() {
     }
 }
 
-/// Without capacitors a write pointer goes back to what is on flash: not behind a flush, and without a hole before it.
+/// Without capacitors a write pointer goes back to what is on flash: not behind a flush, and
+/// without a hole before it.
 #[test]
 fn a_power_cut_takes_write_pointers_back_to_what_is_on_flash() {
     let mut lost = 0;
@@ -349,7 +351,8 @@ fn a_power_cut_takes_write_pointers_back_to_what_is_on_flash() {
     assert!(lost > 0, "some cut loses something");
 }
 
-/// Commands overlap, resets and finishes go on in steps beside others, and the power is cut amid them.
+/// Commands overlap, resets and finishes go on in steps beside others, and the power is cut amid
+/// them.
 #[test]
 fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
     let (mut cuts, mut shrunk) = (0, 0);
@@ -399,7 +402,8 @@ fn zones_are_those_of_a_naive_model_at_depth_and_through_cuts() {
     assert!(cuts > 100 && shrunk > 100, "{cuts} cuts, {shrunk} pointers went back");
 }
 
-/// A reset of what a finish is still filling ends the finish, which leaves the zone's next stream alone.
+/// A reset of what a finish is still filling ends the finish, which leaves the zone's next stream
+/// alone.
 #[test]
 fn a_reset_ends_a_finish_under_way() {
     let mut device = wide().device();
@@ -442,7 +446,8 @@ fn zones_are_filled_and_reset_for_ever_without_a_copy() {
     check_data(&device);
 }
 
-/// The blocks of a zone that is finished are closed while its last row is programmed: the longer of the two counts.
+/// The blocks of a zone that is finished are closed while its last row is programmed: the longer of
+/// the two counts.
 #[test]
 fn a_finish_closes_blocks_beside_the_last_program() {
     let ms = |close_us: f64| {
@@ -460,7 +465,8 @@ fn a_finish_closes_blocks_beside_the_last_program() {
     assert!((50.0..50.1).contains(&longer), "{longer}");
 }
 
-/// What is left of a zone is programmed with nothing, at the rate of writes; a reset takes longer the more was written.
+/// What is left of a zone is programmed with nothing, at the rate of writes; a reset takes longer
+/// the more was written.
 #[test]
 fn a_finish_writes_the_rest_and_a_reset_costs_what_was_written() {
     let zone_pages = 4 * 2 * 64 * 4_u64; // dies, planes, flash pages, pages in each
@@ -520,7 +526,8 @@ fn commands_go_between_the_slices_of_a_reset() {
     assert!(reset_done.since(begin) > Nanos::millis(2), "{reset_done:?}");
 }
 
-/// What is overwritten in a random write area is programmed once, and what a finish or a flush leaves unwritten as nothing.
+/// What is overwritten in a random write area is programmed once, and what a finish or a flush
+/// leaves unwritten as nothing.
 #[test]
 fn overwrites_in_a_random_write_area_cost_no_flash() {
     let mut device = with_areas().device();
@@ -543,7 +550,8 @@ fn overwrites_in_a_random_write_area_cost_no_flash() {
     check_data(&device);
 }
 
-/// An erase that fails without spare flash takes an empty zone with it; the drive's end of life leaves all to be read.
+/// An erase that fails without spare flash takes an empty zone with it; the drive's end of life
+/// leaves all to be read.
 #[test]
 fn zones_go_offline_as_blocks_fail_and_are_read_only_at_the_end() {
     let mut device = profile().wearing().set("reliability.block_life_cycles", 60).device();

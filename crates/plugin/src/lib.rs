@@ -1,12 +1,13 @@
-//! Policy plug-ins: compiled code, behind a table of C functions, that takes decisions of the virtual drive.
+//! Policy plug-ins: compiled code, behind a table of C functions, that takes decisions of the
+//! virtual drive.
 //!
 //! The table is version 1 of the interface that the template's `policy.h` and `abi.rs`
-//! (`python/drivebay/definitions/policy_template`) state for those who write plug-ins. What the functions see is laid
-//! out in `crates/drive/src/policy_plugin.rs`. A later version appends functions to the table, whose `size` says how
-//! many there are, and raises `abi` only when an older plug-in can no longer be called.
-//! This crate must not know files or how a library is loaded: it is given the table.
-//! Left out: guarding against the code itself. It runs in this process with all its rights; what it answers is checked,
-//! what it does is not.
+//! (`python/drivebay/definitions/policy_template`) state for those who write plug-ins. What the
+//! functions see is laid out in `crates/drive/src/policy_plugin.rs`. A later version appends
+//! functions to the table, whose `size` says how many there are, and raises `abi` only when an
+//! older plug-in can no longer be called. This crate must not know files or how a library is
+//! loaded: it is given the table. Left out: guarding against the code itself. It runs in this
+//! process with all its rights; what it answers is checked, what it does is not.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -131,8 +132,9 @@ impl Loaded {
     /// The plug-in `name`, "name@digest", whose functions stand in a table.
     ///
     /// # Safety
-    /// `table` is null, or points to a table that says its own size and that, like the code of its functions, stays
-    /// as long as the process. The functions do what `policy.h` asks of them, from any thread.
+    /// `table` is null, or points to a table that says its own size and that, like the code of its
+    /// functions, stays as long as the process. The functions do what `policy.h` asks of them, from
+    /// any thread.
     ///
     /// # Errors
     /// [`PluginError`].
@@ -147,8 +149,9 @@ impl Loaded {
             return Err(PluginError::Version { name, abi, size });
         }
         let mut ours = Table { abi, size, functions: Functions::default() };
-        // SAFETY: both tables have so many bytes, and version 1's functions stand where ours do; those that the
-        // other does not have stay none, and those that we do not know are passed over.
+        // SAFETY: both tables have so many bytes, and version 1's functions stand where ours do;
+        // those that the other does not have stay none, and those that we do not know are passed
+        // over.
         unsafe {
             let bytes = size_of::<Table>().min(size as usize);
             table.cast::<u8>().copy_to_nonoverlapping((&raw mut ours).cast::<u8>(), bytes);
@@ -174,7 +177,8 @@ fn choose(
 ) -> u32 {
     debug_assert_eq!(all.len(), drive.superblocks as usize);
     let function = function.expect("asked only if it decides this");
-    // SAFETY: whoever made the plug-in vouches for the function; `all` has the entries that the drive says.
+    // SAFETY: whoever made the plug-in vouches for the function; `all` has the entries that the
+    // drive says.
     unsafe { function(state.as_mut_ptr().cast(), drive, all.as_ptr()) }
 }
 
@@ -202,7 +206,8 @@ impl PolicyPlugin for Loaded {
 
     fn start(&self, state: &mut [u64], drive: &DriveView, seed: u64) {
         if let Some(function) = self.functions.start {
-            // SAFETY: as above; the state has the bytes that the plug-in asked for, and nobody else has it.
+            // SAFETY: as above; the state has the bytes that the plug-in asked for, and nobody else
+            // has it.
             unsafe { function(state.as_mut_ptr().cast(), drive, seed) }
         }
     }

@@ -1,4 +1,5 @@
-//! The template states the interface as the drive has it, and a table that is something else is refused.
+//! The template states the interface as the drive has it, and a table that is something else is
+//! refused.
 #![allow(unsafe_code)]
 
 use std::mem::{offset_of, size_of};

@@ -25,7 +25,8 @@ impl VirtualArray {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Does `work` on the array, whose drives are gone meanwhile, and are put back whatever happens.
+    /// Does `work` on the array, whose drives are gone meanwhile, and are put back whatever
+    /// happens.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -59,8 +60,8 @@ impl VirtualArray {
 
 #[pymethods]
 impl VirtualArray {
-    /// Of these drives; `good_bytes` is up to where the data of each is good, None of one that failed and -1 of one that is
-    /// whole. Raises `UserError` for what is no array.
+    /// Of these drives; `good_bytes` is up to where the data of each is good, None of one that
+    /// failed and -1 of one that is whole. Raises `UserError` for what is no array.
     #[new]
     fn new(
         members: Vec<Py<VirtualDrive>>,
@@ -93,7 +94,8 @@ impl VirtualArray {
         Ok(VirtualArray { layout, members, standing: Mutex::new(standing) })
     }
 
-    /// As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many bytes a second at most.
+    /// As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many
+    /// bytes a second at most.
     #[pyo3(signature = (jobs, control = None, rebuild_rate = None))]
     fn run_jobs(
         &self,
@@ -127,7 +129,8 @@ impl VirtualArray {
         Ok(took.as_secs_f64())
     }
 
-    /// Up to where the data of each member is good, in bytes: None of one that failed, -1 of one that is whole.
+    /// Up to where the data of each member is good, in bytes: None of one that failed, -1 of one
+    /// that is whole.
     fn good_bytes(&self) -> Vec<Option<i64>> {
         let bytes = |sectors| if sectors == WHOLE { -1 } else { (sectors * 512) as i64 };
         self.standing().into_iter().map(|good| good.map(bytes)).collect()

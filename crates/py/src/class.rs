@@ -1,6 +1,8 @@
-//! Classes of Python that hold what the core says: each field once, with its type, its words and its value.
+//! Classes of Python that hold what the core says: each field once, with its type, its words and
+//! its value.
 
-/// A class whose fields Python reads, and `new`, which makes it: first what `new` takes and computes, then the fields.
+/// A class whose fields Python reads, and `new`, which makes it: first what `new` takes and
+/// computes, then the fields.
 macro_rules! class {
     (
         $(#[$of_class:meta])*

@@ -38,8 +38,9 @@ struct Info<'a> {
 
 /// A recording, and the states that a power cut could leave.
 ///
-/// `recording`: its file. `drive`: whose rules hold; None for those of the drive that was recorded. `changes`: fields of the rules that are
-/// different, as `info` has them. `after`: cuts begin at the first mark of this text.
+/// `recording`: its file. `drive`: whose rules hold; None for those of the drive that was recorded.
+/// `changes`: fields of the rules that are different, as `info` has them. `after`: cuts begin at
+/// the first mark of this text.
 #[pyclass(module = "drivebay._core", frozen, name = "CrashStates")]
 pub(crate) struct PyCrashStates(States);
 
@@ -69,7 +70,8 @@ impl PyCrashStates {
         Ok(PyCrashStates(states.map_err(crash_error)?))
     }
 
-    /// What was recorded: drive, capacity_bytes, is_truncated, writes, flushes (FUA too), written_bytes, distinct_bytes, marks, rules.
+    /// What was recorded: drive, capacity_bytes, is_truncated, writes, flushes (FUA too),
+    /// written_bytes, distinct_bytes, marks, rules.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let recording = self.0.recording();
         let ((writes, flushes), (written_bytes, distinct_bytes)) =
@@ -88,8 +90,8 @@ impl PyCrashStates {
         Ok(pythonize::pythonize(py, &info)?)
     }
 
-    /// Names of distinct states, at most `most`, and their coverage: cuts, cuts_visited, cuts_exhausted, choices_log2, states,
-    /// volatile_max.
+    /// Names of distinct states, at most `most`, and their coverage: cuts, cuts_visited,
+    /// cuts_exhausted, choices_log2, states, volatile_max.
     fn enumerate<'py>(
         &self,
         py: Python<'py>,
@@ -116,7 +118,8 @@ impl PyCrashStates {
         self.0.lost_units(&state(name)?).map_err(crash_error)
     }
 
-    /// The state of the same cut in which these units are lost, and what does not show below others.
+    /// The state of the same cut in which these units are lost, and what does not show below
+    /// others.
     fn with_lost(&self, name: &str, units: Vec<u32>) -> PyResult<String> {
         let found = self.0.with_lost(&state(name)?, units).map_err(crash_error)?;
         Ok(found.to_string())
@@ -140,7 +143,8 @@ impl PyCrashView {
         Ok(PyCrashView(Mutex::new(View::create(&path).map_err(crash_error)?)))
     }
 
-    /// Makes it an empty drive; to be called before the next state if somebody has written to the file.
+    /// Makes it an empty drive; to be called before the next state if somebody has written to the
+    /// file.
     fn clear(&self, py: Python<'_>, states: &PyCrashStates) -> PyResult<()> {
         py.detach(|| self.locked().clear(&states.0)).map_err(crash_error)
     }

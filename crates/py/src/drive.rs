@@ -32,8 +32,8 @@ pub(crate) struct PyProfile {
 
 #[pymethods]
 impl PyProfile {
-    /// `document` is the whole profile as JSON, `policy` the plug-in that it names; raises `UserError` naming the
-    /// field that is wrong.
+    /// `document` is the whole profile as JSON, `policy` the plug-in that it names; raises
+    /// `UserError` naming the field that is wrong.
     #[new]
     #[pyo3(signature = (document, policy = None))]
     fn new(document: Bound<'_, PyString>, policy: Option<Py<PyPolicy>>) -> PyResult<PyProfile> {
@@ -178,8 +178,8 @@ impl VirtualDrive {
         })
     }
 
-    /// Run one workload, from the drive's present state and time on; keeps every `sample_every`-th I/O, and
-    /// with `events` what happens inside the drive: that many events at most.
+    /// Run one workload, from the drive's present state and time on; keeps every `sample_every`-th
+    /// I/O, and with `events` what happens inside the drive: that many events at most.
     #[pyo3(signature = (workload, seed, control = None, sample_every = 0, events = 0))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn run(
@@ -199,8 +199,8 @@ impl VirtualDrive {
         Py::new(py, RunResult::new(py, &outcome, (keep, kept))?)
     }
 
-    /// Run several workloads at once, each with its seed; their results in the same order. `events`: as of
-    /// `run`; what happened inside, of all together, is in the first result.
+    /// Run several workloads at once, each with its seed; their results in the same order.
+    /// `events`: as of `run`; what happened inside, of all together, is in the first result.
     #[pyo3(signature = (jobs, control = None, events = 0))]
     fn run_jobs(
         &self,
@@ -243,8 +243,8 @@ impl VirtualDrive {
         ReplayResult::new(py, replayed)
     }
 
-    /// Write a pattern to the extents that begin at `starts`, or with `discard` discard their middle
-    /// halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
+    /// Write a pattern to the extents that begin at `starts`, or with `discard` discard their
+    /// middle halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
     #[pyo3(signature = (starts, *, extent_bytes, reads, discard, control = None))]
     fn trim_check(
         &self,
@@ -332,7 +332,8 @@ impl VirtualDrive {
         })
     }
 
-    /// Sanitize as a command, by "block" or "crypto" erase or so many passes of "overwrite"; returns its seconds.
+    /// Sanitize as a command, by "block" or "crypto" erase or so many passes of "overwrite";
+    /// returns its seconds.
     #[pyo3(signature = (method, passes = 1))]
     fn sanitize(&self, py: Python<'_>, method: &str, passes: u32) -> PyResult<f64> {
         let how = match method {
@@ -396,7 +397,8 @@ impl VirtualDrive {
         self.with(|device| Ok(PyMark(device.mark())))
     }
 
-    /// What happened since the mark happens `times` times more, in so many seconds, without being simulated.
+    /// What happened since the mark happens `times` times more, in so many seconds, without being
+    /// simulated.
     fn live(&self, py: Python<'_>, since: &PyMark, times: f64, seconds: f64) -> PyResult<()> {
         if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
             let why = "times and seconds must be 0 to a thousand million";
@@ -416,8 +418,8 @@ impl VirtualDrive {
         py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(user_error)))
     }
 
-    /// Make it a drive of this profile in a state that was saved, in its memory where that fits; after an
-    /// error the drive is gone until `reset`.
+    /// Make it a drive of this profile in a state that was saved, in its memory where that fits;
+    /// after an error the drive is gone until `reset`.
     fn restore(&self, py: Python<'_>, profile: &PyProfile, path: PathBuf) -> PyResult<()> {
         let spec = profile.spec.clone();
         py.detach(|| {
@@ -436,8 +438,9 @@ impl VirtualDrive {
         self.with(|device| device.decisions().map(PyDecisions::new).transpose())
     }
 
-    /// What went through each placement handle since the drive was made, reclaim group by group and, with initial isolation,
-    /// behind them all through the frontier of copies of each; empty without placement.
+    /// What went through each placement handle since the drive was made, reclaim group by group
+    /// and, with initial isolation, behind them all through the frontier of copies of each; empty
+    /// without placement.
     fn placement(&self) -> PyResult<Vec<PyHandleUse>> {
         self.with(|device| {
             let used = if device.zones().is_empty() { device.placement() } else { Vec::new() };
@@ -475,7 +478,8 @@ class! {
     reclaim_group: u8 = used.group,
     /// Placement handle, from 0; None of the frontier of copies.
     handle: Option<u8> = used.handle,
-    /// Written by the host; into the frontier of copies: copied from the handles for the first time.
+    /// Written by the host; into the frontier of copies: copied from the handles for the first
+    /// time.
     written_4k: u64 = used.written_4k,
     /// Copied out of its reclaim units by garbage collection.
     copied_4k: u64 = used.copied_4k,

@@ -13,8 +13,8 @@ type Counted = (&'static str, fn(&Reading) -> u64);
 class! {
     /// What a run kept of the drive's inside.
     ///
-    /// Events have columns of shape (events,), in the order in which they began; intervals those of shape
-    /// (intervals,); superblocks those of shape (superblocks,).
+    /// Events have columns of shape (events,), in the order in which they began; intervals those of
+    /// shape (intervals,); superblocks those of shape (superblocks,).
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     Inside(py: Python<'_>, kept: &Kept) {
         let (events, flash) = (&kept.events.events, &kept.events.flash);
@@ -91,8 +91,8 @@ class! {
     die_erase_ns: Column<u64> = row_by_row(2 * dies, dies),
     /// Time that each channel moved data, shape (intervals * channels,).
     channel_ns: Column<u64> = row_by_row(3 * dies, flash.channels),
-    /// What the drive had counted since it was made, by name; shape (intervals + 1,), as the others below: at the
-    /// start and at the end of each interval.
+    /// What the drive had counted since it was made, by name; shape (intervals + 1,), as the others
+    /// below: at the start and at the end of each interval.
     counted: Columns = Columns::new(py, counted.map(|(name, of)| (name, of_reading(of))))?,
     /// 4 KiB pages that were free.
     free_pages: Column<u64> = of_reading(|reading| reading.free_pages),

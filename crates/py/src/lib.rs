@@ -1,8 +1,9 @@
 //! The border: `run(profile, workload, seed) -> columns`. Conversion only, never a call per I/O.
 //!
-//! What crosses it has types: workloads and options are classes with checked keywords, results are classes
-//! of numpy columns; the one exception is the drive profile, a document (docs/adr). The interpreter lock is
-//! released while a drive runs. `_core.pyi` is generated from here: `make stub`.
+//! What crosses it has types: workloads and options are classes with checked keywords, results are
+//! classes of numpy columns; the one exception is the drive profile, a document (docs/adr). The
+//! interpreter lock is released while a drive runs. `_core.pyi` is generated from here: `make
+//! stub`.
 
 #[macro_use]
 mod class;

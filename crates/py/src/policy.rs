@@ -1,6 +1,7 @@
 //! Policy plug-ins at the border: a table of compiled functions becomes decisions of a drive.
 //!
-//! Its address is what a library or `ctypes` gives. That code is there, and stays, is what the caller vouches for.
+//! Its address is what a library or `ctypes` gives. That code is there, and stays, is what the
+//! caller vouches for.
 #![allow(unsafe_code)]
 
 use std::sync::Arc;
@@ -23,11 +24,12 @@ impl PyPolicy {
 
 #[pymethods]
 impl PyPolicy {
-    /// The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it is of another
-    /// version. The table and the code of its functions must stay.
+    /// The plug-in `name`, "name@digest", whose table is at this address; raises `UserError` if it
+    /// is of another version. The table and the code of its functions must stay.
     #[staticmethod]
     fn from_table(name: String, address: usize) -> PyResult<PyPolicy> {
-        // SAFETY: the address is that of a table in a library or of `from_functions`, which Python keeps for good.
+        // SAFETY: the address is that of a table in a library or of `from_functions`, which Python
+        // keeps for good.
         let loaded = unsafe { Loaded::from_table(name, address as *const Table) };
         loaded.map(|loaded| PyPolicy(Arc::new(loaded))).map_err(user_error)
     }
@@ -44,7 +46,8 @@ class! {
     writes: Option<(u64, u64)> = decides.frontier.then_some((n.writes, n.writes_second)),
     /// Commands whose pace was asked for, and of these those where it was changed.
     paces: Option<(u64, u64)> = decides.pace.then_some((n.paces, n.paces_changed)),
-    /// Times that it was asked what wear levelling is to move, and of these those where it named a superblock.
+    /// Times that it was asked what wear levelling is to move, and of these those where it named a
+    /// superblock.
     levelings: Option<(u64, u64)> = decides.wear.then_some((n.levelings, n.levelings_moved)),
     /// Superblocks to be opened, and of these those where the drive would have opened another.
     opens: Option<(u64, u64)> = decides.open.then_some((n.opens, n.opens_changed)),

@@ -18,13 +18,14 @@ use crate::trace::PySource;
 
 /// How a trace is replayed; times in seconds, `spin_us` in microseconds.
 ///
-/// `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s` and
-/// `time_percent` of the recording's length; "dependencies" issues each as soon as what it waited for in
-/// the recording has completed. `rule` brings addresses beyond the target onto it: modulo its size ("fold"), or in
-/// proportion ("scale"). `trim`: trims and flushes as well. `handle_by_device`: the number of a request's
-/// device is its placement handle, on a virtual drive. The others are for real drives: `only_reads`; `zeros`
-/// or random bytes of `seed` are written; `depth`, the most requests outstanding; `spin_us` is spun
-/// before a request is due; `length_max_s` and `failures_max` end it; `buffered` by the page cache.
+/// `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s`
+/// and `time_percent` of the recording's length; "dependencies" issues each as soon as what it
+/// waited for in the recording has completed. `rule` brings addresses beyond the target onto it:
+/// modulo its size ("fold"), or in proportion ("scale"). `trim`: trims and flushes as well.
+/// `handle_by_device`: the number of a request's device is its placement handle, on a virtual
+/// drive. The others are for real drives: `only_reads`; `zeros` or random bytes of `seed` are
+/// written; `depth`, the most requests outstanding; `spin_us` is spun before a request is due;
+/// `length_max_s` and `failures_max` end it; `buffered` by the page cache.
 #[pyclass(module = "drivebay._core", frozen, name = "ReplayOptions")]
 pub(crate) struct PyReplayOptions(ReplayOptions);
 
@@ -134,7 +135,8 @@ class! {
     length_s: Option<f64> = found.length_ns.map(|ns| ns as f64 / 1e9),
 }
 
-/// A look through the whole trace; nothing is issued. Raises `TraceOrderError` if it must be sorted first.
+/// A look through the whole trace; nothing is issued. Raises `TraceOrderError` if it must be sorted
+/// first.
 #[pyfunction]
 pub(crate) fn replay_survey(
     py: Python<'_>,
@@ -146,11 +148,12 @@ pub(crate) fn replay_survey(
     Survey::new(found)
 }
 
-/// Replays a trace on a file or block device; Ctrl-C ends it, and the result says what happened until then.
+/// Replays a trace on a file or block device; Ctrl-C ends it, and the result says what happened
+/// until then.
 ///
-/// `capacity_bytes` of the target may be used, `block_bytes` is its logical block, `recorded_bytes` is
-/// where the recording's highest address ends. The replay runs in a thread of its own, so that whoever
-/// holds the interpreter's lock cannot make it late.
+/// `capacity_bytes` of the target may be used, `block_bytes` is its logical block, `recorded_bytes`
+/// is where the recording's highest address ends. The replay runs in a thread of its own, so that
+/// whoever holds the interpreter's lock cannot make it late.
 #[pyfunction]
 #[pyo3(signature = (
     source, options, path, *, capacity_bytes, block_bytes, recorded_bytes, only_reads, control
@@ -227,8 +230,8 @@ class! {
     outstanding_ns: u128 = record.outstanding_ns,
     /// Most of them at once.
     outstanding_max: u32 = record.outstanding_max,
-    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2, 3, 4-5,
-    /// 6-10, 11-20, 21-32, above.
+    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2,
+    /// 3, 4-5, 6-10, 11-20, 21-32, above.
     outstanding_counts: Vec<u64> = record.by_depth.to_vec(),
     /// Requests issued.
     issued: u64 = record.issued,

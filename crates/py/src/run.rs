@@ -144,7 +144,8 @@ class! {
     /// Throttle stage at the end of each whole second.
     throttle_stage: Column<u32> =
         Column::new( py, recorder.sensors.iter().map(|sensor| sensor.throttle_stage as u32), ),
-    /// 4 KiB pages that the host had written by the end of each whole second, since the drive was made.
+    /// 4 KiB pages that the host had written by the end of each whole second, since the drive was
+    /// made.
     host_pages: Column<u64> = pages(|sensor| sensor.host_pages),
     /// 4 KiB pages that had been programmed by then.
     placed_pages: Column<u64> = pages(|sensor| sensor.placed_pages),
@@ -179,8 +180,8 @@ class! {
     outstanding_mean: f64 = depths.mean,
     /// Most outstanding at once.
     outstanding_max: u64 = depths.max,
-    /// I/Os by the number outstanding at their release, themselves included: 1, 2, 3, 4-5, 6-10, 11-20,
-    /// 21-32, above.
+    /// I/Os by the number outstanding at their release, themselves included: 1, 2, 3, 4-5, 6-10,
+    /// 11-20, 21-32, above.
     outstanding_counts: Vec<u64> = depths.by_depth.to_vec(),
     /// I/Os with a latency over 10 ms.
     over_10_ms: u64 = replayed.long[0],

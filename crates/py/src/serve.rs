@@ -31,8 +31,9 @@ fn read(document: &Bound<'_, PyDict>) -> PyResult<Document> {
 
 /// Drives that listen from the moment this is made, and answer while `run` runs.
 ///
-/// `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`, a list of tables in
-/// the order of the profiles, with the keys of `Options` and `DriveOptions` in `crates/serve/src/options.rs`.
+/// `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`,
+/// a list of tables in the order of the profiles, with the keys of `Options` and `DriveOptions` in
+/// `crates/serve/src/options.rs`.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,

@@ -14,8 +14,8 @@ pub(crate) fn keep_running() -> bool {
     Python::attach(|py| py.check_signals().is_ok())
 }
 
-/// Does `work` in a thread of its own while this one looks for Ctrl-C, which calls `stop`; the work's
-/// result, and the exception of the signal.
+/// Does `work` in a thread of its own while this one looks for Ctrl-C, which calls `stop`; the
+/// work's result, and the exception of the signal.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     stop: impl Fn() + Send + Sync,

@@ -21,9 +21,9 @@ pub(crate) struct PySource(pub(crate) TraceSource);
 
 #[pymethods]
 impl PySource {
-    /// A recorded file of one of `trace_formats()`, None to detect it. `time_unit`: of its
-    /// times, "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file; `columns`: which
-    /// column of either holds what, as "time=ts:us,offset=lba:512".
+    /// A recorded file of one of `trace_formats()`, None to detect it. `time_unit`: of its times,
+    /// "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file;
+    /// `columns`: which column of either holds what, as "time=ts:us,offset=lba:512".
     #[staticmethod]
     #[pyo3(signature = (path, format = None, *, time_unit = None, unpacked = None, columns = None))]
     fn file(
@@ -53,8 +53,8 @@ impl PySource {
         Ok(PySource(TraceSource::File { file, sort: false }))
     }
 
-    /// A synthesized trace: one of `synth_names()`, with `scale` times the published number of I/Os;
-    /// `profile` replaces its profile by another one's text.
+    /// A synthesized trace: one of `synth_names()`, with `scale` times the published number of
+    /// I/Os; `profile` replaces its profile by another one's text.
     #[staticmethod]
     #[pyo3(signature = (name, scale = 1.0, seed = 1, profile = None))]
     fn synth(name: String, scale: f64, seed: u64, profile: Option<String>) -> PySource {
@@ -81,8 +81,8 @@ impl PySource {
         }
     }
 
-    /// The same trace, sorted through a temporary file first: needed only where a request comes more than 262,144
-    /// requests late.
+    /// The same trace, sorted through a temporary file first: needed only where a request comes
+    /// more than 262,144 requests late.
     fn sorted(&self) -> PySource {
         let mut source = self.0.clone();
         if let TraceSource::File { sort, .. } = &mut source {
@@ -139,7 +139,8 @@ class! {
 }
 
 class! {
-    /// A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has no such I/O.
+    /// A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has
+    /// no such I/O.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     TraceInfo(info: Info) {
         let shares = |shares: Option<Shares>| shares.map(|shares| shares.named().collect());

@@ -9,10 +9,11 @@ use crate::errors::user_error;
 
 /// A closed loop on a span of a drive: what suites and the library resolve their workloads to.
 ///
-/// The fields are those of `workload_fields`; what is left out has the core's default. It ends with the first of
-/// `stop`: `duration_s` of the drive's time, `bytes` requested, and `stable`, a table of `window_s`, `within_percent` of
-/// the mean within which its data rates lie, and `min_s`, the earliest end. With none of them it ends when each block
-/// has come, if the offsets go over the span in passes. Raises `UserError` naming a field that is not allowed.
+/// The fields are those of `workload_fields`; what is left out has the core's default. It ends with
+/// the first of `stop`: `duration_s` of the drive's time, `bytes` requested, and `stable`, a table
+/// of `window_s`, `within_percent` of the mean within which its data rates lie, and `min_s`, the
+/// earliest end. With none of them it ends when each block has come, if the offsets go over the
+/// span in passes. Raises `UserError` naming a field that is not allowed.
 #[pyclass(module = "drivebay._core", frozen, name = "Workload")]
 pub(crate) struct PyWorkload(pub(crate) Workload);
 

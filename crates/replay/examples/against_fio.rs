@@ -1,8 +1,8 @@
-//! The engine beside fio in one run, alternating: 4 KiB random reads at queue depth 32, and thirty reads
-//! 100 ms apart at depth 4.
+//! The engine beside fio in one run, alternating: 4 KiB random reads at queue depth 32, and thirty
+//! reads 100 ms apart at depth 4.
 //!
-//! `cargo run --release -p drivebay-replay --example against_fio -- FILE [SECONDS [ROUNDS]]`
-//! FILE must exist, be filled with data and lie where O_DIRECT works; it is only read. Needs fio.
+//! `cargo run --release -p drivebay-replay --example against_fio -- FILE [SECONDS [ROUNDS]]` FILE
+//! must exist, be filled with data and lie where O_DIRECT works; it is only read. Needs fio.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! The memory that data is read into and written from: two areas, each given out page by page.
 //!
 //! A request gets pages that no other outstanding request has: a file system that checks sums would
-//! otherwise find them wrong. Registered with the ring once, so that the kernel does not map them again
-//! for each request.
+//! otherwise find them wrong. Registered with the ring once, so that the kernel does not map them
+//! again for each request.
 
 use drivebay_units::Rng;
 use memmap2::MmapMut;
@@ -40,8 +40,8 @@ impl BufferPool {
         Ok(BufferPool { memory, taken: vec![false; PAGES].into(), cursor: 0, stamp: None })
     }
 
-    /// With random bytes of a seed to write, which no drive can compress, every 4 KiB of its own; or with zeros,
-    /// which some drives do not store at all.
+    /// With random bytes of a seed to write, which no drive can compress, every 4 KiB of its own;
+    /// or with zeros, which some drives do not store at all.
     pub fn to_write(seed: Option<u64>) -> Result<BufferPool, ReplayError> {
         let mut area = BufferPool::to_read()?;
         if let Some(seed) = seed {

@@ -29,7 +29,8 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks the replay to stop; it issues nothing more, waits for what is out, and gives what it has.
+    /// Asks the replay to stop; it issues nothing more, waits for what is out, and gives what it
+    /// has.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }

@@ -20,8 +20,8 @@ pub enum Mode {
     Dependencies,
 }
 
-/// How a trace is replayed, on a virtual drive or a real one; `handle_by_device` is for virtual ones, what stands behind it
-/// for real ones.
+/// How a trace is replayed, on a virtual drive or a real one; `handle_by_device` is for virtual
+/// ones, what stands behind it for real ones.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayOptions {

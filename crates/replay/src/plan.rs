@@ -1,8 +1,8 @@
 //! A replay as data: what to play, how, and on how much; and a look through the trace beforehand.
 //!
 //! The look reads all of a trace once, before anything is written: it finds what is damaged while
-//! nothing is lost, where the highest address lies, how long the replay takes as planned, and whether
-//! the trace has to be sorted as a whole.
+//! nothing is lost, where the highest address lies, how long the replay takes as planned, and
+//! whether the trace has to be sorted as a whole.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! What is kept of a replay: latencies, lateness, seconds, outstanding requests, failures.
 //!
-//! The figures' definitions: `docs/concepts/replay.md`. Latency is from a request's release, when it was
-//! due, to the moment its completion is taken; service from just before the system call that issues it;
-//! lateness is what lies between. A request counts in the second in which it completes. Failed ones are
-//! counted and listed, and are in no latency.
+//! The figures' definitions: `docs/concepts/replay.md`. Latency is from a request's release, when
+//! it was due, to the moment its completion is taken; service from just before the system call that
+//! issues it; lateness is what lies between. A request counts in the second in which it completes.
+//! Failed ones are counted and listed, and are in no latency.
 
 use std::collections::BTreeMap;
 
@@ -86,8 +86,8 @@ pub struct Record {
     pub busy: Nanos,
     /// Most outstanding at once.
     pub outstanding_max: u32,
-    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2, 3,
-    /// 4-5, 6-10, 11-20, 21-32, more.
+    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2,
+    /// 3, 4-5, 6-10, 11-20, 21-32, more.
     pub by_depth: [u64; BUCKETS.len() + 1],
     /// Last completion.
     pub end: Nanos,

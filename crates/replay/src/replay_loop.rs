@@ -1,10 +1,10 @@
 //! The loop: take completions, issue what is due, sleep until just before the next is due.
 //!
-//! Times are since the start and absolute: a late request makes no later one late. It is issued at once
-//! and counted. The last interval before a request is due is spun, since a sleeping thread wakes tens of
-//! microseconds late; nothing is spun while nothing is due soon.
-//! Left out: several submitting threads. Effect: at some 500,000 requests per second one processor is
-//! full, and requests are late; they are counted so.
+//! Times are since the start and absolute: a late request makes no later one late. It is issued at
+//! once and counted. The last interval before a request is due is spun, since a sleeping thread
+//! wakes tens of microseconds late; nothing is spun while nothing is due soon. Left out: several
+//! submitting threads. Effect: at some 500,000 requests per second one processor is full, and
+//! requests are late; they are counted so.
 
 use drivebay_trace::{Op, Pacer, Ticket};
 use drivebay_units::Nanos;
@@ -84,8 +84,8 @@ struct ReplayLoop<'a, P, C> {
     free: Vec<u32>,
     /// The request to be issued next.
     pending: Option<Item>,
-    /// When a request last found the queue full, and the trace not read: what was due by then is late
-    /// for that reason.
+    /// When a request last found the queue full, and the trace not read: what was due by then is
+    /// late for that reason.
     full_at: Option<Nanos>,
     unread_at: Option<Nanos>,
     bytes: u64,

@@ -16,7 +16,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens it; `direct` past the page cache. Nothing at or beyond `capacity_bytes` is ever touched.
+    /// Opens it; `direct` past the page cache. Nothing at or beyond `capacity_bytes` is ever
+    /// touched.
     ///
     /// # Errors
     /// [`ReplayError::NoDirect`], [`ReplayError::Open`].

@@ -1,9 +1,9 @@
 //! Commands to the kernel and their completions, through io_uring: the one place for `unsafe`.
 //!
-//! Sources: io_uring(7), io_uring_setup(2), io_uring_enter(2); fallocate(2) on block devices.
-//! A trim is sent as "punch hole": a file gets a hole, a block device Write Zeroes with deallocation
-//! (the block layer's, where the drive has it; else the request fails with "not supported").
-//! Left out: polled completion (IOPOLL), many queues: one thread submits.
+//! Sources: io_uring(7), io_uring_setup(2), io_uring_enter(2); fallocate(2) on block devices. A
+//! trim is sent as "punch hole": a file gets a hole, a block device Write Zeroes with deallocation
+//! (the block layer's, where the drive has it; else the request fails with "not supported"). Left
+//! out: polled completion (IOPOLL), many queues: one thread submits.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -116,8 +116,9 @@ impl Uring {
                 libc::iovec { iov_base: base.cast(), iov_len: len }
             })
             .collect();
-        // SAFETY: the areas are mapped until `Uring` is dropped, which waits for the kernel or leaks them.
-        // Without the permission to lock so much memory, the kernel maps pages for each request.
+        // SAFETY: the areas are mapped until `Uring` is dropped, which waits for the kernel or
+        // leaks them. Without the permission to lock so much memory, the kernel maps pages for each
+        // request.
         let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
         Ok(Uring {
             ring: ManuallyDrop::new(ring),
@@ -173,7 +174,8 @@ impl Uring {
     }
 }
 
-/// A ring whose completions are handed over only when we ask: nothing interrupts the submitting thread.
+/// A ring whose completions are handed over only when we ask: nothing interrupts the submitting
+/// thread.
 fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
     let modern = IoUring::builder()
         .setup_single_issuer()
@@ -209,8 +211,8 @@ impl IoBackend for Uring {
             Ok(entry) => entry.user_data(u64::from(slot)),
             Err(refused) => return refused,
         };
-        // SAFETY: the memory that the entry names is this slot's alone until its completion is reaped, and
-        // is unmapped only when nothing is out; the file is registered.
+        // SAFETY: the memory that the entry names is this slot's alone until its completion is
+        // reaped, and is unmapped only when nothing is out; the file is registered.
         unsafe { self.ring.submission().push(&entry) }.expect("one entry per slot fits");
         self.out += 1;
         Queueing::Yes
@@ -236,7 +238,8 @@ impl IoBackend for Uring {
                 if !self.ticking {
                     *self.tick = Timespec::from(Duration::from_nanos(length.0));
                     let entry = opcode::Timeout::new(&raw const *self.tick).build().user_data(TICK);
-                    // SAFETY: the time lives as long as `self`, and changes only when no entry names it.
+                    // SAFETY: the time lives as long as `self`, and changes only when no entry
+                    // names it.
                     unsafe { self.ring.submission().push(&entry) }.expect("it has a place");
                     self.ticking = true;
                 }
@@ -272,7 +275,8 @@ impl Drop for Uring {
     fn drop(&mut self) {
         // What is still out may be written to by the drive at any time: then the memory stays.
         if self.out == 0 {
-            // SAFETY: dropped here only, once; the ring first, which ends the kernel's use of the memory.
+            // SAFETY: dropped here only, once; the ring first, which ends the kernel's use of the
+            // memory.
             unsafe {
                 ManuallyDrop::drop(&mut self.ring);
                 ManuallyDrop::drop(&mut self.buffers);

@@ -1,5 +1,5 @@
-//! The engine on real files, through the real kernel. Where the file system has no O_DIRECT (tmpfs), the
-//! tests run through the page cache: what they check is the same.
+//! The engine on real files, through the real kernel. Where the file system has no O_DIRECT
+//! (tmpfs), the tests run through the page cache: what they check is the same.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;

@@ -1,9 +1,9 @@
 //! One load on one filled drive, as `drivebay.run` does it from Python: `scripts/library_cost.py`
 //! compares the two.
 //!
-//! Usage: one_load PROFILE.json READ_PERCENT IOS [EVENTS]: random 4 KiB at queue depth 32; keeps so many events.
-//! Prints the I/Os and the nanoseconds of processor time that they took (Linux: /proc/self/schedstat), so that other programs on
-//! the machine matter little.
+//! Usage: one_load PROFILE.json READ_PERCENT IOS [EVENTS]: random 4 KiB at queue depth 32; keeps so
+//! many events. Prints the I/Os and the nanoseconds of processor time that they took (Linux:
+//! /proc/self/schedstat), so that other programs on the machine matter little.
 
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Keep, Pattern, Stop, Workload, run, run_keeping};

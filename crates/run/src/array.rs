@@ -1,14 +1,16 @@
 //! An array: several drives in one virtual time, as Linux md puts them together.
 //!
-//! `array/layout.rs` says what a request asks of which member. A member takes commands as from a host of its own: as many at
-//! once as its interface carries, those that are due first before the others. What happens next, on whichever member, is
-//! served next: so all of them are asked in time order. A request is done when its last command is; its stages are those of
-//! the commands that it waited for, and time before a member takes them is the host's.
+//! `array/layout.rs` says what a request asks of which member. A member takes commands as from a
+//! host of its own: as many at once as its interface carries, those that are due first before the
+//! others. What happens next, on whichever member, is served next: so all of them are asked in time
+//! order. A request is done when its last command is; its stages are those of the commands that it
+//! waited for, and time before a member takes them is the host's.
 //!
-//! A member that failed is asked nothing; a new one in its place is rebuilt from the others, from its first sector on, while
-//! the host's requests go on. Source: md(4); a rebuild reads 64 KiB at a time (`RESYNC_BLOCK_SIZE` of raid1-10.c), 16 of them
-//! here (guess: 1 MiB, the pages of md's stripe cache of 256), no faster than asked (`sync_speed_max`).
-//! Left out: what `array/layout.rs` names; what a member cannot read is not read from the others; several submission queues.
+//! A member that failed is asked nothing; a new one in its place is rebuilt from the others, from
+//! its first sector on, while the host's requests go on. Source: md(4); a rebuild reads 64 KiB at a
+//! time (`RESYNC_BLOCK_SIZE` of raid1-10.c), 16 of them here (guess: 1 MiB, the pages of md's
+//! stripe cache of 256), no faster than asked (`sync_speed_max`). Left out: what `array/layout.rs`
+//! names; what a member cannot read is not read from the others; several submission queues.
 
 mod layout;
 
@@ -35,7 +37,8 @@ const REQUEST_SECTORS: u32 = 1 << 17;
 /// Steps of a rebuild between two looks at whether it is cancelled.
 const STEPS: u32 = 1 << 16;
 
-/// When a command is due, its number among those of the same time, and which one of which request it is.
+/// When a command is due, its number among those of the same time, and which one of which request
+/// it is.
 type Due = (Nanos, u64, usize, usize);
 
 struct Member {
@@ -111,8 +114,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of drives; the data of each is good up to a sector, [`WHOLE`] or none, and a member that is not whole is rebuilt at
-    /// so many bytes a second at most.
+    /// An array of drives; the data of each is good up to a sector, [`WHOLE`] or none, and a member
+    /// that is not whole is rebuilt at so many bytes a second at most.
     ///
     /// # Errors
     /// As [`Layout::check`].

@@ -1,10 +1,11 @@
 //! The closed loop: a host that keeps a queue depth outstanding, in virtual time.
 //!
-//! Each turn takes the queue slot that is free first, serves the requests that reach the flash core before
-//! that time, and submits the next. Requests are drawn in batches so that the map entries they need are
-//! fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that wants more outstanding
-//! than the interface carries waits in its own queue, and that wait is the host's. With several
-//! submission queues the controller picks among what waits in them (`queues.rs`).
+//! Each turn takes the queue slot that is free first, serves the requests that reach the flash core
+//! before that time, and submits the next. Requests are drawn in batches so that the map entries
+//! they need are fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that
+//! wants more outstanding than the interface carries waits in its own queue, and that wait is the
+//! host's. With several submission queues the controller picks among what waits in them
+//! (`queues.rs`).
 
 use std::collections::VecDeque;
 
@@ -73,7 +74,8 @@ impl HostQueue {
         done.after(self.between)
     }
 
-    /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes first.
+    /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes
+    /// first.
     #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos) -> u32 {
         let (slot, _) = self.slots.first();
@@ -106,7 +108,8 @@ pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
     pub(crate) recorder: Recorder,
     pub(crate) bytes_left: u64,
     pacing: Option<Pacing>,
-    /// The next request is not made before: zero where nothing holds it back, `NEVER` before a pause.
+    /// The next request is not made before: zero where nothing holds it back, `NEVER` before a
+    /// pause.
     pub(crate) due: Nanos,
     pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
@@ -152,8 +155,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// What was recorded, and what was kept. A run by time ends with its time, one by amount with its last
-    /// completion.
+    /// What was recorded, and what was kept. A run by time ends with its time, one by amount with
+    /// its last completion.
     pub(crate) fn finish(self, device: &mut impl Storage) -> (Outcome, Kept) {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
@@ -166,8 +169,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         )
     }
 
-    /// The loop has ended so. Where the flash wore out, what is still under way is served, and what was measured until then is
-    /// the outcome, if anything was.
+    /// The loop has ended so. Where the flash wore out, what is still under way is served, and what
+    /// was measured until then is the outcome, if anything was.
     pub(crate) fn end_with(
         &mut self,
         device: &mut Device,
@@ -243,8 +246,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// A request was made: how much is left of the amount, and from when on the next one may be. A flush belongs to the
-    /// write before it.
+    /// A request was made: how much is left of the amount, and from when on the next one may be. A
+    /// flush belongs to the write before it.
     #[inline(always)]
     pub(crate) fn request_made(&mut self, io: &Io) {
         self.bytes_left = self.bytes_left.saturating_sub(self.generator.amount(io));

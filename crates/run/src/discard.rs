@@ -1,8 +1,8 @@
-//! Discarding (TRIM, Deallocate) of a extent, one command after the other, as a host does that frees
-//! the blocks of deleted files.
+//! Discarding (TRIM, Deallocate) of a extent, one command after the other, as a host does that
+//! frees the blocks of deleted files.
 //!
-//! Source for the length of a command: Linux splits discards at `discard_max_bytes`, 2 TiB at most by
-//! NVMe's 32-bit count of blocks; chosen here: 2 GiB, which drives accept in practice.
+//! Source for the length of a command: Linux splits discards at `discard_max_bytes`, 2 TiB at most
+//! by NVMe's 32-bit count of blocks; chosen here: 2 GiB, which drives accept in practice.
 
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::SECTOR_BYTES;

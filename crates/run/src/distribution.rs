@@ -1,16 +1,17 @@
-//! Skewed offsets, in the words of fio's `random_distribution`: Zipf's law, and zones of the span; and zones that are
-//! written in order.
+//! Skewed offsets, in the words of fio's `random_distribution`: Zipf's law, and zones of the span;
+//! and zones that are written in order.
 //!
-//! Zipf by rejection-inversion, whose cost does not depend on the number of blocks. Ranks are scattered
-//! over the span by a permutation, as a program's popular blocks are. Source: W. Hörmann, G. Derflinger,
-//! "Rejection-inversion to generate variates from monotone discrete distributions", ACM TOMACS 6 (3), 1996.
-//! Which blocks are popular does not depend on the seed of a run: runs one after the other on the same span skew the same
-//! way, as a data set's popular records stay popular. The blocks of a zone may be scattered by such a permutation too,
-//! as in SSD-iq's `zones-shuffle` (Haas et al., VLDB 2025), which fio does not have.
-//! Open zones are what a log-structured store does on a drive without zones, and what SSD-iq's `zns` pattern does: each write goes to
-//! one of the open zones, drawn at random, behind what was written there last; a zone that is full is replaced by one drawn from all
-//! that are not open, which is trimmed as a whole before its first write.
-//! Left out: popularity that moves in time; fio's `pareto` and `normal`.
+//! Zipf by rejection-inversion, whose cost does not depend on the number of blocks. Ranks are
+//! scattered over the span by a permutation, as a program's popular blocks are. Source: W. Hörmann,
+//! G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
+//! ACM TOMACS 6 (3), 1996. Which blocks are popular does not depend on the seed of a run: runs one
+//! after the other on the same span skew the same way, as a data set's popular records stay
+//! popular. The blocks of a zone may be scattered by such a permutation too, as in SSD-iq's
+//! `zones-shuffle` (Haas et al., VLDB 2025), which fio does not have. Open zones are what a
+//! log-structured store does on a drive without zones, and what SSD-iq's `zns` pattern does: each
+//! write goes to one of the open zones, drawn at random, behind what was written there last; a zone
+//! that is full is replaced by one drawn from all that are not open, which is trimmed as a whole
+//! before its first write. Left out: popularity that moves in time; fio's `pareto` and `normal`.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -41,19 +42,21 @@ pub enum Offsets {
     Permutation,
     /// Each address once in a pass, and all passes in the same order.
     PermutationRepeated,
-    /// The k-th most popular block with a probability in proportion to k to the power of minus `theta`.
+    /// The k-th most popular block with a probability in proportion to k to the power of minus
+    /// `theta`.
     Zipf {
         /// The exponent.
         theta: f64,
-        /// A block stands for so many ranks in a row: on a scaled drive for those of the whole drive, so that the same share
-        /// of the blocks gets the same share of the accesses.
+        /// A block stands for so many ranks in a row: on a scaled drive for those of the whole
+        /// drive, so that the same share of the blocks gets the same share of the accesses.
         ranks: u64,
     },
     /// The span's zones in their order, each with its share of the accesses; uniform in a zone.
     Zoned(Vec<Zone>),
     /// Such zones, with the blocks of each scattered over the whole span.
     ZonedScattered(Vec<Zone>),
-    /// The span is so many zones, of which so many are open; each is written in order, and trimmed before.
+    /// The span is so many zones, of which so many are open; each is written in order, and trimmed
+    /// before.
     OpenZones {
         /// Zones that are written at the same time, fewer than all.
         open: u32,
@@ -328,7 +331,8 @@ pub(crate) enum ZoneRequest {
 }
 
 impl OpenZones {
-    /// Of `blocks` blocks, those behind the last whole zone are not used. No zone is open at first, as if all were full.
+    /// Of `blocks` blocks, those behind the last whole zone are not used. No zone is open at first,
+    /// as if all were full.
     pub(crate) fn new(open: u32, zones: u32, blocks: u64) -> OpenZones {
         let of_a_zone = blocks / u64::from(zones);
         OpenZones {
@@ -491,8 +495,8 @@ mod tests {
         assert_eq!("zipf:1/64".parse(), Ok(Offsets::Zipf { theta: 1.0, ranks: 64 }));
     }
 
-    /// The most popular hundredth of the blocks gets what it gets of 64 times as many: of a million, 0.70 by the law,
-    /// and 0.57 of a 64th with ranks of its own.
+    /// The most popular hundredth of the blocks gets what it gets of 64 times as many: of a
+    /// million, 0.70 by the law, and 0.57 of a 64th with ranks of its own.
     #[test]
     fn a_block_that_stands_for_several_ranks_is_as_popular_as_they_are_together() {
         const BLOCKS: u64 = 15_625;

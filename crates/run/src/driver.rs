@@ -1,7 +1,7 @@
 //! A workload on a drive, from the drive's present time on: which loop runs it.
 //!
-//! `closed_loop.rs` has the loops for one and for several submission queues; requests too large for one
-//! command go through `split.rs`.
+//! `closed_loop.rs` has the loops for one and for several submission queues; requests too large for
+//! one command go through `split.rs`.
 
 use drivebay_drive::Device;
 use drivebay_units::SECTOR_BYTES;
@@ -17,8 +17,8 @@ use crate::workload::Workload;
 /// Runs a workload on a drive, from the drive's present time on.
 ///
 /// # Errors
-/// [`RunError`]; after `Cancelled` the drive is in an undefined but valid state. A drive that wears out on the way is none:
-/// [`Outcome::worn_out`].
+/// [`RunError`]; after `Cancelled` the drive is in an undefined but valid state. A drive that wears
+/// out on the way is none: [`Outcome::worn_out`].
 pub fn run(
     device: &mut Device,
     workload: &Workload,

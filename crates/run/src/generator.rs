@@ -180,7 +180,8 @@ pub struct Generator {
     order: Order,
     rng: Rng,
     blocks: u64,
-    /// Next block of a stream of reads and one of writes, or of both; or a place in the permutation.
+    /// Next block of a stream of reads and one of writes, or of both; or a place in the
+    /// permutation.
     next_block: [u64; 2],
     start_lba: u64,
     handle: u8,
@@ -231,8 +232,8 @@ impl Generator {
         generator
     }
 
-    /// The next request. Cost: 1 draw (uniform), walk (permutation) or both (Zipf), 1 more (mixed), 1 more
-    /// (sizes differ). The order of the draws is part of every result.
+    /// The next request. Cost: 1 draw (uniform), walk (permutation) or both (Zipf), 1 more (mixed),
+    /// 1 more (sizes differ). The order of the draws is part of every result.
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
         if self.until_flush == 0 {
@@ -303,7 +304,8 @@ impl Generator {
         if whole_zone { 0 } else { u64::from(io.sectors) * SECTOR_BYTES }
     }
 
-    /// Whether requests of a kind are in no figure of reads and writes: trims, flushes, and by zone all but what is asked for.
+    /// Whether requests of a kind are in no figure of reads and writes: trims, flushes, and by zone
+    /// all but what is asked for.
     #[inline(always)]
     pub(crate) fn counts_apart(&self, op: Op) -> bool {
         match &self.order {

@@ -1,7 +1,9 @@
-//! What a run keeps on request besides its figures: every so many-th I/O, and what happens inside the drive.
+//! What a run keeps on request besides its figures: every so many-th I/O, and what happens inside
+//! the drive.
 //!
-//! The loop that keeps something is compiled apart from the one that does not. The drive's counters are
-//! looked at with the first request after the end of an interval, so that they may be a request late.
+//! The loop that keeps something is compiled apart from the one that does not. The drive's counters
+//! are looked at with the first request after the end of an interval, so that they may be a request
+//! late.
 
 use drivebay_drive::{Activity, Counters, Device, Events, Io};
 use drivebay_units::Nanos;

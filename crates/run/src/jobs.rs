@@ -1,10 +1,12 @@
 //! Several closed loops on one drive at once, as fio runs the jobs of a file.
 //!
-//! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a submission queue of its
-//! own, or several, as a job of fio is a process and Linux gives each processor a queue: the controller picks among
-//! them, by the jobs' weights (`queues.rs`). Where drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in the
-//! order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the power is in the results of
-//! the first. Where the flash wears out, all of them end. Left out: priorities, requests of more than one command.
+//! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a
+//! submission queue of its own, or several, as a job of fio is a process and Linux gives each
+//! processor a queue: the controller picks among them, by the jobs' weights (`queues.rs`). Where
+//! drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in
+//! the order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the
+//! power is in the results of the first. Where the flash wears out, all of them end. Left out:
+//! priorities, requests of more than one command.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -84,8 +86,9 @@ fn job_of<'j, 'a>(running: &'j mut [Job<'a>], served: &Completion) -> &'j mut Jo
     &mut running[of]
 }
 
-/// Runs jobs at the same time, each with its seed, from the drive's present time on; results in their order.
-/// With `events`, so many at most, also what happens inside the drive, of all jobs together.
+/// Runs jobs at the same time, each with its seed, from the drive's present time on; results in
+/// their order. With `events`, so many at most, also what happens inside the drive, of all jobs
+/// together.
 ///
 /// # Errors
 /// As [`crate::run`]; also for jobs that do not fit together.
@@ -234,8 +237,8 @@ fn spans_apart(jobs: &[(Workload, u64)]) -> Vec<Range<u64>> {
     if apart { spans } else { Vec::new() }
 }
 
-/// The loop has ended so. Where the flash wore out, what is still under way is served, and what was measured until then are
-/// the outcomes, if anything was; as `ClosedLoop::end_with` of one.
+/// The loop has ended so. Where the flash wore out, what is still under way is served, and what was
+/// measured until then are the outcomes, if anything was; as `ClosedLoop::end_with` of one.
 fn end_with(
     device: &mut impl Storage,
     running: &mut [Job<'_>],

@@ -1,9 +1,9 @@
 //! What holds the requests of a closed loop back besides the queue depth: a rate, and think time.
 //!
-//! Rates are fio's `rate_iops` and `rate`: late requests are caught up, and a request may be made as soon as the bytes of those
-//! before it are paid for. Think time is fio's `thinktime` with
-//! `thinktime_blocks_type=issue`: after so many requests the host waits until all are completed, and then
-//! pauses. Left out: fio's other type, which counts completions.
+//! Rates are fio's `rate_iops` and `rate`: late requests are caught up, and a request may be made
+//! as soon as the bytes of those before it are paid for. Think time is fio's `thinktime` with
+//! `thinktime_blocks_type=issue`: after so many requests the host waits until all are completed,
+//! and then pauses. Left out: fio's other type, which counts completions.
 
 use drivebay_units::{Nanos, Rng};
 
@@ -61,7 +61,8 @@ impl Pacing {
         any.then_some(Pacing { rate, bandwidth, think })
     }
 
-    /// A request of so many bytes was made: from when on the next one may be; `NEVER` before a pause, see `resume`.
+    /// A request of so many bytes was made: from when on the next one may be; `NEVER` before a
+    /// pause, see `resume`.
     pub(crate) fn next(&mut self, start: Nanos, bytes: u64) -> Nanos {
         let mut due = self.rate.as_mut().map_or(Nanos::ZERO, |rate| {
             rate.due_ns += rate.interval_ns * rate.arrivals.as_mut().map_or(1.0, exponential);
@@ -81,7 +82,8 @@ impl Pacing {
         NEVER
     }
 
-    /// All requests before a pause were completed by `latest`: from when on the next one may be made.
+    /// All requests before a pause were completed by `latest`: from when on the next one may be
+    /// made.
     pub(crate) fn resume(&mut self, latest: Nanos) -> Nanos {
         self.think.as_mut().map_or(latest, |think| {
             think.resumed = think.resumed.max(latest.after(think.pause));

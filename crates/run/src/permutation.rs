@@ -1,11 +1,11 @@
 //! A permutation of the blocks of a span, without memory: each is drawn once, in random order.
 //!
 //! Sources: M. Luby and C. Rackoff, "How to construct pseudorandom permutations from pseudorandom
-//! functions", SIAM J. Computing 17 (1988), for the Feistel network, of which four rounds are enough;
-//! J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, for walking the
-//! cycle until the number lies in the domain. The round function is the finaliser of splitmix64.
-//! fio keeps a bitmap instead and takes the next free block where it drew a used one: near the end of
-//! its passes blocks follow each other in order more often than here.
+//! functions", SIAM J. Computing 17 (1988), for the Feistel network, of which four rounds are
+//! enough; J. Black and P. Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002, for
+//! walking the cycle until the number lies in the domain. The round function is the finaliser of
+//! splitmix64. fio keeps a bitmap instead and takes the next free block where it drew a used one:
+//! near the end of its passes blocks follow each other in order more often than here.
 
 use drivebay_units::{Rng, mix};
 

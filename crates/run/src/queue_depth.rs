@@ -45,7 +45,8 @@ impl DepthTracker {
         }
     }
 
-    /// A request is released. Releases come in order of time, and every completion up to then is known.
+    /// A request is released. Releases come in order of time, and every completion up to then is
+    /// known.
     #[inline]
     pub fn released(&mut self, at: Nanos) {
         self.advance(at.0);
@@ -129,8 +130,8 @@ pub struct QueueDepths {
     pub mean: f64,
     /// Most outstanding at once.
     pub max: u64,
-    /// Requests by the number outstanding at their release, themselves included: 1, 2, 3, 4-5, 6-10,
-    /// 11-20, 21-32, above.
+    /// Requests by the number outstanding at their release, themselves included: 1, 2, 3, 4-5,
+    /// 6-10, 11-20, 21-32, above.
     pub by_depth: [u64; 8],
 }
 

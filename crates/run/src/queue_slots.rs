@@ -1,8 +1,10 @@
 //! The host's outstanding commands: which slot is free first.
 //!
-//! A tournament tree of (time, slot) packed in 64 bits: 54 bits of nanoseconds since the start of the run (208 days), 10 bits of
-//! slot: that is why a queue is 1,024 deep at most. No drive of the catalog carries more than its commands in the controller and
-//! its queue slots of the host; what waits beyond is the host's own queue. Cost: log2 of the depth, without branches; per level one load, one comparison and one store.
+//! A tournament tree of (time, slot) packed in 64 bits: 54 bits of nanoseconds since the start of
+//! the run (208 days), 10 bits of slot: that is why a queue is 1,024 deep at most. No drive of the
+//! catalog carries more than its commands in the controller and its queue slots of the host; what
+//! waits beyond is the host's own queue. Cost: log2 of the depth, without branches; per level one
+//! load, one comparison and one store.
 
 use drivebay_units::Nanos;
 
@@ -18,8 +20,8 @@ const NEVER_SINCE: u64 = (1 << (64 - SLOT_BITS)) - 1;
 
 /// Completion times of the outstanding commands.
 pub struct QueueSlots {
-    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`; of a length known when it is
-    /// compiled, so that no access needs a check.
+    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`; of a length known when it
+    /// is compiled, so that no access needs a check.
     tree: Box<[u64; NODES]>,
     leaves: usize,
     start: Nanos,
@@ -77,7 +79,8 @@ impl QueueSlots {
         while node > 1 {
             first = first.min(self.tree[node ^ 1]);
             node >>= 1;
-            // The last to be submitted is seldom among the first to be done: its sibling stays before it.
+            // The last to be submitted is seldom among the first to be done: its sibling stays
+            // before it.
             if self.tree[node] == first {
                 break;
             }

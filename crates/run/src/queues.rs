@@ -1,11 +1,14 @@
 //! Several submission queues, and how the controller picks among them.
 //!
-//! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration: round robin,
-//! one command from each queue that has some; weighted, as many in a row as the queue's weight, as weighted round robin has of its
-//! classes: each queue is a class of its own. The controller takes a command when its host core is free and it has a
-//! place for one more (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with few commands passes the many that wait in others.
-//! Left out: the urgent class, more than one queue of a class, bursts, the admin queue, the time of a look at an empty queue; the limit where all
-//! commands come through one queue, as their order is the same with and without it but for reads that pass writes.
+//! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration:
+//! round robin, one command from each queue that has some; weighted, as many in a row as the
+//! queue's weight, as weighted round robin has of its classes: each queue is a class of its own.
+//! The controller takes a command when its host core is free and it has a place for one more
+//! (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with
+//! few commands passes the many that wait in others. Left out: the urgent class, more than one
+//! queue of a class, bursts, the admin queue, the time of a look at an empty queue; the limit where
+//! all commands come through one queue, as their order is the same with and without it but for
+//! reads that pass writes.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
 //! What is kept of a run: a latency histogram per direction, one row per second, sensors.
 //!
-//! An I/O counts in the second in which it completes. Counts are exact; latencies are kept as sum and
-//! maximum per second and as a histogram over the run.
+//! An I/O counts in the second in which it completes. Counts are exact; latencies are kept as sum
+//! and maximum per second and as a histogram over the run.
 
 use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
 use drivebay_units::{Histogram, Nanos};
@@ -107,7 +107,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records from `start`, when the drive's counters were `before`; completions after `end` are not counted.
+    /// Records from `start`, when the drive's counters were `before`; completions after `end` are
+    /// not counted.
     pub fn new(start: Nanos, end: Nanos, before: Counters) -> Recorder {
         Recorder {
             start,
@@ -178,8 +179,8 @@ impl Recorder {
         self.next_second
     }
 
-    /// Once per virtual second: samples the sensors and publishes the progress; false if the run was
-    /// cancelled. `requests` is how many of a trace were replayed.
+    /// Once per virtual second: samples the sensors and publishes the progress; false if the run
+    /// was cancelled. `requests` is how many of a trace were replayed.
     #[cold]
     #[must_use]
     pub(crate) fn on_second(

@@ -1,11 +1,11 @@
 //! A trace on a virtual drive: an open loop, paced by the recording.
 //!
-//! The rules are `docs/concepts/replay.md`: the pacer says when a request is released, the placement where
-//! it goes; both are the ones that a real drive's replay uses. A second thread reads or makes the requests
-//! and places them, a bounded number ahead; the drive sees them in order, so the result is the same however
-//! the threads run. Latency counts from release: waiting for a command slot is the host's stage.
-//! Trims and flushes, where they are asked for, take a command slot and the drive's time, and count in no figure.
-//! Left out: what the host does besides.
+//! The rules are `docs/concepts/replay.md`: the pacer says when a request is released, the
+//! placement where it goes; both are the ones that a real drive's replay uses. A second thread
+//! reads or makes the requests and places them, a bounded number ahead; the drive sees them in
+//! order, so the result is the same however the threads run. Latency counts from release: waiting
+//! for a command slot is the host's stage. Trims and flushes, where they are asked for, take a
+//! command slot and the drive's time, and count in no figure. Left out: what the host does besides.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -128,8 +128,8 @@ type Batch = Result<Vec<Step>, ReplayError>;
 /// Replays a trace on a drive, from the drive's present time on.
 ///
 /// # Errors
-/// [`ReplayError`]; the drive is in an undefined but valid state then. A drive that wears out on the way is none:
-/// [`Outcome::worn_out`].
+/// [`ReplayError`]; the drive is in an undefined but valid state then. A drive that wears out on
+/// the way is none: [`Outcome::worn_out`].
 pub fn replay(
     device: &mut Device,
     source: &mut dyn RequestSource,

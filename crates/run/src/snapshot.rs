@@ -1,11 +1,12 @@
 //! A drive's state as a file: prepared once, used by many runs.
 //!
-//! Layout, little-endian: magic (8 bytes), format version (u32), fingerprint of the profile (u128), the
-//! state compressed with zstd (RFC 8878), checksum of all before it (XXH3, 64 bits). The checksum is
-//! looked at before anything is unpacked. A file is written beside its place, synced, and renamed into it.
-//! The fingerprint is that of the profile's values: sources, ranges, variants and titles do not matter.
-//! Not in the file: the profile itself, the seed of a workload, results. A state is one of the model that
-//! made it: whoever keeps states over a change of the model keeps its version beside them.
+//! Layout, little-endian: magic (8 bytes), format version (u32), fingerprint of the profile (u128),
+//! the state compressed with zstd (RFC 8878), checksum of all before it (XXH3, 64 bits). The
+//! checksum is looked at before anything is unpacked. A file is written beside its place, synced,
+//! and renamed into it. The fingerprint is that of the profile's values: sources, ranges, variants
+//! and titles do not matter. Not in the file: the profile itself, the seed of a workload, results.
+//! A state is one of the model that made it: whoever keeps states over a change of the model keeps
+//! its version beside them.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};

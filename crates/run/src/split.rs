@@ -1,10 +1,10 @@
 //! A closed loop whose requests are larger than the host's driver sends in one command.
 //!
-//! The driver cuts a request into commands of at most `host.transfer_max`, as the block layers of Linux
-//! and Windows do, and hands them over one behind the other: all at once where there are command slots, else as these
-//! become free. The request is
-//! done when its last command is; its stages are those of that command, and the wait before it is the
-//! host's. Commands of several requests leave in the order in which the requests were made.
+//! The driver cuts a request into commands of at most `host.transfer_max`, as the block layers of
+//! Linux and Windows do, and hands them over one behind the other: all at once where there are
+//! command slots, else as these become free. The request is done when its last command is; its
+//! stages are those of that command, and the wait before it is the host's. Commands of several
+//! requests leave in the order in which the requests were made.
 
 use std::collections::VecDeque;
 
@@ -109,7 +109,8 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         if request.left > 0 {
             return;
         }
-        // Commands of one request end nearly in order; should an earlier one end last, the rest is the host's.
+        // Commands of one request end nearly in order; should an earlier one end last, the rest is
+        // the host's.
         let late = request.done.since(completion.done);
         completion.stages.add(Stage::Host, submitted.since(request.requested).after(late));
         let (done, latency) = (request.done, request.done.since(request.requested));

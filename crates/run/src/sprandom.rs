@@ -1,11 +1,13 @@
-//! The order of fio's `sprandom`: one pass that writes every block of a span, and some again, so that a drive is left as in
-//! the steady state of uniform random writes.
+//! The order of fio's `sprandom`: one pass that writes every block of a span, and some again, so
+//! that a drive is left as in the steady state of uniform random writes.
 //!
-//! The pass has regions of as many writes each. Of a region so large a share is written again, first thing in the next one,
-//! as superblocks of that age have invalid pages in steady state. Sources: fio's HOWTO (`sprandom`, from 3.41 on: 100
-//! regions, write amplification 0.5 / spare + 0.7); P. Desnoyers, "Analytic modeling of SSD write performance", ACM
-//! TOS 8 (2), 2012, for the distribution: of superblocks whose valid share is v a drive has an amount in proportion to 1 / v, from
-//! the victim's v = 1 - 1 / WA up to 1. Left out: fio draws by a bitmap or an LFSR, here is a permutation without memory.
+//! The pass has regions of as many writes each. Of a region so large a share is written again,
+//! first thing in the next one, as superblocks of that age have invalid pages in steady state.
+//! Sources: fio's HOWTO (`sprandom`, from 3.41 on: 100 regions, write amplification 0.5 / spare +
+//! 0.7); P. Desnoyers, "Analytic modeling of SSD write performance", ACM TOS 8 (2), 2012, for the
+//! distribution: of superblocks whose valid share is v a drive has an amount in proportion to 1 /
+//! v, from the victim's v = 1 - 1 / WA up to 1. Left out: fio draws by a bitmap or an LFSR, here is
+//! a permutation without memory.
 
 use drivebay_units::Rng;
 
@@ -42,7 +44,8 @@ struct Region {
     invalid: u64,
 }
 
-/// The regions of a pass, the one to be collected next first, and what is left of the span behind them.
+/// The regions of a pass, the one to be collected next first, and what is left of the span behind
+/// them.
 fn regions(blocks: u64, spare: f64) -> Vec<Region> {
     let writes = ((blocks as f64 * (1.0 + spare)) as u64 / REGIONS as u64).max(1);
     let (mut placed, mut again, mut share) = (0, 0, 0u128);
@@ -160,8 +163,9 @@ mod tests {
         assert!(Sprandom::pass_blocks(u64::MAX >> 9, 1.0) > u64::MAX >> 9);
     }
 
-    /// Of the pages of a region those that the next one writes again are as many as theory has invalid ones there: of the first, the
-    /// victim, 1 / WA; of the last none; and in the mean the spare flash's share.
+    /// Of the pages of a region those that the next one writes again are as many as theory has
+    /// invalid ones there: of the first, the victim, 1 / WA; of the last none; and in the mean the
+    /// spare flash's share.
     #[test]
     fn regions_are_as_full_as_superblocks_in_steady_state() {
         for spare in [0.07, 0.15, 0.28] {
@@ -169,7 +173,8 @@ mod tests {
                 invalid_shares(spare).map(|share| share as f64 / (1u64 << 32) as f64).collect();
             let victim = 1.0 / (0.5 / spare + 0.7);
             assert!((invalid[0] - victim).abs() < 1e-6 && invalid[REGIONS - 1] < 1e-6);
-            // Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of both ends.
+            // Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of
+            // both ends.
             let middle = 1.0 - (1.0 - victim).sqrt();
             assert!(
                 (invalid[REGIONS / 2] - middle).abs() < 0.005,

@@ -1,4 +1,5 @@
-//! What jobs run on: a drive, or an array of drives. Compiled for each, so that a drive pays nothing for it.
+//! What jobs run on: a drive, or an array of drives. Compiled for each, so that a drive pays
+//! nothing for it.
 
 use drivebay_drive::{Completion, Counters, Device, DeviceError, Io, Posted, Spec};
 use drivebay_units::Nanos;

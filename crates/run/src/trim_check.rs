@@ -1,9 +1,10 @@
 //! TRIM validation on a virtual drive: what was written is read, discarded, and read again.
 //!
-//! The method is that of the reviews (a pattern is written, deleted, and its blocks read raw), one request
-//! at a time. The model keeps no data, so what a read gives follows from the map: a mapped page gives what
-//! was written to it, an unmapped one zeros, without flash (`docs/concepts/model.md`).
-//! Left out: drives that give other data after a discard, or now this and now that.
+//! The method is that of the reviews (a pattern is written, deleted, and its blocks read raw), one
+//! request at a time. The model keeps no data, so what a read gives follows from the map: a mapped
+//! page gives what was written to it, an unmapped one zeros, without flash
+//! (`docs/concepts/model.md`). Left out: drives that give other data after a discard, or now this
+//! and now that.
 
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::{Nanos, SECTOR_BYTES};

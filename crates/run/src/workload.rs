@@ -1,14 +1,15 @@
-//! A synthetic workload: what fio and Iometer call a job. Everybody describes one by [`Workload`]'s fields, as a document
-//! where it comes from Python, and [`RULES`] says what they may be.
+//! A synthetic workload: what fio and Iometer call a job. Everybody describes one by [`Workload`]'s
+//! fields, as a document where it comes from Python, and [`RULES`] says what they may be.
 //!
-//! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and fio
-//! does with `norandommap`, or a permutation of them in each pass, as fio does without it; sequential
-//! offsets run through the span and begin again; skewed ones are in `distribution.rs`. Requests may differ
-//! in size: uniform between two bounds, as fio's `bsrange`, or each with its share, as `bssplit`. A rate
-//! holds requests back, as `rate_iops` and `rate_mb_per_s`, and so does think time (`pacing.rs`). Some requests may be trims, and
-//! after every so many writes one may be a flush, as fio's `fsync`: it takes a queue slot like any other, and
-//! what was submitted before it need not be completed. Neither counts in a figure of reads and writes.
-//! Left out: skew that moves in time.
+//! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and
+//! fio does with `norandommap`, or a permutation of them in each pass, as fio does without it;
+//! sequential offsets run through the span and begin again; skewed ones are in `distribution.rs`.
+//! Requests may differ in size: uniform between two bounds, as fio's `bsrange`, or each with its
+//! share, as `bssplit`. A rate holds requests back, as `rate_iops` and `rate_mb_per_s`, and so does
+//! think time (`pacing.rs`). Some requests may be trims, and after every so many writes one may be
+//! a flush, as fio's `fsync`: it takes a queue slot like any other, and what was submitted before
+//! it need not be completed. Neither counts in a figure of reads and writes. Left out: skew that
+//! moves in time.
 
 use std::fmt::Display;
 
@@ -137,31 +138,37 @@ pub struct Workload {
     pub block_bytes: u64,
     /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
     pub block_bytes_max: Option<u64>,
-    /// If any: sizes, multiples of `block_bytes`, with their shares of the requests in per cent; for random
-    /// offsets only.
+    /// If any: sizes, multiples of `block_bytes`, with their shares of the requests in per cent;
+    /// for random offsets only.
     #[serde(with = "bssplit")]
     pub bssplit: Vec<(u64, u32)>,
-    /// Requests a second, in all queues together, if the queue depth allows; late ones are caught up.
+    /// Requests a second, in all queues together, if the queue depth allows; late ones are caught
+    /// up.
     pub rate_iops: Option<f64>,
     /// When they are due.
     pub rate_process: RateProcess,
-    /// Megabytes a second, reads and writes in all queues together, likewise; trims take none of it.
+    /// Megabytes a second, reads and writes in all queues together, likewise; trims take none of
+    /// it.
     pub rate_mb_per_s: Option<f64>,
-    /// The host's pause once `thinktime_blocks` requests were made and all are completed, in microseconds.
+    /// The host's pause once `thinktime_blocks` requests were made and all are completed, in
+    /// microseconds.
     pub thinktime_us: Option<u64>,
     /// Requests between two pauses.
     pub thinktime_blocks: u32,
-    /// Commands in a row that the controller takes of each of its queues, among jobs: weighted round robin.
+    /// Commands in a row that the controller takes of each of its queues, among jobs: weighted
+    /// round robin.
     pub weight: u32,
     /// Placement handle of the writes (Flexible Data Placement); of a drive without, 0.
     pub handle: u8,
     /// Reclaim group that they go to; of a drive with one, 0.
     pub reclaim_group: u8,
-    /// Zones of the span that are used at a time, in turns, each in sequence, then the next ones; 0: not by zone.
+    /// Zones of the span that are used at a time, in turns, each in sequence, then the next ones;
+    /// 0: not by zone.
     pub zones: u32,
     /// What is asked for by zone. An end by bytes counts a reset or a finish as a block.
     pub zone_op: ZoneOp,
-    /// Share of each zone that is written, in percent; before a reset or finish, beside the figures.
+    /// Share of each zone that is written, in percent; before a reset or finish, beside the
+    /// figures.
     pub zone_fill_percent: f64,
     /// Requests outstanding, in each queue.
     pub queue_depth: u32,
@@ -379,8 +386,8 @@ fn is_size(bytes: u64, unit: u64) -> bool {
 }
 
 impl Workload {
-    /// From a document that has the fields' names as keys; what it leaves out is as in [`Workload::default`]. Whether it
-    /// fits a drive is not known yet.
+    /// From a document that has the fields' names as keys; what it leaves out is as in
+    /// [`Workload::default`]. Whether it fits a drive is not known yet.
     ///
     /// # Errors
     /// [`WorkloadError`] naming the first field that is not allowed.
@@ -400,7 +407,8 @@ impl Workload {
         Ok(load)
     }
 
-    /// Name, default as JSON, and what is allowed, of each field whose values have rules that hold for every drive.
+    /// Name, default as JSON, and what is allowed, of each field whose values have rules that hold
+    /// for every drive.
     #[must_use]
     pub fn fields() -> Vec<(String, String, String)> {
         let Ok(Value::Object(defaults)) = serde_json::to_value(Workload::default()) else {
@@ -575,7 +583,8 @@ impl Workload {
         self.is_random() && self.offsets.pass_blocks(1).is_none()
     }
 
-    /// Whether so many requests, one by one at the rate or with the pauses that are asked for, end in time.
+    /// Whether so many requests, one by one at the rate or with the pauses that are asked for, end
+    /// in time.
     fn ends_in_time(&self, seconds_a_request: Option<f64>) -> bool {
         let (None, Some(bytes)) = (self.stop.duration_s, self.stop.bytes) else { return true };
         let requests = bytes as f64 / self.block_bytes as f64;

@@ -123,7 +123,8 @@ fn of_a_member_that_failed_all_others_are_read() {
     assert!((reads - (0.8 + 0.2 * 4.0)).abs() < 0.03, "{reads}");
     let writes = load(Pattern::Random, 0.0, 4096, 1);
     let (reads, writes) = commands(array_of(Level::Raid5, devices(5), &standing), &writes, 5000);
-    // Data lost (1/5): three others, parity; parity lost (1/5): data alone; else old data and parity.
+    // Data lost (1/5): three others, parity; parity lost (1/5): data alone; else old data and
+    // parity.
     assert!((reads - (0.2 * 3.0 + 0.6 * 2.0)).abs() < 0.05, "{reads}");
     assert!((writes - (0.2 + 0.2 + 0.6 * 2.0)).abs() < 0.03, "{writes}");
 }
@@ -136,7 +137,8 @@ fn stripes_have_the_bandwidth_of_all_members() {
     {
         for read_percent in [100.0, 0.0] {
             let one = load(pattern, read_percent, block, depth);
-            // Of small random requests the members' own queues are never even: they take more of them.
+            // Of small random requests the members' own queues are never even: they take more of
+            // them.
             let more = if pattern == Pattern::Random { 4 } else { 1 };
             let all = Workload { queue_depth: depth * members * more, ..one.clone() };
             let mut single = device();

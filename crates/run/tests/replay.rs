@@ -196,8 +196,8 @@ fn any_request() -> impl Strategy<Value = (u64, Option<u64>, bool, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is replayed: every request completes, Little's law holds, wall time is busy time and
-    /// idle time, and under dependencies no more is outstanding than in the recording.
+    /// Whatever is replayed: every request completes, Little's law holds, wall time is busy time
+    /// and idle time, and under dependencies no more is outstanding than in the recording.
     #[test]
     fn figures_hold_for_any_recording(
         requests in prop::collection::vec(any_request(), 1..200),

@@ -17,7 +17,8 @@ fn spec() -> Spec {
 
 fn spec_in(host: &str) -> Spec {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
-    // A sixteenth of the flash: the same dies, fewer blocks; no journal of the map beside the host's writes.
+    // A sixteenth of the flash: the same dies, fewer blocks; no journal of the map beside the
+    // host's writes.
     let small = text
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
@@ -172,8 +173,8 @@ fn through(queues: u32, depth: u32) -> Workload {
     load
 }
 
-/// Unmapped reads are bound by the host core, 1 / 3.09 us, however many queues there are; round robin
-/// gives each its share.
+/// Unmapped reads are bound by the host core, 1 / 3.09 us, however many queues there are; round
+/// robin gives each its share.
 #[test]
 fn queues_share_the_controller_evenly() {
     let outcome = go(&mut nvme(&[]), &through(4, 32), 1);
@@ -203,8 +204,8 @@ fn each_queue_has_a_processor() {
     assert!((ios(4) / 200_000.0 - 1.0).abs() < 0.001);
 }
 
-/// The program's time between two requests holds a place idle and is in no latency, whatever takes the requests to the
-/// drive: one command, several, or several queues.
+/// The program's time between two requests holds a place idle and is in no latency, whatever takes
+/// the requests to the drive: one command, several, or several queues.
 #[test]
 fn a_program_takes_its_time_between_two_requests() {
     let busy = [("[host]\n", "[host]\nbetween_us = { value = 20, source = \"test\" }\n")];
@@ -246,7 +247,8 @@ fn fill(drive: &mut Device) {
     go(drive, &load, 1);
 }
 
-/// Of tenants that share no pages each has its copies, and together they are all; of those that share some none has.
+/// Of tenants that share no pages each has its copies, and together they are all; of those that
+/// share some none has.
 #[test]
 fn a_tenants_copies_are_those_of_its_span() {
     let mut drive = nvme(&[]);
@@ -279,8 +281,9 @@ fn a_tenants_copies_are_those_of_its_span() {
     assert_eq!(run(&overlapping)[0].copied_4k, None);
 }
 
-/// Reads that the dies limit. With a limit, a queue with few commands waits for those that the controller holds and one
-/// turn, by Little's law with the limit in place of the depth; without one, for all that stand in other queues.
+/// Reads that the dies limit. With a limit, a queue with few commands waits for those that the
+/// controller holds and one turn, by Little's law with the limit in place of the depth; without
+/// one, for all that stand in other queues.
 #[test]
 fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
     let deep = workload(Pattern::Random, 100.0, 248, 1.0);
@@ -306,8 +309,9 @@ fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
     assert_eq!(waits_for(holding(256)), free, "more places than commands are none");
 }
 
-/// The limit holds for one job's several queues as well: each has its share, and with 16 reads in the controller in
-/// place of 128 fewer dies are busy. By Little's law all 128 are outstanding still.
+/// The limit holds for one job's several queues as well: each has its share, and with 16 reads in
+/// the controller in place of 128 fewer dies are busy. By Little's law all 128 are outstanding
+/// still.
 #[test]
 fn queues_share_the_places_of_the_controller_evenly() {
     let ios = |mut drive: Device| {
@@ -326,8 +330,8 @@ fn queues_share_the_places_of_the_controller_evenly() {
     assert_eq!(ios(holding(128)), free, "never full");
 }
 
-/// A job has a turn for each of its queues: beside one of a single queue, as deep in all, it gets three of four
-/// commands. What went through each of its queues adds up to what it completed.
+/// A job has a turn for each of its queues: beside one of a single queue, as deep in all, it gets
+/// three of four commands. What went through each of its queues adds up to what it completed.
 #[test]
 fn a_job_of_several_queues_has_a_turn_for_each() {
     let jobs = [(through(3, 32), 1), (through(1, 96), 2)];
@@ -479,8 +483,8 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
     assert!((once - (1.0 - (-1f64).exp())).abs() < 0.01, "{once}");
 }
 
-/// Runs on the same span skew the same blocks, whatever their seeds: else a load before a measurement would prepare
-/// other addresses than are measured.
+/// Runs on the same span skew the same blocks, whatever their seeds: else a load before a
+/// measurement would prepare other addresses than are measured.
 #[test]
 fn popular_blocks_are_the_same_in_every_run() {
     let mut load = workload(Pattern::Random, 0.0, 32, 1.0);
@@ -511,8 +515,8 @@ fn a_discard_unmaps_its_range_and_nothing_else() {
     assert!(matches!(discard(&mut drive, capacity, 4096), Err(RunError::Device(_))));
 }
 
-/// Requests of 16 MiB go as commands of 1,280 KiB: one at a time reaches what depth 32 of such commands
-/// does, and every request is counted once, with stages that add up.
+/// Requests of 16 MiB go as commands of 1,280 KiB: one at a time reaches what depth 32 of such
+/// commands does, and every request is counted once, with stages that add up.
 #[test]
 fn large_requests_are_cut_by_the_host() {
     const MIB: u64 = 1 << 20;
@@ -542,8 +546,9 @@ fn large_requests_are_cut_by_the_host() {
     assert!((6.0..=8.0).contains(&little), "{little} requests outstanding, by Little's law");
 }
 
-/// The commands of one request are at the drive together, as a driver sends them: 128 KiB in commands of 8 KiB at
-/// random come nearly as fast one at a time as commands of 8 KiB at depth 16, of which none waits for fifteen others.
+/// The commands of one request are at the drive together, as a driver sends them: 128 KiB in
+/// commands of 8 KiB at random come nearly as fast one at a time as commands of 8 KiB at depth 16,
+/// of which none waits for fifteen others.
 #[test]
 fn commands_of_a_request_go_out_together() {
     let mut drive = nvme(&[("transfer_max_log2 = { value = 5", "transfer_max_log2 = { value = 1")]);
@@ -599,8 +604,8 @@ fn a_fractional_share_of_reads_is_met() {
     assert!((share - 0.667).abs() < allowed, "{share} of {}", reads + writes);
 }
 
-/// With uniform addresses a page is trimmed as often as it is written again where the share of pages with
-/// data is that of the writes among writes and trims: u q = (1 - u) (1 - q).
+/// With uniform addresses a page is trimmed as often as it is written again where the share of
+/// pages with data is that of the writes among writes and trims: u q = (1 - u) (1 - q).
 #[test]
 fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
     let mut device = device();
@@ -642,8 +647,8 @@ fn trims_of_whole_zones_are_no_amount() {
     }
 }
 
-/// Each write is in the buffer when it is done; a flush waits for its program, and so do all writes at queue
-/// depth 1 behind it.
+/// Each write is in the buffer when it is done; a flush waits for its program, and so do all writes
+/// at queue depth 1 behind it.
 #[test]
 fn flushes_of_a_mix_count_apart_and_wait_for_flash() {
     let load = Workload {
@@ -662,7 +667,8 @@ fn flushes_of_a_mix_count_apart_and_wait_for_flash() {
     assert_eq!(flushed.after.commands - flushed.before.commands, 4000 + 999);
 }
 
-/// Requests of several commands, several jobs, and think time, which counts requests and not flushes.
+/// Requests of several commands, several jobs, and think time, which counts requests and not
+/// flushes.
 #[test]
 fn flushes_come_along_in_every_loop() {
     let load = Workload {

@@ -1,8 +1,9 @@
 //! NVMe over TCP beside NBD: 4 KiB random reads of one unpaced drive over loopback, in turns.
 //!
-//! Run: `cargo run --release -p drivebay-serve --example nvme_against_nbd`. One client thread keeps a
-//! queue depth and does as little as each protocol allows: it patches a prepared request, and looks at the
-//! head of each answer. The machine is the same for both, so their ratio says something, their rates little.
+//! Run: `cargo run --release -p drivebay-serve --example nvme_against_nbd`. One client thread keeps
+//! a queue depth and does as little as each protocol allows: it patches a prepared request, and
+//! looks at the head of each answer. The machine is the same for both, so their ratio says
+//! something, their rates little.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,17 +1,19 @@
 //! `--time-scale auto`: the fastest scale that this machine keeps.
 //!
-//! What server and client add to an answer is the host's time, whatever the scale. So the answers of about a second
-//! (`lateness.rs`) say which scale makes it a small enough part of the drive's latencies: the rate of the drive kept within
-//! 2 %, and 99 % of the answers in time. Where that is slower the scale falls at once, by a half at most; where it is faster it
-//! rises, by a fifth at most. It is never faster than the drive itself. The wake-ups of a client that asks again at once count as
-//! the machine's: what it sees is then within 2 %, too. A longer gap is not judged, as it may be the client's own work.
+//! What server and client add to an answer is the host's time, whatever the scale. So the answers
+//! of about a second (`lateness.rs`) say which scale makes it a small enough part of the drive's
+//! latencies: the rate of the drive kept within 2 %, and 99 % of the answers in time. Where that is
+//! slower the scale falls at once, by a half at most; where it is faster it rises, by a fifth at
+//! most. It is never faster than the drive itself. The wake-ups of a client that asks again at once
+//! count as the machine's: what it sees is then within 2 %, too. A longer gap is not judged, as it
+//! may be the client's own work.
 
 use crate::lateness::{LATE, Lately};
 
 /// What may be added to the drive's latencies in the mean: 2 %, less [`BAND`].
 const MORE_MAX: f64 = 0.018;
-/// An answer is in time if it is late by this part of its latency at most, or by [`LATE`]. guess: its place among all latencies
-/// is another then.
+/// An answer is in time if it is late by this part of its latency at most, or by [`LATE`]. guess:
+/// its place among all latencies is another then.
 const LATE_MAX: f64 = 0.25;
 /// guess: a scale that is so near stays.
 const BAND: f64 = 0.1;

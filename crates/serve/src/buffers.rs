@@ -40,8 +40,8 @@ impl Input {
         }
     }
 
-    /// Reads once, at most the head of a message, where nothing is ready; returns how many bytes came for this buffer. `read`
-    /// tells that, and may have put others elsewhere.
+    /// Reads once, at most the head of a message, where nothing is ready; returns how many bytes
+    /// came for this buffer. `read` tells that, and may have put others elsewhere.
     pub fn fill_head(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -55,8 +55,9 @@ impl Input {
         Ok(self.end)
     }
 
-    /// Reads once; `wanted` bytes are needed for the message in hand. Returns how many came, and whether
-    /// there may be more. The buffer at most doubles, so what is announced costs nothing until it comes.
+    /// Reads once; `wanted` bytes are needed for the message in hand. Returns how many came, and
+    /// whether there may be more. The buffer at most doubles, so what is announced costs nothing
+    /// until it comes.
     pub fn fill(
         &mut self,
         wanted: usize,
@@ -70,8 +71,8 @@ impl Input {
             let more = self.bytes.len().clamp(CHUNK, wanted.max(CHUNK));
             self.bytes.resize(self.bytes.len() + more, 0);
         }
-        // Of a long message no more than it needs, and the head of the next one: what is left over would be moved, and
-        // a small buffer stays in the processor's cache.
+        // Of a long message no more than it needs, and the head of the next one: what is left over
+        // would be moved, and a small buffer stays in the processor's cache.
         let missing = (self.start + wanted).saturating_sub(self.end);
         let room = match self.bytes.len() - self.end {
             space if wanted > LONG && missing > 0 => space.min(missing + HEAD),

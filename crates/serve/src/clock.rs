@@ -1,13 +1,15 @@
 //! The drive's time, and how long the server waits for it.
 //!
-//! Paced, the drive's clock runs with CLOCK_MONOTONIC, or faster or slower by the time scale: a host that
-//! is too slow for the drive meets the modelled ratios on a slower clock. Unpaced (`--pace none`), it stands still until
-//! no more requests come, then jumps to the last completion: as if the host took no time.
+//! Paced, the drive's clock runs with CLOCK_MONOTONIC, or faster or slower by the time scale: a
+//! host that is too slow for the drive meets the modelled ratios on a slower clock. Unpaced
+//! (`--pace none`), it stands still until no more requests come, then jumps to the last completion:
+//! as if the host took no time.
 //!
-//! While the server is late with an answer, as it had no processor, the drive's clock stands still: the model
-//! sees a host that is answered in time. What the clock is behind then (its debt), it makes up at twice its speed while
-//! commands are in flight. So a client that waits for each answer meets the drive's rate in the mean: an answer is late,
-//! those after it are early. How far that went, `lateness.rs` counts.
+//! While the server is late with an answer, as it had no processor, the drive's clock stands still:
+//! the model sees a host that is answered in time. What the clock is behind then (its debt), it
+//! makes up at twice its speed while commands are in flight. So a client that waits for each answer
+//! meets the drive's rate in the mean: an answer is late, those after it are early. How far that
+//! went, `lateness.rs` counts.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -30,16 +32,17 @@ pub enum Pace {
     None,
 }
 
-/// How long before a completion `Hybrid` polls. Measured on a virtual machine of 2 cores: with 15 us
-/// half of the wake-ups are 11 us late or more, with 60 us 0.1 us.
+/// How long before a completion `Hybrid` polls. Measured on a virtual machine of 2 cores: with 15
+/// us half of the wake-ups are 11 us late or more, with 60 us 0.1 us.
 const POLL_BEFORE: Nanos = Nanos::micros(60);
 
-/// For how long after the last event `Hybrid` and `None` poll for more before they sleep: about what a
-/// wake-up costs, so polling costs at most as much again.
+/// For how long after the last event `Hybrid` and `None` poll for more before they sleep: about
+/// what a wake-up costs, so polling costs at most as much again.
 const POLL_AFTER: Nanos = Nanos::micros(50);
 
-/// Answers that are due within this time of the first leave together where the server is late, on the host's clock. guess: some
-/// iterations of the event loop, so that a server that is always behind does not answer one by one.
+/// Answers that are due within this time of the first leave together where the server is late, on
+/// the host's clock. guess: some iterations of the event loop, so that a server that is always
+/// behind does not answer one by one.
 const TOGETHER: Nanos = Nanos::micros(100);
 
 /// Fractional bits of a [`TimeScale`].
@@ -47,8 +50,8 @@ const FRACTION: u32 = 32;
 const SLOWEST: f64 = 1e-4;
 const FASTEST: f64 = 100.0;
 
-/// Most that the drive's clock makes up, on the host's clock. guess: some scheduling slices; a server that was
-/// stopped for longer has not been late, it was away.
+/// Most that the drive's clock makes up, on the host's clock. guess: some scheduling slices; a
+/// server that was stopped for longer has not been late, it was away.
 const DEBT_MAX: Nanos = Nanos::millis(100);
 
 /// Seconds of the drive's clock in a second of the host's: 1/10000 to 100.
@@ -204,7 +207,8 @@ impl Clock {
         (self.base, self.resumed) = (read, host);
     }
 
-    /// An iteration begins now; paced, at a time of the drive not much later than its next answer is due.
+    /// An iteration begins now; paced, at a time of the drive not much later than its next answer
+    /// is due.
     pub fn begin_iteration(&mut self, due: Option<Nanos>) {
         self.begun = self.elapsed();
         let read = self.read_at(self.begun);
@@ -213,8 +217,8 @@ impl Clock {
         self.iteration = read.min(latest).max(self.iteration);
     }
 
-    /// The answers of this iteration were sent at `sent`, on the host's clock; the last of them was due at `due`, and is
-    /// it now.
+    /// The answers of this iteration were sent at `sent`, on the host's clock; the last of them was
+    /// due at `due`, and is it now.
     pub fn hold(&mut self, due: Nanos, sent: Nanos) {
         self.settle(sent);
         if self.base > due {
@@ -241,8 +245,8 @@ impl Clock {
         self.iteration
     }
 
-    /// When requests arrived that this iteration reads, and that had waited for so long on the host's clock: on the
-    /// drive's clock and on the host's.
+    /// When requests arrived that this iteration reads, and that had waited for so long on the
+    /// host's clock: on the drive's clock and on the host's.
     pub fn arrival(&self, waited: Nanos) -> (Nanos, Nanos) {
         let host = self.begun.since_or_zero(waited);
         (
@@ -281,8 +285,8 @@ impl Clock {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Time since the start by which plans count: the drive's, or unpaced, as its clock then stands still
-    /// between requests, the host's.
+    /// Time since the start by which plans count: the drive's, or unpaced, as its clock then stands
+    /// still between requests, the host's.
     pub fn plan_time(&self) -> Nanos {
         if self.is_paced() { self.since_start(self.read()) } else { self.elapsed() }
     }
@@ -313,8 +317,8 @@ impl Clock {
         self.scale.to_host(left.since_or_zero(owed.min(Nanos(left.0 / 2))))
     }
 
-    /// How long to sleep at most, on the host's clock, when `due` comes next and the last event was `quiet` ago; no time
-    /// means to poll, None to sleep until the next event.
+    /// How long to sleep at most, on the host's clock, when `due` comes next and the last event was
+    /// `quiet` ago; no time means to poll, None to sleep until the next event.
     pub fn sleep(&self, due: Option<Nanos>, quiet: Nanos) -> Option<Duration> {
         let until = |ahead: Nanos| {
             due.map(|due| Duration::from_nanos(self.until(due).since_or_zero(ahead).0))

@@ -1,8 +1,9 @@
 //! The control socket: a line of words in, a line of JSON out.
 //!
-//! For people and scripts on this machine: a unix socket, open to its owner alone. A power cut leaves
-//! it connected. Lines are answered in their order; one that has to wait is tried again at every tick.
-//! Where a server has several drives, a line names its drive, and is answered in that one's event loop.
+//! For people and scripts on this machine: a unix socket, open to its owner alone. A power cut
+//! leaves it connected. Lines are answered in their order; one that has to wait is tried again at
+//! every tick. Where a server has several drives, a line names its drive, and is answered in that
+//! one's event loop.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -40,7 +41,8 @@ pub(crate) struct ControlConnection {
     drive: usize,
     input: Vec<u8>,
     output: Output,
-    /// The number of the next event, for a client that follows; nothing that it says is heard any more.
+    /// The number of the next event, for a client that follows; nothing that it says is heard any
+    /// more.
     follows: Option<u64>,
 }
 

@@ -1,16 +1,17 @@
 //! The engine: the model, the data, and the parts that a served drive is composed of.
 //!
-//! A request goes to the model with the time at which it was read from its socket; the model says when
-//! it is done; until then it is in flight (`inflight.rs`). What a request may meet on its way each has
-//! its part: faults (`faults.rs`), power cuts (`power_cut.rs`), the clock (`clock.rs`), the lateness of
-//! answers (`lateness.rs`), the data (`store/`). Namespaces, snapshots and the rest of what is done to a drive besides
-//! reading and writing: `engine/operations.rs`.
+//! A request goes to the model with the time at which it was read from its socket; the model says
+//! when it is done; until then it is in flight (`inflight.rs`). What a request may meet on its way
+//! each has its part: faults (`faults.rs`), power cuts (`power_cut.rs`), the clock (`clock.rs`),
+//! the lateness of answers (`lateness.rs`), the data (`store/`). Namespaces, snapshots and the rest
+//! of what is done to a drive besides reading and writing: `engine/operations.rs`.
 //!
 //! Order. Writes, TRIM and write-zeroes change the data when they are submitted, reads take it when
 //! they complete. Both lie between submission and completion, so each request takes effect at one
-//! moment while it is in flight, and a read sees every write that completed before it was submitted.
-//! A flush, and a write with FUA, completes when it is due and the store's file is synced; the sync
-//! begins with the submission, when all writes that it must cover have changed the file.
+//! moment while it is in flight, and a read sees every write that completed before it was
+//! submitted. A flush, and a write with FUA, completes when it is due and the store's file is
+//! synced; the sync begins with the submission, when all writes that it must cover have changed the
+//! file.
 
 mod operations;
 mod recording;
@@ -199,7 +200,8 @@ impl Engine {
         }
     }
 
-    // --- requests ---------------------------------------------------------------------------------
+    // --- requests
+    // ---------------------------------------------------------------------------------
 
     /// Applies faults; refuses what cannot be served.
     fn accept(&mut self, command: &mut InflightCommand) -> Result<(), Status> {
@@ -374,14 +376,16 @@ impl Engine {
         completion
     }
 
-    // --- for the event loop -----------------------------------------------------------------------
+    // --- for the event loop
+    // -----------------------------------------------------------------------
 
     /// A connection was refused, or ended for what it did.
     pub(crate) fn note_refused(&mut self) {
         self.traffic.refused += 1;
     }
 
-    /// The requests of this iteration have waited for so long, as the server had no processor to read them.
+    /// The requests of this iteration have waited for so long, as the server had no processor to
+    /// read them.
     pub(crate) fn note_starved(&mut self, starved: Nanos) {
         self.starved = starved;
     }

@@ -1,5 +1,5 @@
-//! The event loop: one iteration reads all sockets that have bytes, then hands out all completions that are
-//! due, then writes each session's answers at once.
+//! The event loop: one iteration reads all sockets that have bytes, then hands out all completions
+//! that are due, then writes each session's answers at once.
 //!
 //! Waiting is epoll's, with a timeout in nanoseconds (epoll_pwait2, Linux 5.11); the thread's timer
 //! slack is 1 ns, as the default of 50 us would come on top of each wake-up.
@@ -31,7 +31,8 @@ const SESSIONS_MAX: usize = 64;
 const EVENTS_MAX: usize = 64;
 /// Interval of [`Session::tick`].
 const TICK: Duration = Duration::from_millis(100);
-/// How long a server that stops waits for commands in flight, and for the next one of a session that goes on.
+/// How long a server that stops waits for commands in flight, and for the next one of a session
+/// that goes on.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a listener that failed (no more open files) is not asked again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -55,8 +56,8 @@ struct Entry {
 
 /// The engine of a drive, and all that is connected to it.
 ///
-/// Where a server has several drives, each has an event loop in a thread of its own. All of them listen at the same
-/// addresses, and a session moves to the loop of the drive that it chooses.
+/// Where a server has several drives, each has an event loop in a thread of its own. All of them
+/// listen at the same addresses, and a session moves to the loop of the drive that it chooses.
 pub struct EventLoop {
     engine: Engine,
     /// Of all drives of the server, this one's included; none if it is the only one.
@@ -157,7 +158,8 @@ impl EventLoop {
         let is_paced = self.engine.clock().is_paced();
         let mut starvation = Starvation::of_this_thread();
         if is_paced {
-            // Where it may: before the programs of this machine that only compute, as the drive would be.
+            // Where it may: before the programs of this machine that only compute, as the drive
+            // would be.
             let _ = rustix::process::setpriority_process(None, -20);
         }
         let mut any_answer = false;
@@ -227,8 +229,8 @@ impl EventLoop {
         }
     }
 
-    /// After a power cut, planned or on request, an outage of the link, and where a snapshot was restored, connections
-    /// drop.
+    /// After a power cut, planned or on request, an outage of the link, and where a snapshot was
+    /// restored, connections drop.
     fn drop_cut_sessions(&mut self) {
         if self.interruptions == self.engine.interruptions() {
             return;
@@ -352,8 +354,8 @@ impl EventLoop {
         }
     }
 
-    /// Ends the connection that has been there longest without choosing a drive, in favour of one that comes: who only
-    /// connects does not keep others out. Returns whether there was one.
+    /// Ends the connection that has been there longest without choosing a drive, in favour of one
+    /// that comes: who only connects does not keep others out. Returns whether there was one.
     fn drop_a_silent_one(&mut self) -> bool {
         let is_silent =
             |(_, entry): &(_, &Entry)| entry.told.is_none() && entry.session.fd().is_some();

@@ -1,7 +1,8 @@
-//! What has happened to a drive, for people and scripts that watch it: the last events, each with a number.
+//! What has happened to a drive, for people and scripts that watch it: the last events, each with a
+//! number.
 //!
-//! Bounded: a new event takes the place of the oldest. Nobody is waited for; who comes too late is told how many
-//! events are gone.
+//! Bounded: a new event takes the place of the oldest. Nobody is waited for; who comes too late is
+//! told how many events are gone.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -15,7 +16,8 @@ use crate::power_cut::PowerCut;
 /// Events that are kept of a drive. guess: at one in a second a quarter of an hour.
 const KEPT: usize = 1024;
 
-/// What has happened; times are seconds of the host's clock, or of the drive's where the name says so.
+/// What has happened; times are seconds of the host's clock, or of the drive's where the name says
+/// so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -47,8 +49,8 @@ pub enum What {
     /// It refuses to be written, as it has worn out.
     ReadOnlyBegins,
     ReadOnlyEnds,
-    /// In the second before, the host was too slow for the drive: the latencies of the model over these with what the
-    /// host added, percent.
+    /// In the second before, the host was too slow for the drive: the latencies of the model over
+    /// these with what the host added, percent.
     HostLate {
         kept_up_percent: f64,
     },
@@ -56,7 +58,8 @@ pub enum What {
     HostKeepsUp {
         kept_up_percent: f64,
     },
-    /// With `--time-scale auto`: from now on so many seconds of the drive's clock pass in one of the host's.
+    /// With `--time-scale auto`: from now on so many seconds of the drive's clock pass in one of
+    /// the host's.
     TimeScale {
         time_scale: f64,
         kept_up_percent: f64,

@@ -1,9 +1,9 @@
 //! Fault injection, from a script.
 //!
-//! A fault begins after a time or a number of requests, and lasts for a time or for ever. It changes
-//! what the host sees; the model itself is not changed, except for the ambient temperature.
-//! Sectors that cannot be read can again once they have been written, trimmed or erased, as a drive then puts
-//! their data elsewhere. Simplified: also if a power cut takes that write back.
+//! A fault begins after a time or a number of requests, and lasts for a time or for ever. It
+//! changes what the host sees; the model itself is not changed, except for the ambient temperature.
+//! Sectors that cannot be read can again once they have been written, trimmed or erased, as a drive
+//! then puts their data elsewhere. Simplified: also if a power cut takes that write back.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::request::{Op, Request, Status};
 
 /// Most faults of a script.
 const FAULTS_MAX: usize = 1000;
-/// Most pieces of a range that cannot be read: where writes have broken it into so many, the smaller part of
-/// a piece that breaks can be read again, too.
+/// Most pieces of a range that cannot be read: where writes have broken it into so many, the
+/// smaller part of a piece that breaks can be read again, too.
 const PIECES_MAX: usize = 100_000;
 
 /// A kind of fault.
@@ -230,8 +230,8 @@ impl Faults {
         effect
     }
 
-    /// A host wants reads of these sectors to fail until they are written or erased. Returns whether there is room to note
-    /// it.
+    /// A host wants reads of these sectors to fail until they are written or erased. Returns
+    /// whether there is room to note it.
     pub fn spoil(&mut self, lba: u64, sectors: u64) -> bool {
         self.spoiled.heal(lba, lba + sectors);
         let has_room = self.spoiled.0.len() < PIECES_MAX;

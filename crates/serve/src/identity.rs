@@ -1,10 +1,10 @@
 //! The identity of one served drive: serial number, NQN and EUI-64.
 //!
-//! Hosts take controllers with the same NQN and serial, and namespaces with the same EUI-64, for paths to
-//! one drive: Linux's multipath merges them, and writes to one go to the other. So each served drive has
-//! an identity of its own: the user's, that of its state, or a random one. It is kept beside the state,
-//! in `STATE.identity`, from the first start on, as a server that is killed writes no state. A start that is refused
-//! leaves none.
+//! Hosts take controllers with the same NQN and serial, and namespaces with the same EUI-64, for
+//! paths to one drive: Linux's multipath merges them, and writes to one go to the other. So each
+//! served drive has an identity of its own: the user's, that of its state, or a random one. It is
+//! kept beside the state, in `STATE.identity`, from the first start on, as a server that is killed
+//! writes no state. A start that is refused leaves none.
 
 use std::fs;
 use std::io::{self, Read};
@@ -64,7 +64,8 @@ impl DriveIdentity {
         DriveIdentity { serial: serial.to_owned(), nqn, eui64: format!("{eui64:016x}") }
     }
 
-    /// The identity by the user's options, what is kept beside `state`, or chance. Nothing is written.
+    /// The identity by the user's options, what is kept beside `state`, or chance. Nothing is
+    /// written.
     pub fn choose(
         options: &IdentityOptions,
         state: Option<&Path>,
@@ -125,7 +126,8 @@ impl DriveIdentity {
         Ok(())
     }
 
-    /// The EUI-64 of a namespace as bytes, counted up from the first one's; zeros, which mean none, if that is not one.
+    /// The EUI-64 of a namespace as bytes, counted up from the first one's; zeros, which mean none,
+    /// if that is not one.
     pub(crate) fn eui64_bytes(&self, nsid: u32) -> [u8; 8] {
         let of_first = u64::from_str_radix(&self.eui64, 16).unwrap_or(0);
         of_first.wrapping_add(u64::from(nsid.saturating_sub(1))).to_be_bytes()

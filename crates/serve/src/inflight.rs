@@ -1,7 +1,8 @@
 //! In-flight commands: taken from a session and not completed, and what each of them waits for.
 //!
-//! A command waits in the backlog while the drive carries as many as it can, then at the drive (which
-//! keeps its tag), then in a heap until its completion is due, and at last for a sync of the store.
+//! A command waits in the backlog while the drive carries as many as it can, then at the drive
+//! (which keeps its tag), then in a heap until its completion is due, and at last for a sync of the
+//! store.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

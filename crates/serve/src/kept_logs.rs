@@ -1,9 +1,12 @@
-//! What a drive's logs hold over power cycles, beside its state, in `STATE.logs`: JSON, written with the state at an orderly end.
+//! What a drive's logs hold over power cycles, beside its state, in `STATE.logs`: JSON, written
+//! with the state at an orderly end.
 //!
-//! Source: NVM Express base specification 2.0: the count of errors, the persistent event log, results of self-tests,
-//! telemetry that the controller has taken, SMART, Timestamp; OCP Datacenter NVMe SSD specification 2.0: C0h and C3h. Entries of the error
-//! log, events of placement and reservations that persist stay as well, which the specification leaves to the drive. What SMART takes from the model is in the state. A power cut
-//! takes none of it; it begins a controller anew, which aborts a short self-test.
+//! Source: NVM Express base specification 2.0: the count of errors, the persistent event log,
+//! results of self-tests, telemetry that the controller has taken, SMART, Timestamp; OCP Datacenter
+//! NVMe SSD specification 2.0: C0h and C3h. Entries of the error log, events of placement and
+//! reservations that persist stay as well, which the specification leaves to the drive. What SMART
+//! takes from the model is in the state. A power cut takes none of it; it begins a controller anew,
+//! which aborts a short self-test.
 
 use std::path::Path;
 

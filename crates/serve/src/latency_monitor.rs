@@ -1,10 +1,12 @@
-//! The latency monitor: how many commands took how long, in four buckets for reads, writes and deallocations.
+//! The latency monitor: how many commands took how long, in four buckets for reads, writes and
+//! deallocations.
 //!
-//! Source: OCP Datacenter NVMe SSD specification 2.0, Latency Monitoring (log page C3h, feature C5h); its defaults are those
-//! of nvme-cli's `ocp set-latency-monitor-feature`, which copy it. A latency is the model's, from the moment at which the
-//! server has read the command to its completion by the drive's clock, so that the counts are the model's exactly. When
-//! the bucket timer reaches its threshold, the active counts become the static ones, and begin anew.
-//! Left out: the debug log.
+//! Source: OCP Datacenter NVMe SSD specification 2.0, Latency Monitoring (log page C3h, feature
+//! C5h); its defaults are those of nvme-cli's `ocp set-latency-monitor-feature`, which copy it. A
+//! latency is the model's, from the moment at which the server has read the command to its
+//! completion by the drive's clock, so that the counts are the model's exactly. When the bucket
+//! timer reaches its threshold, the active counts become the static ones, and begin anew. Left out:
+//! the debug log.
 
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};

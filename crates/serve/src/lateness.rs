@@ -1,13 +1,14 @@
 //! How long answers took by the host's clock, beside what the model gave them.
 //!
-//! From when a request arrived to when the kernel took its answer; what the client's own wake-up adds is not in it.
-//! To copy and send an answer takes the server a few microseconds, most of it in the kernel, which
-//! wakes the client. The server measures how long and begins that much earlier.
+//! From when a request arrived to when the kernel took its answer; what the client's own wake-up
+//! adds is not in it. To copy and send an answer takes the server a few microseconds, most of it in
+//! the kernel, which wakes the client. The server measures how long and begins that much earlier.
 //!
-//! What a client sees lies between two shares: `kept_up_percent` leaves out the time from an answer to the client's next
-//! request, which is the client's wake-up, and its own pause; `kept_up_least_percent` counts all of it as the host's. With several
-//! requests in flight each that comes follows the answer that has waited longest for one: what a client that keeps so many in
-//! flight sees for each of them.
+//! What a client sees lies between two shares: `kept_up_percent` leaves out the time from an answer
+//! to the client's next request, which is the client's wake-up, and its own pause;
+//! `kept_up_least_percent` counts all of it as the host's. With several requests in flight each
+//! that comes follows the answer that has waited longest for one: what a client that keeps so many
+//! in flight sees for each of them.
 
 use std::collections::VecDeque;
 
@@ -17,22 +18,24 @@ use serde::Serialize;
 /// An answer that is later than this counts as late.
 pub(crate) const LATE: Nanos = Nanos::micros(100);
 
-/// guess: a client that sends nothing for longer after its last answer pauses; wake-ups took up to 90 ms where nine
-/// programs shared two processors.
+/// guess: a client that sends nothing for longer after its last answer pauses; wake-ups took up to
+/// 90 ms where nine programs shared two processors.
 const PAUSE_MIN: Nanos = Nanos::millis(100);
 
-/// A client that sends within this time of its last answer asked again at once: the wake-ups of an idle virtual machine
-/// took 17 to 50 us, and some more beside other programs. guess: longer gaps are its own work.
+/// A client that sends within this time of its last answer asked again at once: the wake-ups of an
+/// idle virtual machine took 17 to 50 us, and some more beside other programs. guess: longer gaps
+/// are its own work.
 const AT_ONCE: Nanos = Nanos::micros(100);
 
-/// Fewest answers that say how far the host keeps up: one percent of them is more than one that is late by chance.
+/// Fewest answers that say how far the host keeps up: one percent of them is more than one that is
+/// late by chance.
 const LATELY_MIN: u64 = 200;
 
-/// Longest send time that is compensated; guess: some times what sending 4 KiB took on a virtual machine
-/// of 2 cores, 7 to 17 us. Beyond it an answer is late rather than too early.
+/// Longest send time that is compensated; guess: some times what sending 4 KiB took on a virtual
+/// machine of 2 cores, 7 to 17 us. Beyond it an answer is late rather than too early.
 const SEND_TIME_MAX: Nanos = Nanos::micros(25);
-/// Step by which the estimate follows each iteration that answers: so it converges to the median, whatever
-/// the outliers are.
+/// Step by which the estimate follows each iteration that answers: so it converges to the median,
+/// whatever the outliers are.
 const SEND_TIME_STEP: Nanos = Nanos(100);
 
 /// Lateness of answers, microseconds of the host's clock; zeros if the server is not paced.
@@ -54,11 +57,11 @@ pub struct LatenessFigures {
     pub late: u64,
     /// Lateness from which an answer counts as late.
     pub late_from_us: f64,
-    /// How far the host kept up: the latencies that the model gave over those that its answers had, percent; none
-    /// before the first answer.
+    /// How far the host kept up: the latencies that the model gave over those that its answers had,
+    /// percent; none before the first answer.
     pub kept_up_percent: Option<f64>,
-    /// The same if what passed from each answer to a next request was the host's, too: a client that asks again at once saw
-    /// no less.
+    /// The same if what passed from each answer to a next request was the host's, too: a client
+    /// that asks again at once saw no less.
     pub kept_up_least_percent: Option<f64>,
 }
 
@@ -104,7 +107,8 @@ pub(crate) struct Lately {
     pub kept_up_percent: f64,
     /// Mean latency that the model gave, on the drive's clock.
     pub modelled: Nanos,
-    /// What an answer took more in the mean, and the wake-ups of a client that asks again at once, on the host's clock.
+    /// What an answer took more in the mean, and the wake-ups of a client that asks again at once,
+    /// on the host's clock.
     pub more: Nanos,
     /// 99th percentile of how late answers were, on the host's clock.
     pub late_p99: Nanos,
@@ -159,8 +163,8 @@ impl Lateness {
         self.sums.wake_ups += gap(self.quiet_from.take(), AT_ONCE);
     }
 
-    /// The answer that is due at `due` on the drive's clock is begun at `now`; its request arrived at `arrived` on the
-    /// host's clock, and the model gave it `modelled`, on either's.
+    /// The answer that is due at `due` on the drive's clock is begun at `now`; its request arrived
+    /// at `arrived` on the host's clock, and the model gave it `modelled`, on either's.
     pub fn begin_answer(&mut self, due: Nanos, arrived: Nanos, modelled: [Nanos; 2], now: Nanos) {
         if self.answers.is_empty() {
             (self.begun, self.due) = (now, due);
@@ -176,8 +180,8 @@ impl Lateness {
         self.unfollowed.clear();
     }
 
-    /// The kernel has taken the answers of this iteration, if there were any; returns when, and when the last was due
-    /// on the drive's clock.
+    /// The kernel has taken the answers of this iteration, if there were any; returns when, and
+    /// when the last was due on the drive's clock.
     pub fn end_iteration(
         &mut self,
         in_flight: bool,
@@ -254,8 +258,8 @@ impl Lateness {
     }
 }
 
-/// The value that `per_mille` of those recorded do not exceed, nearest rank, at most 1.6 % high and `longest`; zero if there
-/// were none.
+/// The value that `per_mille` of those recorded do not exceed, nearest rank, at most 1.6 % high and
+/// `longest`; zero if there were none.
 fn percentile(histogram: &Histogram, per_mille: u64, longest: u64) -> Nanos {
     let count: u64 = histogram.bins().map(|bin| bin.count).sum();
     let rank = (count * per_mille).div_ceil(1000).max(1);
@@ -348,7 +352,8 @@ mod tests {
         };
         lateness.request(at(0));
         lateness.request(at(0));
-        // Each is answered after 50 us, and the client takes 30 us to ask again beside the other one.
+        // Each is answered after 50 us, and the client takes 30 us to ask again beside the other
+        // one.
         for round in 0..100 {
             for in_flight in [true, false] {
                 answer(&mut lateness, 80 * round, 80 * round + 50, in_flight);

@@ -1,15 +1,15 @@
 //! A virtual drive attached to real hosts, paced by the wall clock.
 //!
-//! One thread for each drive does everything: the event loop (`event_loop.rs`) reads requests from the sessions of all
-//! transports; the engine (`engine.rs`) asks the model when each is done and keeps it in flight until
-//! then; the loop hands completions back when they are due. Data lies in the store (`store/`).
-//! A transport implements [`Session`] (`session.rs`), sees a [`Drive`] (`drive.rs`), which is four traits, and knows
-//! nothing of the engine or of other transports. The words that all share are in `request.rs`. How to use it without
-//! the model: README.md.
+//! One thread for each drive does everything: the event loop (`event_loop.rs`) reads requests from
+//! the sessions of all transports; the engine (`engine.rs`) asks the model when each is done and
+//! keeps it in flight until then; the loop hands completions back when they are due. Data lies in
+//! the store (`store/`). A transport implements [`Session`] (`session.rs`), sees a [`Drive`]
+//! (`drive.rs`), which is four traits, and knows nothing of the engine or of other transports. The
+//! words that all share are in `request.rs`. How to use it without the model: README.md.
 //!
 //! An NVMe/TCP write passes six files on its way to the model: `event_loop.rs`,
-//! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of `wire`,
-//! which parses it. On the way the engine puts its data into the store.
+//! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of
+//! `wire`, which parses it. On the way the engine puts its data into the store.
 //!
 //! This crate must not know what is inside the drive's translation layer, nor Python.
 

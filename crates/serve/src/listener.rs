@@ -14,13 +14,14 @@ use socket2::{Domain, Socket, TcpKeepalive, Type};
 use crate::error::ServeError;
 use crate::session::{Listen, Session};
 
-/// Bytes of answers that the kernel takes from us for a client of a Unix socket, as far as it allows (net.core.wmem_max): eight reads of
-/// 128 KiB. The default, 208 KiB, holds one, and the second is sent in parts.
+/// Bytes of answers that the kernel takes from us for a client of a Unix socket, as far as it
+/// allows (net.core.wmem_max): eight reads of 128 KiB. The default, 208 KiB, holds one, and the
+/// second is sent in parts.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// A peer that says nothing for so long over TCP is asked by the kernel whether it is there; one that answers
-/// nothing, or takes nothing, for twice as long is gone. guess: short enough for tests, long enough for
-/// a host that is busy.
+/// A peer that says nothing for so long over TCP is asked by the kernel whether it is there; one
+/// that answers nothing, or takes nothing, for twice as long is gone. guess: short enough for
+/// tests, long enough for a host that is busy.
 const SILENCE: Duration = Duration::from_secs(15);
 
 const EXAMPLES: &str = "unix:/tmp/drive.sock, or 127.0.0.1:10809";

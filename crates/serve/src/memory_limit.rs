@@ -1,15 +1,15 @@
 //! What a server may take of the machine's memory, for all of its drives together (`--memory`).
 //!
-//! Three parts, so that none can starve another: data (in memory, with what snapshots keep of it, and the models of
-//! snapshots), the sessions, and what requests need beyond what each session has.
+//! Three parts, so that none can starve another: data (in memory, with what snapshots keep of it,
+//! and the models of snapshots), the sessions, and what requests need beyond what each session has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a session may hold without asking: what it reads at a time, and replies on their way.
 pub(crate) const SESSION_BYTES: u64 = 2 << 20;
-/// Sessions and requests get an eighth of all memory, half of that each, within these bounds: two of the longest
-/// writes fit at least. guess: more than hosts hold that read their replies.
+/// Sessions and requests get an eighth of all memory, half of that each, within these bounds: two
+/// of the longest writes fit at least. guess: more than hosts hold that read their replies.
 const BUFFERS_MIN: u64 = 128 << 20;
 const BUFFERS_MAX: u64 = 1 << 30;
 
@@ -52,7 +52,8 @@ impl MemoryLimit {
         is_enough.then(|| MemoryLimit::new(bytes - buffers, buffers / 2, buffers / 2))
     }
 
-    /// The smallest limit in all, bytes, with which `more` bytes of data fit beside those that are used.
+    /// The smallest limit in all, bytes, with which `more` bytes of data fit beside those that are
+    /// used.
     pub(crate) fn total_for_data(&self, more: u64) -> u64 {
         let data = self.used(Use::Data) + more;
         // Buffers are the least, an eighth of all, or the most.

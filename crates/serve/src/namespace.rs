@@ -1,13 +1,15 @@
-//! The namespaces of a drive: parts of its addresses, each of which hosts see as a drive of its own.
+//! The namespaces of a drive: parts of its addresses, each of which hosts see as a drive of its
+//! own.
 //!
-//! At the start they lie one behind the other or where the user puts them; hosts over NVMe may delete them and make
-//! others. One lies in one piece and begins at the same sector for as long as it is there; its size may change, into
-//! what is free behind it. Addresses of no namespace are never written: they are spare to the model.
-//! Source: NVM Express base specification 1.4, sections 5.20 and 6.1. To which controllers one is attached is NVMe's
-//! own (`nvme/subsystem.rs`).
-//! Left out: thin provisioning, namespaces of several pieces. On a drive with placement (Flexible Data Placement, NVMe 2.1)
-//! each has a list of handles, which stays as it was made. On a drive with zones each is made of whole ones, with blocks of 4 KiB;
-//! their limits hold for all namespaces together.
+//! At the start they lie one behind the other or where the user puts them; hosts over NVMe may
+//! delete them and make others. One lies in one piece and begins at the same sector for as long as
+//! it is there; its size may change, into what is free behind it. Addresses of no namespace are
+//! never written: they are spare to the model. Source: NVM Express base specification 1.4, sections
+//! 5.20 and 6.1. To which controllers one is attached is NVMe's own (`nvme/subsystem.rs`). Left
+//! out: thin provisioning, namespaces of several pieces. On a drive with placement (Flexible Data
+//! Placement, NVMe 2.1) each has a list of handles, which stays as it was made. On a drive with
+//! zones each is made of whole ones, with blocks of 4 KiB; their limits hold for all namespaces
+//! together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,12 +24,13 @@ const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// Bytes of a sector, as a power of two.
 pub const SECTOR_SHIFT: u8 = SECTOR_BYTES.ilog2() as u8;
-/// Bytes of the blocks that a namespace may have, as powers of two: its LBA formats, in their order.
+/// Bytes of the blocks that a namespace may have, as powers of two: its LBA formats, in their
+/// order.
 pub const BLOCK_SHIFTS: [u8; 2] = [SECTOR_SHIFT, ZONED_BLOCK_SHIFT];
 /// Of a namespace with zones, which are written in blocks of 4 KiB.
 pub(crate) const ZONED_BLOCK_SHIFT: u8 = 12;
-/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre drives have. Tools make as
-/// many as there may be, one after the other.
+/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre
+/// drives have. Tools make as many as there may be, one after the other.
 pub const NAMESPACES_MAX: usize = 32;
 
 /// A namespace as the user wants it.
@@ -36,7 +39,8 @@ pub const NAMESPACES_MAX: usize = 32;
 pub struct NamespaceOptions {
     /// Its size, bytes, of which whole pages of 4 KiB count.
     pub bytes: u64,
-    /// Where it begins on the drive, bytes, from the next whole page on; behind the one before it if left out.
+    /// Where it begins on the drive, bytes, from the next whole page on; behind the one before it
+    /// if left out.
     pub start_bytes: Option<u64>,
     /// Whether it refuses all that changes its data.
     pub is_read_only: bool,
@@ -309,8 +313,8 @@ impl Placement {
         (u32::from(group) << (16 - self.group_bits())) as u16 | handle
     }
 
-    /// Where a namespace with these reclaim unit handles writes by an identifier: the handle, those of a second group numbered
-    /// behind those of the first. None if it has no such handle.
+    /// Where a namespace with these reclaim unit handles writes by an identifier: the handle, those
+    /// of a second group numbered behind those of the first. None if it has no such handle.
     #[must_use]
     pub fn place(self, identifier: u16, handles: &[u8]) -> Option<u8> {
         let group = u32::from(identifier) >> (16 - self.group_bits());
@@ -358,7 +362,8 @@ impl NamespaceTable {
         Arc::new(Namespace::new(first, is_read_only, NewNamespace::plain(sectors)))
     }
 
-    /// On a drive with so many reclaim unit handles: each namespace for which nobody says otherwise has all of them.
+    /// On a drive with so many reclaim unit handles: each namespace for which nobody says otherwise
+    /// has all of them.
     #[must_use]
     pub fn placed(mut self, handles: usize) -> NamespaceTable {
         self.handles = handles as u8;
@@ -416,7 +421,8 @@ impl NamespaceTable {
         self.is_placement_off = !is_placed;
     }
 
-    /// The handle of a namespace for which no host chose any: the last that no other has, or the last.
+    /// The handle of a namespace for which no host chose any: the last that no other has, or the
+    /// last.
     fn choose_handle(&self) -> Option<u8> {
         let is_free = |handle: &u8| self.iter().all(|(_, one)| !one.handles.contains(handle));
         (0..self.handles).rev().find(is_free).or(self.handles.checked_sub(1))
@@ -559,8 +565,8 @@ impl NamespaceTable {
         Ok(())
     }
 
-    /// Gives one another size, bytes, of which whole pages of 4 KiB count; returns the sectors of the drive that are
-    /// its own no more.
+    /// Gives one another size, bytes, of which whole pages of 4 KiB count; returns the sectors of
+    /// the drive that are its own no more.
     pub fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;
         let (before, sectors) = (one.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
@@ -580,7 +586,8 @@ impl NamespaceTable {
         Ok((first + sectors).min(before.end)..before.end)
     }
 
-    /// Makes one in the first free piece that is large enough, under the first number that is free; returns the number.
+    /// Makes one in the first free piece that is large enough, under the first number that is free;
+    /// returns the number.
     pub(crate) fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
         let sectors = wanted.sectors;
         let place = self.all.iter().position(Option::is_none);
@@ -621,7 +628,8 @@ impl NamespaceTable {
         Ok(())
     }
 
-    /// Deletes one; returns the sectors of the drive that were its own. Who still has it finds it empty.
+    /// Deletes one; returns the sectors of the drive that were its own. Who still has it finds it
+    /// empty.
     pub(crate) fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;
         if one.is_read_only {

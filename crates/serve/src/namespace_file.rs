@@ -1,8 +1,9 @@
-//! A drive's namespaces beside its state, in `STATE.namespaces`: JSON, written whole at each change.
+//! A drive's namespaces beside its state, in `STATE.namespaces`: JSON, written whole at each
+//! change.
 //!
-//! Namespaces that were resized, made or deleted while the drive was served are so at the next start, also after a server that was
-//! killed. The file says from which options they came: other options at a start hold instead, as the user then
-//! wants other namespaces.
+//! Namespaces that were resized, made or deleted while the drive was served are so at the next
+//! start, also after a server that was killed. The file says from which options they came: other
+//! options at a start hold instead, as the user then wants other namespaces.
 
 use std::fmt::Display;
 use std::io;
@@ -37,7 +38,8 @@ impl NamespaceFile {
         NamespaceFile { path: sidecar::path(state, "namespaces"), asked: asked.to_vec() }
     }
 
-    /// The namespaces of a drive of `sectors` that are kept; none if there are none, or they came from other options.
+    /// The namespaces of a drive of `sectors` that are kept; none if there are none, or they came
+    /// from other options.
     pub fn load(
         &self,
         sectors: u64,

@@ -1,6 +1,6 @@
-//! What is served, and how: the document that a server starts from. Each option is described once, in
-//! `python/drivebay/serving/options.py`, for the command line, its file and the library; here it has its type. A key
-//! that is not known is refused.
+//! What is served, and how: the document that a server starts from. Each option is described once,
+//! in `python/drivebay/serving/options.py`, for the command line, its file and the library; here it
+//! has its type. A key that is not known is refused.
 
 use std::fmt::Display;
 use std::path::PathBuf;

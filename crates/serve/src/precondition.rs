@@ -1,9 +1,11 @@
-//! What was done to the drive before its first host: nothing, a fill, or a fill and hours of random writes.
+//! What was done to the drive before its first host: nothing, a fill, or a fill and hours of random
+//! writes.
 //!
-//! In the model's own time, before the server's clock starts; no data is stored, so that what nobody wrote
-//! reads as zeros, but comes from flash. Sources: the reviews fill with 128 KiB once and rest (AnandTech 8979),
-//! or fill twice and write at random (Custom PC Review); two fills and then random writes of the capacity is SNIA
-//! SSS PTS 2.0.2's workload-independent preconditioning, and half of what it asks for the dependent one.
+//! In the model's own time, before the server's clock starts; no data is stored, so that what
+//! nobody wrote reads as zeros, but comes from flash. Sources: the reviews fill with 128 KiB once
+//! and rest (AnandTech 8979), or fill twice and write at random (Custom PC Review); two fills and
+//! then random writes of the capacity is SNIA SSS PTS 2.0.2's workload-independent preconditioning,
+//! and half of what it asks for the dependent one.
 
 use drivebay_drive::Device;
 use drivebay_run::{Control, Pattern, RunError, Stop, Workload, run};

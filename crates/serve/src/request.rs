@@ -41,12 +41,14 @@ pub enum Op {
     },
     /// The handle's next write begins a new reclaim unit; address and count mean nothing.
     HandleUpdate,
-    /// A write at the write pointer of the zone that begins at the address; the completion says where that was.
+    /// A write at the write pointer of the zone that begins at the address; the completion says
+    /// where that was.
     Append {
         /// A flush follows before it completes.
         fua: bool,
     },
-    /// Opens, closes, finishes or resets the zone that begins at the address, of which the count is the capacity.
+    /// Opens, closes, finishes or resets the zone that begins at the address, of which the count is
+    /// the capacity.
     Zone(drivebay_drive::Op),
 }
 

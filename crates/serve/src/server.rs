@@ -148,7 +148,8 @@ fn is_saved(path: &Path) -> Result<bool, ServeError> {
 /// A drive with its event loop.
 struct ServedDrive {
     event_loop: EventLoop,
-    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them open.
+    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them
+    /// open.
     ublk: Vec<(u32, ublk::Control)>,
     handle: Handle,
     nvme: Shared,
@@ -159,8 +160,8 @@ struct ServedDrive {
 }
 
 impl ServedDrive {
-    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is what it may take with
-    /// others.
+    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is what it
+    /// may take with others.
     fn new(
         checked: CheckedDrive,
         memory: &MemoryLimit,
@@ -172,7 +173,8 @@ impl ServedDrive {
         let channel = Channel::new()?;
         let handle = channel.handle();
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
-        // What is no file holds something, too: that it is no file is then told, and it stays as it is.
+        // What is no file holds something, too: that it is no file is then told, and it stays as it
+        // is.
         let is_there = |path: &&PathBuf| {
             path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
         };
@@ -182,8 +184,8 @@ impl ServedDrive {
         let open = |path: &PathBuf| {
             Store::open(path, sectors, options.host_durability, handle.waker(), memory)
         };
-        // Data that is there is checked and locked at once. New data is made last, so that a preconditioning that is
-        // stopped leaves no file.
+        // Data that is there is checked and locked at once. New data is made last, so that a
+        // preconditioning that is stopped leaves no file.
         let there = there.map(open).transpose()?;
         let known = options.state.as_deref().filter(|_| checked.device.is_some());
         let device = match checked.device {
@@ -209,8 +211,9 @@ impl ServedDrive {
             (None, None, None) => Store::memory(sectors, memory),
         };
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        // What every protocol says of it. Capacitors save the drive's buffer, not what a host's disk has in its own, nor what
-        // a cut is asked to take. Hosts flush no drive that says it has none.
+        // What every protocol says of it. Capacitors save the drive's buffer, not what a host's
+        // disk has in its own, nor what a cut is asked to take. Hosts flush no drive that says it
+        // has none.
         let has_volatile_cache =
             !spec.power_loss_protection || store.syncs() || options.loss == PowerCutLoss::Unflushed;
         let shape = ublk::Shape::new(&spec, processors, has_volatile_cache);
@@ -307,8 +310,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Makes the drives, opens their data, and begins to listen. `control` may cancel the preconditioning, which
-    /// takes seconds to minutes.
+    /// Makes the drives, opens their data, and begins to listen. `control` may cancel the
+    /// preconditioning, which takes seconds to minutes.
     ///
     /// # Panics
     /// Without a drive.
@@ -428,8 +431,8 @@ impl Server {
         Ok(())
     }
 
-    /// Lets the event loops of all drives listen at `address`; `open_session` makes sessions in that of a drive. Returns
-    /// where clients find it.
+    /// Lets the event loops of all drives listen at `address`; `open_session` makes sessions in
+    /// that of a drive. Returns where clients find it.
     fn listen(
         &mut self,
         address: &Address,
@@ -445,7 +448,8 @@ impl Server {
         Ok(found)
     }
 
-    /// Where clients find the drives, in the order of the options; NVMe/TCP with each subsystem's name.
+    /// Where clients find the drives, in the order of the options; NVMe/TCP with each subsystem's
+    /// name.
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
@@ -455,8 +459,8 @@ impl Server {
         self.drives.iter().map(|drive| drive.handle.clone()).collect()
     }
 
-    /// Serves until stopped, saves the drives' states, and tells how it went, by drive. Where one drive fails all
-    /// others are stopped.
+    /// Serves until stopped, saves the drives' states, and tells how it went, by drive. Where one
+    /// drive fails all others are stopped.
     pub fn run(self) -> Result<Vec<Report>, ServeError> {
         let handles = &self.handles();
         thread::scope(|scope| {
@@ -552,12 +556,12 @@ fn is_zero(store: &Store, page: u64) -> io::Result<bool> {
     Ok(bytes.iter().all(|&byte| byte == 0))
 }
 
-/// Maps the data that the file or the image holds already and the model has not mapped: it is written once, in
-/// order, before the first host connects, so that reads of it go to flash. A new drive then rests, as one
-/// that was filled.
+/// Maps the data that the file or the image holds already and the model has not mapped: it is
+/// written once, in order, before the first host connects, so that reads of it go to flash. A new
+/// drive then rests, as one that was filled.
 ///
-/// A state that was not written at an orderly end lacks what was written after it. One that lacks most
-/// of the data belongs to another drive, and is refused.
+/// A state that was not written at an orderly end lacks what was written after it. One that lacks
+/// most of the data belongs to another drive, and is refused.
 fn adopt(
     mut device: Device,
     store: &Store,

@@ -1,4 +1,5 @@
-//! What is kept beside a drive's state, in a file of JSON, `STATE.NAME`: read at a start, written whole.
+//! What is kept beside a drive's state, in a file of JSON, `STATE.NAME`: read at a start, written
+//! whole.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

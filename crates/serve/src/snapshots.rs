@@ -1,7 +1,9 @@
-//! Snapshots of a served drive: its data, its model and what decides about losses and faults, at one moment.
+//! Snapshots of a served drive: its data, its model and what decides about losses and faults, at
+//! one moment.
 //!
-//! A snapshot lives as long as the server, so that one which is interrupted is never half there; a clone, which
-//! another server can start from, is a folder that appears under its name when it is whole and on the disk.
+//! A snapshot lives as long as the server, so that one which is interrupted is never half there; a
+//! clone, which another server can start from, is a folder that appears under its name when it is
+//! whole and on the disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -16,7 +18,8 @@ use drivebay_units::Rng;
 use crate::memory_limit::{MemoryLimit, Share, Use};
 use crate::store::Store;
 
-/// Memory of a model per page of its flash and of its map, bytes. Measured: 1.5 GB for 512 GB of capacity.
+/// Memory of a model per page of its flash and of its map, bytes. Measured: 1.5 GB for 512 GB of
+/// capacity.
 const MODEL_BYTES_PER_PAGE: u64 = 6;
 /// Most snapshots of a drive: each is a copy of its model.
 const SNAPSHOTS_MAX: usize = 16;
@@ -141,8 +144,8 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot; `model` is from [`Snapshots::memory_for`] the same name. An older one of that name is
-    /// dropped once the new one is there.
+    /// Takes a snapshot; `model` is from [`Snapshots::memory_for`] the same name. An older one of
+    /// that name is dropped once the new one is there.
     pub fn take(
         &mut self,
         name: &str,
@@ -217,8 +220,9 @@ impl Snapshots {
     }
 }
 
-/// Says that a file's data is a served drive's, as `targets/safety/marks.py` has it for `--data`: by its inode number, so
-/// that a copy is not meant. A file system without attributes has no mark, and the next server asks.
+/// Says that a file's data is a served drive's, as `targets/safety/marks.py` has it for `--data`:
+/// by its inode number, so that a copy is not meant. A file system without attributes has no mark,
+/// and the next server asks.
 fn mark_served(file: &File) -> io::Result<()> {
     let inode = file.metadata()?.ino().to_string();
     let _ = rustix::fs::fsetxattr(

@@ -1,9 +1,11 @@
-//! How long the server could have run and was not let: its thread was runnable and had no processor.
+//! How long the server could have run and was not let: its thread was runnable and had no
+//! processor.
 //!
-//! A request that waits in its socket meanwhile is older than the model knows, and no clock of the server's
-//! sees it. Source: the second figure of /proc/thread-self/schedstat (Linux, Documentation/scheduler/
-//! sched-stats.rst), nanoseconds on a run queue; where the kernel does not have it, nothing is known and
-//! nothing is counted. Leaves out what a hypervisor takes, and the kernel's own work on the socket.
+//! A request that waits in its socket meanwhile is older than the model knows, and no clock of the
+//! server's sees it. Source: the second figure of /proc/thread-self/schedstat (Linux,
+//! Documentation/scheduler/ sched-stats.rst), nanoseconds on a run queue; where the kernel does not
+//! have it, nothing is known and nothing is counted. Leaves out what a hypervisor takes, and the
+//! kernel's own work on the socket.
 
 use std::fs::File;
 

@@ -1,4 +1,5 @@
-//! The drive as an AHCI controller: registers, command list, frames, data in the host's memory, and MSI.
+//! The drive as an AHCI controller: registers, command list, frames, data in the host's memory, and
+//! MSI.
 
 use drivebay_drive::Spec;
 use drivebay_serve::Control as _;
@@ -77,7 +78,8 @@ impl Host {
         self.pci.put(LIST + 32 * slot, &header);
     }
 
-    /// Waits for the interrupt, then clears it at the port and at the controller; the port's status.
+    /// Waits for the interrupt, then clears it at the port and at the controller; the port's
+    /// status.
     fn interrupted(&mut self) -> u32 {
         self.pci.wait_for_interrupt(0);
         let status = self.pci.read(PORT_STATUS);

@@ -1,5 +1,5 @@
-//! What the seam promises (`src/drive.rs`), of two drives that share no code: the engine with its model, and a vector of
-//! bytes.
+//! What the seam promises (`src/drive.rs`), of two drives that share no code: the engine with its
+//! model, and a vector of bytes.
 
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,7 @@
-//! The smallest drive behind the seam: bytes in a vector, which answers when it is asked for completions. `contract.rs`
-//! holds the engine against it; it is also how to use the protocols without the model.
-//! Left out: a write buffer (a power cut takes what is in flight, no more), all faults but read-only, events.
+//! The smallest drive behind the seam: bytes in a vector, which answers when it is asked for
+//! completions. `contract.rs` holds the engine against it; it is also how to use the protocols
+//! without the model. Left out: a write buffer (a power cut takes what is in flight, no more), all
+//! faults but read-only, events.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, IoSlice};

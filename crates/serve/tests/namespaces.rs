@@ -1,5 +1,5 @@
-//! Namespaces of a drive: each is a drive of its own to hosts, read-only or not, and can change its size while it is
-//! served.
+//! Namespaces of a drive: each is a drive of its own to hosts, read-only or not, and can change its
+//! size while it is served.
 
 use drivebay_run::Control;
 use drivebay_serve::{DriveOptions, NamespaceOptions, Options, Server};

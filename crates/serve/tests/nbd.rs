@@ -172,7 +172,8 @@ fn what_is_written_is_read_by_all_and_lies_in_the_file() {
     server.end();
 }
 
-/// Reads pass writes that wait until they are admitted: each command is answered once, with its data.
+/// Reads pass writes that wait until they are admitted: each command is answered once, with its
+/// data.
 #[test]
 fn a_drive_that_admits_writes_answers_each_command() {
     let admits = changed_spec(SECTORS as i64, false, |raw| {

@@ -1,4 +1,5 @@
-//! What NVMe's tools expect of a drive: its commands, log pages and features, over TCP, with a host of our own.
+//! What NVMe's tools expect of a drive: its commands, log pages and features, over TCP, with a host
+//! of our own.
 
 use drivebay_serve::{Control as _, Data as _, Io as _};
 use drivebay_wire::nvme::{

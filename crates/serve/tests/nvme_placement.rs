@@ -1,5 +1,5 @@
-//! Flexible Data Placement as hosts use it: log pages, features, write directives, handles, events, namespaces; over TCP, with a
-//! host of our own.
+//! Flexible Data Placement as hosts use it: log pages, features, write directives, handles, events,
+//! namespaces; over TCP, with a host of our own.
 
 use drivebay_serve::{Control as _, Io as _, Namespaces as _};
 use drivebay_units::Rng;
@@ -348,7 +348,8 @@ fn events_that_are_wanted_are_told_of() {
     let (status, count, found) = rig.admin(&mut admin, get, 510, &[]);
     assert_eq!((status, count as usize), (Status::SUCCESS, kinds.len()));
     assert_eq!(found[..4], [kinds[0], 0, kinds[1], 1]);
-    // An identifier that there is none is the first handle's; units that are closed early, the second's and the third's.
+    // An identifier that there is none is the first handle's; units that are closed early, the
+    // second's and the third's.
     write(&mut rig, &mut host, 0, 9);
     for pid in [1, 2] {
         write(&mut rig, &mut host, 1, pid);
@@ -360,8 +361,8 @@ fn events_that_are_wanted_are_told_of() {
     assert_eq!(told, [(3, 9, 0, 1), (0, 1, 1, 1)]);
     assert!(of_hosts.iter().all(|one| one.flags == 7));
     assert!(events(&mut rig, &mut admin, 0).is_empty(), "the controller has done nothing");
-    // Half of the drive, as the host's memory is limited, at random through the second handle, until garbage collection moves
-    // what is valid.
+    // Half of the drive, as the host's memory is limited, at random through the second handle,
+    // until garbage collection moves what is valid.
     let (chunks, mut rng) = (rig.blocks() / 2 / 128, Rng::new(5));
     for _ in 0..4 * chunks {
         let mut sqe = nvme_host::io(WRITE, rng.below(chunks) * 128, 128);
@@ -471,7 +472,8 @@ fn the_group_of_a_log_must_be_the_only_one() {
     }
 }
 
-/// What was flushed is there after a power cut, through whatever handle it came; handles stay in their units.
+/// What was flushed is there after a power cut, through whatever handle it came; handles stay in
+/// their units.
 #[test]
 fn what_was_flushed_outlives_a_power_cut_through_every_handle() {
     let (mut rig, _admin, mut host) = drive("persistent");

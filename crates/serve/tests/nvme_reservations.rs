@@ -1,4 +1,5 @@
-//! Reservations as clusters use them: hosts of several identifiers, over TCP, with hosts of our own.
+//! Reservations as clusters use them: hosts of several identifiers, over TCP, with hosts of our
+//! own.
 
 use drivebay_serve::Control as _;
 use drivebay_wire::nvme::{

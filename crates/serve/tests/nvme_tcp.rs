@@ -1,5 +1,6 @@
 //! NVMe over TCP, driven by a host of our own, without sockets and without waiting: any order of
-//! commands leaves the data that an obvious model of the drive has, and any bytes leave it standing.
+//! commands leaves the data that an obvious model of the drive has, and any bytes leave it
+//! standing.
 
 use crate::nvme_host::{self, Host, NQN, Rig};
 use drivebay_serve::{Control as _, Fault, PowerCutLoss};

@@ -1,5 +1,5 @@
-//! Zones as hosts use them: Identify, reports, Zone Management, appends, and a walk against zones by the book; over TCP, with
-//! a host of our own.
+//! Zones as hosts use them: Identify, reports, Zone Management, appends, and a walk against zones
+//! by the book; over TCP, with a host of our own.
 
 use drivebay_drive::ZoneState;
 use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
@@ -257,7 +257,8 @@ fn a_report_begins_at_an_address_and_filters_by_state() {
     let expected =
         [(IMPLICIT, 1), (EXPLICIT, 0), (CLOSED, 0), (FULL, CAPACITY), (EMPTY, 0), (FULL, CAPACITY)];
     assert_eq!(found, expected);
-    // By filter: 1 empty, 2 implicitly and 3 explicitly open, 4 closed, 5 full, 6 read-only, 7 offline.
+    // By filter: 1 empty, 2 implicitly and 3 explicitly open, 4 closed, 5 full, 6 read-only, 7
+    // offline.
     for (filter, expected) in
         [(0, count), (1, count - 5), (2, 1), (3, 1), (4, 1), (5, 2), (6, 0), (7, 0)]
     {

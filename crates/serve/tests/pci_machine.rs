@@ -1,5 +1,5 @@
-//! A machine of our own with a PCIe drive behind vfio-user: registers, memory for the drive's DMA, and
-//! interrupts by event file descriptors. QEMU's side is in tests/interop.
+//! A machine of our own with a PCIe drive behind vfio-user: registers, memory for the drive's DMA,
+//! and interrupts by event file descriptors. QEMU's side is in tests/interop.
 
 use std::fs::File;
 use std::io::Read;
@@ -117,7 +117,8 @@ impl TestServer {
         TestServer { path, handle, running, _folder: folder }
     }
 
-    /// A machine with the drive's registers in a BAR and so many vectors of VFIO's interrupts `index`.
+    /// A machine with the drive's registers in a BAR and so many vectors of VFIO's interrupts
+    /// `index`.
     pub fn boot(&self, bar: u32, index: u32, vectors: usize) -> Machine {
         let mut client = Client::new(&self.path).expect("a device");
         let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).expect("memory"));

@@ -1,5 +1,5 @@
-//! Whatever a guest does with its AHCI controller, the device answers, halts its port or waits: no panic,
-//! nothing left in flight. The quick form of the fuzz target `ahci_machine`.
+//! Whatever a guest does with its AHCI controller, the device answers, halts its port or waits: no
+//! panic, nothing left in flight. The quick form of the fuzz target `ahci_machine`.
 
 use crate::support::ahci::Guest;
 use drivebay_drive::Spec;

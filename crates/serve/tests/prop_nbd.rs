@@ -1,5 +1,5 @@
-//! Whatever a client says, the connection answers, waits or ends: no panic, no memory without bound.
-//! The quick form of the fuzz target `nbd_session`.
+//! Whatever a client says, the connection answers, waits or ends: no panic, no memory without
+//! bound. The quick form of the fuzz target `nbd_session`.
 
 use crate::support::nbd::NbdClient;
 use crate::support::{request as drive_request, spec};
@@ -88,7 +88,8 @@ fn command(kind: u16, sector: usize, sectors: usize, fill: u8) -> Vec<u8> {
     bytes
 }
 
-/// Data of long writes goes from the socket to its place: however it comes, beside whatever else happens meanwhile.
+/// Data of long writes goes from the socket to its place: however it comes, beside whatever else
+/// happens meanwhile.
 #[test]
 fn long_writes_lie_where_they_belong_in_whatever_pieces_they_come() {
     const SECTORS: usize = 4096;

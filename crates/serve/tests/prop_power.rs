@@ -1,5 +1,6 @@
-//! Against a reference: whatever is written, flushed and cut, each sector reads as a version that may
-//! be there. Nothing that was made safe is lost, nothing is made up, and a lying drive is caught.
+//! Against a reference: whatever is written, flushed and cut, each sector reads as a version that
+//! may be there. Nothing that was made safe is lost, nothing is made up, and a lying drive is
+//! caught.
 //!
 //! The reference keeps by sector the versions that may come back; it shares no code with the store.
 
@@ -138,7 +139,8 @@ fn nothing_safe_is_lost_in_hundreds_of_cuts() {
     }
 }
 
-/// With mapping units of 16 KiB most of these writes are of parts: what else lies in a unit falls back to what it was.
+/// With mapping units of 16 KiB most of these writes are of parts: what else lies in a unit falls
+/// back to what it was.
 #[test]
 fn nothing_safe_is_lost_where_units_are_written_in_part() {
     for (seed, loss) in [(4, PowerCutLoss::All), (5, PowerCutLoss::Random)] {
@@ -153,7 +155,8 @@ fn nothing_safe_is_lost_where_units_are_written_in_part() {
     }
 }
 
-/// On media that is written in place all that was answered is there; without an answer, a part may be.
+/// On media that is written in place all that was answered is there; without an answer, a part may
+/// be.
 #[test]
 fn nothing_that_was_answered_is_lost_on_media_that_is_written_in_place() {
     let spec = changed_spec(SECTORS as i64, false, |raw| {

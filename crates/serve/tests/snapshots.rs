@@ -25,7 +25,8 @@ fn in_memory() -> Engine {
     drive(Store::memory(SECTORS, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30)))
 }
 
-/// Memory for so many pages and the model of a snapshot, with the page tables of both, a group of 4 KiB each.
+/// Memory for so many pages and the model of a snapshot, with the page tables of both, a group of 4
+/// KiB each.
 fn limit_of(pages: u64) -> MemoryLimit {
     let mut probe = in_memory();
     let before = probe.report().memory_bytes;

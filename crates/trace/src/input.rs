@@ -1,10 +1,11 @@
-//! Text of a trace, whatever wrote it: lines of a bounded length, as UTF-8 or bytes near it. And records.
+//! Text of a trace, whatever wrote it: lines of a bounded length, as UTF-8 or bytes near it. And
+//! records.
 //!
-//! Lines end with LF, CR LF or CR, in any mixture. A run of NUL bytes ends a line as well, since what stands
-//! before and behind it does not belong together: a file system leaves such runs where a machine crashed
-//! while it wrote. UTF-16 is decoded, told by its mark or by the zeros of its first letters; a UTF-8 mark
-//! is skipped wherever a line begins, since people put files together. Bytes that are no UTF-8 stay as they
-//! are: they occur in names, which no format needs as text.
+//! Lines end with LF, CR LF or CR, in any mixture. A run of NUL bytes ends a line as well, since
+//! what stands before and behind it does not belong together: a file system leaves such runs where
+//! a machine crashed while it wrote. UTF-16 is decoded, told by its mark or by the zeros of its
+//! first letters; a UTF-8 mark is skipped wherever a line begins, since people put files together.
+//! Bytes that are no UTF-8 stay as they are: they occur in names, which no format needs as text.
 //! Bounds: a line is at most [`LINE_BYTES_MAX`].
 
 use std::io::{self, Cursor, Read};
@@ -165,7 +166,8 @@ impl Lines {
         Ok(Some(line.strip_prefix(MARK).unwrap_or(line)))
     }
 
-    /// Passes a run of NUL bytes, as far as the buffer holds it. Once per run: a sparse file is mostly such.
+    /// Passes a run of NUL bytes, as far as the buffer holds it. Once per run: a sparse file is
+    /// mostly such.
     #[cold]
     fn pass_zeros(&mut self) {
         let rest = &self.buffer[self.start..self.end];

@@ -1,7 +1,7 @@
 //! Whole jobs on a trace: its statistics, and its conversion to text.
 //!
-//! Each tries to stream first; a file too far out of order is read again and sorted as a whole. A pipe
-//! cannot be read again, so it is sorted at once.
+//! Each tries to stream first; a file too far out of order is read again and sorted as a whole. A
+//! pipe cannot be read again, so it is sorted at once.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -97,7 +97,8 @@ pub fn info(
     })
 }
 
-/// Writes a trace as text into `out`, which is made or emptied; it is complete and synced on return.
+/// Writes a trace as text into `out`, which is made or emptied; it is complete and synced on
+/// return.
 ///
 /// # Errors
 /// If the trace is refused, `out` cannot be written, or `keep_running` says no.

@@ -1,9 +1,9 @@
 //! Requests in the order of their times, in bounded memory.
 //!
-//! [`Order::Window`] holds the next [`WINDOW`] requests back and sorts among them: enough for recorders
-//! that log at completion or per processor, and it streams. [`Order::Sort`] sorts everything through a
-//! temporary file (37 bytes per request), which needs room there, and all the input before the first
-//! output. Requests of the same time keep the file's order in both.
+//! [`Order::Window`] holds the next [`WINDOW`] requests back and sorts among them: enough for
+//! recorders that log at completion or per processor, and it streams. [`Order::Sort`] sorts
+//! everything through a temporary file (37 bytes per request), which needs room there, and all the
+//! input before the first output. Requests of the same time keep the file's order in both.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,20 +1,20 @@
 //! When a recorded request may be issued again: the same rules for a virtual drive and a real one.
 //!
-//! The rules are written down in `docs/concepts/replay.md`. The engine shows each request in the order
-//! of the recording ([`Pacer::admit`]), asks when it may go ([`Pacer::release`]), and tells of every
-//! completion ([`Pacer::completed`]). An engine in virtual time knows the completion as it submits and
-//! tells at once; one in real time tells when it happens. Both get the same answers.
+//! The rules are written down in `docs/concepts/replay.md`. The engine shows each request in the
+//! order of the recording ([`Pacer::admit`]), asks when it may go ([`Pacer::release`]), and tells
+//! of every completion ([`Pacer::completed`]). An engine in virtual time knows the completion as it
+//! submits and tells at once; one in real time tells when it happens. Both get the same answers.
 //!
-//! Nothing is allocated after [`Pacer::new`]. Times are since the start of the replay. Left out: think
-//! time in [`Pace::Dependencies`]; a host that computes between I/Os is slower than it says.
+//! Nothing is allocated after [`Pacer::new`]. Times are since the start of the replay. Left out:
+//! think time in [`Pace::Dependencies`]; a host that computes between I/Os is slower than it says.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use drivebay_units::Nanos;
 
-/// Most requests that are tracked as outstanding in the recording; beyond it the soonest to end counts
-/// as ended, so a deeper recording is replayed at this depth.
+/// Most requests that are tracked as outstanding in the recording; beyond it the soonest to end
+/// counts as ended, so a deeper recording is replayed at this depth.
 pub const DEPTH_MAX: usize = 1 << 16;
 /// Slowest replay, in percent of the recorded time: a hundred times slower.
 pub const TIME_PERCENT_MAX: u32 = 10_000;
@@ -24,7 +24,8 @@ pub const TIME_PERCENT_MAX: u32 = 10_000;
 pub enum Pace {
     /// At the recorded times, whatever the drive does: a slower drive queues.
     Recorded {
-        /// Recorded intervals with nothing outstanding are cut to this length, in the replay's time.
+        /// Recorded intervals with nothing outstanding are cut to this length, in the replay's
+        /// time.
         idle_max_ns: Option<u64>,
         /// Length of the replay in percent of the recording: 100 as recorded, 50 twice as fast.
         time_percent: u32,
@@ -85,8 +86,8 @@ impl Pacer {
 
     /// Shows the next request of the recording; those shown before must have been issued.
     ///
-    /// `at` must not go back. Without a response time the request counts as done before anything that
-    /// was recorded later than it; requests of one time go together.
+    /// `at` must not go back. Without a response time the request counts as done before anything
+    /// that was recorded later than it; requests of one time go together.
     #[inline]
     pub fn admit(&mut self, at: Nanos, response: Option<Nanos>) {
         match &mut self.mode {

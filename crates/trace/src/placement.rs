@@ -1,8 +1,8 @@
 //! Where a recorded request goes on another drive: folded or scaled, alignment kept.
 //!
-//! The rules are written down in `docs/concepts/replay.md`. A recording that fits keeps its addresses
-//! under both. Left out: a request that spans two scaled granules stays in one piece, so up to its length
-//! lies in the neighbour.
+//! The rules are written down in `docs/concepts/replay.md`. A recording that fits keeps its
+//! addresses under both. Left out: a request that spans two scaled granules stays in one piece, so
+//! up to its length lies in the neighbour.
 
 use drivebay_units::SECTOR_BYTES;
 use serde::Deserialize;
@@ -63,8 +63,8 @@ const DEVICE_BYTES: u64 = 1 << 20;
 const ROOM_BYTES_MIN: u64 = 64 << 20;
 
 impl Placement {
-    /// Onto a drive of `capacity_bytes` with logical blocks of `block_bytes` (a power of two from 512);
-    /// `recorded_bytes` is where the recording's highest address ends, needed to scale.
+    /// Onto a drive of `capacity_bytes` with logical blocks of `block_bytes` (a power of two from
+    /// 512); `recorded_bytes` is where the recording's highest address ends, needed to scale.
     ///
     /// # Errors
     /// [`PlaceError::TooSmall`].

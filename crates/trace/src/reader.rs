@@ -10,8 +10,8 @@ use crate::input::{Lines, MARK};
 use crate::request::Request;
 use crate::unpack::unpack;
 
-/// Files that hold traces, but not as one that is read: the bytes that tell them with their place, what they
-/// are, and what makes text of them.
+/// Files that hold traces, but not as one that is read: the bytes that tell them with their place,
+/// what they are, and what makes text of them.
 const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
     (0, b"PAR1", "Parquet, and was not unpacked", "drivebay trace convert FILE.parquet FILE.csv"),
     (1, b"tae", "blktrace's recording of one processor", "blkparse -i NAME > NAME.txt"),
@@ -167,8 +167,8 @@ impl Reader {
     }
 
     /// Appends requests until `into` holds `len_max`, the input ends, or some ten milliseconds have
-    /// passed; false when there is no more. Memory grows by at most 65,536 requests beyond `len_max`: those
-    /// still open when the recording ends, or that a line stands for.
+    /// passed; false when there is no more. Memory grows by at most 65,536 requests beyond
+    /// `len_max`: those still open when the recording ends, or that a line stands for.
     ///
     /// # Errors
     /// If a line cannot be read, the file is damaged, or it ends without a single request.

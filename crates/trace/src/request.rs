@@ -60,8 +60,8 @@ impl TimeUnit {
 /// One I/O of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// When the host issued it. Since the trace's first request, once a [`crate::Trace`] has ordered it;
-    /// on the recording's own clock before.
+    /// When the host issued it. Since the trace's first request, once a [`crate::Trace`] has
+    /// ordered it; on the recording's own clock before.
     pub at: Nanos,
     /// Byte address on its device; `offset_bytes + bytes` is at most 2^63 - 1.
     pub offset_bytes: u64,

@@ -118,8 +118,8 @@ impl TraceSource {
         Ok(Some(Synth::new(Profile::parse(text)?, *scale, *seed)?))
     }
 
-    /// Where the highest address may end, as a placement needs it: of a file 0, for not known, unless
-    /// addresses are scaled; then the file is read through.
+    /// Where the highest address may end, as a placement needs it: of a file 0, for not known,
+    /// unless addresses are scaled; then the file is read through.
     ///
     /// # Errors
     /// What is wrong with the trace; [`TraceError::Cancelled`].

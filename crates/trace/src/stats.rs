@@ -2,8 +2,9 @@
 //!
 //! Definitions: `docs/concepts/traces.md`; the buckets are those of the published tables of the
 //! AnandTech Storage Bench. Reads and writes count; trims and flushes only keep the drive busy.
-//! Bounds: outstanding requests 8 MiB; sequential streams 32 MiB (65,536 devices); pages touched about
-//! 620 MiB at most (4,194,304 regions of 2 MiB). Beyond those regions footprint and overwrites are null.
+//! Bounds: outstanding requests 8 MiB; sequential streams 32 MiB (65,536 devices); pages touched
+//! about 620 MiB at most (4,194,304 regions of 2 MiB). Beyond those regions footprint and
+//! overwrites are null.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -12,8 +13,8 @@ use serde::{Serialize, Serializer};
 
 use crate::request::{DEVICES_MAX, Op, Request};
 
-/// How many of the last I/Os of the same kind and device may be continued by a sequential one: the depth
-/// of SATA's queue, so that as many streams as a drive can see at once are told apart.
+/// How many of the last I/Os of the same kind and device may be continued by a sequential one: the
+/// depth of SATA's queue, so that as many streams as a drive can see at once are told apart.
 pub const STREAMS: usize = 32;
 /// A page of the footprint.
 pub const PAGE_BYTES: u64 = 4096;

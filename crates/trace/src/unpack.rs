@@ -1,8 +1,8 @@
 //! Compressed traces: gzip, bzip2, zstd and xz, told by their magic bytes.
 //!
-//! Sources: RFC 1952 (gzip), RFC 8878 (zstd), the bzip2 format's "BZh" header, the .xz file format 1.2.1.
-//! Files made of several members, frames or streams one after the other are read to their end.
-//! Bounds: compressed data may unpack to at most [`UNPACK_RATIO_MAX`] times its size (after
+//! Sources: RFC 1952 (gzip), RFC 8878 (zstd), the bzip2 format's "BZh" header, the .xz file format
+//! 1.2.1. Files made of several members, frames or streams one after the other are read to their
+//! end. Bounds: compressed data may unpack to at most [`UNPACK_RATIO_MAX`] times its size (after
 //! [`UNPACK_FREE_BYTES`]); a zstd window or an xz dictionary may have at most 128 MiB.
 
 use std::io::{self, BufReader, Cursor, Read};

@@ -1,9 +1,9 @@
 //! Traces out: fio's iolog version 3, and CSV with everything a request has.
 //!
-//! Source: fio's HOWTO, "Trace file format v3"; its times are microseconds and begin at 1 here, since
-//! fio takes 0 for "no time".
-//! Lost in an iolog: nanoseconds, response times, device numbers (each device becomes a file name,
-//! `device<number>`; send it elsewhere with fio's --replay_redirect).
+//! Source: fio's HOWTO, "Trace file format v3"; its times are microseconds and begin at 1 here,
+//! since fio takes 0 for "no time". Lost in an iolog: nanoseconds, response times, device numbers
+//! (each device becomes a file name, `device<number>`; send it elsewhere with fio's
+//! --replay_redirect).
 
 use std::collections::HashSet;
 use std::io::{self, Write};

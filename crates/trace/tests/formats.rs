@@ -1,5 +1,5 @@
-//! Each format on a few lines, detected and named; then every kind of dirt, refused with its place or
-//! left out and counted.
+//! Each format on a few lines, detected and named; then every kind of dirt, refused with its place
+//! or left out and counted.
 
 use std::io::Cursor;
 
@@ -268,7 +268,8 @@ fn columns_that_the_user_names() {
     assert!(fraction.starts_with("t, line 2: time is '0.5', which is no whole number\nhint: say"));
 }
 
-/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made of the same trace as its CSV.
+/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made of the same trace as its
+/// CSV.
 #[test]
 fn oracle_general() {
     let record = |at: u32, id: u64, bytes: u32, next: i64| {

@@ -1,4 +1,5 @@
-//! Recordings of Linux's block layer: issues, completions, what is given back, flushes, and lines of others.
+//! Recordings of Linux's block layer: issues, completions, what is given back, flushes, and lines
+//! of others.
 
 use crate::formats::{holds, notes, refused};
 use crate::support::{ordered, raw, reader};
@@ -117,7 +118,8 @@ dd-1 [000] 1.001500: block_rq_complete: 8,0 WS () 8 + 1 [0]
     holds("ftrace", ftrace, &of_two);
 }
 
-/// sync(1): its bio waits for the flush and completes behind it, with no sectors, wherever the last write ended.
+/// sync(1): its bio waits for the flush and completes behind it, with no sectors, wherever the last
+/// write ended.
 #[test]
 fn the_completion_of_a_bio_that_waited_for_a_flush_is_no_request() {
     for bio in ["C  WS 0 [0]", "C WSM 43781957 [0]", "C FWS 0 [0]", "C FWS 0 (     123) [0]"] {

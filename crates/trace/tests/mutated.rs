@@ -1,7 +1,8 @@
-//! A whole file of each format, changed at random: cut, joined, swapped, with bytes of all kinds put in. It is
-//! read or refused; no panic, no request beyond the bounds, no figure that is none.
+//! A whole file of each format, changed at random: cut, joined, swapped, with bytes of all kinds
+//! put in. It is read or refused; no panic, no request beyond the bounds, no figure that is none.
 //!
-//! 300 of each in `make test`, 10,000 with DRIVEBAY_LONG. What fails prints the format and the number of the case.
+//! 300 of each in `make test`, 10,000 with DRIVEBAY_LONG. What fails prints the format and the
+//! number of the case.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -112,7 +113,8 @@ fn oracle_record(i: u64) -> Vec<u8> {
     [&parts.concat()[..], &(-1_i64).to_le_bytes()].concat()
 }
 
-/// What is put in: marks, ends, numbers of all sizes, pieces of other formats, bytes that are no text.
+/// What is put in: marks, ends, numbers of all sizes, pieces of other formats, bytes that are no
+/// text.
 const PIECES: &[&[u8]] = &[
     b"\0",
     b"\0\0\0\0\0\0\0\0",

@@ -1,7 +1,7 @@
 //! Synthesized traces have the published statistics, and are the same for the same seed.
 //!
-//! Expected numbers are those of the printed tables (AnandTech 8979, 2015-02-24), written down here again
-//! and not read from the profiles. GB is read as GiB: docs/adr/0010.
+//! Expected numbers are those of the printed tables (AnandTech 8979, 2015-02-24), written down here
+//! again and not read from the profiles. GB is read as GiB: docs/adr/0010.
 
 use drivebay_trace::{Info, Profile, Request, Stats, Synth};
 

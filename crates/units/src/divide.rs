@@ -1,7 +1,7 @@
 //! Division by a number fixed at start, as one multiplication.
 //!
-//! Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication", PLDI 1994.
-//! A 33-bit-wide reciprocal in 64-bit arithmetic is exact for every 32-bit dividend.
+//! Source: Granlund and Montgomery, "Division by Invariant Integers using Multiplication", PLDI
+//! 1994. A 33-bit-wide reciprocal in 64-bit arithmetic is exact for every 32-bit dividend.
 
 /// Divides 32-bit numbers by a constant chosen at run time. Cost: one multiplication, one shift.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,8 @@
 //! A log-linear histogram: exact counts in bins at most 1.6 % wide.
 //!
-//! As in fio and HdrHistogram: values under 64 have bins of their own, every octave above has 64 equal
-//! bins, so a bin's width is at most 1/64 of its lower edge. Histograms merge by adding counts.
+//! As in fio and HdrHistogram: values under 64 have bins of their own, every octave above has 64
+//! equal bins, so a bin's width is at most 1/64 of its lower edge. Histograms merge by adding
+//! counts.
 
 const SUB_BITS: u32 = 6;
 const SUB_BINS: usize = 1 << SUB_BITS;

@@ -1,6 +1,7 @@
 //! Enumerations whose variants have words in files and results.
 
-/// Defines an enumeration with `ALL`, its variants in order, `name`, the word of one, and `from_name`.
+/// Defines an enumeration with `ALL`, its variants in order, `name`, the word of one, and
+/// `from_name`.
 #[macro_export]
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {

@@ -1,9 +1,10 @@
 //! The seeded generator: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.
 //!
-//! It is frozen: the same seed gives the same numbers on every platform and in every version.
-//! Each part of a run draws from its own stream (`fork`), so a draw added in one part moves no other.
-//! A number that stands for a place or a moment, not for the next draw, is a hash of it (`mix`, `mix_upper`).
-//! Left out: rejection in `below`; its bias is under n / 2^64, far below what any run can see.
+//! It is frozen: the same seed gives the same numbers on every platform and in every version. Each
+//! part of a run draws from its own stream (`fork`), so a draw added in one part moves no other. A
+//! number that stands for a place or a moment, not for the next draw, is a hash of it (`mix`,
+//! `mix_upper`). Left out: rejection in `below`; its bias is under n / 2^64, far below what any run
+//! can see.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -19,7 +20,8 @@ fn splitmix64(x: &mut u64) -> u64 {
 /// 2^64 over the golden ratio.
 const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A hash with all bits well mixed: the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// A hash with all bits well mixed: the finaliser of splitmix64 (Steele, Lea and Flood, OOPSLA
+/// 2014).
 #[must_use]
 #[inline(always)]
 pub fn mix(z: u64) -> u64 {

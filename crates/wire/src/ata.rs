@@ -1,7 +1,7 @@
 //! ATA as AHCI carries it: frames between host and drive, commands and their results.
 //!
-//! Sources: Serial ATA 3.1 section 10.5 (frame layouts), ATA/ATAPI Command Set 3 (ACS-3). Only what a
-//! drive of 2015 needs that is neither packet nor zoned device; PIO data-out is left out.
+//! Sources: Serial ATA 3.1 section 10.5 (frame layouts), ATA/ATAPI Command Set 3 (ACS-3). Only what
+//! a drive of 2015 needs that is neither packet nor zoned device; PIO data-out is left out.
 
 mod identify;
 

@@ -1,7 +1,7 @@
 //! Wire formats: protocol bytes, parsed and written.
 //!
-//! Parsers take slices and return typed values or an error; writers append to a buffer. Nothing here
-//! keeps state between messages. This crate must not know drives, sockets, files or clocks.
+//! Parsers take slices and return typed values or an error; writers append to a buffer. Nothing
+//! here keeps state between messages. This crate must not know drives, sockets, files or clocks.
 
 pub mod ata;
 mod codes;

@@ -1,8 +1,8 @@
 //! ublk: what Linux and a program that serves a block device say to each other, over io_uring.
 //!
-//! Source: include/uapi/linux/ublk_cmd.h of Linux 6.12; Documentation/block/ublk.rst. Structures are the kernel's, in
-//! the machine's own byte order, and bear its names.
-//! Left out: zoned devices, recovery, devices of users that are not root, zero copy, batches.
+//! Source: include/uapi/linux/ublk_cmd.h of Linux 6.12; Documentation/block/ublk.rst. Structures
+//! are the kernel's, in the machine's own byte order, and bear its names. Left out: zoned devices,
+//! recovery, devices of users that are not root, zero copy, batches.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -67,7 +67,8 @@ pub struct ControlCommand {
     pub reserved: u32,
 }
 
-/// [`DeviceInfo::flags`]: the server moves data by reading and writing the character device. Since Linux 6.5.
+/// [`DeviceInfo::flags`]: the server moves data by reading and writing the character device. Since
+/// Linux 6.5.
 pub const USER_COPY: u64 = 1 << 7;
 
 /// [`DeviceInfo::state`]: its server is gone.
@@ -204,8 +205,8 @@ impl IoDescriptor {
 /// Most tags of a queue.
 const QUEUE_DEPTH_MAX: usize = 4096;
 
-/// Where a queue's descriptors lie in the character device: place and length of the mapping, on a machine with pages of
-/// so many bytes.
+/// Where a queue's descriptors lie in the character device: place and length of the mapping, on a
+/// machine with pages of so many bytes.
 pub fn descriptors(queue: u16, depth: u16, page_bytes: usize) -> (u64, usize) {
     let of = |tags: usize| (tags * size_of::<IoDescriptor>()).next_multiple_of(page_bytes);
     (u64::from(queue) * of(QUEUE_DEPTH_MAX) as u64, of(usize::from(depth)))
@@ -230,7 +231,8 @@ mod tests {
 
     #[test]
     fn commands_have_the_numbers_that_the_kernels_header_makes() {
-        // As a C compiler has them: UBLK_U_CMD_ADD_DEV, UBLK_U_CMD_GET_FEATURES, UBLK_U_IO_FETCH_REQ.
+        // As a C compiler has them: UBLK_U_CMD_ADD_DEV, UBLK_U_CMD_GET_FEATURES,
+        // UBLK_U_IO_FETCH_REQ.
         assert_eq!(ControlOp::AddDevice as u32, 0xc020_7504);
         assert_eq!(ControlOp::GetFeatures as u32, 0x8020_7513);
         assert_eq!(FETCH, 0xc010_7520);

@@ -1,15 +1,17 @@
 //! Life that is not simulated: what happened since a mark happens so many times more.
 //!
-//! A method of sampled simulation (as Wunderlich et al., "SMARTS", ISCA 2003, for processors): a window of real commands is
-//! simulated at the present age, then wear, time and counters go on by multiples of what the window did, and the next
-//! window follows. Data, map, free space, heat and clock stay where the window left them.
+//! A method of sampled simulation (as Wunderlich et al., "SMARTS", ISCA 2003, for processors): a
+//! window of real commands is simulated at the present age, then wear, time and counters go on by
+//! multiples of what the window did, and the next window follows. Data, map, free space, heat and
+//! clock stay where the window left them.
 //!
-//! Erases spread evenly over the superblocks that the window erased, apart for those of a static SLC cache: what fell to each in
-//! one window is chance, which evens out over many. Those that it did not erase keep their data, which ages. Blocks fail
-//! as they would erase by erase; a superblock whose blocks find no spare stays in use until its next erase, which is
-//! simulated. So the steps must be small against what is left of the spares: that is the caller's part.
-//! Left out: which superblock's turn it was for how long, heat of the time between, energy, and `health.end_of_life`, which
-//! counts commands.
+//! Erases spread evenly over the superblocks that the window erased, apart for those of a static
+//! SLC cache: what fell to each in one window is chance, which evens out over many. Those that it
+//! did not erase keep their data, which ages. Blocks fail as they would erase by erase; a
+//! superblock whose blocks find no spare stays in use until its next erase, which is simulated. So
+//! the steps must be small against what is left of the spares: that is the caller's part. Left out:
+//! which superblock's turn it was for how long, heat of the time between, energy, and
+//! `health.end_of_life`, which counts commands.
 
 use drivebay_units::Nanos;
 
@@ -40,8 +42,8 @@ impl Device {
         }
     }
 
-    /// What happened since the mark happens `times` times more, in `elapsed` together, without being simulated. No request may
-    /// be under way.
+    /// What happened since the mark happens `times` times more, in `elapsed` together, without
+    /// being simulated. No request may be under way.
     pub fn live(&mut self, since: &Mark, times: f64, elapsed: Nanos) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         assert!((0.0..=1e9).contains(&times), "a multiple of the window");

@@ -1,10 +1,11 @@
 //! The power fails: what is lost, and when the drive is back.
 //!
-//! Everything that has not been programmed by then is gone: the write buffer, and programs under way.
-//! Commands not yet answered are dropped. What was flushed, written with FUA, or copied by garbage
-//! collection before its source was erased, is there; with power-loss protection, all that was acknowledged.
-//! The time to come back is that of reading the open superblocks' spare bytes on all dies at once.
-//! guess: real firmware also reads its journal, and takes tenths of a second to start.
+//! Everything that has not been programmed by then is gone: the write buffer, and programs under
+//! way. Commands not yet answered are dropped. What was flushed, written with FUA, or copied by
+//! garbage collection before its source was erased, is there; with power-loss protection, all that
+//! was acknowledged. The time to come back is that of reading the open superblocks' spare bytes on
+//! all dies at once. guess: real firmware also reads its journal, and takes tenths of a second to
+//! start.
 
 use drivebay_units::{Lpn, Nanos};
 
@@ -25,8 +26,8 @@ pub struct Recovery {
 }
 
 impl Device {
-    /// Where the newest version of a sector's page was put; none if the page holds no data. Asked right after the
-    /// write was served, the answer belongs to that write. Cost: 1 map entry.
+    /// Where the newest version of a sector's page was put; none if the page holds no data. Asked
+    /// right after the write was served, the answer belongs to that write. Cost: 1 map entry.
     #[must_use]
     pub fn stream_page(&self, lba: u64) -> Option<StreamPage> {
         let Some(flash) = self.media.flash() else { return Some(StreamPage::default()) };
@@ -39,16 +40,17 @@ impl Device {
         self.media.flash().is_none_or(|flash| flash.backend.is_programmed(place, at))
     }
 
-    /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the dies
-    /// have begun by then. To be followed by [`Device::power_cut`].
+    /// The power is about to go at `at`: from now on [`Device::is_programmed`] knows all that the
+    /// dies have begun by then. To be followed by [`Device::power_cut`].
     pub fn before_power_cut(&mut self, at: Nanos) {
         if let Some(flash) = self.media.flash_mut() {
             flash.backend.dies_until(at);
         }
     }
 
-    /// Before a power cut of a drive with zones, one that takes more than it must: these sectors too, and what their zone holds
-    /// behind them. They lie no further back than the write buffer is large.
+    /// Before a power cut of a drive with zones, one that takes more than it must: these sectors
+    /// too, and what their zone holds behind them. They lie no further back than the write buffer
+    /// is large.
     pub fn lose(&mut self, lba: u64, sectors: u64) {
         if let (Some(flash), true) = (self.media.flash_mut(), self.zones.is_some()) {
             let (first, last) = (flash.page_of(lba), flash.page_of(lba + sectors - 1));
@@ -56,9 +58,11 @@ impl Device {
         }
     }
 
-    /// Cuts the power at `at`, which must not lie before the last submission, and turns it on again.
+    /// Cuts the power at `at`, which must not lie before the last submission, and turns it on
+    /// again.
     ///
-    /// Requests without a completion, and those whose completion lies after `at`, were never answered.
+    /// Requests without a completion, and those whose completion lies after `at`, were never
+    /// answered.
     pub fn power_cut(&mut self, at: Nanos) -> Recovery {
         debug_assert!(at >= self.now(), "time does not go back");
         let (lost_pages, ready) = match &mut self.media {

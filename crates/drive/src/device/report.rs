@@ -19,9 +19,11 @@ pub struct HandleUse {
     pub group: u8,
     /// Placement handle; none of the frontier of copies.
     pub handle: Option<u8>,
-    /// Written by the host; into the frontier of copies: copied from the handles for the first time.
+    /// Written by the host; into the frontier of copies: copied from the handles for the first
+    /// time.
     pub written_4k: u64,
-    /// Copied out of its reclaim units by garbage collection: write amplification is `written` and this over `written`.
+    /// Copied out of its reclaim units by garbage collection: write amplification is `written` and
+    /// this over `written`.
     pub copied_4k: u64,
     /// What can still be written to its present reclaim unit (RUAMW).
     pub unit_left_4k: u64,
@@ -94,8 +96,9 @@ impl Device {
         f64::from(self.spec.geometry.superblocks - self.spec.geometry.bad_superblocks).max(1.0)
     }
 
-    /// What went through each placement handle so far, group by group, and where its copies share a frontier (initial
-    /// isolation) behind them all through that of each group. Empty on a drive without placement.
+    /// What went through each placement handle so far, group by group, and where its copies share a
+    /// frontier (initial isolation) behind them all through that of each group. Empty on a drive
+    /// without placement.
     #[must_use]
     pub fn placement(&self) -> Vec<HandleUse> {
         let Some(flash) = self.media.flash() else { return Vec::new() };
@@ -126,8 +129,9 @@ impl Device {
         hosts.chain(shared).map(of_stream).collect()
     }
 
-    /// From now on it is counted how much is copied of each of these ranges of sectors, which do not overlap; of none: no more.
-    /// Returns what was counted before, in 4 KiB. Not part of a saved state.
+    /// From now on it is counted how much is copied of each of these ranges of sectors, which do
+    /// not overlap; of none: no more. Returns what was counted before, in 4 KiB. Not part of a
+    /// saved state.
     pub fn count_copies_of(&mut self, sectors: &[Range<u64>]) -> Vec<u64> {
         let Some(flash) = self.media.flash_mut() else { return vec![0; sectors.len()] };
         let page = |lba: u64| flash.page_of(lba).0;
@@ -143,8 +147,8 @@ impl Device {
         link.map_or(0, |link| link.begun(at))
     }
 
-    /// From now on the first `limit` events are kept, and how busy dies and channels are; what was kept before
-    /// is gone.
+    /// From now on the first `limit` events are kept, and how busy dies and channels are; what was
+    /// kept before is gone.
     pub fn keep_events(&mut self, limit: usize) {
         match &mut self.media {
             Media::Flash(flash) => flash.backend.keep_events(limit),

@@ -1,17 +1,18 @@
 //! Everything is erased: Sanitize and Format NVM, with the time they take.
 //!
-//! Sources: NVM Express base specification 2.0, Sanitize (block erase, crypto erase, overwrite) and Format NVM
-//! (secure erase settings 1, user data, and 2, cryptographic: for a drive of one namespace they do the
-//! same). A block erase erases what is not erased, on all dies at once, one superblock after the other:
-//! tBERS each, and each counts as wear. A crypto erase changes the key: nothing can be read any more, but
-//! flash is erased only when it is used again, one superblock ahead as always.
-//! An overwrite erases and programs all flash pages, those of spare superblocks too, in each of its passes: tBERS and the sum of
-//! tPROG on each die, no faster than its channel brings the data; the pattern comes from the controller, not over the link.
-//! ATA's SECURITY ERASE UNIT is a block erase. No other command is served meanwhile; all data, the write
-//! buffer's too, is gone; unmapped pages read as zeros.
-//! Media that is written in place has nothing to erase before it is written: it only changes the key, but can be overwritten.
-//! Not modelled: blocks that fail in these erases, what heat does to the rate of an overwrite (it does heat the drive), progress
-//! while commands that may go on are served.
+//! Sources: NVM Express base specification 2.0, Sanitize (block erase, crypto erase, overwrite) and
+//! Format NVM (secure erase settings 1, user data, and 2, cryptographic: for a drive of one
+//! namespace they do the same). A block erase erases what is not erased, on all dies at once, one
+//! superblock after the other: tBERS each, and each counts as wear. A crypto erase changes the key:
+//! nothing can be read any more, but flash is erased only when it is used again, one superblock
+//! ahead as always. An overwrite erases and programs all flash pages, those of spare superblocks
+//! too, in each of its passes: tBERS and the sum of tPROG on each die, no faster than its channel
+//! brings the data; the pattern comes from the controller, not over the link. ATA's SECURITY ERASE
+//! UNIT is a block erase. No other command is served meanwhile; all data, the write buffer's too,
+//! is gone; unmapped pages read as zeros. Media that is written in place has nothing to erase
+//! before it is written: it only changes the key, but can be overwritten. Not modelled: blocks that
+//! fail in these erases, what heat does to the rate of an overwrite (it does heat the drive),
+//! progress while commands that may go on are served.
 
 use drivebay_units::Nanos;
 
@@ -30,22 +31,25 @@ pub enum Sanitize {
     Overwrite(u32),
 }
 
-/// Making a new key and an empty map. guess: drives say seconds at most; no measurement is published.
+/// Making a new key and an empty map. guess: drives say seconds at most; no measurement is
+/// published.
 const NEW_KEY: Nanos = Nanos::millis(100);
 
 impl Device {
     /// Format NVM, beginning at `at`, with a secure erase or without; returns when that is done.
     ///
-    /// Without one (setting 0) all pages are unmapped, as by a TRIM of the whole drive, and nothing more: in
-    /// this model the same as a crypto erase, which leaves flash as it is too. Under the conditions of
-    /// [`Device::sanitize`].
+    /// Without one (setting 0) all pages are unmapped, as by a TRIM of the whole drive, and nothing
+    /// more: in this model the same as a crypto erase, which leaves flash as it is too. Under the
+    /// conditions of [`Device::sanitize`].
     pub fn format(&mut self, at: Nanos, secure: Option<Sanitize>) -> Nanos {
         self.sanitize(at, secure.unwrap_or(Sanitize::Crypto))
     }
 
-    /// Erases everything, beginning at `at`; returns when that is done, which is the drive's time then.
+    /// Erases everything, beginning at `at`; returns when that is done, which is the drive's time
+    /// then.
     ///
-    /// No request may be under way: a host waits for its queues, and a drive refuses others meanwhile.
+    /// No request may be under way: a host waits for its queues, and a drive refuses others
+    /// meanwhile.
     pub fn sanitize(&mut self, at: Nanos, how: Sanitize) -> Nanos {
         let done = self.erase_media(at, how);
         self.forget_data(how == Sanitize::Block);
@@ -92,7 +96,8 @@ impl Device {
         }
     }
 
-    /// Writes all flash so often, one superblock after the other, each as often as is asked: heat and wear go with it.
+    /// Writes all flash so often, one superblock after the other, each as often as is asked: heat
+    /// and wear go with it.
     fn overwrite(&mut self, from: Nanos, passes: u32) -> Nanos {
         let mut done = from;
         for index in 0..self.spec.geometry.superblocks {
@@ -112,8 +117,8 @@ impl Device {
         done
     }
 
-    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, temperature and wear
-    /// stay. [`Device::sanitize`] is the command, with its time.
+    /// Purge between tests: all data gone, all superblocks erased, in no time; clock, temperature
+    /// and wear stay. [`Device::sanitize`] is the command, with its time.
     pub fn secure_erase(&mut self) {
         debug_assert_eq!(self.next_arrival(), NEVER, "no request is under way");
         self.forget_data(true);

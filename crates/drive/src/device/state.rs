@@ -1,9 +1,9 @@
 //! A drive's state as a value: copied in memory, written to a stream, read back.
 //!
-//! All of it: map, wear, clock, heat, requests under way, and where every random stream stands. A copy
-//! goes on exactly as its original does. What is read back is checked before it is used: nothing
-//! that was written by something else can make the drive index where nothing is, or count below zero.
-//! How a stream becomes a file is `drivebay-run`'s part.
+//! All of it: map, wear, clock, heat, requests under way, and where every random stream stands. A
+//! copy goes on exactly as its original does. What is read back is checked before it is used:
+//! nothing that was written by something else can make the drive index where nothing is, or count
+//! below zero. How a stream becomes a file is `drivebay-run`'s part.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 
@@ -64,8 +64,8 @@ impl Device {
 
     /// A drive of this profile in a state that was written by [`Device::save`].
     ///
-    /// `memory`: a drive whose memory is used where it fits. A profile other than that of the drive that
-    /// was saved is noticed only if it needs tables of other sizes.
+    /// `memory`: a drive whose memory is used where it fits. A profile other than that of the drive
+    /// that was saved is noticed only if it needs tables of other sizes.
     ///
     /// # Errors
     /// [`StateError`], if the stream ends early or holds no state of such a drive.

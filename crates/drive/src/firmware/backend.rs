@@ -1,12 +1,14 @@
-//! The flash back end: map, superblocks, write buffers and dies, and the orders that hold among them.
+//! The flash back end: map, superblocks, write buffers and dies, and the orders that hold among
+//! them.
 //!
-//! Writes take an address at a frontier and a place in the write buffer; when all planes of a die are full,
-//! the die's program joins the deferred program queue. Erases run one superblock ahead: what took the place
-//! of a victim's pages may still be in the write buffer, and a power cut would lose both, so a
-//! superblock is erased only once all that was placed before it was given back is safe. If none was free
-//! then, it is erased when it is opened. Real firmware orders erases behind its journal for the same reason.
-//! Errors and wear are decided in `physics/reliability.rs` and carried out in `firmware/backend/errors.rs`; what parity and failed dies
-//! (`firmware/stripes.rs`) come to is in `firmware/backend/dies.rs`.
+//! Writes take an address at a frontier and a place in the write buffer; when all planes of a die
+//! are full, the die's program joins the deferred program queue. Erases run one superblock ahead:
+//! what took the place of a victim's pages may still be in the write buffer, and a power cut would
+//! lose both, so a superblock is erased only once all that was placed before it was given back is
+//! safe. If none was free then, it is erased when it is opened. Real firmware orders erases behind
+//! its journal for the same reason. Errors and wear are decided in `physics/reliability.rs` and
+//! carried out in `firmware/backend/errors.rs`; what parity and failed dies (`firmware/stripes.rs`)
+//! come to is in `firmware/backend/dies.rs`.
 
 mod dies;
 mod errors;
@@ -45,7 +47,8 @@ pub struct PageRead {
     /// When the pages are in the controller.
     pub done: Nanos,
     pub parts: ReadParts,
-    /// The array was read and its data decoded, which may have found a superblock that must be refreshed.
+    /// The array was read and its data decoded, which may have found a superblock that must be
+    /// refreshed.
     pub decoded: bool,
 }
 
@@ -116,7 +119,8 @@ impl Flash {
         };
         // As many programs of a die as the buffers can hold, and some erases.
         let rows = spec.buffer_pages >> (g.die_shift + g.plane_shift);
-        // Where places come free as programs end, a die that erases may hold more of them than its share.
+        // Where places come free as programs end, a die that erases may hold more of them than its
+        // share.
         let rows = if spec.buffer_release.is_some() { 2 * rows } else { rows };
         let pending = spec.streams.count as u32 * rows + 8;
         let mut nand = Nand::new(&spec.nand, g, pending, rng);
@@ -273,8 +277,9 @@ impl Flash {
 
     /// Erases the superblock that has waited longest, whenever it is due.
     ///
-    /// What took the place of its pages counts as safe from now on: commands that are served already may
-    /// have their turn after a power cut that comes next, but their erases cannot be undone.
+    /// What took the place of its pages counts as safe from now on: commands that are served
+    /// already may have their turn after a power cut that comes next, but their erases cannot be
+    /// undone.
     fn erase_next(&mut self) {
         let (at, index) = self.deferred.pop_erase();
         self.ftl.erased(index);
@@ -287,7 +292,8 @@ impl Flash {
 
     // ---- Writing.
 
-    /// Places pages at a stream's frontier, which must have room; returns when the last is in the buffer.
+    /// Places pages at a stream's frontier, which must have room; returns when the last is in the
+    /// buffer.
     #[inline(always)]
     pub fn write(&mut self, stream: usize, lpn: Lpn, len: u32, from: Nanos) -> Nanos {
         let first = self.ftl.place(stream, lpn, len);
@@ -295,10 +301,11 @@ impl Flash {
         self.fill(stream, first, len, from)
     }
 
-    /// Lets `len` pages from `first` on pass through a stream's buffer and programs what is complete.
+    /// Lets `len` pages from `first` on pass through a stream's buffer and programs what is
+    /// complete.
     ///
-    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1 queue entry
-    /// per die-wide program.
+    /// Returns when the last of them has found room. Cost: 1 ring entry per flash page begun, 1
+    /// queue entry per die-wide program.
     #[inline(always)]
     fn fill(&mut self, stream: usize, first: Ppa, len: u32, from: Nanos) -> Nanos {
         let g = self.geometry;
@@ -355,7 +362,8 @@ impl Flash {
         streams.more_copies().map(|stream| self.buffer_free_at(stream)).fold(first, Nanos::max)
     }
 
-    /// When the buffers have a place each for another flash page of the host's and of garbage collection's.
+    /// When the buffers have a place each for another flash page of the host's and of garbage
+    /// collection's.
     pub fn room_at(&mut self) -> Nanos {
         let (copies, hosts) = (self.copies_free_at(), self.ftl.streams().hosts());
         hosts.map(|stream| self.buffer_free_at(stream)).fold(copies, Nanos::max)
@@ -366,8 +374,8 @@ impl Flash {
         self.buffers[self.ftl.streams().copies].taken()
     }
 
-    /// When these flash pages of copies are programmed, by their number in their stream; those of a row that has only begun are
-    /// left out. Cost: 1 ring entry each.
+    /// When these flash pages of copies are programmed, by their number in their stream; those of a
+    /// row that has only begun are left out. Cost: 1 ring entry each.
     pub fn copies_programmed_at(&mut self, pages: Range<u64>) -> Nanos {
         let stream = self.ftl.streams().copies;
         let known = self.buffers[stream].known();
@@ -383,16 +391,16 @@ impl Flash {
         last
     }
 
-    /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's, whichever is more.
-    /// Cost: 1 ring entry for each place.
+    /// What part of the write buffer is taken at `at`, in 1/64: the host's or garbage collection's,
+    /// whichever is more. Cost: 1 ring entry for each place.
     pub fn buffer_taken_64(&self, at: Nanos) -> u32 {
         let taken = |buffer: &WriteBuffer| buffer.taken_64(at, &self.nand);
         self.buffers.iter().map(taken).max().unwrap_or(0)
     }
 
-    /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host shares the
-    /// frontier, the reserve is for the foreground alone, which finishes the victims that it begins: else
-    /// the host could take the room that the rest of one needs.
+    /// Whether a copy has neither room at its frontier nor a superblock to open. Where the host
+    /// shares the frontier, the reserve is for the foreground alone, which finishes the victims
+    /// that it begins: else the host could take the room that the rest of one needs.
     #[inline(always)]
     pub fn no_room_to_copy(&self) -> bool {
         let kept = || if self.ftl.streams().share() { self.reserve() } else { 0 };
@@ -415,8 +423,9 @@ impl Flash {
         self.reserve_superblocks as usize
     }
 
-    /// Programs all that a stream's buffer holds; returns when its newest `pages` flash pages (or all it
-    /// can hold) are safe, as far as is known now: reads asked later may still suspend the programs.
+    /// Programs all that a stream's buffer holds; returns when its newest `pages` flash pages (or
+    /// all it can hold) are safe, as far as is known now: reads asked later may still suspend the
+    /// programs.
     ///
     /// Cost: 1 ring entry per page of the buffer.
     pub fn make_durable(&mut self, stream: usize, at: Nanos, pages: u64) -> Nanos {
@@ -439,8 +448,8 @@ impl Flash {
         safe
     }
 
-    /// Fills at least so many pages of a stream's superblock with nothing, and its open flash page; returns when they have
-    /// found room in the buffer.
+    /// Fills at least so many pages of a stream's superblock with nothing, and its open flash page;
+    /// returns when they have found room in the buffer.
     pub fn pad(&mut self, stream: usize, pages: u32, at: Nanos) -> Nanos {
         let Some((first, count)) = self.ftl.pad(stream, pages) else { return at };
         self.padded_pages += u64::from(count);
@@ -448,7 +457,8 @@ impl Flash {
         self.fill(stream, first, count, at)
     }
 
-    /// A stream's superblock takes no more, though it may not be full: what it was given so far is programmed.
+    /// A stream's superblock takes no more, though it may not be full: what it was given so far is
+    /// programmed.
     pub fn abandon(&mut self, stream: usize, at: Nanos) {
         if !self.ftl.frontier(stream).is_empty() {
             self.make_durable(stream, at, 0);
@@ -463,16 +473,16 @@ impl Flash {
         }
     }
 
-    /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were copied
-    /// from is not erased before they are safe.
+    /// [`Flash::make_durable`] for all that the host has written. Copies need none: what they were
+    /// copied from is not erased before they are safe.
     pub fn flush(&mut self, at: Nanos) -> Nanos {
         let pages = u64::from(self.buffer_pages);
         let hosts = self.ftl.streams().hosts();
         hosts.map(|stream| self.make_durable(stream, at, pages)).fold(at, Nanos::max)
     }
 
-    /// Opens the next superblock for a stream at `at`, for as many bits per cell as `mode` says; false if
-    /// none is free.
+    /// Opens the next superblock for a stream at `at`, for as many bits per cell as `mode` says;
+    /// false if none is free.
     pub fn open(&mut self, stream: usize, at: Nanos, mode: Mode) -> bool {
         if self.pass(stream, at) {
             return true;
@@ -528,7 +538,8 @@ impl Flash {
         }
     }
 
-    /// Brings all that was placed before a superblock was given back to flash; returns when it is there.
+    /// Brings all that was placed before a superblock was given back to flash; returns when it is
+    /// there.
     fn make_safe(&mut self, index: u32, at: Nanos) -> Nanos {
         self.program_all();
         let mut safe = at;
@@ -557,7 +568,8 @@ impl Flash {
             return nowhere;
         };
         if self.may_err {
-            // The parts one by one: who adds them up is not to wait for memory where no errors are modelled.
+            // The parts one by one: who adds them up is not to wait for memory where no errors are
+            // modelled.
             let (done, [die, array, channel], decoded) = self.read_erring(from, ppa, len, bytes);
             return PageRead { done, parts: [die, array, channel], decoded };
         }
@@ -587,7 +599,8 @@ impl Flash {
 
     // ---- Copying, for garbage collection and folding.
 
-    /// Reads what is valid in a flash page of the victim at `at`; returns when it is in the controller.
+    /// Reads what is valid in a flash page of the victim at `at`; returns when it is in the
+    /// controller.
     ///
     /// Cost: 1 die and 1 calendar.
     #[inline(always)]
@@ -616,7 +629,8 @@ impl Flash {
         done
     }
 
-    /// Places what is valid in a flash page of the victim in its stream of copies, from `from` on; at `at` the copying began.
+    /// Places what is valid in a flash page of the victim in its stream of copies, from `from` on;
+    /// at `at` the copying began.
     ///
     /// Cost: [`Ftl::relocate`] and `fill` for the new addresses.
     #[inline(always)]
@@ -632,7 +646,8 @@ impl Flash {
         }
     }
 
-    /// Gives the victim back that has been read to its end; worn flash may not survive its next erase.
+    /// Gives the victim back that has been read to its end; worn flash may not survive its next
+    /// erase.
     pub fn retire_victim(&mut self, purpose: Purpose, at: Nanos, trigger: Trigger) {
         if self.events.is_some() {
             self.note_retired(purpose, at, trigger);
@@ -729,7 +744,8 @@ impl Flash {
         pages.map(|page| self.load_map_page(from, page, change)).max().unwrap_or(from)
     }
 
-    /// `translate` for a range that is unmapped: only its ends are in pages that keep other entries.
+    /// `translate` for a range that is unmapped: only its ends are in pages that keep other
+    /// entries.
     pub fn translate_edges(&mut self, from: Nanos, first: Lpn, last: Lpn) -> Nanos {
         let pages = MapAccess::pages(first, last);
         let ready = self.load_map_page(from, *pages.start(), true);
@@ -753,7 +769,8 @@ impl Flash {
         self.map.load(&mut self.nand, self.now.min(from), from, page, change)
     }
 
-    /// Writes at `at` what the map journal has gathered, if that is enough; returns how many programs that takes.
+    /// Writes at `at` what the map journal has gathered, if that is enough; returns how many
+    /// programs that takes.
     #[inline(always)]
     pub fn write_journal(&mut self, at: Nanos) -> u64 {
         self.map.write_journal(&mut self.nand, self.now.min(at), at)
@@ -788,8 +805,9 @@ impl Flash {
         self.nand.program_times(0, pages).into_iter().fold(Nanos::ZERO, Nanos::max)
     }
 
-    /// Writes a superblock so often with a pattern, erased before each time, from `from` on, as pages with as many bits per cell
-    /// as it has now; returns when all that was asked so far is done. Its data is still mapped, whatever it holds then.
+    /// Writes a superblock so often with a pattern, erased before each time, from `from` on, as
+    /// pages with as many bits per cell as it has now; returns when all that was asked so far is
+    /// done. Its data is still mapped, whatever it holds then.
     pub fn overwrite(&mut self, from: Nanos, index: u32, passes: u32) -> Nanos {
         self.settle();
         let Some((pages, erases)) = self.ftl.overwrite(index, passes) else { return from };

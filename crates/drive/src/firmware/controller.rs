@@ -1,9 +1,10 @@
 //! The controller: cores and data paths.
 //!
-//! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock: what that
-//! adds to a command's work, and to its waiting for the cores, is booked as throttling. Where a profile says so, the flash core's times
-//! vary (`controller.service_cv`): a part of each is drawn from the exponential distribution, the usual one of
-//! queueing theory. guess: no maker has published its own. Left out: that times of the host core vary.
+//! Sources: the profile's `[controller]` and `[gc]`. A throttled controller has a slower clock:
+//! what that adds to a command's work, and to its waiting for the cores, is booked as throttling.
+//! Where a profile says so, the flash core's times vary (`controller.service_cv`): a part of each
+//! is drawn from the exponential distribution, the usual one of queueing theory. guess: no maker
+//! has published its own. Left out: that times of the host core vary.
 
 use drivebay_units::{Nanos, mix_upper};
 
@@ -116,8 +117,8 @@ impl Controller {
         pass.end
     }
 
-    /// How long a command takes the flash core that takes `mean` on average. A draw is a hash of the time and of all
-    /// work so far.
+    /// How long a command takes the flash core that takes `mean` on average. A draw is a hash of
+    /// the time and of all work so far.
     #[cold]
     fn draw(&self, from: Nanos, mean: Nanos) -> Nanos {
         let varies = (mean.0 * self.costs.variation) >> SHARE_BITS;
@@ -127,9 +128,9 @@ impl Controller {
         Nanos(mean.0 - varies + drawn)
     }
 
-    /// Books time that the cores' clock sets, their work or waiting for it: what it takes at full clock
-    /// under `stage`, what the present clock adds as throttling. A wait that began at another clock is
-    /// booked by the present one.
+    /// Books time that the cores' clock sets, their work or waiting for it: what it takes at full
+    /// clock under `stage`, what the present clock adds as throttling. A wait that began at another
+    /// clock is booked by the present one.
     #[inline(always)]
     pub fn book(&self, stage: Stage, len: Nanos, stages: &mut Stages) {
         let added = Nanos((len.0 * self.costs.added_by_clock) >> SHARE_BITS);
@@ -137,8 +138,8 @@ impl Controller {
         stages.add(Stage::Throttle, added);
     }
 
-    /// `bytes` of a write pass the write path as they come over the link, the first at `first`, the last at
-    /// `arrived`; returns when all are in.
+    /// `bytes` of a write pass the write path as they come over the link, the first at `first`, the
+    /// last at `arrived`; returns when all are in.
     #[inline(always)]
     pub fn receive(
         &mut self,
@@ -173,13 +174,14 @@ impl Controller {
     }
 }
 
-/// The exponential distribution with a mean of 2 to the power of [`SHARE_BITS`]: minus the logarithm of a number between 0 and 1,
-/// the bits of which these are. In whole numbers, so that it is the same on every machine.
+/// The exponential distribution with a mean of 2 to the power of [`SHARE_BITS`]: minus the
+/// logarithm of a number between 0 and 1, the bits of which these are. In whole numbers, so that it
+/// is the same on every machine.
 fn exponential(bits: u64) -> u64 {
     const LN_2: u64 = 45_426;
     let zeros = u64::from((bits | 1).leading_zeros());
-    // The binary logarithm of a number from 1 to 2, in units of 2 to the power of -31, bit by bit: the square is 2 or more if
-    // the next bit is set.
+    // The binary logarithm of a number from 1 to 2, in units of 2 to the power of -31, bit by bit:
+    // the square is 2 or more if the next bit is set.
     let mut number = ((bits | 1) << zeros) >> 32;
     let mut log2 = 0;
     for _ in 0..SHARE_BITS {

@@ -1,8 +1,10 @@
-//! The flash core: firmware that works for commands and for garbage collection, and how each waits for the other.
+//! The flash core: firmware that works for commands and for garbage collection, and how each waits
+//! for the other.
 //!
-//! Source of the split: SM951's controller has three ARM cores, one for the host and two for the flash
-//! (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the flash cores together; a command passes each in order. Garbage collection runs on the flash
-//! core, so commands wait behind it; how much of a wait is garbage collection's is remembered per command.
+//! Source of the split: SM951's controller has three ARM cores, one for the host and two for the
+//! flash (Tom's Hardware, 950 Pro review). Model: one timeline for the host core, one for the flash
+//! cores together; a command passes each in order. Garbage collection runs on the flash core, so
+//! commands wait behind it; how much of a wait is garbage collection's is remembered per command.
 
 use drivebay_units::Nanos;
 
@@ -24,8 +26,8 @@ persist!(Share: end, gc);
 #[repr(C)]
 pub struct FlashCore {
     fifo: Fifo,
-    /// Nanoseconds given to anything so far. Between two fields that were just stored and are copied
-    /// together: one wide load of both would wait until the stores have left the processor.
+    /// Nanoseconds given to anything so far. Between two fields that were just stored and are
+    /// copied together: one wide load of both would wait until the stores have left the processor.
     busy: u64,
     /// Nanoseconds given to garbage collection so far.
     gc: u64,
@@ -74,7 +76,8 @@ impl FlashCore {
         while self.tail != self.head && self.shares[self.tail & (REMEMBERED - 1)].end <= from {
             self.tail += 1;
         }
-        // Time of garbage collection reserved in commands that end after `from`, the first of them included.
+        // Time of garbage collection reserved in commands that end after `from`, the first of them
+        // included.
         let before = self.shares[self.tail.wrapping_sub(1) & (REMEMBERED - 1)].gc;
         let (begin, end) = self.fifo.reserve(from, len);
         self.busy += len.0;

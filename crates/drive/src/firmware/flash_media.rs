@@ -1,7 +1,8 @@
-//! The firmware of flash: serves commands with the flash back end, and has it collect garbage, fold and refresh.
+//! The firmware of flash: serves commands with the flash back end, and has it collect garbage, fold
+//! and refresh.
 //!
-//! The way of a read is in `read.rs`, that of what changes data in `write.rs`. What the drive does for itself is done
-//! behind commands and while the flash core has none (`firmware/scheduler.rs`).
+//! The way of a read is in `read.rs`, that of what changes data in `write.rs`. What the drive does
+//! for itself is done behind commands and while the flash core has none (`firmware/scheduler.rs`).
 
 mod read;
 mod write;
@@ -80,7 +81,8 @@ impl FlashMedia {
         })
     }
 
-    /// Flash that may still fail, in percent: as the back end has it, and as firmware counts it down.
+    /// Flash that may still fail, in percent: as the back end has it, and as firmware counts it
+    /// down.
     pub fn available_spare_percent(&self) -> u8 {
         let spare = self.backend.available_spare_percent();
         self.end_of_life.map_or(spare, |end| spare.min(end.spare_percent(self.host_4k)))
@@ -154,7 +156,8 @@ impl FlashMedia {
         }
     }
 
-    /// Serves a command that reaches the flash core at `from`: see [`crate::firmware::media::Media::serve`].
+    /// Serves a command that reaches the flash core at `from`: see
+    /// [`crate::firmware::media::Media::serve`].
     #[inline(always)]
     pub fn serve(
         &mut self,

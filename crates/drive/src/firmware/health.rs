@@ -1,9 +1,9 @@
 //! The health log, as SMART reports it.
 //!
 //! Source: NVM Express base specification, SMART / Health Information log (page 02h): its fields,
-//! units and roundings. Where the log rounds to minutes or hours, whole nanoseconds are given here too.
-//! `waf` and the throttle stages beyond the second are not in the log; vendors report them elsewhere.
-//! Left out: errors of commands (the model's hosts make none that the drive would log).
+//! units and roundings. Where the log rounds to minutes or hours, whole nanoseconds are given here
+//! too. `waf` and the throttle stages beyond the second are not in the log; vendors report them
+//! elsewhere. Left out: errors of commands (the model's hosts make none that the drive would log).
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -21,7 +21,8 @@ pub struct Health {
     pub temperature_c: f64,
     /// Exact temperature of each heat node, degrees Celsius, with its name.
     pub node_temperatures_c: Vec<(&'static str, f64)>,
-    /// Flash left that may fail, per cent of what it was at the beginning; 100 where failing is not modelled.
+    /// Flash left that may fail, per cent of what it was at the beginning; 100 where failing is not
+    /// modelled.
     pub available_spare_percent: u8,
     /// Wear against the rated cycles, per cent, up to 255; none where the profile gives no rating.
     pub percentage_used: Option<u8>,
@@ -55,10 +56,11 @@ pub struct Health {
     pub asleep: Nanos,
     /// How often the link was down.
     pub link_outages: u64,
-    /// Erases of a superblock: the fewest, the most, and the mean, rounded down; those after use with one bit per cell by
-    /// what they wear.
+    /// Erases of a superblock: the fewest, the most, and the mean, rounded down; those after use
+    /// with one bit per cell by what they wear.
     pub erases: [u32; 3],
-    /// 4 KiB pages programmed per page written by the host, without what a worn drive had behind it; none before the first.
+    /// 4 KiB pages programmed per page written by the host, without what a worn drive had behind
+    /// it; none before the first.
     pub waf: Option<f64>,
 }
 
@@ -126,8 +128,8 @@ impl Log {
         self.busy_until = self.busy_until.min(at);
     }
 
-    /// Since when the drive has been idle, or will be: a command that was refused, or never answered because of a
-    /// power cut, ended an idle time as well, which must not count twice.
+    /// Since when the drive has been idle, or will be: a command that was refused, or never
+    /// answered because of a power cut, ended an idle time as well, which must not count twice.
     fn idle_from(&self) -> Nanos {
         self.busy_until.max(self.idle_until)
     }
@@ -157,7 +159,8 @@ impl Log {
         ensure(few && self.idle <= now && self.asleep <= now, "the drive's counters")
     }
 
-    /// The log's own share of the health at `now`; `asleep`: how much of an idle time is slept through.
+    /// The log's own share of the health at `now`; `asleep`: how much of an idle time is slept
+    /// through.
     pub fn report(&self, now: Nanos, asleep: impl Fn(Nanos) -> Option<Nanos>) -> Health {
         let idle_now = now.since_or_zero(self.idle_from());
         let idle = self.idle.after(idle_now);

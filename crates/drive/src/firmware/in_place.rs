@@ -1,8 +1,10 @@
-//! The firmware of media that is written in place (`flash/in_place.rs`): the way of reads and writes.
+//! The firmware of media that is written in place (`flash/in_place.rs`): the way of reads and
+//! writes.
 //!
-//! A write is complete when the media has it: there is no volatile buffer, so a flush has nothing to wait for
-//! and a power cut loses nothing that was acknowledged. A piece of 4 KiB that is written in part is read before.
-//! TRIM and Write Zeroes change nothing on the media: they cost what a command does.
+//! A write is complete when the media has it: there is no volatile buffer, so a flush has nothing
+//! to wait for and a power cut loses nothing that was acknowledged. A piece of 4 KiB that is
+//! written in part is read before. TRIM and Write Zeroes change nothing on the media: they cost
+//! what a command does.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 

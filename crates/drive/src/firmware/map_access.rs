@@ -1,4 +1,5 @@
-//! What the map itself reads and writes of flash: translation pages that the map cache lacks, and the map journal.
+//! What the map itself reads and writes of flash: translation pages that the map cache lacks, and
+//! the map journal.
 //!
 //! All of it is data of the firmware: programs go round the dies, always in the fastest page type.
 
@@ -12,7 +13,8 @@ use crate::flash::nand::Nand;
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::{Geometry, MAP_ENTRIES_SHIFT, PAGE_BYTES, Spec};
 
-/// The map's traffic: a cache where the map does not fit into memory, a journal where the profile has one.
+/// The map's traffic: a cache where the map does not fit into memory, a journal where the profile
+/// has one.
 pub struct MapAccess {
     cache: Option<Box<MapCache>>,
     journal: Option<Box<MapJournal>>,
@@ -102,7 +104,8 @@ impl MapAccess {
         }
     }
 
-    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs that takes.
+    /// Writes at `at` what the journal has gathered, if that is enough; returns how many programs
+    /// that takes.
     #[inline(always)]
     pub fn write_journal(&mut self, nand: &mut Nand, now: Nanos, at: Nanos) -> u64 {
         match &self.journal {

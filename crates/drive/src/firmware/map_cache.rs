@@ -1,14 +1,15 @@
 //! The map of a drive without memory for it: a cache of translation pages.
 //!
-//! Sources: translation pages loaded on demand and written back when they leave the cache as in DFTL
-//! (Gupta et al., ASPLOS 2009); host memory as a second level as NVMe 1.2 defines it and drives use it
-//! (Kim and Kim, PLOS ONE 2020). Replacement is CLOCK in both levels (`guess:` firmware's own is not
-//! known): what leaves the controller goes to the host's memory, what leaves that goes to flash.
-//! Model: a command waits until all translation pages that it needs are there, writes too. One that was
-//! never written is not looked for. Translation pages evicted dirty are written 4 KiB each.
-//! Not modelled: journals and other compressions of the map (real drives write less), garbage
-//! collection of the translation pages themselves (their write amplification is 1) and the space they take (0.1 %);
-//! writing all back at a flush or a power loss; the link's load by look-ups in the host's memory.
+//! Sources: translation pages loaded on demand and written back when they leave the cache as in
+//! DFTL (Gupta et al., ASPLOS 2009); host memory as a second level as NVMe 1.2 defines it and
+//! drives use it (Kim and Kim, PLOS ONE 2020). Replacement is CLOCK in both levels (`guess:`
+//! firmware's own is not known): what leaves the controller goes to the host's memory, what leaves
+//! that goes to flash. Model: a command waits until all translation pages that it needs are there,
+//! writes too. One that was never written is not looked for. Translation pages evicted dirty are
+//! written 4 KiB each. Not modelled: journals and other compressions of the map (real drives write
+//! less), garbage collection of the translation pages themselves (their write amplification is 1)
+//! and the space they take (0.1 %); writing all back at a flush or a power loss; the link's load by
+//! look-ups in the host's memory.
 
 use drivebay_units::Nanos;
 
@@ -126,8 +127,8 @@ impl MapCache {
         self.waiting = 0;
     }
 
-    /// Brings a translation page into the controller; also returns the number of the program, if one is full
-    /// of pages that had to leave for it.
+    /// Brings a translation page into the controller; also returns the number of the program, if
+    /// one is full of pages that had to leave for it.
     ///
     /// Cost: 1 place, 1 frame; on a miss the frames that the hands pass.
     #[inline]

@@ -1,13 +1,12 @@
 //! The map's own writes on a drive that holds its map in memory: journal and superblock summaries.
 //!
-//! Model: every change goes to a journal, an entry per extent (consecutive pages at consecutive addresses), and
-//! each time that entries fill a program of a die, they are written. When a superblock is sealed, a summary of it
-//! follows: which page each of its addresses holds.
-//! Where the profile has checkpoints, the whole map is written each time that so much journal has been.
-//! All take the flash core's time, and commands wait behind them.
-//! Sources: journal, summaries and checkpoints as in NAND file systems and open firmware (OpenSSD); what they
-//! cost is the profile's.
-//! Not modelled: garbage collection of the journal's blocks. Effect: a little too fast.
+//! Model: every change goes to a journal, an entry per extent (consecutive pages at consecutive
+//! addresses), and each time that entries fill a program of a die, they are written. When a
+//! superblock is sealed, a summary of it follows: which page each of its addresses holds. Where the
+//! profile has checkpoints, the whole map is written each time that so much journal has been. All
+//! take the flash core's time, and commands wait behind them. Sources: journal, summaries and
+//! checkpoints as in NAND file systems and open firmware (OpenSSD); what they cost is the
+//! profile's. Not modelled: garbage collection of the journal's blocks. Effect: a little too fast.
 
 use std::ops::Range;
 

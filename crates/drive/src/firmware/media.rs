@@ -1,4 +1,5 @@
-//! What stores the data, and the firmware for it: flash behind a translation layer, or media written in place.
+//! What stores the data, and the firmware for it: flash behind a translation layer, or media
+//! written in place.
 
 use drivebay_units::{Nanos, Rng};
 
@@ -77,11 +78,12 @@ impl Media {
         }
     }
 
-    /// Serves a command that reaches the flash core at `from`; returns when it is done, and whether data could not be
-    /// read.
+    /// Serves a command that reaches the flash core at `from`; returns when it is done, and whether
+    /// data could not be read.
     ///
     /// # Errors
-    /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`]; [`DeviceError::Policy`].
+    /// [`DeviceError::ReadOnly`], no page has changed then; [`DeviceError::NoSpace`];
+    /// [`DeviceError::Policy`].
     #[inline(always)]
     pub fn serve(
         &mut self,

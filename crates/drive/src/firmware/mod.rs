@@ -1,4 +1,5 @@
-//! The firmware: cores, map, placement, write buffer, garbage collection, caches, and the log it keeps.
+//! The firmware: cores, map, placement, write buffer, garbage collection, caches, and the log it
+//! keeps.
 
 pub mod backend;
 pub mod controller;

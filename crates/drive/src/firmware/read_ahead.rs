@@ -1,11 +1,11 @@
 //! Reading ahead of sequential streams: what the drive fetches before it is asked for.
 //!
-//! Source: no firmware is documented; that reads of the SM951 reach their full rate at queue depth 2 and
-//! not at 4 or 8 (AnandTech 8979) asks for it. Model: a read that begins where one of the last streams
-//! ended continues it; then the flash pages behind it are fetched too, up to a window. A page fetched
-//! ahead is in the controller from the end of its transfer on.
-//! Left out: room in memory (a few hundred KiB), pages fetched for nothing at the end of a stream are
-//! counted and cost time, and a write to a page that has been fetched ahead does not drop it.
+//! Source: no firmware is documented; that reads of the SM951 reach their full rate at queue depth
+//! 2 and not at 4 or 8 (AnandTech 8979) asks for it. Model: a read that begins where one of the
+//! last streams ended continues it; then the flash pages behind it are fetched too, up to a window.
+//! A page fetched ahead is in the controller from the end of its transfer on. Left out: room in
+//! memory (a few hundred KiB), pages fetched for nothing at the end of a stream are counted and
+//! cost time, and a write to a page that has been fetched ahead does not drop it.
 
 use drivebay_units::Nanos;
 
@@ -27,10 +27,12 @@ struct Stream {
 pub struct ReadAhead {
     spec: ReadAheadSpec,
     streams: Vec<Stream>,
-    /// Where the next read of each stream begins, side by side: every read is compared with all of them.
+    /// Where the next read of each stream begins, side by side: every read is compared with all of
+    /// them.
     nexts: Vec<u32>,
     reads: u64,
-    /// The streams by when they were last used: a ring that begins with the least recently used at `oldest`.
+    /// The streams by when they were last used: a ring that begins with the least recently used at
+    /// `oldest`.
     by_age: Vec<u8>,
     oldest: usize,
 }
@@ -106,8 +108,8 @@ impl ReadAhead {
         usize::from(newer[newer.len() - 1])
     }
 
-    /// How many pages from `page` to `last` came with one fetch ahead, and when they are in; none if
-    /// `page` was not fetched.
+    /// How many pages from `page` to `last` came with one fetch ahead, and when they are in; none
+    /// if `page` was not fetched.
     #[inline]
     pub fn fetched(&self, stream: usize, page: u32, last: u32) -> Option<(u32, Nanos)> {
         let stream = &self.streams[stream];
@@ -120,7 +122,8 @@ impl ReadAhead {
         Some((len as u32, at(page)))
     }
 
-    /// What is to be fetched behind a read that ended with `last`: half a window at least, or nothing.
+    /// What is to be fetched behind a read that ended with `last`: half a window at least, or
+    /// nothing.
     #[inline]
     pub fn wanted(&mut self, stream: usize, last: u32, pages: u32) -> std::ops::Range<u32> {
         let stream = &mut self.streams[stream];

@@ -1,10 +1,11 @@
 //! The scheduler: what the firmware does next, and from when on.
 //!
-//! Work has classes. The host's commands wait for the flash core in the order of arrival: those that come straight from
-//! the host core keep their order, and so do writes, whose data passes the write path first: two queues, merged by time.
-//! A rule says from when on the head of each may go on. What the drive does for itself has no queue: it is done behind
-//! a command, or while the flash core has none ([`WorkClass`]). Time goes one way: a command is served once nothing
-//! that begins before it can come any more, so that every resource behind the core is asked in time order.
+//! Work has classes. The host's commands wait for the flash core in the order of arrival: those
+//! that come straight from the host core keep their order, and so do writes, whose data passes the
+//! write path first: two queues, merged by time. A rule says from when on the head of each may go
+//! on. What the drive does for itself has no queue: it is done behind a command, or while the flash
+//! core has none ([`WorkClass`]). Time goes one way: a command is served once nothing that begins
+//! before it can come any more, so that every resource behind the core is asked in time order.
 
 mod half_duplex;
 
@@ -85,7 +86,8 @@ const WITH_DATA: usize = 1;
 pub struct Scheduler {
     queues: [VecDeque<Request>; 2],
     rule: Rule,
-    /// When the head of each queue goes on, as far as is known; in turns only that of the first to do so.
+    /// When the head of each queue goes on, as far as is known; in turns only that of the first to
+    /// do so.
     due: [Nanos; 2],
 }
 
@@ -119,8 +121,8 @@ impl Scheduler {
         self.due[DIRECT].min(self.due[WITH_DATA])
     }
 
-    /// The next one. It is settled if it comes straight: only what waits for data, or for its turn, can be
-    /// passed.
+    /// The next one. It is settled if it comes straight: only what waits for data, or for its turn,
+    /// can be passed.
     pub fn peek(&self) -> Option<NextCommand> {
         let queue = self.next_queue();
         let next = self.queues[queue].front()?;
@@ -150,8 +152,8 @@ impl Scheduler {
         }
     }
 
-    /// Takes a step of a zone's command. The first keeps its order among writes, behind which it waits; later ones let what
-    /// has come meanwhile go before.
+    /// Takes a step of a zone's command. The first keeps its order among writes, behind which it
+    /// waits; later ones let what has come meanwhile go before.
     #[cold]
     fn push_step(&mut self, mut request: Request) {
         let is_first = request.left == Nanos::ZERO;
@@ -189,7 +191,8 @@ impl Scheduler {
         first.filter(|io| io.op == Op::ZoneReset)
     }
 
-    /// Takes the next request, of which there must be one; it may begin at its `begin`, and what it waited for that is booked.
+    /// Takes the next request, of which there must be one; it may begin at its `begin`, and what it
+    /// waited for that is booked.
     #[inline(always)]
     pub fn next(&mut self) -> Request {
         let (queue, due) = (self.next_queue(), self.next_at());
@@ -220,7 +223,8 @@ impl Scheduler {
         self.arrange();
     }
 
-    /// Whether reads and writes have one data path in turns: a write's data moves once it has the path.
+    /// Whether reads and writes have one data path in turns: a write's data moves once it has the
+    /// path.
     #[inline(always)]
     pub fn is_half_duplex(&self) -> bool {
         matches!(self.rule, Rule::HalfDuplex(_))
@@ -240,8 +244,8 @@ impl Scheduler {
         }
     }
 
-    /// A request that began at `begin` was served, and was done at `ready`: what that says to those that wait. `room` is
-    /// asked behind a write that was admitted.
+    /// A request that began at `begin` was served, and was done at `ready`: what that says to those
+    /// that wait. `room` is asked behind a write that was admitted.
     #[cold]
     #[inline(never)]
     pub fn follow(
@@ -289,7 +293,8 @@ impl Scheduler {
         };
     }
 
-    /// Whether all requests are `allowed`, their stages add up, and each queue is in order; so many pages are `written`.
+    /// Whether all requests are `allowed`, their stages add up, and each queue is in order; so many
+    /// pages are `written`.
     pub fn check(&self, allowed: impl Fn(Io) -> bool, written: u64) -> Result<(), StateError> {
         match &self.rule {
             Rule::InOrder => {}

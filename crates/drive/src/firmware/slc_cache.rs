@@ -1,16 +1,17 @@
 //! The SLC cache at work: where the host's next superblock comes from, and folding.
 //!
-//! The host writes to superblocks with one bit per cell while there are some to be had: static ones first,
-//! then dynamic ones. Folding copies what is still valid, oldest superblock first, to superblocks with all
-//! bits per cell, with garbage collection's machinery: reads, core time, buffer and programs are the same,
-//! and so is a command's wait behind it. It works while nothing is asked of the drive, beside the host's
-//! writes at a set ratio, and at one to one when the cache is full and writes have to wait for room. Where the profile
-//! says so, folding beside writes begins when the cache is full, and writes go past the cache from then on until a rest:
-//! so a fill is slower behind the cache while it is being emptied, and faster towards the end (TechPowerUp, 980 PRO).
-//! Sources: the mechanisms as reviews measure them (AnandTech's and Tom's Hardware's fills of TLC and QLC
-//! drives: fast, then either direct TLC speed or less than that while the cache is folded).
-//! Not modelled: copies inside a die (on-chip folding), which would spare the channels; data that is left
-//! in the cache for the sake of reads.
+//! The host writes to superblocks with one bit per cell while there are some to be had: static ones
+//! first, then dynamic ones. Folding copies what is still valid, oldest superblock first, to
+//! superblocks with all bits per cell, with garbage collection's machinery: reads, core time,
+//! buffer and programs are the same, and so is a command's wait behind it. It works while nothing
+//! is asked of the drive, beside the host's writes at a set ratio, and at one to one when the cache
+//! is full and writes have to wait for room. Where the profile says so, folding beside writes
+//! begins when the cache is full, and writes go past the cache from then on until a rest: so a fill
+//! is slower behind the cache while it is being emptied, and faster towards the end (TechPowerUp,
+//! 980 PRO). Sources: the mechanisms as reviews measure them (AnandTech's and Tom's Hardware's
+//! fills of TLC and QLC drives: fast, then either direct TLC speed or less than that while the
+//! cache is folded). Not modelled: copies inside a die (on-chip folding), which would spare the
+//! channels; data that is left in the cache for the sake of reads.
 
 use drivebay_units::Nanos;
 
@@ -46,7 +47,8 @@ impl SlcCache {
         (self.debt, self.closed) = (Pacer::default(), false);
     }
 
-    /// From where the host's next superblock of the cache would come; none if the cache is full or closed.
+    /// From where the host's next superblock of the cache would come; none if the cache is full or
+    /// closed.
     fn next(&self, flash: &Flash) -> Option<Mode> {
         if self.closed { None } else { flash.ftl().next_of_cache(flash.reserve()) }
     }
@@ -111,8 +113,8 @@ impl SlcCache {
         Ok(())
     }
 
-    /// Work while the flash core has no command until `until`: garbage collection, and from its time on
-    /// folding.
+    /// Work while the flash core has no command until `until`: garbage collection, and from its
+    /// time on folding.
     #[inline(never)]
     pub fn work_until(
         &mut self,

@@ -1,15 +1,18 @@
-//! Stripes: which flash pages of a superblock hold data, which hold the parity of others, and which lie on a die that failed.
+//! Stripes: which flash pages of a superblock hold data, which hold the parity of others, and which
+//! lie on a die that failed.
 //!
-//! Sources: RAIN of Micron's drives, a stripe of 15 pages and one of parity (technical marketing brief "NAND Flash Media Management
-//! Through RAIN", 2013): of a stripe across so many dies the last page that can be written is the XOR of the others. guess: that stripes begin one
-//! page further on in each superblock, so that no die holds parity alone, and that one ends with its superblock.
-//! A die that fails (of which the field knows: Schroeder et al., FAST 2016) answers nothing from then on. Superblocks opened later
-//! leave it out. What lies on it is computed from all others of its stripe, and brought elsewhere at the profile's rate; without
-//! parity, or if two dies of a stripe have failed, it is lost.
-//! The XOR of a stripe under way is in the controller's memory, so its data is safe as well. guess: after a power cut the
-//! drive writes the parity that begun stripes lack, in no time.
-//! Left out: what the write buffer holds for a die that fails counts as programmed; retries of reads for a stripe; the map's own
-//! data on that die, of which firmware has copies.
+//! Sources: RAIN of Micron's drives, a stripe of 15 pages and one of parity (technical marketing
+//! brief "NAND Flash Media Management Through RAIN", 2013): of a stripe across so many dies the
+//! last page that can be written is the XOR of the others. guess: that stripes begin one page
+//! further on in each superblock, so that no die holds parity alone, and that one ends with its
+//! superblock. A die that fails (of which the field knows: Schroeder et al., FAST 2016) answers
+//! nothing from then on. Superblocks opened later leave it out. What lies on it is computed from
+//! all others of its stripe, and brought elsewhere at the profile's rate; without parity, or if two
+//! dies of a stripe have failed, it is lost. The XOR of a stripe under way is in the controller's
+//! memory, so its data is safe as well. guess: after a power cut the drive writes the parity that
+//! begun stripes lack, in no time. Left out: what the write buffer holds for a die that fails
+//! counts as programmed; retries of reads for a stripe; the map's own data on that die, of which
+//! firmware has copies.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -43,7 +46,8 @@ pub struct Stripes {
     failed: VecDeque<u32>,
     /// By superblock: how many of them had failed when it was opened.
     left_out: Vec<u32>,
-    /// Of how many failed dies all data was moved, and the next superblock and its next page of the one in hand.
+    /// Of how many failed dies all data was moved, and the next superblock and its next page of the
+    /// one in hand.
     rebuilt: (u32, u32),
     next_page: u32,
     /// When the next page is moved, if one is.
@@ -124,7 +128,8 @@ impl Stripes {
         self.due = Some(from.after(self.interval.times(u64::from(pages))));
     }
 
-    /// The next flash page of a failed die that data may still lie on; none, and an end, if there is no more.
+    /// The next flash page of a failed die that data may still lie on; none, and an end, if there
+    /// is no more.
     pub fn next_to_move(&mut self) -> Option<u32> {
         let g = self.geometry;
         let pages = g.superblock_pages >> g.page_shift;

@@ -1,10 +1,10 @@
 //! The write buffer: room for data between acknowledgement and flash.
 //!
 //! One ring per write stream. A flash page takes the next place in the ring when its first page
-//! arrives and gives it back when its program ends; places are taken in order, so a page waits for the
-//! one that is a full ring before it. Where places come free as programs end (`release.rs`), it waits for as many programs
-//! as make room.
-//! Data that is overwritten while it waits in the buffer is programmed all the same: each write takes a place of its own.
+//! arrives and gives it back when its program ends; places are taken in order, so a page waits for
+//! the one that is a full ring before it. Where places come free as programs end (`release.rs`), it
+//! waits for as many programs as make room. Data that is overwritten while it waits in the buffer
+//! is programmed all the same: each write takes a place of its own.
 
 mod release;
 
@@ -67,8 +67,8 @@ impl WriteBuffer {
         self.release.iter_mut().for_each(|release| release.derive());
     }
 
-    /// These pages are acknowledged as safe on flash from `at` on: a read that is asked later may still move the end of
-    /// a program, but not what was promised.
+    /// These pages are acknowledged as safe on flash from `at` on: a read that is asked later may
+    /// still move the end of a program, but not what was promised.
     pub fn promise(&mut self, pages: Range<u64>, at: Nanos) {
         let known = self.known().start;
         while self.promises.front().is_some_and(|(old, _)| old.end <= known) {
@@ -121,7 +121,8 @@ impl WriteBuffer {
         self.ready
     }
 
-    /// The page with this number is given to flash by this program, unless it was before, and false is returned.
+    /// The page with this number is given to flash by this program, unless it was before, and false
+    /// is returned.
     #[inline]
     pub fn give_back(&mut self, page: u64, program: Ticket) -> bool {
         let entry = &mut self.programs[(page & self.mask) as usize];
@@ -145,7 +146,8 @@ impl WriteBuffer {
         self.programs[(page & self.mask) as usize].is_none()
     }
 
-    /// When the next place will be free; the end of time if the page there is not yet given to flash.
+    /// When the next place will be free; the end of time if the page there is not yet given to
+    /// flash.
     #[inline]
     pub fn next_free_at(&mut self, nand: &Nand) -> Nanos {
         if self.next < self.capacity {
@@ -157,7 +159,8 @@ impl WriteBuffer {
         self.end_of(self.next - self.capacity, nand)
     }
 
-    /// When the program of one of the newest pages ends; the end of time if it is not yet given to flash.
+    /// When the program of one of the newest pages ends; the end of time if it is not yet given to
+    /// flash.
     #[inline(always)]
     pub fn end_of(&self, page: u64, nand: &Nand) -> Nanos {
         nand.end_of(self.programs[(page & self.mask) as usize])

@@ -1,12 +1,15 @@
-//! Zones as the host sees them: the state and write pointer of each, and how many may be open or active.
+//! Zones as the host sees them: the state and write pointer of each, and how many may be open or
+//! active.
 //!
-//! Source: NVMe Zoned Namespace command set specification 1.1, zone state machine, zone resources, zone append. A command is
-//! checked, and changes states and write pointers, when the controller takes it; data follows in the same order. An active zone
-//! has a write stream (`superblock.rs`) of its own. Addresses are without the gaps between a zone's capacity and its size.
-//! A zone random write area (ZRWA) is the blocks behind the write pointer, and as many again behind these, a write to which moves
-//! the pointer: what it passes goes to flash. The zone that is opened with one keeps it until it is full, reset or finished.
-//! The flash says when zones go offline or become read-only (`flash_media/zones.rs`). Left out: active-zone limits of several
-//! namespaces, zone descriptor extensions.
+//! Source: NVMe Zoned Namespace command set specification 1.1, zone state machine, zone resources,
+//! zone append. A command is checked, and changes states and write pointers, when the controller
+//! takes it; data follows in the same order. An active zone has a write stream (`superblock.rs`) of
+//! its own. Addresses are without the gaps between a zone's capacity and its size. A zone random
+//! write area (ZRWA) is the blocks behind the write pointer, and as many again behind these, a
+//! write to which moves the pointer: what it passes goes to flash. The zone that is opened with one
+//! keeps it until it is full, reset or finished. The flash says when zones go offline or become
+//! read-only (`flash_media/zones.rs`). Left out: active-zone limits of several namespaces, zone
+//! descriptor extensions.
 
 use std::ops::Range;
 
@@ -68,7 +71,8 @@ impl ZoneState {
 pub struct Zone {
     /// Its state.
     pub state: ZoneState,
-    /// Sectors that the host has written: the write pointer, from the zone's beginning, unless the zone is full.
+    /// Sectors that the host has written: the write pointer, from the zone's beginning, unless the
+    /// zone is full.
     pub written: u64,
     /// It has a random write area.
     pub zrwa: bool,
@@ -117,8 +121,9 @@ impl Zones {
         usable.for_each(|zone| *zone = EMPTY);
     }
 
-    /// Takes a command, which lies on the drive: its write stream in place of a placement handle; of an append the address;
-    /// of a reset or finish how many sectors of the zone are written, those in its random write area among them.
+    /// Takes a command, which lies on the drive: its write stream in place of a placement handle;
+    /// of an append the address; of a reset or finish how many sectors of the zone are written,
+    /// those in its random write area among them.
     ///
     /// # Errors
     /// [`DeviceError::Zone`]; nothing has changed then.
@@ -273,7 +278,8 @@ impl Zones {
         }
     }
 
-    /// There is flash for `zones` zones: what is more goes offline, of those that are empty the last ones first.
+    /// There is flash for `zones` zones: what is more goes offline, of those that are empty the
+    /// last ones first.
     pub fn shrink(&mut self, zones: usize) {
         let usable = self.zones.iter().filter(|zone| zone.state != ZoneState::Offline).count();
         let is_empty = |index: &usize| self.zones[*index].state == ZoneState::Empty;
@@ -340,9 +346,10 @@ impl Zones {
         }
     }
 
-    /// After a power cut: write pointers go back to the first of the last `recent` pages that is lost, open zones are closed,
-    /// or empty where nothing is written. A zone whose end is lost is no longer full, if another may be active. Returns the
-    /// pages behind write pointers that hold nothing from now on.
+    /// After a power cut: write pointers go back to the first of the last `recent` pages that is
+    /// lost, open zones are closed, or empty where nothing is written. A zone whose end is lost is
+    /// no longer full, if another may be active. Returns the pages behind write pointers that hold
+    /// nothing from now on.
     pub fn recover(&mut self, recent: u64, is_mapped: impl Fn(u64) -> bool) -> Vec<Range<u64>> {
         let mut lost = Vec::new();
         for index in 0..self.zones.len() {

@@ -1,10 +1,12 @@
-//! Media that is written where the data lies, as 3D XPoint: no map, no erase, no garbage collection.
+//! Media that is written where the data lies, as 3D XPoint: no map, no erase, no garbage
+//! collection.
 //!
-//! Sources: Intel Optane SSD DC P4800X: seven channels of four dies, no DRAM, a write is complete when the media has
-//! it (AnandTech 11209 and 11953, 2017). Model: 4 KiB lie on one die, neighbours on dies of different
-//! channels; or they are spread over dies of several channels, which then work as one. A die does one thing at a time,
-//! reads and writes in the order in which they come; data moves over the channel before a write and after a read.
-//! Left out: moves for wear levelling, the refresh of what was read often, errors of the media.
+//! Sources: Intel Optane SSD DC P4800X: seven channels of four dies, no DRAM, a write is complete
+//! when the media has it (AnandTech 11209 and 11953, 2017). Model: 4 KiB lie on one die, neighbours
+//! on dies of different channels; or they are spread over dies of several channels, which then work
+//! as one. A die does one thing at a time, reads and writes in the order in which they come; data
+//! moves over the channel before a write and after a read. Left out: moves for wear levelling, the
+//! refresh of what was read often, errors of the media.
 
 use drivebay_units::{Divider, Nanos};
 
@@ -90,7 +92,8 @@ impl InPlace {
         self.activity.take()
     }
 
-    /// Reads 4 KiB at `from`; `floor`: a time before which nobody will ask again. Cost: 1 die, 1 calendar.
+    /// Reads 4 KiB at `from`; `floor`: a time before which nobody will ask again. Cost: 1 die, 1
+    /// calendar.
     #[inline]
     pub fn read(&mut self, floor: Nanos, from: Nanos, page: u32) -> Access {
         self.reads += 1;
@@ -117,7 +120,8 @@ impl InPlace {
         Access { done, parts: [begin.since(loaded), self.write, loaded.since(from)] }
     }
 
-    /// Writes so many pieces of 4 KiB, spread evenly over all dies, from `from` on; returns when that is done.
+    /// Writes so many pieces of 4 KiB, spread evenly over all dies, from `from` on; returns when
+    /// that is done.
     pub fn write_all(&mut self, from: Nanos, pages: u64) -> Nanos {
         self.writes += pages;
         let time = self.time_of_writes(pages);

@@ -1,17 +1,19 @@
 //! Flash timing: how long a die and its channel stay busy for one operation.
 //!
 //! Sources: ONFI 4.x for the order of operations (array read, then data out; data in, then array
-//! program; suspend and resume); asynchronous independent plane read (AIPR): patent US 11,989,458 B2 of
-//! Western Digital, Micron's six planes of 232 layers; times come from the profile.
-//! Model: a die does one array operation at a time. Reads overtake waiting programs, and suspend a
-//! running program or erase after at most `suspend`; it goes on when no read waits, and those behind
-//! it begin later. With independent planes each plane does a read at a time; a read waits for its own plane
-//! and the suspension, a program or erase for the reads of all. All planes of a die program together once
-//! the last plane's page is filled. Data of the next program may move during the running one (`cache_program`).
-//! Error correction is a latency behind the channel: decoders take a page each, so that none waits for another
-//! (Park et al., ASPLOS 2021: tECC 20 us beside tDMA 16 us). A policy plug-in may have a read wait for what runs, or for all that was asked before it.
+//! program; suspend and resume); asynchronous independent plane read (AIPR): patent US 11,989,458
+//! B2 of Western Digital, Micron's six planes of 232 layers; times come from the profile. Model: a
+//! die does one array operation at a time. Reads overtake waiting programs, and suspend a running
+//! program or erase after at most `suspend`; it goes on when no read waits, and those behind it
+//! begin later. With independent planes each plane does a read at a time; a read waits for its own
+//! plane and the suspension, a program or erase for the reads of all. All planes of a die program
+//! together once the last plane's page is filled. Data of the next program may move during the
+//! running one (`cache_program`). Error correction is a latency behind the channel: decoders take a
+//! page each, so that none waits for another (Park et al., ASPLOS 2021: tECC 20 us beside tDMA 16
+//! us). A policy plug-in may have a read wait for what runs, or for all that was asked before it.
 //! Not modelled: page-register conflicts of back-to-back reads (reads of one die overlap array time
-//! with data out, as with cache read: latencies at high load are slightly low). Errors: `physics/reliability.rs`.
+//! with data out, as with cache read: latencies at high load are slightly low). Errors:
+//! `physics/reliability.rs`.
 
 mod deferred;
 mod suspension;
@@ -114,8 +116,8 @@ pub struct Nand {
     writes: Vec<Write>,
     ring_shift: u32,
     channels: Vec<Calendar>,
-    /// When each plane has done the reads asked of it, in the order of a row's pages: of no use after its die's
-    /// `reads_until`. Empty if a die reads one page at a time.
+    /// When each plane has done the reads asked of it, in the order of a row's pages: of no use
+    /// after its die's `reads_until`. Empty if a die reads one page at a time.
     planes: Vec<Nanos>,
     geometry: Geometry,
     /// Moving all planes' data to a die.
@@ -203,7 +205,8 @@ impl Nand {
         };
     }
 
-    /// From now on this plug-in says whether reads pass writes. Not beside planes that read by themselves.
+    /// From now on this plug-in says whether reads pass writes. Not beside planes that read by
+    /// themselves.
     pub fn set_scheduler(&mut self, scheduler: Option<Box<Plugin>>) {
         self.scheduler = scheduler;
         self.choose_rule();
@@ -249,8 +252,8 @@ impl Nand {
         self.read_in(floor, from, page, bytes, self.timing.read(page), false)
     }
 
-    /// [`Nand::read`] with an array part that takes `len`, as retries do; `restarts`: so does a program that it suspends,
-    /// where the profile says so.
+    /// [`Nand::read`] with an array part that takes `len`, as retries do; `restarts`: so does a
+    /// program that it suspends, where the profile says so.
     #[inline(always)]
     pub fn read_in(
         &mut self,
@@ -305,8 +308,8 @@ impl Nand {
         ReadTimes { begin, sensed, done: moved.after(self.decode) }
     }
 
-    /// The array part of a read where its die alone does not say when: (begin, end). Cost: 1 die; with planes
-    /// that read by themselves that of [`Nand::read_plane`].
+    /// The array part of a read where its die alone does not say when: (begin, end). Cost: 1 die;
+    /// with planes that read by themselves that of [`Nand::read_plane`].
     #[inline(never)]
     fn read_array(&mut self, from: Nanos, page: u32, len: Nanos, restarts: bool) -> (Nanos, Nanos) {
         if self.planes.is_empty() {
@@ -315,7 +318,8 @@ impl Nand {
         self.read_plane(from, page, len, restarts)
     }
 
-    /// A read of a die, whose wait for a program or erase a plug-in may set or may be drawn: (begin, end).
+    /// A read of a die, whose wait for a program or erase a plug-in may set or may be drawn:
+    /// (begin, end).
     #[inline]
     fn read_die(&mut self, index: u32, from: Nanos, len: Nanos, restarts: bool) -> (Nanos, Nanos) {
         let ring_begin = (index as usize) << self.ring_shift;
@@ -490,9 +494,9 @@ impl Nand {
         }
     }
 
-    /// How long each die takes to be programmed with all of so many flash pages: from the first page of a superblock on, over all
-    /// dies, each program after the one before and no faster than all dies of a channel get their data. Cost: 1 table entry
-    /// per program.
+    /// How long each die takes to be programmed with all of so many flash pages: from the first
+    /// page of a superblock on, over all dies, each program after the one before and no faster than
+    /// all dies of a channel get their data. Cost: 1 table entry per program.
     pub fn program_times(&self, first: u32, pages: u32) -> Vec<Nanos> {
         let g = &self.geometry;
         let planes = 1 << g.plane_shift;
@@ -541,7 +545,8 @@ struct Waits {
 }
 
 impl Die {
-    /// What a read that is asked at `from` meets; none: nothing. Cost: one step per write that has not ended.
+    /// What a read that is asked at `from` meets; none: nothing. Cost: one step per write that has
+    /// not ended.
     fn waits_for(&self, ring: &[Write], from: Nanos) -> Option<Waits> {
         let mask = ring.len() - 1;
         let begin = from.max(self.reads_until);
@@ -561,8 +566,9 @@ impl Die {
         ring[(self.next - 1) as usize & (ring.len() - 1)]
     }
 
-    /// Reads as soon as the reads before it are over and a running write can be suspended, which takes what
-    /// `suspend` says of the write's number and entry, beside how long that then takes at least.
+    /// Reads as soon as the reads before it are over and a running write can be suspended, which
+    /// takes what `suspend` says of the write's number and entry, beside how long that then takes
+    /// at least.
     ///
     /// Cost: one step per write that it delays.
     #[inline(always)]
@@ -628,8 +634,8 @@ impl Die {
 
     /// Queues a program or erase behind those before it; returns its number.
     ///
-    /// When the ring is full of writes that have not ended by `from`, the newest two become one, which
-    /// can only delay those who wait for the earlier.
+    /// When the ring is full of writes that have not ended by `from`, the newest two become one,
+    /// which can only delay those who wait for the earlier.
     #[inline(always)]
     fn occupy(&mut self, ring: &mut [Write], from: Nanos, len: Nanos, gap: u32) -> u32 {
         let mask = ring.len() - 1;
@@ -651,7 +657,8 @@ mod tests {
     use super::*;
     use crate::profile::{Spec, SuspensionSpec};
 
-    /// The SM951's flash without differences between places, and the pages of a die's two planes in a row.
+    /// The SM951's flash without differences between places, and the pages of a die's two planes in
+    /// a row.
     fn flash(independent: bool) -> (Nand, [u32; 2]) {
         let text = include_str!("../../../../drives/sm951-ahci-512.toml");
         let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
@@ -665,7 +672,8 @@ mod tests {
         (Nand::new(&timing, &spec.geometry, 8, &Rng::new(1)), [0, spec.geometry.dies()])
     }
 
-    /// When reads of these pages that are asked at one time are over, and tR and the time of a transfer.
+    /// When reads of these pages that are asked at one time are over, and tR and the time of a
+    /// transfer.
     fn reads(independent: bool, which: [usize; 2]) -> ([Nanos; 2], Nanos, Nanos) {
         let (mut nand, pages) = flash(independent);
         let from = Nanos(1000);
@@ -713,7 +721,8 @@ mod tests {
         Nand::new(&timing, &spec.geometry, 8, &Rng::new(1))
     }
 
-    /// Waits of reads that come at random while a write runs, which `start` begins and says from when until when.
+    /// Waits of reads that come at random while a write runs, which `start` begins and says from
+    /// when until when.
     fn waits(nand: &mut Nand, mut start: impl FnMut(&mut Nand, Nanos) -> [Nanos; 2]) -> Vec<u64> {
         let mut rng = Rng::new(3);
         let mut clock = Nanos::ZERO;
@@ -726,7 +735,8 @@ mod tests {
         (0..20_000).map(wait).collect()
     }
 
-    /// The mean of the lesser of an exponential wait and what is left of the program: m - m^2 (1 - e^(-L/m)) / L.
+    /// The mean of the lesser of an exponential wait and what is left of the program: m - m^2 (1 -
+    /// e^(-L/m)) / L.
     #[test]
     fn the_wait_for_a_program_is_drawn_around_its_mean() {
         let mean = 66_000;
@@ -761,8 +771,8 @@ mod tests {
         assert!(all.iter().all(|&wait| wait < longest));
     }
 
-    /// Programs of both pages of a word line in a row, of which reads at these times after the second's begin suspend it:
-    /// how much longer that then takes than the reads.
+    /// Programs of both pages of a word line in a row, of which reads at these times after the
+    /// second's begin suspend it: how much longer that then takes than the reads.
     fn lost(inside: bool, reads: &[u64]) -> u64 {
         let mut nand = restarting();
         let row = nand.geometry.row_pages() as u32;
@@ -790,7 +800,8 @@ mod tests {
         // Suspended after 100 us of the second page.
         assert_eq!(lost(false, &[99_000]), first + 100_000);
         assert_eq!(lost(true, &[99_000]), 0, "reads of the firmware's own");
-        // The second read comes behind the first; the third while the program runs again, for 10 us.
+        // The second read comes behind the first; the third while the program runs again, for 10
+        // us.
         let read = nand.timing.read(0).0;
         let third = 100_000 + 2 * read + 9_000;
         assert_eq!(lost(false, &[99_000, 101_000, third]), first + 100_000 + 10_000);
@@ -811,8 +822,8 @@ mod tests {
         assert_eq!(nand.end_of(program), end);
     }
 
-    /// Reads of two planes begin together when the program is suspended; it waits for the longer of them, and
-    /// for what one of them reads after that.
+    /// Reads of two planes begin together when the program is suspended; it waits for the longer of
+    /// them, and for what one of them reads after that.
     #[test]
     fn a_program_waits_while_any_plane_reads() {
         let (mut nand, pages) = flash(true);

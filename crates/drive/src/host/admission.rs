@@ -1,16 +1,18 @@
-//! Admission of writes: while the flash has no room for more, they wait outside and reads pass them.
+//! Admission of writes: while the flash has no room for more, they wait outside and reads pass
+//! them.
 //!
-//! Source: firmware of drives for servers holds writes to the pace at which space comes free, so that reads
-//! beside them are served as at lower rates (SSD-iq, Haas et al., VLDB 2025: reads of a saturated drive in 0.2 ms beside
-//! writes in 6 ms). Model: a write whose data has come is admitted when the one before it has found room, and the
-//! buffers of host and garbage collection have a place for one flash page more. While garbage collection runs, a pacer
-//! (`pacer.rs`) admits them as well: one in an interval in the long run, a few together. The interval is fixed, or a
-//! proportional-integral control loop sets it, which keeps the write buffer half full, so that writes come at the even pace at
-//! which the flash takes them, whatever holds it up. Reads may feed the pacer too: each that is served while a write is held admits one.
-//! Without admission a write that finds no room, and the copies behind it, keep the flash core from what comes
-//! after them.
-//! guess: all four rules; no maker has published its own. Left out: that a command of many pages needs more room than
-//! one.
+//! Source: firmware of drives for servers holds writes to the pace at which space comes free, so
+//! that reads beside them are served as at lower rates (SSD-iq, Haas et al., VLDB 2025: reads of a
+//! saturated drive in 0.2 ms beside writes in 6 ms). Model: a write whose data has come is admitted
+//! when the one before it has found room, and the buffers of host and garbage collection have a
+//! place for one flash page more. While garbage collection runs, a pacer (`pacer.rs`) admits them
+//! as well: one in an interval in the long run, a few together. The interval is fixed, or a
+//! proportional-integral control loop sets it, which keeps the write buffer half full, so that
+//! writes come at the even pace at which the flash takes them, whatever holds it up. Reads may feed
+//! the pacer too: each that is served while a write is held admits one. Without admission a write
+//! that finds no room, and the copies behind it, keep the flash core from what comes after them.
+//! guess: all four rules; no maker has published its own. Left out: that a command of many pages
+//! needs more room than one.
 
 use drivebay_units::Nanos;
 
@@ -18,17 +20,22 @@ use crate::pacer::Pacer;
 use crate::persist::{StateError, ensure, persist};
 use crate::profile::AdmissionSpec;
 
-/// An interval moves by one in so many for each 64th that the buffer is fuller than half. guess: an eighth at most.
+/// An interval moves by one in so many for each 64th that the buffer is fuller than half. guess: an
+/// eighth at most.
 const PROPORTIONAL: i64 = 256;
-/// The pace follows that of the pages since the last sample by one in so many: that at which the flash takes them while the
-/// buffer is full, else that at which they were admitted, which the distance from half moves; one stall moves it little.
-/// guess: under a second, as writes of a saturated drive are even (SSD-iq).
+/// The pace follows that of the pages since the last sample by one in so many: that at which the
+/// flash takes them while the buffer is full, else that at which they were admitted, which the
+/// distance from half moves; one stall moves it little. guess: under a second, as writes of a
+/// saturated drive are even (SSD-iq).
 const FOLLOWS: u64 = 64;
-/// Fuller than so many 64ths the buffer sets a pace. guess: less is what the host asks for, not what the flash takes.
+/// Fuller than so many 64ths the buffer sets a pace. guess: less is what the host asks for, not
+/// what the flash takes.
 const PACED_64: u32 = 16;
-/// Fuller than so many 64ths it holds writes up by itself, and the pace begins with that of the flash.
+/// Fuller than so many 64ths it holds writes up by itself, and the pace begins with that of the
+/// flash.
 const FULL_64: u32 = 56;
-/// Emptier than so many 64ths it holds nothing up any more. guess: an eighth; the pace holds it half full.
+/// Emptier than so many 64ths it holds nothing up any more. guess: an eighth; the pace holds it
+/// half full.
 const EMPTY_64: u32 = 8;
 /// Longer gaps between writes are pauses of the host. guess: some times a program.
 const PAUSE: Nanos = Nanos(10_000_000);
@@ -103,7 +110,8 @@ impl Admission {
         self.backpressure
     }
 
-    /// Whether a write after which the host has written so many pages is one to sample the buffer at.
+    /// Whether a write after which the host has written so many pages is one to sample the buffer
+    /// at.
     pub fn sample_due(&self, written: u64) -> bool {
         self.spec.sample_pages.is_some_and(|pages| written - self.sampled >= pages)
     }
@@ -120,8 +128,8 @@ impl Admission {
         (self.sampled, self.since_sample, self.taken_64) = (written, Nanos::ZERO, taken_64);
     }
 
-    /// A write was admitted at `at`, after which the host has `written` so many pages, and there is room for another from
-    /// `room` on; `paced`: garbage collection runs.
+    /// A write was admitted at `at`, after which the host has `written` so many pages, and there is
+    /// room for another from `room` on; `paced`: garbage collection runs.
     pub fn admit(&mut self, at: Nanos, room: Nanos, paced: bool, written: u64) {
         self.room = room;
         let pages = written - self.before;
@@ -215,7 +223,8 @@ mod tests {
         assert_eq!(admission.open_at(), Nanos(105));
     }
 
-    /// Writes of 4 pages, `ns` apart, until the next sample: the interval of the next, beside so full a buffer.
+    /// Writes of 4 pages, `ns` apart, until the next sample: the interval of the next, beside so
+    /// full a buffer.
     fn interval_after(admission: &mut Admission, clock: &mut u64, ns: u64, taken_64: u32) -> u64 {
         let mut written = admission.sampled;
         while !admission.sample_due(written) {

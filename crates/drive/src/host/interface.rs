@@ -1,7 +1,8 @@
-//! The host interface: the host's software, submission queues, registers, completions and interrupts.
+//! The host interface: the host's software, submission queues, registers, completions and
+//! interrupts.
 //!
-//! Sources: `profile/host.rs`, `profile/host_interface.rs`. A host that limits the data rate moves data while the
-//! link does: it delays a completion only when it falls behind.
+//! Sources: `profile/host.rs`, `profile/host_interface.rs`. A host that limits the data rate moves
+//! data while the link does: it delays a completion only when it falls behind.
 
 use drivebay_units::Nanos;
 
@@ -55,8 +56,8 @@ impl HostInterface {
         link.send(floor, from, completion).after(self.interface.completion)
     }
 
-    /// The program learns of an I/O whose completion came at `posted`: after the interrupt, and once the driver
-    /// has moved its data.
+    /// The program learns of an I/O whose completion came at `posted`: after the interrupt, and
+    /// once the driver has moved its data.
     #[inline(always)]
     pub fn interrupt(&mut self, floor: Nanos, posted: Nanos, bytes: u64) -> Nanos {
         let done = posted.after(self.host.interrupt);

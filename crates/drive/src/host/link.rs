@@ -1,9 +1,10 @@
 //! The link between host and drive, PCIe or SATA.
 //!
-//! Sources: rates and frames in `profile/link.rs`. A PCIe link is full duplex: write data moves down in
-//! command order, a round trip after the drive has asked for it; read data moves up whenever it is ready. A
-//! SATA link carries one frame at a time, in either direction, commands and completions included.
-//! Not modelled: commands' and completions' own bytes on PCIe (under 3 % of a 4 KiB I/O's).
+//! Sources: rates and frames in `profile/link.rs`. A PCIe link is full duplex: write data moves
+//! down in command order, a round trip after the drive has asked for it; read data moves up
+//! whenever it is ready. A SATA link carries one frame at a time, in either direction, commands and
+//! completions included. Not modelled: commands' and completions' own bytes on PCIe (under 3 % of a
+//! 4 KiB I/O's).
 
 use drivebay_units::Nanos;
 

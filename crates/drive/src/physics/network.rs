@@ -1,11 +1,11 @@
 //! The heat network's step: exact for power that is constant over it.
 //!
 //! `C dT/dt = P - G (T - ambient)`, so over a step `T' = Ts + E (T - Ts)`, with the steady state
-//! `Ts = ambient + G^-1 P` and `E = exp(-C^-1 G step)`. E's entries lie between 0 and 1 and its rows
-//! sum to at most 1 for any positive resistances and capacities: no choice of them is unstable.
-//! Both matrices are computed once, by additions, multiplications and divisions only (Gauss; scaling
-//! and squaring of the exponential's series, Moler and Van Loan 2003), which IEEE 754 rounds alike on
-//! every platform; no function of a mathematics library is called.
+//! `Ts = ambient + G^-1 P` and `E = exp(-C^-1 G step)`. E's entries lie between 0 and 1 and its
+//! rows sum to at most 1 for any positive resistances and capacities: no choice of them is
+//! unstable. Both matrices are computed once, by additions, multiplications and divisions only
+//! (Gauss; scaling and squaring of the exponential's series, Moler and Van Loan 2003), which IEEE
+//! 754 rounds alike on every platform; no function of a mathematics library is called.
 
 use crate::profile::{NODES_MAX, ThermalSpec};
 
@@ -18,7 +18,8 @@ pub struct Network {
     ambient_c: f64,
     /// G^-1: kelvin per watt.
     rise: Matrix,
-    /// exp(-rate x step): what is left of the nodes' distances from their steady state after one step.
+    /// exp(-rate x step): what is left of the nodes' distances from their steady state after one
+    /// step.
     keep: Matrix,
 }
 

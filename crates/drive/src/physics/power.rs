@@ -2,10 +2,10 @@
 //!
 //! Evaluated when the next command comes: no event, no cost while the drive is busy. The idle time
 //! begins with the last completion; each ladder's deepest state whose time has come is the one that
-//! holds. A command that meets a state being entered waits for its entry, then for its exit. The link
-//! must be awake before the doorbell reaches the drive, so the two exits follow one another.
-//! Left out: work behind the last completion (programs from the write buffer, garbage collection) does not
-//! keep the drive awake, so sleep begins a few milliseconds early after writes.
+//! holds. A command that meets a state being entered waits for its entry, then for its exit. The
+//! link must be awake before the doorbell reaches the drive, so the two exits follow one another.
+//! Left out: work behind the last completion (programs from the write buffer, garbage collection)
+//! does not keep the drive awake, so sleep begins a few milliseconds early after writes.
 
 use drivebay_units::Nanos;
 

@@ -1,21 +1,21 @@
 //! Errors of the flash: how often a page is read again, when it is lost, when blocks fail.
 //!
 //! Sources. Raw bit error rate as a sum of powers of cycles, reads and age: Kim, Choi and Min (FAST
-//! 2019). Read disturb counts reads of the block since its erase: Cai et al. (DSN 2015). Retry: another
-//! sensing with shifted voltages, each followed by a transfer and a decoding (Park et al., ASPLOS 2021).
-//! Blocks fail one by one and are replaced from spares; a superblock that cannot be completed is given
-//! up, and its good blocks become spares (Schroeder et al., FAST 2016, on bad blocks in the field).
-//! `guess:` that the rates of pages spread lognormally, that a retry leaves a fixed part of the rate,
-//! and that block lives follow Weibull's distribution.
+//! 2019). Read disturb counts reads of the block since its erase: Cai et al. (DSN 2015). Retry:
+//! another sensing with shifted voltages, each followed by a transfer and a decoding (Park et al.,
+//! ASPLOS 2021). Blocks fail one by one and are replaced from spares; a superblock that cannot be
+//! completed is given up, and its good blocks become spares (Schroeder et al., FAST 2016, on bad
+//! blocks in the field). `guess:` that the rates of pages spread lognormally, that a retry leaves a
+//! fixed part of the rate, and that block lives follow Weibull's distribution.
 //!
 //! Model: a page fails to decode if one of its codewords has more wrong bits than the code corrects
-//! (Poisson). What a place will need follows from a hash of the place and its superblock's cycles: the
-//! same page fails again until it is written anew. Rates are brought up to date when a superblock's
-//! reads or age have grown by a sixteenth.
-//! Not modelled: the time of decoding (part of the cores' costs), failed programs, temperature, layers
-//! of a 3D block, the help of parity across dies. A page that is lost while it is copied stays lost until it is
-//! written anew (firmware marks it so); after a power cut that takes the new data too, it counts as good
-//! again. A replacement block counts as worn as the one it replaces: blocks fail a little too early.
+//! (Poisson). What a place will need follows from a hash of the place and its superblock's cycles:
+//! the same page fails again until it is written anew. Rates are brought up to date when a
+//! superblock's reads or age have grown by a sixteenth. Not modelled: the time of decoding (part of
+//! the cores' costs), failed programs, temperature, layers of a 3D block, the help of parity across
+//! dies. A page that is lost while it is copied stays lost until it is written anew (firmware marks
+//! it so); after a power cut that takes the new data too, it counts as good again. A replacement
+//! block counts as worn as the one it replaces: blocks fail a little too early.
 
 mod curve;
 
@@ -131,7 +131,8 @@ impl Errors {
         ensure(self.wear.iter().all(|wear| wear.missing <= blocks), "a superblock's blocks")
     }
 
-    /// Flash whose first `good` superblocks have been erased so often; of their blocks some have failed since.
+    /// Flash whose first `good` superblocks have been erased so often; of their blocks some have
+    /// failed since.
     pub fn new(spec: ReliabilitySpec, superblocks: u32, good: u32, worn: u32, rng: &Rng) -> Errors {
         let mut rng = rng.fork("reliability");
         let spare_blocks = u64::from(spec.spare_blocks);
@@ -150,8 +151,8 @@ impl Errors {
         errors
     }
 
-    /// Blocks of a superblock have failed in erases that were not simulated; those without a spare are missing until its next
-    /// one.
+    /// Blocks of a superblock have failed in erases that were not simulated; those without a spare
+    /// are missing until its next one.
     fn age(&mut self, superblock: u32, erases: Range<u32>) {
         let missing = self.wear[superblock as usize].missing;
         let left = self.spec.superblock_blocks - missing;
@@ -163,8 +164,8 @@ impl Errors {
         self.wear[superblock as usize].missing = needed - spared as u32;
     }
 
-    /// Time that is not simulated has passed, in which a superblock was erased so often, as it had been before; none: its data
-    /// was left alone, and is older now.
+    /// Time that is not simulated has passed, in which a superblock was erased so often, as it had
+    /// been before; none: its data was left alone, and is older now.
     pub fn live(&mut self, superblock: u32, erases: Range<u32>, elapsed: Nanos) {
         let wear = &mut self.wear[superblock as usize];
         wear.due_time = Nanos::ZERO;
@@ -213,8 +214,8 @@ impl Errors {
             Wear { cycles, opened: now, refresh_reads, missing: wear.missing, ..Wear::default() };
     }
 
-    /// Reads pages of one flash page: bit i of `which` is `first + i`. Cost: 1 superblock record, 1 hash
-    /// per page.
+    /// Reads pages of one flash page: bit i of `which` is `first + i`. Cost: 1 superblock record, 1
+    /// hash per page.
     #[inline]
     pub fn read(&mut self, superblock: u32, first: Ppa, which: u32, now: Nanos) -> Verdict {
         let wear = &mut self.wear[superblock as usize];
@@ -282,8 +283,8 @@ impl Errors {
 
     /// A superblock has been erased for the `cycles`th time: some of its blocks may have failed.
     ///
-    /// If it may not retire it stays in use although blocks are missing, and waits for spares until its
-    /// next erase.
+    /// If it may not retire it stays in use although blocks are missing, and waits for spares until
+    /// its next erase.
     pub fn erase(&mut self, superblock: u32, cycles: u32, may_retire: bool) -> Erased {
         let blocks = self.spec.superblock_blocks;
         let missing = self.wear[superblock as usize].missing;
@@ -341,7 +342,8 @@ impl ErrorRate {
 }
 
 impl ReliabilitySpec {
-    /// Probability that a block which has survived the first erases fails in those that follow them (Weibull).
+    /// Probability that a block which has survived the first erases fails in those that follow them
+    /// (Weibull).
     pub fn hazard(&self, erases: Range<u32>) -> f64 {
         let sum = |n: u32| pow(f64::from(n) / self.life_cycles, self.life_shape);
         let now = sum(erases.end);

@@ -1,12 +1,12 @@
 //! Heat: counted energy feeds the nodes of a network, and their temperatures drive the throttling.
 //!
-//! Steps of 100 ms, each exact for its mean power (`physics/network.rs`). Array operations heat the flash,
-//! everything else the controller; in a profile of one node they are the same. Work is booked when its
-//! command comes, evenly over the time until the flash core has done it. Without states of sleep, a step with a command counts as awake,
-//! one without as idle; with them, each nanosecond counts by its state (`physics/power.rs`).
-//! The sensor of the health log is read at intervals, and gives whole degrees;
-//! throttling follows the nodes themselves.
-//! Not modelled: leakage that grows with temperature (a hot drive would draw some per cent more).
+//! Steps of 100 ms, each exact for its mean power (`physics/network.rs`). Array operations heat the
+//! flash, everything else the controller; in a profile of one node they are the same. Work is
+//! booked when its command comes, evenly over the time until the flash core has done it. Without
+//! states of sleep, a step with a command counts as awake, one without as idle; with them, each
+//! nanosecond counts by its state (`physics/power.rs`). The sensor of the health log is read at
+//! intervals, and gives whole degrees; throttling follows the nodes themselves. Not modelled:
+//! leakage that grows with temperature (a hot drive would draw some per cent more).
 
 use drivebay_units::Nanos;
 
@@ -69,7 +69,8 @@ pub struct Thermal {
     temperature_c: [f64; NODES_MAX],
     sensor: Sensor,
     rated: Rated,
-    /// The step of a throttle stage that holds, an entry of `steps`; [`Thermal::stage`] is the stage it belongs to.
+    /// The step of a throttle stage that holds, an entry of `steps`; [`Thermal::stage`] is the
+    /// stage it belongs to.
     stage: usize,
     next_step: Nanos,
     last: Work,
@@ -193,8 +194,9 @@ impl Thermal {
         self.next_step
     }
 
-    /// Steps up to `now`, with nothing asked of the drive since `idle_since` and the flash core at work on
-    /// what was asked until `works_until`; returns the entry of the throttle steps that holds then.
+    /// Steps up to `now`, with nothing asked of the drive since `idle_since` and the flash core at
+    /// work on what was asked until `works_until`; returns the entry of the throttle steps that
+    /// holds then.
     pub fn advance(
         &mut self,
         now: Nanos,
@@ -240,8 +242,8 @@ impl Thermal {
         self.last = work;
     }
 
-    /// Moves the backlog to the step in hand, or the step's share of it if the work goes on for longer;
-    /// whether there was nothing to move.
+    /// Moves the backlog to the step in hand, or the step's share of it if the work goes on for
+    /// longer; whether there was nothing to move.
     fn spend(&mut self, works_until: Nanos) -> bool {
         let spans = STEP.after(works_until.since_or_zero(self.next_step));
         let rests = self.backlog_nj == [0; NODES_MAX];

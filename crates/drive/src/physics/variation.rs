@@ -1,11 +1,11 @@
 //! How the times of flash differ from block to block and from page to page.
 //!
-//! Sources: pages and blocks of a chip differ in their times, and keep them (Grupp et al., MICRO 2009); by
-//! how much is the profile's. Model: a place has a deviation that its number and the drive's seed give,
-//! the same at every visit; deviations of blocks and pages add up. Each is the sum of four uniform
-//! bytes: close to normal, and never beyond 3.5 standard deviations.
-//! Slow dies are slower by a factor throughout; which ones, the drive's seed says.
-//! Not modelled: change with wear. Effect: worn drives program a little too slowly.
+//! Sources: pages and blocks of a chip differ in their times, and keep them (Grupp et al., MICRO
+//! 2009); by how much is the profile's. Model: a place has a deviation that its number and the
+//! drive's seed give, the same at every visit; deviations of blocks and pages add up. Each is the
+//! sum of four uniform bytes: close to normal, and never beyond 3.5 standard deviations. Slow dies
+//! are slower by a factor throughout; which ones, the drive's seed says. Not modelled: change with
+//! wear. Effect: worn drives program a little too slowly.
 
 use drivebay_units::{Divider, Nanos, Rng, mix_upper};
 

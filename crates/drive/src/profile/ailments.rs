@@ -1,12 +1,13 @@
 //! What ails a drive: outages, the wear that it begins with, the end of its life. All optional.
 //!
-//! Sources. The health log's fields: NVM Express base specification, SMART / Health Information. Stalls of firmware and
-//! slow dies in the field: Gunawi et al., "Fail-Slow at Scale", FAST 2018. What each named ailment is made of, with
-//! sources, is in `ailments/*.toml`.
+//! Sources. The health log's fields: NVM Express base specification, SMART / Health Information.
+//! Stalls of firmware and slow dies in the field: Gunawi et al., "Fail-Slow at Scale", FAST 2018.
+//! What each named ailment is made of, with sources, is in `ailments/*.toml`.
 //!
-//! Outages follow from the drive's clock alone: they take no state, and no chance. A command that meets one waits for its
-//! end; what the drive does for itself goes on. What a worn drive has been through before is made up (`guess:`) from its
-//! wear, for the health log only: its data is as fresh as a new drive's.
+//! Outages follow from the drive's clock alone: they take no state, and no chance. A command that
+//! meets one waits for its end; what the drive does for itself goes on. What a worn drive has been
+//! through before is made up (`guess:`) from its wear, for the health log only: its data is as
+//! fresh as a new drive's.
 
 use drivebay_units::Nanos;
 
@@ -16,9 +17,11 @@ use super::key::SpecError;
 use super::power::Rated;
 use super::schema::{RawOutage, RawSpec};
 
-/// Flash programmed per byte of the host in the drive's earlier life. guess: WAF of mixed loads (`docs/concepts`).
+/// Flash programmed per byte of the host in the drive's earlier life. guess: WAF of mixed loads
+/// (`docs/concepts`).
 const EARLIER_WAF: f64 = 2.0;
-/// Time in which the rated cycles were used. guess: the warranty of most drives, switched on throughout.
+/// Time in which the rated cycles were used. guess: the warranty of most drives, switched on
+/// throughout.
 const RATED_YEARS: f64 = 5.0;
 const YEAR_S: f64 = 365.25 * 86_400.0;
 /// Power cycles of a year. guess: monthly maintenance.

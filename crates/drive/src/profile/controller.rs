@@ -34,8 +34,8 @@ pub struct AdmissionSpec {
     pub together: u64,
     /// Reads feed the pacer as well: one that is served while a write is held admits it.
     pub fed_by_reads: bool,
-    /// A control loop on the write buffer sets the interval: pages that the host writes between two samples of it, an eighth
-    /// of what it holds.
+    /// A control loop on the write buffer sets the interval: pages that the host writes between two
+    /// samples of it, an eighth of what it holds.
     pub sample_pages: Option<u64>,
 }
 
@@ -88,10 +88,11 @@ pub struct Costs {
     pub write_path_fs_per_byte: u64,
     /// Reads are let through no faster than this, femtoseconds per byte; 0 for no limit.
     pub read_limit_fs_per_byte: u64,
-    /// The share of the cores' time that a slower clock adds, in parts of 2 to the power of [`SHARE_BITS`].
+    /// The share of the cores' time that a slower clock adds, in parts of 2 to the power of
+    /// [`SHARE_BITS`].
     pub added_by_clock: u64,
-    /// How much the flash core's time for a command of the host varies: its coefficient of variation, in parts of 2 to the
-    /// power of [`SHARE_BITS`].
+    /// How much the flash core's time for a command of the host varies: its coefficient of
+    /// variation, in parts of 2 to the power of [`SHARE_BITS`].
     pub variation: u64,
 }
 

@@ -1,10 +1,11 @@
-//! Whole profiles: one that names another as its `base` has only what differs, and its host is a file of its own.
+//! Whole profiles: one that names another as its `base` has only what differs, and its host is a
+//! file of its own.
 
 use super::key::SpecError;
 
-/// The whole profile of a drive whose file is `text`, laid over `base`: the file of its host, or the whole profile of
-/// its family. Single values (with their sources) and whole lists replace the base's; `without` names
-/// what the drive lacks.
+/// The whole profile of a drive whose file is `text`, laid over `base`: the file of its host, or
+/// the whole profile of its family. Single values (with their sources) and whole lists replace the
+/// base's; `without` names what the drive lacks.
 ///
 /// # Errors
 /// [`SpecError::Malformed`], when one of them is no TOML.

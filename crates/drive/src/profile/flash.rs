@@ -46,7 +46,8 @@ pub struct Geometry {
     pub user_pages: u32,
     /// log2 of 4 KiB in a page.
     pub unit_shift: u32,
-    /// Pages of a superblock: one block of every plane of every die of its reclaim group, which without several is the drive.
+    /// Pages of a superblock: one block of every plane of every die of its reclaim group, which
+    /// without several is the drive.
     pub superblock_pages: u32,
     /// Superblocks, bad ones included.
     pub superblocks: u32,
@@ -90,8 +91,8 @@ impl Geometry {
         )
     }
 
-    /// Pages that hold data, of so many of whole superblocks: the others are parity, of which a superblock has a stripe more
-    /// than fill it where its first and last are short.
+    /// Pages that hold data, of so many of whole superblocks: the others are parity, of which a
+    /// superblock has a stripe more than fill it where its first and last are short.
     #[must_use]
     pub fn data_pages(&self, addresses: u64) -> u64 {
         let Some(dies) = self.parity_dies else { return addresses };
@@ -100,7 +101,8 @@ impl Geometry {
         addresses - addresses / u64::from(self.superblock_pages) * parity * unit
     }
 
-    /// Superblocks but those of the static SLC cache, which come last; bad ones come before the cache's or last.
+    /// Superblocks but those of the static SLC cache, which come last; bad ones come before the
+    /// cache's or last.
     #[must_use]
     pub fn ordinary_superblocks(&self) -> u32 {
         let others = self.bad_superblocks + self.slc_superblocks;
@@ -113,8 +115,8 @@ impl Geometry {
         self.superblock_pages >> (self.page_shift + self.die_shift)
     }
 
-    /// Spare pages that garbage collection needs to go on: in each reclaim group the frontiers, the reserve, one superblock
-    /// to gain.
+    /// Spare pages that garbage collection needs to go on: in each reclaim group the frontiers, the
+    /// reserve, one superblock to gain.
     #[must_use]
     pub fn spare_needed(&self, reserve_superblocks: u64) -> u64 {
         ((reserve_superblocks + 3) * u64::from(self.superblock_pages)) << self.group_shift
@@ -340,7 +342,8 @@ pub(super) fn check_geometry(raw: &RawSpec) -> Result<Geometry, SpecError> {
         return Err(SpecError::out("controller.mapping_unit_kib", unit_kib, allowed, hint));
     }
     let unit_sectors = unit_kib * 2;
-    // A unit larger than a flash page lies on planes that read and program together, as one with longer pages.
+    // A unit larger than a flash page lies on planes that read and program together, as one with
+    // longer pages.
     let joined = (unit_kib / page_kib).max(1);
     let (planes, page_kib) = (planes / joined, page_kib * joined);
     let blocks = n.blocks_per_plane.value;
@@ -422,9 +425,9 @@ pub(super) fn rebuild_interval(raw: &RawSpec, geometry: &Geometry) -> Nanos {
     Nanos((seconds * 1e9).round() as u64)
 }
 
-/// Garbage collection must always find a victim that gains space: spare space for the frontiers, the
-/// reserve, and at least one superblock of dead pages beyond them. `reserve`: with one for each frontier beyond two, and for a superblock
-/// of the SLC cache that may be half folded.
+/// Garbage collection must always find a victim that gains space: spare space for the frontiers,
+/// the reserve, and at least one superblock of dead pages beyond them. `reserve`: with one for each
+/// frontier beyond two, and for a superblock of the SLC cache that may be half folded.
 pub(super) fn check_spare(
     geometry: &Geometry,
     reserve: u64,
@@ -540,8 +543,8 @@ pub(super) fn check_buffer(
     Ok((pages as u32, release))
 }
 
-/// What a placement handle has of a write buffer of so many flash pages: its share, but what all planes of all dies wait
-/// for. guess: that firmware divides it evenly.
+/// What a placement handle has of a write buffer of so many flash pages: its share, but what all
+/// planes of all dies wait for. guess: that firmware divides it evenly.
 pub(super) fn share_buffer(
     geometry: &Geometry,
     pages: u32,

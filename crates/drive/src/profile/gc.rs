@@ -1,4 +1,5 @@
-//! Garbage collection: victim choice, and the numbers of the control loop that paces it (`firmware/gc/pacing.rs`).
+//! Garbage collection: victim choice, and the numbers of the control loop that paces it
+//! (`firmware/gc/pacing.rs`).
 
 use std::sync::Arc;
 
@@ -29,11 +30,12 @@ pub enum Policy {
 pub enum Frontiers {
     /// One for each.
     Separate,
-    /// One for both. Foreground collection goes on until more than the reserve is free: several victims in a row, whose
-    /// copies fill most of a superblock by themselves; or for as many as `gc.foreground_victims` says.
+    /// One for both. Foreground collection goes on until more than the reserve is free: several
+    /// victims in a row, whose copies fill most of a superblock by themselves; or for as many as
+    /// `gc.foreground_victims` says.
     Shared,
-    /// One for both, as the literature's models have it (Desnoyers, SYSTOR 2012; Van Houdt, SIGMETRICS 2013): one victim at a time,
-    /// and the host goes on behind its copies.
+    /// One for both, as the literature's models have it (Desnoyers, SYSTOR 2012; Van Houdt,
+    /// SIGMETRICS 2013): one victim at a time, and the host goes on behind its copies.
     Single,
 }
 
@@ -50,7 +52,8 @@ pub struct PacingSpec {
     pub start_free: u64,
     /// Free space at which the gain is one.
     pub target_free: u64,
-    /// Gain lost per page above the target, won per page below it, in 2^-32 of 1/256: no division per write.
+    /// Gain lost per page above the target, won per page below it, in 2^-32 of 1/256: no division
+    /// per write.
     above: u64,
     below: u64,
     /// Most pages of a command that the duty limit counts.
@@ -59,8 +62,8 @@ pub struct PacingSpec {
     pub every_pages: u64,
     /// What the duty limit grows by per page below the target, likewise.
     duty_below: u64,
-    /// The quantum of foreground collection where host and copies share a frontier: so many victims, or what brings a superblock
-    /// beyond the reserve, if that is less.
+    /// The quantum of foreground collection where host and copies share a frontier: so many
+    /// victims, or what brings a superblock beyond the reserve, if that is less.
     pub foreground_victims: u32,
 }
 
@@ -80,7 +83,8 @@ pub const PAGES_MAX: u64 = 1 << 19;
 const ONE: u64 = 256;
 
 impl PacingSpec {
-    /// `gain`: at `start_free` and with nothing free, `duty_growth`: of the duty limit with nothing free.
+    /// `gain`: at `start_free` and with nothing free, `duty_growth`: of the duty limit with nothing
+    /// free.
     pub fn new(
         start_free: u64,
         target_free: u64,
@@ -101,7 +105,8 @@ impl PacingSpec {
         }
     }
 
-    /// Copies per page that the host writes, as a multiple of what keeps free space as it is, in 1/256.
+    /// Copies per page that the host writes, as a multiple of what keeps free space as it is, in
+    /// 1/256.
     #[inline]
     pub fn gain_256(&self, free: u64) -> u64 {
         if free >= self.target_free {
@@ -143,7 +148,8 @@ pub(super) fn check_idle(raw: &RawSpec, geometry: &Geometry) -> Result<Option<Id
     Ok(Some(Idle { after: idle.after_ms.millis(), free: free >> geometry.group_shift }))
 }
 
-/// Whether what the host writes is split by the lifespan of what it takes the place of, or by a plug-in.
+/// Whether what the host writes is split by the lifespan of what it takes the place of, or by a
+/// plug-in.
 pub(super) fn check_host_frontiers(
     raw: &RawSpec,
     shared: bool,
@@ -169,8 +175,8 @@ pub(super) fn check_host_frontiers(
     Ok(split || by_plugin)
 }
 
-/// The policies behind writes and, if it has one of its own, in idle time, and whether host and garbage
-/// collection share a frontier. A plug-in's choice holds for both.
+/// The policies behind writes and, if it has one of its own, in idle time, and whether host and
+/// garbage collection share a frontier. A plug-in's choice holds for both.
 pub(super) fn check_policy(
     raw: &RawSpec,
     by_plugin: bool,
@@ -188,7 +194,8 @@ pub(super) fn check_policy(
     Ok(if by_plugin { (Policy::Plugin, None, shared) } else { (policy, idle, shared) })
 }
 
-/// The plug-in that the profile names, which must be the one at hand, and what it needs on this drive.
+/// The plug-in that the profile names, which must be the one at hand, and what it needs on this
+/// drive.
 pub(super) fn check_plugin(
     raw: &RawSpec,
     geometry: &Geometry,

@@ -1,10 +1,10 @@
 //! The host: what a command costs in it, and what it limits.
 //!
-//! Source: what AHCI and NVMe ask of the host per command, by Intel (quoted by AnandTech, "Testing SATA
-//! Express", 2014): AHCI four uncacheable register reads and one queue under a lock, NVMe none of these.
-//! The driver is the one for the drive's protocol. Its part that no other command of a queue can overlap is
-//! computed: register accesses times their cost, and work under the queue's lock or on its processor.
-//! Left out: one processor that serves several queues.
+//! Source: what AHCI and NVMe ask of the host per command, by Intel (quoted by AnandTech, "Testing
+//! SATA Express", 2014): AHCI four uncacheable register reads and one queue under a lock, NVMe none
+//! of these. The driver is the one for the drive's protocol. Its part that no other command of a
+//! queue can overlap is computed: register accesses times their cost, and work under the queue's
+//! lock or on its processor. Left out: one processor that serves several queues.
 
 use drivebay_units::Nanos;
 

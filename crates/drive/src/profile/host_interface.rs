@@ -1,8 +1,9 @@
 //! The command interface: protocol, queues, and how a command gets to the controller.
 //!
-//! Source: Intel on NVMe (quoted by AnandTech, "Testing SATA Express", 2014): an NVMe command is one fetch of
-//! 64 bytes from the host's memory, an AHCI command takes two, one after the other (header and table). A register
-//! write and a completion with its interrupt cross the link one way, half of its round trip.
+//! Source: Intel on NVMe (quoted by AnandTech, "Testing SATA Express", 2014): an NVMe command is
+//! one fetch of 64 bytes from the host's memory, an AHCI command takes two, one after the other
+//! (header and table). A register write and a completion with its interrupt cross the link one way,
+//! half of its round trip.
 
 use drivebay_units::Nanos;
 

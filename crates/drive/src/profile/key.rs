@@ -1,7 +1,7 @@
 //! Keys of a profile: a value with its source, what it may be, and what an error says.
 //!
-//! [`sections!`] makes of one declaration the type that is read, the check of every value by its dotted name,
-//! and the page of the documentation (`scripts/docgen/profiles.py`).
+//! [`sections!`] makes of one declaration the type that is read, the check of every value by its
+//! dotted name, and the page of the documentation (`scripts/docgen/profiles.py`).
 
 use std::ops::RangeInclusive;
 

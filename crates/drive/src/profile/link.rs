@@ -1,21 +1,22 @@
 //! The link: its rate in each direction.
 //!
-//! Sources. PCIe rates, encodings and packets: PCI-SIG base specifications 1.0 to 5.0. How reads of memory are
-//! answered: Intel AN 456 and AN 690 (completions split at the read completion boundary, tags against
-//! the round trip); packets' overhead of 20 to 28 bytes: AN 708. SATA: Serial ATA revision 3.x, for the rates
-//! (1.5, 3, 6 Gb/s, 8b/10b), the sizes of the FISes and their order in a queued command: register to the
-//! drive and back, DMA Setup, data of up to 8 KiB each, Set Device Bits.
+//! Sources. PCIe rates, encodings and packets: PCI-SIG base specifications 1.0 to 5.0. How reads of
+//! memory are answered: Intel AN 456 and AN 690 (completions split at the read completion boundary,
+//! tags against the round trip); packets' overhead of 20 to 28 bytes: AN 708. SATA: Serial ATA
+//! revision 3.x, for the rates (1.5, 3, 6 Gb/s, 8b/10b), the sizes of the FISes and their order in
+//! a queued command: register to the drive and back, DMA Setup, data of up to 8 KiB each, Set
+//! Device Bits.
 //!
 //! Model. The link runs at the lesser of the drive's and the slot's generation and lanes, as both
 //! standards negotiate it. To the host the drive writes packets of the largest payload. What it
-//! writes itself it reads from the host's memory: so many requests outstanding as it has tags, each answered
-//! by completions. A request's tag is taken for the round trip and the request's own data, so the rate is
-//! that of the wire less overhead, or tags x request / (round trip + request's data), whichever is less. The
-//! first data is there after the round trip; with few tags the wait for the others counts in the rate, and
-//! what of the round trip it covers is left away.
-//! All of this is worked out once; a transfer then takes its bytes times a constant.
-//! Left out: link errors and replays; packets without payload (read requests, acknowledgements, credits),
-//! 3 to 5 % of the other direction; SATA's ALIGN primitives (under 1 %).
+//! writes itself it reads from the host's memory: so many requests outstanding as it has tags, each
+//! answered by completions. A request's tag is taken for the round trip and the request's own data,
+//! so the rate is that of the wire less overhead, or tags x request / (round trip + request's
+//! data), whichever is less. The first data is there after the round trip; with few tags the wait
+//! for the others counts in the rate, and what of the round trip it covers is left away. All of
+//! this is worked out once; a transfer then takes its bytes times a constant. Left out: link errors
+//! and replays; packets without payload (read requests, acknowledgements, credits), 3 to 5 % of the
+//! other direction; SATA's ALIGN primitives (under 1 %).
 
 use drivebay_units::Nanos;
 
@@ -24,8 +25,8 @@ use super::host::missing;
 use super::key::{Key, SpecError, Whole, WholeRule};
 use super::schema::RawSpec;
 
-/// Framing (or start and sequence number), sequence number and check of any packet, and a completion's header
-/// of three words.
+/// Framing (or start and sequence number), sequence number and check of any packet, and a
+/// completion's header of three words.
 const COMPLETION_OVERHEAD: u64 = 8 + 12;
 /// Read requests outstanding without extended tags: a tag of five bits.
 const TAGS: u64 = 32;

@@ -1,7 +1,7 @@
 //! A checked profile, with everything the model needs derived from it.
 //!
-//! `RawSpec` -> [`Spec::check`] -> frozen [`Spec`]. A value that is not allowed is an error that names
-//! the field, the value, what is allowed and what to do; nothing is clamped silently.
+//! `RawSpec` -> [`Spec::check`] -> frozen [`Spec`]. A value that is not allowed is an error that
+//! names the field, the value, what is allowed and what to do; nothing is clamped silently.
 //! `schema.rs` says what each key may be; one file per part of the drive derives the rest.
 
 mod ailments;
@@ -87,7 +87,8 @@ pub struct Spec {
     pub buffer_release: Option<BufferRelease>,
     /// Flushes and forced writes are acknowledged without being done.
     pub ignore_flush: bool,
-    /// What was acknowledged outlives a power cut: flushes and forced writes have nothing to wait for.
+    /// What was acknowledged outlives a power cut: flushes and forced writes have nothing to wait
+    /// for.
     pub power_loss_protection: bool,
     /// How garbage collection chooses its victim.
     pub policy: Policy,
@@ -133,8 +134,8 @@ pub struct Spec {
     pub read_ahead: Option<ReadAheadSpec>,
     /// The SLC cache, if there is one.
     pub slc_cache: Option<SlcCacheSpec>,
-    /// For how long nothing must have been asked of the flash core before it works for itself; none if it
-    /// never does.
+    /// For how long nothing must have been asked of the flash core before it works for itself; none
+    /// if it never does.
     pub idle_after: Option<Nanos>,
     /// The media in place of flash, if it is written in place.
     pub in_place: Option<InPlaceSpec>,
@@ -321,7 +322,8 @@ impl Spec {
         !(self.ignore_flush || self.power_loss_protection)
     }
 
-    /// Entries of the map and its reverse, which are nearly all of a drive's memory: none on media written in place.
+    /// Entries of the map and its reverse, which are nearly all of a drive's memory: none on media
+    /// written in place.
     #[must_use]
     pub fn map_entries(&self) -> u64 {
         if self.in_place.is_some() {

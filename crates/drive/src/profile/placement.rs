@@ -1,8 +1,10 @@
-//! Who says where data is placed: the write streams of a drive with Flexible Data Placement, or with zones.
+//! Who says where data is placed: the write streams of a drive with Flexible Data Placement, or
+//! with zones.
 //!
-//! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles, initially and persistently
-//! isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits). A zone's size is the next power of two of its
-//! capacity, as Linux asks for (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, a time limit
+//! Sources: NVMe base specification 2.1, Flexible Data Placement (TP4146): reclaim unit handles,
+//! initially and persistently isolated; NVMe Zoned Namespace command set 1.1 (zones, their limits).
+//! A zone's size is the next power of two of its capacity, as Linux asks for
+//! (drivers/nvme/host/zns.c). Left out: reclaim units that are not whole superblocks, a time limit
 //! of theirs.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -59,8 +61,8 @@ pub struct ZrwaSpec {
 }
 
 impl ZrwaSpec {
-    /// Where a write that ends at `end` moves the write pointer, from the zone's beginning: as little as leaves its end in the
-    /// area.
+    /// Where a write that ends at `end` moves the write pointer, from the zone's beginning: as
+    /// little as leaves its end in the area.
     #[must_use]
     pub fn pointer(&self, end: u64) -> u64 {
         end.saturating_sub(self.sectors).next_multiple_of(self.granularity)

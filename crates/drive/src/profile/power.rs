@@ -1,9 +1,9 @@
 //! States of sleep, and what the health log measures against.
 //!
-//! Sources: NVM Express base specification, power management: non-operational states with idle time,
-//! entry and exit latency; PCI Express 3.1, L1 PM substates; Serial ATA 3.x, Partial (exit under
-//! 10 us), Slumber (10 ms) and DevSleep (20 ms).
-//! Left out: operational states that cap power (PS1, PS2): what a drive does to keep them is not known.
+//! Sources: NVM Express base specification, power management: non-operational states with idle
+//! time, entry and exit latency; PCI Express 3.1, L1 PM substates; Serial ATA 3.x, Partial (exit
+//! under 10 us), Slumber (10 ms) and DevSleep (20 ms). Left out: operational states that cap power
+//! (PS1, PS2): what a drive does to keep them is not known.
 
 use drivebay_units::Nanos;
 

@@ -1,8 +1,9 @@
 //! Errors and wear: `[reliability]`, optional.
 //!
-//! Source of the rate's form, and of its numbers for 72-layer TLC flash (fresh 1.48e-3; wear 3.90e-10
-//! and 2.05; reads 3.73e-9, 0.33 and 1.71; age 6.28e-5, 0.14 and 0.54): Kim, Choi and Min, "Design
-//! Tradeoffs for SSD Reliability", FAST 2019. The rest is explained in `physics/reliability.rs`.
+//! Source of the rate's form, and of its numbers for 72-layer TLC flash (fresh 1.48e-3; wear
+//! 3.90e-10 and 2.05; reads 3.73e-9, 0.33 and 1.71; age 6.28e-5, 0.14 and 0.54): Kim, Choi and Min,
+//! "Design Tradeoffs for SSD Reliability", FAST 2019. The rest is explained in
+//! `physics/reliability.rs`.
 
 use drivebay_units::Nanos;
 

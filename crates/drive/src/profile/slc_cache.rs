@@ -1,7 +1,7 @@
 //! The SLC cache: `[slc_cache]`, optional. Sizes become whole superblocks, to the nearest.
 //!
-//! A superblock with one bit per cell has 1/2, 1/3 or 1/4 of its pages: as many rows as there are whole
-//! sets of page types.
+//! A superblock with one bit per cell has 1/2, 1/3 or 1/4 of its pages: as many rows as there are
+//! whole sets of page types.
 
 use drivebay_units::Nanos;
 

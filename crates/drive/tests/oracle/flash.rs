@@ -1,12 +1,12 @@
 //! The oracle's dies: arrays with read priority, suspended programs, and a data register.
 //!
-//! A die does one array operation at a time. Reads go first, in order of arrival; a running program or
-//! erase stops at most `suspend` after the first of them comes, and goes on when no read waits.
+//! A die does one array operation at a time. Reads go first, in order of arrival; a running program
+//! or erase stops at most `suspend` after the first of them comes, and goes on when no read waits.
 //! Programs and erases go in order of arrival. A program's data moves in when the register is free:
-//! when the program before has begun (`cache_program`), else when it has ended.
-//! Planes that read independently have a queue of reads each: a plane reads its next one whenever no write
-//! runs, and writes go on when no plane reads.
-//! A program that a host's read stops may begin anew, with the pages of its word line before it.
+//! when the program before has begun (`cache_program`), else when it has ended. Planes that read
+//! independently have a queue of reads each: a plane reads its next one whenever no write runs, and
+//! writes go on when no plane reads. A program that a host's read stops may begin anew, with the
+//! pages of its word line before it.
 
 use std::collections::VecDeque;
 

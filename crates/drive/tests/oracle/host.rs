@@ -1,4 +1,5 @@
-//! The host and the link of the oracle: what a profile says, command by command and packet by packet.
+//! The host and the link of the oracle: what a profile says, command by command and packet by
+//! packet.
 
 use std::collections::VecDeque;
 
@@ -88,7 +89,8 @@ impl Packets {
         (time + 500) / 1000
     }
 
-    /// The drive asks for so many bytes of the host at `now`: when the first and the last of them are there.
+    /// The drive asks for so many bytes of the host at `now`: when the first and the last of them
+    /// are there.
     pub fn fetch_data(&mut self, now: u64, bytes: u64) -> (u64, u64) {
         let mut first = None;
         let mut left = bytes;

@@ -1,5 +1,5 @@
-//! The oracle's map: dictionaries from LPN to PPA and back, and lists of superblocks, those of the SLC cache
-//! among them.
+//! The oracle's map: dictionaries from LPN to PPA and back, and lists of superblocks, those of the
+//! SLC cache among them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -35,7 +35,8 @@ struct Superblock {
     state: State,
     valid: u32,
     stream: usize,
-    /// Of those with all bits per cell: how many it has as it is used now, and whether it is of the cache.
+    /// Of those with all bits per cell: how many it has as it is used now, and whether it is of the
+    /// cache.
     pages: u32,
     mode: Mode,
     /// Number of its first flash page in its stream.
@@ -154,7 +155,8 @@ impl Map {
             .then_some(Mode::Dynamic)
     }
 
-    /// The superblock that folding empties, or the one that comes next: an empty one, or the oldest.
+    /// The superblock that folding empties, or the one that comes next: an empty one, or the
+    /// oldest.
     fn to_fold(&self) -> Option<u32> {
         let rank = |index: u32| match self.superblocks[index as usize] {
             Superblock { state: State::Sealed(age), valid, mode, .. } if mode != Mode::Native => {
@@ -278,8 +280,8 @@ impl Map {
         self.victims[which].is_some_and(|(i, read)| read == self.superblocks[i as usize].pages)
     }
 
-    /// The superblock that is opened next, if it is not erased: what each stream had begun when it was
-    /// given back.
+    /// The superblock that is opened next, if it is not erased: what each stream had begun when it
+    /// was given back.
     pub fn next_to_erase(&mut self, mode: Mode) -> Option<(u32, [u64; 2])> {
         let &index = self.free_of(mode).front()?;
         Some((index, self.superblocks[index as usize].given_back?))

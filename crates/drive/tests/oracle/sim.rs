@@ -81,7 +81,8 @@ struct Stream {
     programmed: Vec<bool>,
     /// By number: whether a die has been given the page.
     given: Vec<bool>,
-    /// Its superblock is erased once so many pages of each stream are safe; nothing is stored before.
+    /// Its superblock is erased once so many pages of each stream are safe; nothing is stored
+    /// before.
     erase_after: Option<(u32, [u64; 2])>,
 }
 
@@ -342,7 +343,8 @@ impl Oracle {
         }
     }
 
-    /// Lets those go on whose way's turn it is; turns when the path is empty and the other way waits.
+    /// Lets those go on whose way's turn it is; turns when the path is empty and the other way
+    /// waits.
     fn admit(&mut self) {
         let rule = self.spec.half_duplex.expect("half-duplex");
         loop {
@@ -739,7 +741,8 @@ impl Oracle {
         self.begin_collecting(pages);
     }
 
-    /// The next copy of folding; while only the reserve is left, a whole victim of garbage collection first.
+    /// The next copy of folding; while only the reserve is left, a whole victim of garbage
+    /// collection first.
     fn fold_next(&mut self) -> Step {
         if self.held.is_none() {
             self.making_room |= !self.map.may_copy_beside_reserve();
@@ -869,8 +872,8 @@ impl Oracle {
         self.map.retire(which, [0, 1].map(|stream| self.streams[stream].begun));
     }
 
-    /// Opens a stream's next superblock, and erases the one after it, once all that was placed before it
-    /// was given back is safe.
+    /// Opens a stream's next superblock, and erases the one after it, once all that was placed
+    /// before it was given back is safe.
     fn open(&mut self, stream: usize, mode: Mode) {
         if let Some(before) = self.erase_next(mode) {
             self.streams[stream].erase_after = Some(before);
@@ -880,7 +883,8 @@ impl Oracle {
         self.erase_later.extend(later);
     }
 
-    /// Erases the superblock that is opened next, if it is not; or returns what must be safe before.
+    /// Erases the superblock that is opened next, if it is not; or returns what must be safe
+    /// before.
     fn erase_next(&mut self, mode: Mode) -> Option<(u32, [u64; 2])> {
         let (index, before) = self.map.next_to_erase(mode)?;
         self.map.erased(index);

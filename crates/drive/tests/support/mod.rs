@@ -12,7 +12,8 @@ pub const PROFILE: &str = include_str!("../../../../drives/sm951-ahci-512.toml")
 /// The host that it names.
 pub const HOST: &str = include_str!("../../../../hosts/windows-8.1-z97.toml");
 
-/// How often a random case is drawn, or how large a drive is: so much in `make test-long`, a quarter otherwise.
+/// How often a random case is drawn, or how large a drive is: so much in `make test-long`, a
+/// quarter otherwise.
 pub fn repeated(cases: u32) -> u32 {
     if std::env::var_os("DRIVEBAY_LONG").is_some() { cases } else { cases.div_ceil(4) }
 }
@@ -22,10 +23,10 @@ pub fn repeated(cases: u32) -> u32 {
 pub struct Profile(pub toml::Table);
 
 impl Profile {
-    /// The SM951 as it is in the catalog, but that it neither reads ahead nor runs garbage collection in idle
-    /// time, that its victims are the emptiest and paid for by all pages of a command, that nothing but link and
-    /// channels limits reads, that all places take the same time, and that the map keeps no journal: tests add
-    /// what they are about.
+    /// The SM951 as it is in the catalog, but that it neither reads ahead nor runs garbage
+    /// collection in idle time, that its victims are the emptiest and paid for by all pages of a
+    /// command, that nothing but link and channels limits reads, that all places take the same
+    /// time, and that the map keeps no journal: tests add what they are about.
     pub fn sm951() -> Profile {
         let whole = drivebay_drive::whole_profile(HOST, PROFILE);
         let whole = Profile(whole.expect("the catalog's profile is TOML"));
@@ -150,8 +151,9 @@ impl Profile {
         )
     }
 
-    /// An SLC cache: MB of static and dynamic cache, MB that it leaves alone, policy when full, pages folded
-    /// per page written. Programs take 200 us, reads 25 us, folding at rest begins after 100 ms.
+    /// An SLC cache: MB of static and dynamic cache, MB that it leaves alone, policy when full,
+    /// pages folded per page written. Programs take 200 us, reads 25 us, folding at rest begins
+    /// after 100 ms.
     pub fn slc_cache(self, mb: [f64; 3], when_full: &str, fold_ratio: f64) -> Profile {
         self.section(
             "slc_cache",
@@ -218,7 +220,8 @@ impl Profile {
         self.with("fdp.handles", handles).with("fdp.isolation", isolation)
     }
 
-    /// Zones of so many superblocks, of which so many may be active and open; an append, a reset and a finish cost something.
+    /// Zones of so many superblocks, of which so many may be active and open; an append, a reset
+    /// and a finish cost something.
     pub fn zoned(self, superblocks: i64, active: i64, open: i64) -> Profile {
         let zones = [("zone_superblocks", superblocks), ("active", active), ("open", open)];
         let costs = [("append_us", 2.0), ("append_latency_us", 1.0), ("write_latency_us", 0.0)];

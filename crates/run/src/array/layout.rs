@@ -1,11 +1,14 @@
 //! Where an array's data lies on its members, and what a request of the host asks of them.
 //!
-//! Source: Linux md: md(4), and `drivers/md/raid{0,1,10,5}.c` of Linux 6.6. Chunks go around the members; RAID 10 is "near 2"; parity
-//! goes around left-symmetric, md's default. A write to part of a stripe reads what the new parity needs: the old data and parity
-//! (read-modify-write) where these are fewer blocks, else the rest of the stripe (reconstruct-write), by rows of 4 KiB. What lies on
-//! a member that failed is computed from the others. Requests of one member that touch are merged.
-//! Left out: the stripe cache, which gathers small sequential writes to whole stripes (those are too slow here, and too many);
-//! the rest of a page of which less is written; the lock of a stripe; the bitmap, the journal, where data begins on a member; the processor's time for parity.
+//! Source: Linux md: md(4), and `drivers/md/raid{0,1,10,5}.c` of Linux 6.6. Chunks go around the
+//! members; RAID 10 is "near 2"; parity goes around left-symmetric, md's default. A write to part
+//! of a stripe reads what the new parity needs: the old data and parity (read-modify-write) where
+//! these are fewer blocks, else the rest of the stripe (reconstruct-write), by rows of 4 KiB. What
+//! lies on a member that failed is computed from the others. Requests of one member that touch are
+//! merged. Left out: the stripe cache, which gathers small sequential writes to whole stripes
+//! (those are too slow here, and too many); the rest of a page of which less is written; the lock
+//! of a stripe; the bitmap, the journal, where data begins on a member; the processor's time for
+//! parity.
 
 use std::ops::Range;
 
@@ -177,7 +180,8 @@ impl Layout {
         (last + after) % self.members
     }
 
-    /// What a request asks of the members; of mirrors that can be read, of the one with the fewest requests `pending`.
+    /// What a request asks of the members; of mirrors that can be read, of the one with the fewest
+    /// requests `pending`.
     pub(super) fn plan(
         &self,
         io: Io,
@@ -278,7 +282,8 @@ impl Layout {
         plan.first.extend(readable.take(self.columns()).map(|member| (member, part)));
     }
 
-    /// Rows of a stripe in which the same columns are written are planned together: at most three ranges.
+    /// Rows of a stripe in which the same columns are written are planned together: at most three
+    /// ranges.
     fn plan_write(
         &self,
         io: Io,
@@ -450,7 +455,8 @@ mod tests {
         }
     }
 
-    /// Whatever is written and whoever has failed: what is read suffices for the parity that is written.
+    /// Whatever is written and whoever has failed: what is read suffices for the parity that is
+    /// written.
     #[test]
     fn parity_can_be_computed_from_what_was_read() {
         let mut rng = Rng::new(5);

@@ -1,4 +1,5 @@
-//! The device in the event loop: commands from the list in the guest's memory, and their completions.
+//! The device in the event loop: commands from the list in the guest's memory, and their
+//! completions.
 //!
 //! Memory: at most 32 commands, of each at most a table of 1 MiB; one buffer for the data of one
 //! command, at most 32 MiB.

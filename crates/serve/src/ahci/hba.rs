@@ -246,7 +246,8 @@ impl Hba {
         bits & self.enabled != 0 && self.interrupts
     }
 
-    // --- for the event loop -----------------------------------------------------------------------
+    // --- for the event loop
+    // -----------------------------------------------------------------------
 
     /// The drive's signature, once after a reset, when the host receives frames.
     pub fn take_signature(&mut self) -> Option<Answer> {

@@ -1,15 +1,16 @@
-//! The drive as an AHCI controller with one port, for a virtual machine that accesses it over vfio-user:
-//! what an M.2 drive with AHCI firmware is to its host.
+//! The drive as an AHCI controller with one port, for a virtual machine that accesses it over
+//! vfio-user: what an M.2 drive with AHCI firmware is to its host.
 //!
-//! `registers.rs` is on the vfio-user thread; the registers (`hba.rs`) are behind a lock that it shares
-//! with the event loop. There `device.rs` takes commands from the command list in the guest's memory
-//! (`list.rs`), and completes them; `ata.rs` says what the drive does for a command.
-//! To follow one read: `registers.rs` -> `hba.rs` -> `device.rs` -> `ata.rs` -> the engine -> `device.rs`.
+//! `registers.rs` is on the vfio-user thread; the registers (`hba.rs`) are behind a lock that it
+//! shares with the event loop. There `device.rs` takes commands from the command list in the
+//! guest's memory (`list.rs`), and completes them; `ata.rs` says what the drive does for a command.
+//! To follow one read: `registers.rs` -> `hba.rs` -> `device.rs` -> `ata.rs` -> the engine ->
+//! `device.rs`.
 //!
-//! Sources: Serial ATA AHCI 1.3.1; Serial ATA 3.1; ACS-3.
-//! Left out: pin interrupts (one MSI vector; firmware polls), more ports, port multipliers, packet
-//! devices, FIS-based switching, command completion coalescing, link power states, hot plug, PIO
-//! data-out, security. Each register access is a message, so timing is that of the virtual machine.
+//! Sources: Serial ATA AHCI 1.3.1; Serial ATA 3.1; ACS-3. Left out: pin interrupts (one MSI vector;
+//! firmware polls), more ports, port multipliers, packet devices, FIS-based switching, command
+//! completion coalescing, link power states, hot plug, PIO data-out, security. Each register access
+//! is a message, so timing is that of the virtual machine.
 
 mod ata;
 mod device;

@@ -15,13 +15,13 @@ use crate::request::SessionId;
 /// Bytes of BAR 5: the registers of a controller with 32 ports at most.
 const BAR_BYTES: u64 = 0x2000;
 
-/// Vendor and device of the SM951 with AHCI firmware: Samsung, SM951_AHCI.
-/// Source: OpenBSD, sys/dev/pci/pcidevs (SAMSUNG2 0x144d, SM951_AHCI 0xa801). Linux's ahci takes it by its
-/// class; only of the XP941 (a800) it takes MSI away.
+/// Vendor and device of the SM951 with AHCI firmware: Samsung, SM951_AHCI. Source: OpenBSD,
+/// sys/dev/pci/pcidevs (SAMSUNG2 0x144d, SM951_AHCI 0xa801). Linux's ahci takes it by its class;
+/// only of the XP941 (a800) it takes MSI away.
 const IDS: [u16; 2] = [0x144d, 0xa801];
 
-/// Adds the drive as an AHCI controller to a loop, for a virtual machine that connects to the socket at
-/// `path`.
+/// Adds the drive as an AHCI controller to a loop, for a virtual machine that connects to the
+/// socket at `path`.
 pub fn serve(
     event_loop: &mut EventLoop,
     handle: &Handle,

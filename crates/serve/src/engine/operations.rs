@@ -1,5 +1,5 @@
-//! What is done to a served drive besides reading and writing: namespaces, faults, power cuts, snapshots; and what is
-//! told of it.
+//! What is done to a served drive besides reading and writing: namespaces, faults, power cuts,
+//! snapshots; and what is told of it.
 
 use std::io;
 use std::ops::Range;
@@ -26,16 +26,16 @@ use crate::report::Report;
 use crate::snapshots::{Chance, SnapshotError};
 use crate::store::PowerCutLoss;
 
-/// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly any
-/// flush would be tested.
+/// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly
+/// any flush would be tested.
 const LOSABLE_MIN: u64 = 1 << 20;
 
 /// Room in the undo log for requests that the model has not served yet, bytes; beyond it the oldest
 /// counts as durable.
 const UNSERVED_MAX: u64 = 128 << 20;
 
-/// A host that keeps up by less than this in a second, percent, is told of. guess: below it a latency is the host's
-/// as much as the drive's.
+/// A host that keeps up by less than this in a second, percent, is told of. guess: below it a
+/// latency is the host's as much as the drive's.
 const KEPT_UP_MIN: f64 = 90.0;
 
 /// Sectors of a TRIM that the server makes itself, at most: 1 TiB.
@@ -242,8 +242,8 @@ impl Control for Engine {
 }
 
 impl Engine {
-    /// The power may be cut, by plan or by [`Control::power_cut`]: from now on data that is not durable
-    /// can be lost.
+    /// The power may be cut, by plan or by [`Control::power_cut`]: from now on data that is not
+    /// durable can be lost.
     pub fn allow_power_cuts(&mut self, plan: Option<PowerCutPlan>, loss: PowerCutLoss) {
         let spec = self.device.spec();
         let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
@@ -319,8 +319,8 @@ impl Engine {
         self.namespace_file.as_ref().map_or(Ok(()), |file| file.save(&self.namespaces))
     }
 
-    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are served first. Returns when
-    /// the drive is done.
+    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are
+    /// served first. Returns when the drive is done.
     pub(super) fn discard(&mut self, sectors: Range<u64>) -> Result<Nanos, ControlError> {
         let number = self.traffic.requests;
         self.serve_until(NEVER);
@@ -342,8 +342,9 @@ impl Engine {
         Ok(done)
     }
 
-    /// Erases all of the drive. With a pattern what holds data still does, and holds that, if there is room for it, and no
-    /// recording, which carries no such thing. Returns when it is done, and whether that is so.
+    /// Erases all of the drive. With a pattern what holds data still does, and holds that, if there
+    /// is room for it, and no recording, which carries no such thing. Returns when it is done, and
+    /// whether that is so.
     pub(super) fn erase_all(
         &mut self,
         how: Sanitize,
@@ -369,7 +370,8 @@ impl Engine {
         Ok((done, is_kept))
     }
 
-    /// Does `work` while the drive's clock stands still; returns for how long, seconds of the host's clock.
+    /// Does `work` while the drive's clock stands still; returns for how long, seconds of the
+    /// host's clock.
     fn hold(
         &mut self,
         work: impl FnOnce(&mut Engine) -> Result<(), SnapshotError>,

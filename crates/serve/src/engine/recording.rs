@@ -1,4 +1,5 @@
-//! What is recorded of a served drive, for the states that a power cut could leave: `drivebay_crash`.
+//! What is recorded of a served drive, for the states that a power cut could leave:
+//! `drivebay_crash`.
 
 use std::io;
 use std::ops::Range;

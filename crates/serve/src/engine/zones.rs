@@ -1,8 +1,9 @@
 //! What an engine does otherwise where the drive has zones.
 //!
-//! The model decides when a command arrives whether its zone takes it, and where an append goes: so the data changes behind
-//! that, and no command waits in a backlog, where its place among the others would be open. What a reset empties and what
-//! lies behind a write pointer after a power cut reads as zeros.
+//! The model decides when a command arrives whether its zone takes it, and where an append goes: so
+//! the data changes behind that, and no command waits in a backlog, where its place among the
+//! others would be open. What a reset empties and what lies behind a write pointer after a power
+//! cut reads as zeros.
 
 use std::io;
 use std::ops::Range;
@@ -86,7 +87,8 @@ impl Engine {
         self.store.discard(number, lba, count)
     }
 
-    /// A write that is durable, with what lies before it in its zone: the write pointer lies behind both.
+    /// A write that is durable, with what lies before it in its zone: the write pointer lies behind
+    /// both.
     pub(super) fn with_what_lies_before(&self, request: Request) -> Request {
         match &self.device.spec().zones {
             Some(zones) if request.op == (Op::Write { fua: true }) => {

@@ -1,8 +1,9 @@
 //! One connection: bytes in, requests to the drive, replies out.
 //!
-//! Bounds: [`REQUESTS_MAX`] requests in flight, [`BYTES_MAX`] bytes of read data requested or not yet
-//! taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is read, nor where memory is
-//! lacking: a request gets all that it needs before its payload is read, or waits without holding any.
+//! Bounds: [`REQUESTS_MAX`] requests in flight, [`BYTES_MAX`] bytes of read data requested or not
+//! yet taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is
+//! read, nor where memory is lacking: a request gets all that it needs before its payload is read,
+//! or waits without holding any.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
@@ -29,10 +30,12 @@ const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
 const BYTES_FREE: u64 = SESSION_BYTES / 2;
 /// Extents in one reply about data and holes.
 const EXTENTS_MAX: usize = 4096;
-/// Reads of so many bytes are sent from where their data lies, and data of writes is received to where it is to lie; smaller ones
-/// are collected, as a system call for each costs more than the copy. guess: where a copy of some GB/s takes ten times as long as a system call.
+/// Reads of so many bytes are sent from where their data lies, and data of writes is received to
+/// where it is to lie; smaller ones are collected, as a system call for each costs more than the
+/// copy. guess: where a copy of some GB/s takes ten times as long as a system call.
 const DIRECT_MIN: usize = 64 << 10;
-/// Pieces of memory that are sent at a time: a read of 512 KiB, its pages scattered, and what is before it.
+/// Pieces of memory that are sent at a time: a read of 512 KiB, its pages scattered, and what is
+/// before it.
 const PIECES: usize = 130;
 /// How long a client may take for its handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
@@ -73,7 +76,8 @@ pub struct Connection {
     input: Input,
     /// The write whose data is coming, if it goes to its place.
     placing: Option<Placing>,
-    /// The last request was such a write: the next one may be one, whose data is not to be read with its head.
+    /// The last request was such a write: the next one may be one, whose data is not to be read
+    /// with its head.
     reads_heads: bool,
     /// Bytes that the message in hand needs.
     wanted: usize,
@@ -82,7 +86,8 @@ pub struct Connection {
     /// Of the reads in flight.
     bytes_requested: usize,
     memory: Share,
-    /// There is no memory for the next request; tried again at every flush, which comes ten times a second at least.
+    /// There is no memory for the next request; tried again at every flush, which comes ten times a
+    /// second at least.
     is_short: bool,
     /// No more requests are read; it ends when all are answered.
     leaving: bool,
@@ -250,8 +255,8 @@ impl Connection {
         true
     }
 
-    /// Reads once: what is missing of a write's data, and what may be the next head. Returns how many bytes came, and whether there
-    /// may be more.
+    /// Reads once: what is missing of a write's data, and what may be the next head. Returns how
+    /// many bytes came, and whether there may be more.
     fn receive_placed(&mut self, drive: &mut dyn Drive) -> io::Result<(usize, bool)> {
         let placing = self.placing.as_mut().expect("the caller looked");
         let Placing { request, bytes, come, held } = placing;
@@ -421,8 +426,9 @@ impl Connection {
         self.output.sent(sectors as usize * SECTOR_BYTES as usize - left);
     }
 
-    /// Sends what is to be sent and the data of a read behind it, from where that lies, if all of it is in memory;
-    /// returns how much of the data went. The caller copies the rest at once, as later writes must not be in it.
+    /// Sends what is to be sent and the data of a read behind it, from where that lies, if all of
+    /// it is in memory; returns how much of the data went. The caller copies the rest at once, as
+    /// later writes must not be in it.
     fn send_directly(&mut self, request: &Request, drive: &dyn Data) -> usize {
         let before = self.output.unsent().len();
         let mut pieces = [IoSlice::new(&[]); PIECES];
@@ -460,7 +466,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The reply to STARTTLS has been sent: everything after is encrypted, and what was negotiated before is void.
+    /// The reply to STARTTLS has been sent: everything after is encrypted, and what was negotiated
+    /// before is void.
     fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
         let config = self.exports.tls.as_ref().expect("it was offered");
         self.stream.start_tls(config)?;

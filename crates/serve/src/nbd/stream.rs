@@ -47,7 +47,8 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::read`], into the first piece and then the next; inside TLS into the first alone.
+    /// As [`Stream::read`], into the first piece and then the next; inside TLS into the first
+    /// alone.
     ///
     /// # Errors
     /// As [`Stream::read`].

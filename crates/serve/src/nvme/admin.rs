@@ -160,7 +160,8 @@ impl Subsystem {
         }
     }
 
-    /// Raises the events that the drive's health, its namespaces and what it does meanwhile give rise to.
+    /// Raises the events that the drive's health, its namespaces and what it does meanwhile give
+    /// rise to.
     pub(super) fn poll_events(&mut self, id: u16, drive: &mut dyn Drive) {
         let (now, is_healthy) = (drive.now(), !drive.is_read_only());
         self.records.self_tests.settle(now, is_healthy);
@@ -587,7 +588,8 @@ impl Subsystem {
         let (format, protection, erase) = (cdw10 & 0xf, cdw10 >> 5 & 7, cdw10 >> 9 & 7);
         let shift = self.identity.block_shifts().get(format as usize);
         let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
-        // Without a secure erase the blocks are deallocated, in this model the same as a cryptographic erase.
+        // Without a secure erase the blocks are deallocated, in this model the same as a
+        // cryptographic erase.
         let how = match erase {
             0 | 2 => Sanitize::Crypto,
             1 => Sanitize::Block,
@@ -619,7 +621,8 @@ impl Subsystem {
         Ok(Outcome::Held)
     }
 
-    /// The last pass of an overwrite has the pattern as it is, also where it is inverted between passes.
+    /// The last pass of an overwrite has the pattern as it is, also where it is inverted between
+    /// passes.
     fn sanitize(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         const EXIT_FAILURE: u32 = 1;
         const BLOCK_ERASE: u32 = 2;
@@ -668,8 +671,8 @@ impl Subsystem {
         self.records.sanitize.is_some_and(|one| one.goes_on(now))
     }
 
-    /// Tells that a sanitize operation is done, once it is; one that a power cut has interrupted goes on when the drive is ready
-    /// again, from where it was.
+    /// Tells that a sanitize operation is done, once it is; one that a power cut has interrupted
+    /// goes on when the drive is ready again, from where it was.
     fn end_sanitize(&mut self, id: u16, drive: &mut dyn Drive) {
         let Some(one) = self.records.sanitize.as_mut().filter(|one| !one.is_told) else { return };
         let (now, report) = (drive.now(), drive.report());
@@ -737,7 +740,8 @@ impl Subsystem {
         done()
     }
 
-    /// Firmware Commit. An image of this drive is anything that begins with a revision, eight printable characters.
+    /// Firmware Commit. An image of this drive is anything that begins with a revision, eight
+    /// printable characters.
     fn commit(&mut self, id: u16, now: Nanos, sqe: &Sqe) -> Answer {
         let cdw10 = sqe.cdw10.get();
         let (slot, action) = (cdw10 as u8 & 7, cdw10 >> 3 & 7);

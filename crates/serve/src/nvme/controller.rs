@@ -96,13 +96,14 @@ impl Flags {
         self.write_cache.load(Ordering::Relaxed)
     }
 
-    /// Whether I/O commands are carried out: from the enabling to a shutdown or reset, after which the host must reset and
-    /// enable the controller again.
+    /// Whether I/O commands are carried out: from the enabling to a shutdown or reset, after which
+    /// the host must reset and enable the controller again.
     pub fn serves(&self) -> bool {
         self.serves.load(Ordering::Relaxed)
     }
 
-    /// Whether it was enabled with all command sets that it has: namespaces with zones are of no use otherwise.
+    /// Whether it was enabled with all command sets that it has: namespaces with zones are of no
+    /// use otherwise.
     pub fn has_all_command_sets(&self) -> bool {
         self.has_all_command_sets.load(Ordering::Relaxed)
     }
@@ -156,11 +157,13 @@ pub(super) struct Controller {
     failed_zones: Option<BTreeSet<usize>>,
     /// Those that the drive itself has changed since the host has read their list.
     pub changed_zones: BTreeSet<usize>,
-    /// How often each namespace had changed when it was last looked at; 0 of those that were not attached.
+    /// How often each namespace had changed when it was last looked at; 0 of those that were not
+    /// attached.
     seen: Option<Vec<u64>>,
     /// Abort commands that wait for a connection to look for the command.
     pub aborts: Vec<Abort>,
-    /// Commands of the admin queue that take their time: until when, on the drive's clock, and which.
+    /// Commands of the admin queue that take their time: until when, on the drive's clock, and
+    /// which.
     pub slow: Vec<(Nanos, u16)>,
     /// I/O queues that are connected, by identifier less one.
     pub queues: u64,
@@ -181,7 +184,8 @@ impl Controller {
         reservations: &SharedReservations,
     ) -> Controller {
         let entries = u64::from(identity.queue_entries_max - 1);
-        // Contiguous queues; the NVM command set, and command sets by their identifiers; pages of 4 KiB; ready with media.
+        // Contiguous queues; the NVM command set, and command sets by their identifiers; pages of 4
+        // KiB; ready with media.
         let cap = entries | 1 << 16 | CAP_TIMEOUT << 24 | 1 << 37 | 1 << 43 | 1 << 59;
         Controller {
             kind,
@@ -254,8 +258,8 @@ impl Controller {
         Effect::None
     }
 
-    /// Notes which of its namespaces have changed since, are its own or are so no more, and tells a host that wants to
-    /// know.
+    /// Notes which of its namespaces have changed since, are its own or are so no more, and tells a
+    /// host that wants to know.
     pub fn check_namespaces(&mut self, namespaces: &dyn Namespaces) {
         let version = |nsid: u32| match namespaces.namespace(nsid) {
             Some(_) if self.flags.is_attached(nsid) => namespaces.changes(nsid) + 1,

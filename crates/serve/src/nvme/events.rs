@@ -1,7 +1,7 @@
 //! Asynchronous events: requests that wait, and events that wait for a request.
 //!
-//! Source: NVM Express base specification 1.4, section 5.2. After an event of a type, others of that
-//! type are held back until the host has read the event's log page.
+//! Source: NVM Express base specification 1.4, section 5.2. After an event of a type, others of
+//! that type are held back until the host has read the event's log page.
 
 use std::collections::VecDeque;
 
@@ -118,8 +118,8 @@ impl Events {
         true
     }
 
-    /// The critical warning is this now; a bit that was not set, and that the host has enabled, is an event. Returns the
-    /// bits that have changed.
+    /// The critical warning is this now; a bit that was not set, and that the host has enabled, is
+    /// an event. Returns the bits that have changed.
     pub fn warn(&mut self, warning: u8, enabled: u8) -> u8 {
         let before = std::mem::replace(&mut self.warning, warning);
         let new = warning & !before & enabled;

@@ -1,10 +1,11 @@
 //! Features, with the values that hold for one controller until its reset.
 //!
-//! Source: NVM Express base specification 2.0, Set Features; which form each has: `wire`'s table of them. No value of a
-//! controller outlasts a reset; those of the subsystem (`records.rs`, `ocp.rs`) do. Power Management, Autonomous Power State
-//! Transition and Arbitration are kept and given back; the model does not act on them: what the states PS1 and PS2 do to
-//! a drive's speed is not known, and it sleeps by its profile. Host behaviors likewise: no command of this
-//! controller is delayed, and no format needs them.
+//! Source: NVM Express base specification 2.0, Set Features; which form each has: `wire`'s table of
+//! them. No value of a controller outlasts a reset; those of the subsystem (`records.rs`, `ocp.rs`)
+//! do. Power Management, Autonomous Power State Transition and Arbitration are kept and given back;
+//! the model does not act on them: what the states PS1 and PS2 do to a drive's speed is not known,
+//! and it sleeps by its profile. Host behaviors likewise: no command of this controller is delayed,
+//! and no format needs them.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -71,7 +72,8 @@ impl Features {
         features
     }
 
-    /// Whether writes may stay in the buffer: a host has not switched the cache off, or it is none that loses data.
+    /// Whether writes may stay in the buffer: a host has not switched the cache off, or it is none
+    /// that loses data.
     pub fn write_cache(&self) -> bool {
         !self.has_volatile_cache || self[Feature::VolatileWriteCache] != 0
     }
@@ -201,8 +203,8 @@ pub(super) fn data_bytes(sqe: &Sqe) -> u32 {
     }
 }
 
-/// A keep-alive timeout, milliseconds, as the controller keeps it: rounded up to whole grains (KAS), as the specification
-/// has it; 0 stays "none".
+/// A keep-alive timeout, milliseconds, as the controller keeps it: rounded up to whole grains
+/// (KAS), as the specification has it; 0 stays "none".
 pub(super) fn in_grains(ms: u32) -> u32 {
     let grain = 100 * u32::from(KEEP_ALIVE_GRAIN);
     ms.checked_next_multiple_of(grain).unwrap_or(u32::MAX / grain * grain)

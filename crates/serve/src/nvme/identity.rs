@@ -1,9 +1,10 @@
 //! The identity of a drive and its controllers: Identify pages.
 //!
-//! Sources: the profile's `identify` section, which copies a real drive's data; NVM Express base specification and NVM
-//! command set specification 2.0 for what must be there. The server adds what it can do itself and the drive of 2015 could not: version
-//! 2.0, its commands, log pages and LBA formats, the fields of fabrics. It takes away what it does not do: security. A
-//! profile without that section gets figures of no maker.
+//! Sources: the profile's `identify` section, which copies a real drive's data; NVM Express base
+//! specification and NVM command set specification 2.0 for what must be there. The server adds what
+//! it can do itself and the drive of 2015 could not: version 2.0, its commands, log pages and LBA
+//! formats, the fields of fabrics. It takes away what it does not do: security. A profile without
+//! that section gets figures of no maker.
 
 use drivebay_drive::{Identify, Spec, ZoneSpec};
 use drivebay_units::SECTOR_BYTES;
@@ -29,12 +30,13 @@ pub(super) const NSID_ALL: u32 = 0xffff_ffff;
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
 /// Granularity of the keep-alive timeout, in 100 ms.
 pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
-/// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and Select of features;
-/// Timestamp, Verify, Copy.
+/// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and
+/// Select of features; Timestamp, Verify, Copy.
 const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
 /// Likewise: reservations, of hosts that say who they are.
 const ONCS_RESERVATIONS: u16 = 1 << 5;
-/// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device Self-test.
+/// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device
+/// Self-test.
 const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
 /// Sanitize by crypto and block erase; media is not modified after.
 const SANICAP: u32 = 1 | 1 << 1 | 1 << 30;
@@ -42,18 +44,21 @@ const SANICAP: u32 = 1 | 1 << 1 | 1 << 30;
 const SANITIZE_OVERWRITE: u32 = 1 << 2;
 /// Likewise: blocks are always deallocated after.
 const SANITIZE_DEALLOCATES: u32 = 1 << 29;
-/// Log pages: SMART of each namespace, commands' effects, offsets, telemetry, persistent events, which pages there are.
+/// Log pages: SMART of each namespace, commands' effects, offsets, telemetry, persistent events,
+/// which pages there are.
 const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
 /// Of the persistent event log, in units of 64 KiB.
 const PELS: u32 = PersistentEvents::bytes_max().div_ceil(64 << 10) as u32;
-/// Where the profile has none: from 2.0 on the specification wants both. guess: 70 degrees Celsius, to which client
-/// drives are specified to work, and 15 more.
+/// Where the profile has none: from 2.0 on the specification wants both. guess: 70 degrees Celsius,
+/// to which client drives are specified to work, and 15 more.
 const TEMPERATURES_C: [f64; 2] = [70.0, 85.0];
-/// Time to go to sleep in D3 and to wake again, microseconds. guess: a second; the specification wants some.
+/// Time to go to sleep in D3 and to wake again, microseconds. guess: a second; the specification
+/// wants some.
 const RTD3_US: u32 = 1_000_000;
 /// Write Zeroes, as a power of two of 4 KiB: 65,536 blocks of 512 B.
 const WRITE_ZEROES_MAX_LOG2: u8 = 13;
-/// Source ranges of a Copy command, less one, and bytes of one and of all. guess: as much as eight reads of 128 KiB.
+/// Source ranges of a Copy command, less one, and bytes of one and of all. guess: as much as eight
+/// reads of 128 KiB.
 pub(super) const COPY_RANGES: u8 = 31;
 pub(super) const COPY_RANGE_MAX: u32 = 128 << 10;
 pub(super) const COPY_MAX: u32 = 1 << 20;
@@ -99,7 +104,8 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The identity of a drive; whether it has a volatile cache: what was written is safe only after a flush.
+    /// The identity of a drive; whether it has a volatile cache: what was written is safe only
+    /// after a flush.
     pub fn new(spec: &Spec, drive: DriveIdentity, has_volatile_cache: bool) -> Identity {
         Identity {
             drive,
@@ -134,8 +140,8 @@ impl Identity {
         place.unwrap_or(0) as u8
     }
 
-    /// What Sanitize can do. Who can overwrite can leave blocks allocated, too, whose pattern a host may look at; zones are
-    /// empty after all of it.
+    /// What Sanitize can do. Who can overwrite can leave blocks allocated, too, whose pattern a
+    /// host may look at; zones are empty after all of it.
     pub(super) fn sanicap(&self) -> u32 {
         let overwrite = if self.overwrites { SANITIZE_OVERWRITE } else { 0 };
         SANICAP | overwrite | if self.may_keep_blocks() { 0 } else { SANITIZE_DEALLOCATES }
@@ -252,8 +258,8 @@ impl Identity {
         }
     }
 
-    /// Identify Namespace. How much is in use is known of a drive, not of its parts: one among several says all, as
-    /// the specification allows.
+    /// Identify Namespace. How much is in use is known of a drive, not of its parts: one among
+    /// several says all, as the specification allows.
     pub(super) fn namespace(
         &self,
         kind: Kind,
@@ -369,8 +375,8 @@ fn of_no_maker(spec: &Spec) -> Identify {
     }
 }
 
-/// Controller attributes: 128-bit host identifiers; where there is Keep Alive, any traffic will do; UUIDs of vendors'
-/// pages.
+/// Controller attributes: 128-bit host identifiers; where there is Keep Alive, any traffic will do;
+/// UUIDs of vendors' pages.
 fn attributes(kind: Kind) -> u32 {
     let (keep_alive_by_traffic, uuids) = (1 << 6, 1 << 9);
     match kind {
@@ -393,8 +399,8 @@ mod tests {
     use super::super::features::Features;
     use super::*;
 
-    /// The identity of the SM951 with other values: (Identify Controller's vwc, the present setting of the cache, Identify
-    /// Namespace).
+    /// The identity of the SM951 with other values: (Identify Controller's vwc, the present setting
+    /// of the cache, Identify Namespace).
     fn identity(
         has_cache: bool,
         change: impl FnOnce(&mut Spec),

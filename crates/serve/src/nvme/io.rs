@@ -1,9 +1,11 @@
-//! The NVM command set: a command becomes requests to the drive, their completions one of the command.
+//! The NVM command set: a command becomes requests to the drive, their completions one of the
+//! command.
 //!
-//! Source: NVM Express NVM command set specification 2.0. Compare is a read whose data is compared when it is done, Verify
-//! one whose data nobody gets, Copy reads and then a write; a Dataset Management command is as many requests as it has
-//! ranges. What commands say of protection information is ignored, as by any namespace that is formatted without: fio sets
-//! PRACT in all of its own.
+//! Source: NVM Express NVM command set specification 2.0. Compare is a read whose data is compared
+//! when it is done, Verify one whose data nobody gets, Copy reads and then a write; a Dataset
+//! Management command is as many requests as it has ranges. What commands say of protection
+//! information is ignored, as by any namespace that is formatted without: fio sets PRACT in all of
+//! its own.
 
 use std::sync::Arc;
 
@@ -22,7 +24,8 @@ use crate::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
 
-/// Blocks that are deallocated by one request: the sectors of as many blocks of any size have 32 bits.
+/// Blocks that are deallocated by one request: the sectors of as many blocks of any size have 32
+/// bits.
 const PART_BLOCKS: u32 = 1 << 29;
 
 /// The data that a command transfers.
@@ -171,7 +174,8 @@ impl InflightCommands {
         drive.submit(Request::flush(key.data().as_ffi()), &[]);
     }
 
-    /// Submits a command, with `data` from the host; returns data for the host, or its status, if it is finished at once.
+    /// Submits a command, with `data` from the host; returns data for the host, or its status, if
+    /// it is finished at once.
     pub fn start(
         &mut self,
         drive: &mut dyn Drive,
@@ -210,8 +214,8 @@ impl InflightCommands {
         None
     }
 
-    /// Takes a command away, which its transport then completes as aborted; what it does to the data stays
-    /// done. None if it is not in flight.
+    /// Takes a command away, which its transport then completes as aborted; what it does to the
+    /// data stays done. None if it is not in flight.
     pub fn abort(&mut self, tag: u32, cid: u16) -> Option<Sqe> {
         let key = self.commands.iter().find_map(|(key, one)| match one {
             Inflight::Command(one) if one.tag == tag && one.sqe.cid.get() == cid => Some(key),
@@ -478,7 +482,8 @@ fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Sta
     }
 }
 
-/// Likewise of blocks that are to be read, and how many of their sectors lie in the gap behind a zone's capacity.
+/// Likewise of blocks that are to be read, and how many of their sectors lie in the gap behind a
+/// zone's capacity.
 fn readable(namespace: &Namespace, lba: u64, blocks: u32) -> Result<((u64, u32), u32), Status> {
     check_range(namespace, lba, blocks)?;
     let shift = namespace.block_sectors_log2();
@@ -544,7 +549,8 @@ fn copy(
     Ok(Plan { lba, sectors, then: Then::Write { from: ranges, fua, handle }, ..plan })
 }
 
-/// The namespace of this number, which the controller has: active, as the specification says (section 6.1.5).
+/// The namespace of this number, which the controller has: active, as the specification says
+/// (section 6.1.5).
 pub(super) fn active<'a>(
     nsid: u32,
     namespaces: &'a dyn Namespaces,

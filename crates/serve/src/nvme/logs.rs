@@ -71,7 +71,8 @@ pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> SmartLog {
     log
 }
 
-/// SMART / Health Information of a namespace: what hosts asked of it is its own, all else the drive's.
+/// SMART / Health Information of a namespace: what hosts asked of it is its own, all else the
+/// drive's.
 pub(super) fn smart_of(namespace: &Namespace, of_drive: SmartLog) -> SmartLog {
     let [reads, writes, sectors_read, sectors_written] = namespace.traffic();
     // Units of a thousand sectors, rounded up.
@@ -140,8 +141,8 @@ pub(super) fn features(kind: Kind, identity: &Identity) -> Vec<u8> {
     page
 }
 
-/// Whether a kind of controller has this feature. Those of interrupts mean nothing over TCP, but tools ask for them as for all
-/// that are mandatory over PCIe.
+/// Whether a kind of controller has this feature. Those of interrupts mean nothing over TCP, but
+/// tools ask for them as for all that are mandatory over PCIe.
 pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> bool {
     use Feature as F;
     match kind {

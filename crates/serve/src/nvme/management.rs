@@ -1,11 +1,13 @@
-//! Namespace Management and Attachment: hosts make and delete namespaces, and say which controllers have them.
+//! Namespace Management and Attachment: hosts make and delete namespaces, and say which controllers
+//! have them.
 //!
-//! Source: NVM Express base specification 1.4, sections 5.19, 5.20 and 6.1. A namespace that was made is attached to no
-//! controller yet. Controllers of fabrics come and go with their connections: a new one has what another has, also what
-//! was attached before; a private namespace (NMIC 0) it has only if no other does.
-//! On a drive with placement the host says which reclaim unit handles it has.
-//! Left out: NVM sets, ANA groups and thin provisioning, which are refused; a namespace lies in one piece, so that the free
-//! capacity of all pieces together may be more than the largest that can be made.
+//! Source: NVM Express base specification 1.4, sections 5.19, 5.20 and 6.1. A namespace that was
+//! made is attached to no controller yet. Controllers of fabrics come and go with their
+//! connections: a new one has what another has, also what was attached before; a private namespace
+//! (NMIC 0) it has only if no other does. On a drive with placement the host says which reclaim
+//! unit handles it has. Left out: NVM sets, ANA groups and thin provisioning, which are refused; a
+//! namespace lies in one piece, so that the free capacity of all pieces together may be more than
+//! the largest that can be made.
 
 use drivebay_wire::nvme::{CONTROLLER_LIST_MAX, IdentifyNamespace, NAMESPACE_CREATE, Sqe, Status};
 use zerocopy::FromBytes;

@@ -1,8 +1,10 @@
-//! OCP's log pages and features: SMART extended, latency monitor, error recovery, capabilities; error injection.
+//! OCP's log pages and features: SMART extended, latency monitor, error recovery, capabilities;
+//! error injection.
 //!
-//! Source: OCP Datacenter NVMe SSD specification 2.0. Physical bytes are those of the pages that the model has programmed;
-//! a throttled drive tells its stage's number. Left out, as zeros: what no model has (soft errors, system area, capacitors,
-//! firmware's own counters), telemetry's strings, TCG.
+//! Source: OCP Datacenter NVMe SSD specification 2.0. Physical bytes are those of the pages that
+//! the model has programmed; a throttled drive tells its stage's number. Left out, as zeros: what
+//! no model has (soft errors, system area, capacitors, firmware's own counters), telemetry's
+//! strings, TCG.
 
 use drivebay_drive::{Counters, Health};
 use drivebay_units::Nanos;
@@ -20,7 +22,8 @@ pub(super) const UUID: u128 = 0xc194_d55b_e094_4794_a21d_2999_8f56_be6f;
 pub(super) const INJECTION_BYTES: usize = 32;
 /// How long an injected hang lasts, seconds. guess: shorter than Linux's timeout of 30 s.
 const HANG_S: f64 = 10.0;
-/// What an injected latency spike adds. guess: above the last of the latency monitor's thresholds, 235 ms.
+/// What an injected latency spike adds. guess: above the last of the latency monitor's thresholds,
+/// 235 ms.
 const SPIKE_US: u64 = 500_000;
 
 /// One of its pages, with the GUID that ends it.
@@ -130,7 +133,8 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
     log.as_bytes().to_vec()
 }
 
-/// What the controller does of the commands that OCP asks about: supported, in the lowest bit of each.
+/// What the controller does of the commands that OCP asks about: supported, in the lowest bit of
+/// each.
 fn capabilities() -> Vec<u8> {
     let mut page = vec![0; 4096];
     let supported = 1_u16.to_le_bytes();
@@ -163,7 +167,8 @@ pub(super) fn set_latency_monitor(drive: &mut dyn Drive, data: &[u8]) -> Result<
     Ok(())
 }
 
-/// Set Features, error injection: all of these errors, or none. One that is not enabled ends all that there are.
+/// Set Features, error injection: all of these errors, or none. One that is not enabled ends all
+/// that there are.
 pub(super) fn inject(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
     let invalid = Status::INVALID_FIELD.dnr();
     let mut faults = Vec::new();

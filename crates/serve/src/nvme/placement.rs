@@ -1,10 +1,13 @@
-//! Flexible Data Placement as hosts see it: directives, reclaim unit handles, events; its log pages: `placement_logs.rs`.
+//! Flexible Data Placement as hosts see it: directives, reclaim unit handles, events; its log
+//! pages: `placement_logs.rs`.
 //!
-//! Sources: NVM Express base specification 2.1, Flexible Data Placement (TP4146); the NVM command set's I/O Management
-//! commands. There is one endurance group, which is the drive, with one configuration; hosts that leave the group of the feature
-//! out (0) mean that one, as tools do. What is counted is the model's: hosts' bytes those of the handles, the media's all that was
-//! programmed and erased. Media Reallocated tells how much garbage collection has moved of a handle's data since it was looked
-//! at, not where from. Left out: time limits of reclaim units, and so the event of one.
+//! Sources: NVM Express base specification 2.1, Flexible Data Placement (TP4146); the NVM command
+//! set's I/O Management commands. There is one endurance group, which is the drive, with one
+//! configuration; hosts that leave the group of the feature out (0) mean that one, as tools do.
+//! What is counted is the model's: hosts' bytes those of the handles, the media's all that was
+//! programmed and erased. Media Reallocated tells how much garbage collection has moved of a
+//! handle's data since it was looked at, not where from. Left out: time limits of reclaim units,
+//! and so the event of one.
 
 use std::collections::VecDeque;
 
@@ -62,7 +65,8 @@ struct Seen {
     moved_4k: u64,
 }
 
-/// Which events hosts want of each handle, and the last of them. Events of kinds that nobody wants are forgotten.
+/// Which events hosts want of each handle, and the last of them. Events of kinds that nobody wants
+/// are forgotten.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Events {
     /// Of a reclaim unit.
@@ -130,7 +134,8 @@ impl Events {
         }
     }
 
-    /// The drive itself has given handles other reclaim units: those in which something had been written.
+    /// The drive itself has given handles other reclaim units: those in which something had been
+    /// written.
     pub fn note_modified(&mut self, before: &[HandleUse], after: &[HandleUse], at: Nanos) {
         for (before, after) in before.iter().zip(after) {
             let is_other = before.unit_left_4k < after.unit_left_4k;
@@ -141,8 +146,8 @@ impl Events {
         }
     }
 
-    /// The log page: the host's events, or the controller's. Blocks that were moved are those of the namespace that
-    /// has the handle; of 512 B if none has it.
+    /// The log page: the host's events, or the controller's. Blocks that were moved are those of
+    /// the namespace that has the handle; of 512 B if none has it.
     pub fn page(&self, of_hosts: bool, timestamp: &Timestamp, drive: &dyn Drive) -> Vec<u8> {
         let namespaces: Vec<_> =
             drive.namespace_ids().into_iter().filter_map(|nsid| drive.namespace(nsid)).collect();
@@ -174,7 +179,8 @@ impl Events {
         page
     }
 
-    /// Set Features, Placement Events: hosts want these kinds, or do not. `sqe` names the handle of its namespace.
+    /// Set Features, Placement Events: hosts want these kinds, or do not. `sqe` names the handle of
+    /// its namespace.
     pub fn set(&mut self, sqe: &Sqe, handle: u8, kinds: &[u8]) -> Result<(), Status> {
         let bits = kinds.iter().map(|&kind| PlacementEventKind::of(kind).map(bit_of));
         let bits: Option<u8> = bits.sum::<Option<u8>>();
@@ -205,7 +211,8 @@ pub(super) fn names_group(sqe: &Sqe) -> bool {
     matches!(sqe.cdw11.get() as u16, 0 | GROUP)
 }
 
-/// Which byte of an admin command about placement is wrong, if it is one of these: the endurance group, or the configuration.
+/// Which byte of an admin command about placement is wrong, if it is one of these: the endurance
+/// group, or the configuration.
 pub(super) fn blamed(sqe: &Sqe) -> Option<u16> {
     const GROUP_OF_FEATURE: u16 = 44;
     const GROUP_OF_LOG: u16 = 46;
@@ -269,7 +276,8 @@ pub(super) fn wanted_handles(
     Ok(list.into_iter().map(|one| one as u8).collect())
 }
 
-/// Directive Receive, and Send: of the Identify directive the parameters; none can be switched by a host.
+/// Directive Receive, and Send: of the Identify directive the parameters; none can be switched by a
+/// host.
 pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
     let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
     let is_receive = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
@@ -309,7 +317,8 @@ pub(super) fn place_of(
     }
 }
 
-/// What a command of I/O Management has as its operation: the placement if it is the one about handles, or none.
+/// What a command of I/O Management has as its operation: the placement if it is the one about
+/// handles, or none.
 pub(super) fn about_handles(
     sqe: &Sqe,
     namespaces: &dyn Namespaces,
@@ -323,7 +332,8 @@ pub(super) fn about_handles(
     }
 }
 
-/// I/O Management Receive: the status of a namespace's handles in each reclaim group, as much of it as there is room for.
+/// I/O Management Receive: the status of a namespace's handles in each reclaim group, as much of it
+/// as there is room for.
 pub(super) fn status(
     placement: Placement,
     namespace: &Namespace,
@@ -352,7 +362,8 @@ pub(super) fn status(
     data
 }
 
-/// I/O Management Send: which handles are to begin a new reclaim unit, with their placement identifiers. All or none.
+/// I/O Management Send: which handles are to begin a new reclaim unit, with their placement
+/// identifiers. All or none.
 pub(super) fn updated(
     sqe: &Sqe,
     data: &[u8],

@@ -1,6 +1,7 @@
 //! Log pages of the endurance group and of Flexible Data Placement, and its switch.
 //!
-//! Source: NVM Express base specification 2.1, Get Log Page (09h, 20h to 23h) and Set Features. What is counted is the model's.
+//! Source: NVM Express base specification 2.1, Get Log Page (09h, 20h to 23h) and Set Features.
+//! What is counted is the model's.
 
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{

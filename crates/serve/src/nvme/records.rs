@@ -1,7 +1,9 @@
-//! What a subsystem remembers for its logs: failed commands, self-tests, telemetry, events, sanitize, time and firmware.
+//! What a subsystem remembers for its logs: failed commands, self-tests, telemetry, events,
+//! sanitize, time and firmware.
 //!
-//! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its pages tell of. Time is the
-//! drive's. All but an image under way is kept beside the drive's state (`kept_logs.rs`).
+//! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its
+//! pages tell of. Time is the drive's. All but an image under way is kept beside the drive's state
+//! (`kept_logs.rs`).
 
 use std::collections::VecDeque;
 

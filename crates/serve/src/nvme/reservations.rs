@@ -1,9 +1,11 @@
 //! Reservations: hosts that share a namespace agree on who may write to it.
 //!
-//! Source: NVM Express base specification 2.0, Reservations (8.19) and their commands. A host is its 128-bit identifier, which it
-//! names when it connects. Registrations and reservations that a host wants to outlast a loss of power (PTPL) do, and the end of
-//! a server with `--state`. Left out: hosts over PCIe, which have no identifier and so can register nothing; commands in flight
-//! of a host that is preempted are done, not aborted. Clients of other protocols know nothing of reservations.
+//! Source: NVM Express base specification 2.0, Reservations (8.19) and their commands. A host is
+//! its 128-bit identifier, which it names when it connects. Registrations and reservations that a
+//! host wants to outlast a loss of power (PTPL) do, and the end of a server with `--state`. Left
+//! out: hosts over PCIe, which have no identifier and so can register nothing; commands in flight
+//! of a host that is preempted are done, not aborted. Clients of other protocols know nothing of
+//! reservations.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,11 +21,13 @@ use zerocopy::IntoBytes;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 
-/// What namespaces can do: outlast a loss of power, all types, "ignore existing key" as from version 1.3 on.
+/// What namespaces can do: outlast a loss of power, all types, "ignore existing key" as from
+/// version 1.3 on.
 pub(super) const RESCAP: u8 = 0xff;
 /// A controller that a host does not have at present.
 const NO_CONTROLLER: u16 = 0xffff;
-/// Notices that wait for a controller's host. guess: more than a host that reads them lets come together.
+/// Notices that wait for a controller's host. guess: more than a host that reads them lets come
+/// together.
 const NOTICES_MAX: usize = 64;
 
 type HostId = [u8; 16];
@@ -32,14 +36,16 @@ type HostId = [u8; 16];
 #[derive(Clone, Default)]
 pub(super) struct SharedReservations {
     all: Arc<Mutex<Reservations>>,
-    /// Namespaces that are reserved, a bit for each number from 1 on: the others' commands need no lock.
+    /// Namespaces that are reserved, a bit for each number from 1 on: the others' commands need no
+    /// lock.
     reserved: Arc<AtomicU32>,
 }
 
 const _: () = assert!(NAMESPACES_MAX <= u32::BITS as usize);
 
 impl SharedReservations {
-    /// Whether a reservation keeps a controller from what it asks of a namespace. `power_cuts`: as many as there have been.
+    /// Whether a reservation keeps a controller from what it asks of a namespace. `power_cuts`: as
+    /// many as there have been.
     pub fn exclude(&self, controller: u16, nsid: u32, access: Access, power_cuts: u64) -> bool {
         let reserved = self.reserved.load(Ordering::Relaxed);
         let is_reserved =
@@ -230,8 +236,8 @@ impl Registrations {
         Ok(Told::new())
     }
 
-    /// Unregisters those with a key; where the holder is one of them, the reservation is taken over. A key of 0 stands for
-    /// all others where all hold it.
+    /// Unregisters those with a key; where the holder is one of them, the reservation is taken
+    /// over. A key of 0 stands for all others where all hold it.
     fn preempt(
         &mut self,
         host: &HostId,
@@ -335,7 +341,8 @@ impl Reservations {
         Reservations { namespaces: self.namespaces.clone(), ..Reservations::default() }
     }
 
-    /// Whether it may be kept: of namespaces that there can be, of types that there are, held by registrants.
+    /// Whether it may be kept: of namespaces that there can be, of types that there are, held by
+    /// registrants.
     pub fn are_sound(&self) -> bool {
         self.namespaces.iter().all(|(&nsid, one)| {
             let is_held = |(code, holder)| {
@@ -363,7 +370,8 @@ impl Reservations {
     fn exclude(&self, controller: u16, nsid: u32, access: Access) -> bool {
         let Some(one) = self.namespaces.get(&nsid) else { return false };
         let Some(kind) = one.kind() else { return false };
-        // A controller that none has joined over TCP is nobody's, also where a host's identifier is zeros.
+        // A controller that none has joined over TCP is nobody's, also where a host's identifier is
+        // zeros.
         let is_admitted =
             self.controllers.get(&controller).is_some_and(|Notified { host, .. }| {
                 one.is_held_by(host) || (kind.admits_registrants() && one.key_of(host).is_some())
@@ -371,7 +379,8 @@ impl Reservations {
         !is_admitted && (access == Access::Write || kind.excludes_reads())
     }
 
-    /// Reservation Register, Acquire or Release of a controller's host, with its keys; or Report, whose data is returned.
+    /// Reservation Register, Acquire or Release of a controller's host, with its keys; or Report,
+    /// whose data is returned.
     pub fn execute(
         &mut self,
         controller: u16,
@@ -449,7 +458,8 @@ impl Reservations {
         one.is_some_and(|one| std::mem::take(&mut one.is_new))
     }
 
-    /// The Reservation Notification log page: the oldest notice, which is `read` then, or an empty one.
+    /// The Reservation Notification log page: the oldest notice, which is `read` then, or an empty
+    /// one.
     pub fn notification(&mut self, controller: u16, is_read: bool) -> ReservationNotification {
         let empty = ReservationNotification::default();
         let Some(one) = self.controllers.get_mut(&controller) else { return empty };

@@ -1,7 +1,8 @@
 //! What all controllers of the drive share: identity, error log, sanitize state.
 //!
-//! Only the event loop of the drive uses it, and that of another one to which a host connects; no I/O command needs
-//! it, so its lock is hardly ever waited for; what I/O queues read is in [`super::controller::Flags`].
+//! Only the event loop of the drive uses it, and that of another one to which a host connects; no
+//! I/O command needs it, so its lock is hardly ever waited for; what I/O queues read is in
+//! [`super::controller::Flags`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +83,8 @@ pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
     pub(super) records: Records,
-    /// Until when a sanitize operation goes on, on the drive's clock, nanoseconds; 0 where none does.
+    /// Until when a sanitize operation goes on, on the drive's clock, nanoseconds; 0 where none
+    /// does.
     pub(super) sanitizing_until: Arc<AtomicU64>,
     /// Events of placement, which I/O commands give rise to as well.
     pub(super) placement: Arc<Mutex<placement::Events>>,
@@ -118,7 +120,8 @@ impl Subsystem {
         })))
     }
 
-    /// Goes on with what its logs held at `now`, the time of a drive that was switched off; firmware that waits for a reset runs.
+    /// Goes on with what its logs held at `now`, the time of a drive that was switched off;
+    /// firmware that waits for a reset runs.
     pub(crate) fn restore_records(&mut self, records: Records, now: Nanos) {
         let profiles = self.records.firmware.slots[0];
         self.records = records;
@@ -134,8 +137,8 @@ impl Subsystem {
         }
     }
 
-    /// Gives away what its logs hold, at the end: it is `now`, and will be `later` when the drive is switched on again. A sanitize
-    /// operation goes on then.
+    /// Gives away what its logs hold, at the end: it is `now`, and will be `later` when the drive
+    /// is switched on again. A sanitize operation goes on then.
     pub(crate) fn take_records(&mut self, now: Nanos, later: Nanos) -> Records {
         let mut records = std::mem::take(&mut self.records);
         records.placement = std::mem::take(&mut lock(&self.placement));
@@ -167,8 +170,8 @@ impl Subsystem {
         if self.controllers.len() >= CONTROLLERS_MAX {
             return None;
         }
-        // The lowest that is free: a host that connects again after a reset finds its number where it was, which tools
-        // that keep one rely on.
+        // The lowest that is free: a host that connects again after a reset finds its number where
+        // it was, which tools that keep one rely on.
         let id = (1..).find(|id| !self.controllers.contains_key(id))?;
         let controller = Controller::new(
             id,
@@ -192,8 +195,9 @@ impl Subsystem {
         self.controllers.range(id..).filter(of_drive).map(|(&id, one)| (id, one))
     }
 
-    /// Attaches a namespace to controllers, or detaches it. New controllers have it if it is attached to one of those that
-    /// there are, as those of fabrics come and go with their connections.
+    /// Attaches a namespace to controllers, or detaches it. New controllers have it if it is
+    /// attached to one of those that there are, as those of fabrics come and go with their
+    /// connections.
     pub(super) fn attach(&mut self, nsid: u32, controllers: &[u16], is_attached: bool) {
         for id in controllers {
             if let Some(controller) = self.controllers.get(id) {
@@ -231,7 +235,8 @@ impl Subsystem {
         self.controllers.get_mut(&id)
     }
 
-    /// Enters a command that failed into the error log; `is_active`: its namespace is attached to the controller.
+    /// Enters a command that failed into the error log; `is_active`: its namespace is attached to
+    /// the controller.
     pub(super) fn log_error(
         &mut self,
         kind: Kind,
@@ -261,8 +266,8 @@ impl Subsystem {
     }
 }
 
-/// The field of a command that is to blame for its status: the byte, and the bit within it in bits 10:8. `active`: of a
-/// command of an I/O queue, whether its namespace is attached.
+/// The field of a command that is to blame for its status: the byte, and the bit within it in bits
+/// 10:8. `active`: of a command of an I/O queue, whether its namespace is attached.
 fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 {
     const NAMESPACE: u16 = 4;
     const DATA_POINTER: u16 = 24;
@@ -321,7 +326,8 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
     }
 }
 
-/// Checks what tells how a command's data pointer is to be read: PRPs over PCIe, an SGL over fabrics.
+/// Checks what tells how a command's data pointer is to be read: PRPs over PCIe, an SGL over
+/// fabrics.
 pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     let pointer = if kind == Kind::Pci { 0 } else { 1 };
     let is_right = sqe.flags & FUSED == 0 && sqe.flags >> 6 == pointer;

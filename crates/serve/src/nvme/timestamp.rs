@@ -1,6 +1,7 @@
 //! The time of day: the feature Timestamp.
 //!
-//! Source: NVM Express base specification 2.0, Timestamp. It counts by the drive's clock, which stands still while the drive is off.
+//! Source: NVM Express base specification 2.0, Timestamp. It counts by the drive's clock, which
+//! stands still while the drive is off.
 
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,8 @@ pub(super) struct Timestamp {
 }
 
 impl Timestamp {
-    /// As the feature has it: milliseconds, in bit 48 whether they stood still at times, and from bit 49 on where they come from.
+    /// As the feature has it: milliseconds, in bit 48 whether they stood still at times, and from
+    /// bit 49 on where they come from.
     pub fn value(&self, now: Nanos) -> u64 {
         let ms = self.ms + now.since_or_zero(self.at).0 / 1_000_000;
         let has_stopped = self.stopped.is_some_and(|from| now >= from);

@@ -1,11 +1,13 @@
 //! Namespaces with zones as hosts see them: addresses, Identify, Zone Management Send and Receive.
 //!
-//! Source: NVM Express Zoned Namespace command set specification 1.1. Zones, their states and what changes them are the
-//! model's (`drivebay_drive`'s `firmware/zones.rs`). A host's addresses have a gap between a zone's capacity and its size, the
-//! next power of two; those of the drive have none. What is not written, gaps too, reads as zeros. Reads do not cross zones.
-//! Write Zeroes is a write of zeros, Deallocate does nothing, Write Uncorrectable is no command of this set. Limits are the drive's,
-//! also where it has several namespaces. The list of changed zones (BFh), and its event, tell of those that become
-//! read-only or go offline without a host. Left out: zone descriptor extensions.
+//! Source: NVM Express Zoned Namespace command set specification 1.1. Zones, their states and what
+//! changes them are the model's (`drivebay_drive`'s `firmware/zones.rs`). A host's addresses have a
+//! gap between a zone's capacity and its size, the next power of two; those of the drive have none.
+//! What is not written, gaps too, reads as zeros. Reads do not cross zones. Write Zeroes is a write
+//! of zeros, Deallocate does nothing, Write Uncorrectable is no command of this set. Limits are the
+//! drive's, also where it has several namespaces. The list of changed zones (BFh), and its event,
+//! tell of those that become read-only or go offline without a host. Left out: zone descriptor
+//! extensions.
 
 use std::collections::BTreeSet;
 
@@ -208,7 +210,8 @@ pub(super) fn failed(all: &[Zone]) -> impl Iterator<Item = usize> {
     (0..).zip(all).filter(move |(_, zone)| is_failed(zone)).map(|(index, _)| index)
 }
 
-/// Whether what is to be done is not known, or is about a random write area and there is none, or not of a single zone.
+/// Whether what is to be done is not known, or is about a random write area and there is none, or
+/// not of a single zone.
 fn cannot_be(sqe: &Sqe, zones: &ZoneSpec) -> bool {
     let is_about_area = match sqe.zone_action() {
         None => return true,

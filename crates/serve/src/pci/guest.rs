@@ -1,4 +1,5 @@
-//! What the vfio-user thread and a device in the event loop share of a guest, whatever the device is.
+//! What the vfio-user thread and a device in the event loop share of a guest, whatever the device
+//! is.
 
 use std::fs::File;
 use std::io::Write;

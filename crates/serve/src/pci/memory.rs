@@ -74,7 +74,8 @@ impl GuestMemory {
         })
     }
 
-    /// Reads what lies in regions one behind the other; an error also where they are shorter than `into`.
+    /// Reads what lies in regions one behind the other; an error also where they are shorter than
+    /// `into`.
     pub(crate) fn gather(&self, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
         let mut at = 0;
         for &(address, length) in regions {

@@ -1,7 +1,7 @@
 //! The vfio-user server: a thread that answers the messages of a virtual machine.
 //!
-//! The `vfio_user` crate implements the protocol. It serves one client at a time, blocks in system calls,
-//! and panics on some malformed messages: hence the thread, which then starts again.
+//! The `vfio_user` crate implements the protocol. It serves one client at a time, blocks in system
+//! calls, and panics on some malformed messages: hence the thread, which then starts again.
 
 use std::fmt::Display;
 use std::fs::File;

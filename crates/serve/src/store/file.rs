@@ -1,8 +1,8 @@
 //! Data in a sparse file, locked while it is served.
 //!
-//! Reads and writes go through the page cache; TRIM punches holes, which read as zeros. A write that the
-//! file has taken survives the end of this process; fdatasync brings it to the disk.
-//! Left out: asynchronous I/O. What is not in the page cache makes the engine wait for the disk.
+//! Reads and writes go through the page cache; TRIM punches holes, which read as zeros. A write
+//! that the file has taken survives the end of this process; fdatasync brings it to the disk. Left
+//! out: asynchronous I/O. What is not in the page cache makes the engine wait for the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,8 +22,8 @@ use crate::waker::Waker;
 
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
-/// Space of the host's file system that is left to other programs, as a share of it, and bytes at most.
-/// guess: enough for logs and temporary files until somebody looks.
+/// Space of the host's file system that is left to other programs, as a share of it, and bytes at
+/// most. guess: enough for logs and temporary files until somebody looks.
 const RESERVE_SHARE: u64 = 20;
 const RESERVE_MAX: u64 = 1 << 30;
 
@@ -65,7 +65,8 @@ impl DataFile {
             let hint = "name a file, it is made if it does not exist: --data drive.img";
             ServeError::refused(format!("{} {what}", path.display()), hint)
         };
-        // Looked at before it is opened, as opening some devices acts on them; and after, to be sure.
+        // Looked at before it is opened, as opening some devices acts on them; and after, to be
+        // sure.
         match std::fs::metadata(path) {
             Ok(found) if !found.is_file() => return Err(no_file()),
             _ => {}
@@ -106,7 +107,8 @@ impl DataFile {
         Ok(DataFile { file, folder, holes, syncer })
     }
 
-    /// Makes `other` share this file's space until one of them is written; whether the file system can.
+    /// Makes `other` share this file's space until one of them is written; whether the file system
+    /// can.
     pub fn reflink(&self, other: &File) -> bool {
         ioctl_ficlone(other, &self.file).is_ok()
     }
@@ -122,8 +124,8 @@ impl DataFile {
     /// Makes sectors read as zeros; `allocated` keeps their space.
     ///
     /// # Errors
-    /// No space, before anything has changed, if the host's file system has too little for what is to be kept.
-    /// What was kept before and never written counts as a hole.
+    /// No space, before anything has changed, if the host's file system has too little for what is
+    /// to be kept. What was kept before and never written counts as a hole.
     pub fn zero(&self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (from, len) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
         if allocated || !self.holes {
@@ -175,8 +177,8 @@ impl DataFile {
     }
 }
 
-/// Data and holes of a file from `lba` on, over at most `sectors` sectors and `most` extents. Of a block device
-/// everything is data, as nobody knows what was written.
+/// Data and holes of a file from `lba` on, over at most `sectors` sectors and `most` extents. Of a
+/// block device everything is data, as nobody knows what was written.
 pub(super) fn extents(file: &File, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
     let end = (lba + sectors) * SECTOR_BYTES;
     let mut found: Vec<Extent> = Vec::new();

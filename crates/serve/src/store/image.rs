@@ -1,7 +1,7 @@
 //! An image that a drive begins with: a raw file or a block device, which is only ever read.
 //!
-//! In memory a drive lies over it: pages are read from it until they are written or trimmed. A new data file begins
-//! as a copy of it, whose space the file system shares where it can.
+//! In memory a drive lies over it: pages are read from it until they are written or trimmed. A new
+//! data file begins as a copy of it, whose space the file system shares where it can.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -87,8 +87,9 @@ impl Image {
         extents(&self.file, 0, self.bytes.div_ceil(SECTOR_BYTES), usize::MAX)
     }
 
-    /// Makes the file at `path` a copy of it, `sectors` long; it appears there when it is whole. A file that is
-    /// there by then and holds something stays as it is, and so does everything that is no file.
+    /// Makes the file at `path` a copy of it, `sectors` long; it appears there when it is whole. A
+    /// file that is there by then and holds something stays as it is, and so does everything that
+    /// is no file.
     pub fn copy_to(
         &self,
         path: &Path,

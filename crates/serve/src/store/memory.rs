@@ -1,13 +1,14 @@
 //! Data in memory: frames of 4 KiB, taken in order from large blocks as pages are first written.
 //!
-//! A write copies, a read copies, and neither calls the kernel, except for the page fault of a frame's first
-//! write. Huge pages would spare most of these; measured on a virtual machine, where fresh memory is the
-//! host's to give, they made first writes half as fast, and later ones no faster.
-//! The frame of a deallocated page is used again; memory is not returned to the system. Snapshots have frames of the
-//! same store, so that a page which the drive no longer has goes to a snapshot, and back, without a copy.
-//! Over an image, pages that hold data there are marked as such and read from it, until they are written or trimmed.
-//! Costs beside the data: 4 bytes per page, in groups of 1024 pages that are made with the first of them, and count as
-//! data; 8 bytes per group of the drive do not.
+//! A write copies, a read copies, and neither calls the kernel, except for the page fault of a
+//! frame's first write. Huge pages would spare most of these; measured on a virtual machine, where
+//! fresh memory is the host's to give, they made first writes half as fast, and later ones no
+//! faster. The frame of a deallocated page is used again; memory is not returned to the system.
+//! Snapshots have frames of the same store, so that a page which the drive no longer has goes to a
+//! snapshot, and back, without a copy. Over an image, pages that hold data there are marked as such
+//! and read from it, until they are written or trimmed. Costs beside the data: 4 bytes per page, in
+//! groups of 1024 pages that are made with the first of them, and count as data; 8 bytes per group
+//! of the drive do not.
 
 use std::io::{self, IoSlice};
 
@@ -234,7 +235,8 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Makes the first groups, those of these pages, which are in order; or tells how many bytes they would take.
+    /// Makes the first groups, those of these pages, which are in order; or tells how many bytes
+    /// they would take.
     fn make_groups(&mut self, pages: &[std::ops::Range<usize>]) -> Result<(), u64> {
         let groups =
             |pages: &std::ops::Range<usize>| pages.start / GROUP..pages.end.div_ceil(GROUP);
@@ -290,7 +292,8 @@ impl Memory {
         Ok(frame)
     }
 
-    // --- snapshots: pages of another table --------------------------------------------------------
+    // --- snapshots: pages of another table
+    // --------------------------------------------------------
 
     /// A table for a snapshot of this drive.
     pub fn empty_table(&self) -> PageTable {
@@ -377,7 +380,8 @@ impl Memory {
         Ok(())
     }
 
-    // --- the drive's own --------------------------------------------------------------------------
+    // --- the drive's own
+    // --------------------------------------------------------------------------
 
     /// # Errors
     /// As [`Memory::read_table`].
@@ -408,8 +412,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Where `bytes` lie in memory, in order, as far as there are places for the pieces and until a page of the
-    /// image; returns the number of pieces. Frames that lie side by side are one.
+    /// Where `bytes` lie in memory, in order, as far as there are places for the pieces and until a
+    /// page of the image; returns the number of pieces. Frames that lie side by side are one.
     pub fn pieces<'a>(&'a self, lba: u64, bytes: usize, into: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         let mut last = None;
@@ -420,7 +424,8 @@ impl Memory {
             };
             let at = here.map(|frame| (frame / BLOCK, frame % BLOCK * PAGE_BYTES));
             let piece = match (last, at) {
-                // The first part alone begins within its page, so that this one goes on where that ended.
+                // The first part alone begins within its page, so that this one goes on where that
+                // ended.
                 (Some((block, from, to)), Some((of, first))) if block == of && to == first => {
                     Some((block, from, first + part.within.end))
                 }
@@ -452,8 +457,9 @@ impl Memory {
         Ok(())
     }
 
-    /// Where `bytes` from a sector on are to lie, made if they lie nowhere, with what they held: in one piece, which they are
-    /// if they were first written at once. None if they are not, or cannot be.
+    /// Where `bytes` from a sector on are to lie, made if they lie nowhere, with what they held: in
+    /// one piece, which they are if they were first written at once. None if they are not, or
+    /// cannot be.
     pub fn place(&mut self, lba: u64, bytes: usize) -> Option<&mut [u8]> {
         let mut first = None;
         for (n, part) in (0..).zip(parts(lba, bytes)) {

@@ -1,8 +1,8 @@
-//! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory (`memory.rs`), and the image
-//! that they may begin with (`image.rs`).
+//! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory
+//! (`memory.rs`), and the image that they may begin with (`image.rs`).
 //!
-//! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet; snapshots
-//! (`snapshot.rs`) keep what writes replace.
+//! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet;
+//! snapshots (`snapshot.rs`) keep what writes replace.
 
 mod extent;
 mod file;
@@ -160,8 +160,8 @@ impl Store {
         self.memory_of().map_or(0, |memory| memory.pieces(lba, bytes, into))
     }
 
-    /// Where the data of a write may be put at once, as [`Memory::place`]; nowhere in a file, and where a power cut may take
-    /// it back.
+    /// Where the data of a write may be put at once, as [`Memory::place`]; nowhere in a file, and
+    /// where a power cut may take it back.
     pub(crate) fn place(&mut self, lba: u64, sectors: u32) -> Option<&mut [u8]> {
         let end = lba.checked_add(u64::from(sectors)).filter(|&end| end <= self.sectors);
         end.filter(|_| self.undo.is_none() && self.memory_of().is_some())?;
@@ -180,8 +180,9 @@ impl Store {
         }
     }
 
-    /// Carries out what `request` changes; returns the sync that its completion must wait for. `number`
-    /// grows from request to request; `data` is what a write carries, if it was not placed.
+    /// Carries out what `request` changes; returns the sync that its completion must wait for.
+    /// `number` grows from request to request; `data` is what a write carries, if it was not
+    /// placed.
     pub(crate) fn apply(
         &mut self,
         number: u64,
@@ -239,7 +240,8 @@ impl Store {
         }
     }
 
-    /// Makes sectors read as zeros; `allocated` keeps their space. `number` as for [`Store::apply`].
+    /// Makes sectors read as zeros; `allocated` keeps their space. `number` as for
+    /// [`Store::apply`].
     pub(crate) fn zero(
         &mut self,
         number: u64,
@@ -316,7 +318,8 @@ impl Store {
         }
     }
 
-    // --- power cuts -------------------------------------------------------------------------------
+    // --- power cuts
+    // -------------------------------------------------------------------------------
 
     /// From now on a power cut takes data that is not durable; at most `bytes_max` of it.
     pub(crate) fn keep_undo(&mut self, loss: PowerCutLoss, bytes_max: u64) {
@@ -375,8 +378,8 @@ impl Store {
         self.undo.as_ref().map_or(0, UndoLog::bytes)
     }
 
-    /// What was not durable is gone; returns where that was, first sectors and numbers of them. `block_sectors`: of a host's
-    /// block there.
+    /// What was not durable is gone; returns where that was, first sectors and numbers of them.
+    /// `block_sectors`: of a host's block there.
     pub(crate) fn power_cut(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
@@ -392,7 +395,8 @@ impl Store {
         Ok(lost)
     }
 
-    // --- snapshots --------------------------------------------------------------------------------
+    // --- snapshots
+    // --------------------------------------------------------------------------------
 
     /// Takes a snapshot; the oldest is number 0.
     pub(crate) fn take_snapshot(&mut self) -> io::Result<()> {

@@ -1,10 +1,11 @@
 //! Snapshots of the data: what the sectors held at a moment, while they are written on.
 //!
-//! Taking one copies nothing. Before a page is first changed after that, its content goes to the newest
-//! snapshot, which keeps it in memory, or, where the data is a file, in a file without a name in the same folder. Pages
-//! in memory that are trimmed or restored whole are handed over, not copied.
-//! A page that a snapshot has not kept is as in the next younger one that has, or as the data is now.
-//! Not a reflink of the file: the kernel would first write all of its dirty pages to the disk, which takes seconds.
+//! Taking one copies nothing. Before a page is first changed after that, its content goes to the
+//! newest snapshot, which keeps it in memory, or, where the data is a file, in a file without a
+//! name in the same folder. Pages in memory that are trimmed or restored whole are handed over, not
+//! copied. A page that a snapshot has not kept is as in the next younger one that has, or as the
+//! data is now. Not a reflink of the file: the kernel would first write all of its dirty pages to
+//! the disk, which takes seconds.
 
 use std::fs::File;
 use std::io;

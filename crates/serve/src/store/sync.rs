@@ -1,4 +1,5 @@
-//! The thread that calls fdatasync for the store's file, so that the event loop never waits for the disk.
+//! The thread that calls fdatasync for the store's file, so that the event loop never waits for the
+//! disk.
 //!
 //! One fdatasync serves all sync requests that were made before it began.
 
@@ -51,8 +52,8 @@ impl Syncer {
         state.requested
     }
 
-    /// The result of a request, if it has completed. Once a sync has failed it is unknown what the kernel
-    /// has dropped, so all later requests fail.
+    /// The result of a request, if it has completed. Once a sync has failed it is unknown what the
+    /// kernel has dropped, so all later requests fail.
     pub fn result(&self, id: SyncId) -> Option<Result<(), ()>> {
         let state = lock(&self.shared.state);
         (state.completed >= id).then_some(if state.failed { Err(()) } else { Ok(()) })

@@ -1,13 +1,13 @@
 //! The undo log: the data that writes have replaced and that a power cut would bring back.
 //!
-//! The store always holds the newest data. The log keeps the sectors that were replaced, in the order of
-//! the writes, one entry per mapped page of the drive. When the model has served a write, the engine
-//! tells where its pages were placed; at a power cut the model tells which of them had been programmed.
-//! The newest version that had been programmed stays and all later ones are undone, as the model's own
-//! map falls back. A version that the model has not served yet was never acknowledged, and is undone too.
-//! A flush drops all entries older than it, a write with FUA those under it.
-//! Simplified: what the model takes back although garbage collection had copied it counts as lost. A TRIM
-//! that the model has served stays, as it stays in the model's map.
+//! The store always holds the newest data. The log keeps the sectors that were replaced, in the
+//! order of the writes, one entry per mapped page of the drive. When the model has served a write,
+//! the engine tells where its pages were placed; at a power cut the model tells which of them had
+//! been programmed. The newest version that had been programmed stays and all later ones are
+//! undone, as the model's own map falls back. A version that the model has not served yet was never
+//! acknowledged, and is undone too. A flush drops all entries older than it, a write with FUA those
+//! under it. Simplified: what the model takes back although garbage collection had copied it counts
+//! as lost. A TRIM that the model has served stays, as it stays in the model's map.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -31,8 +31,8 @@ pub enum PowerCutLoss {
     All,
     /// A random part of it; of some writes only some blocks.
     Random,
-    /// All data that no flush covers, programmed or not, up to the size of the write buffer: the worst
-    /// that the specifications allow.
+    /// All data that no flush covers, programmed or not, up to the size of the write buffer: the
+    /// worst that the specifications allow.
     Unflushed,
 }
 
@@ -198,8 +198,8 @@ impl UndoLog {
         self.count_bytes();
     }
 
-    /// The power is cut. Returns the data to be written back, in this order. `block_sectors` tells how large the host's block at a
-    /// sector is: one is never torn.
+    /// The power is cut. Returns the data to be written back, in this order. `block_sectors` tells
+    /// how large the host's block at a sector is: one is never torn.
     pub fn roll_back(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
@@ -218,8 +218,8 @@ impl UndoLog {
     }
 }
 
-/// Of each write all, nothing or some blocks are taken back; under a sector that stays, no older write
-/// of it matters any more.
+/// Of each write all, nothing or some blocks are taken back; under a sector that stays, no older
+/// write of it matters any more.
 fn random_part(
     newest_first: impl Iterator<Item = Entry>,
     block_sectors: impl Fn(u64) -> u64,

@@ -1,7 +1,8 @@
 //! A block device from its making to its end.
 //!
-//! Starting waits until the event loop waits for commands, and reads partition tables, which the loop serves;
-//! stopping writes what is left in the page cache, which the loop serves, too. So both belong to a thread of their own.
+//! Starting waits until the event loop waits for commands, and reads partition tables, which the
+//! loop serves; stopping writes what is left in the page cache, which the loop serves, too. So both
+//! belong to a thread of their own.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -28,13 +29,14 @@ const PHYSICAL_SHIFT: u8 = 12;
 const PAGE_BYTES: u32 = 1 << PHYSICAL_SHIFT;
 /// Commands of a queue at most: the default of ublksrv, the kernel author's own server.
 const DEPTH_MAX: u32 = 128;
-/// Most data of a command: what Linux asks of most disks at once (max_sectors_kb is 1280 by default), as a power of two.
+/// Most data of a command: what Linux asks of most disks at once (max_sectors_kb is 1280 by
+/// default), as a power of two.
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
-/// Of commands without data, sectors: 1 GiB, as the kernel's NVMe driver cannot ask for more than 2 TiB, and a command
-/// of that size would hold others up. guess.
+/// Of commands without data, sectors: 1 GiB, as the kernel's NVMe driver cannot ask for more than 2
+/// TiB, and a command of that size would hold others up. guess.
 const DISCARD_SECTORS_MAX: u32 = 1 << 21;
-/// Marks devices as drivebay's, in the upper half of the number that the kernel keeps for a server; the lower half is
-/// the process.
+/// Marks devices as drivebay's, in the upper half of the number that the kernel keeps for a server;
+/// the lower half is the process.
 const MARK: u64 = 0x6462_6179 << 32;
 
 /// Only root may.
@@ -70,7 +72,8 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Of a drive, on a machine with so many processors. The kernel sends flushes only to a device with a volatile cache.
+    /// Of a drive, on a machine with so many processors. The kernel sends flushes only to a device
+    /// with a volatile cache.
     pub fn new(spec: &Spec, processors: usize, has_volatile_cache: bool) -> Shape {
         let transfer_bytes_max = |log2: u8| (PAGE_BYTES << log2).min(TRANSFER_BYTES_MAX);
         let identify = spec.identify.as_ref().map(|identify| identify.transfer_max_log2);
@@ -189,7 +192,8 @@ impl Control {
         format!("/dev/ublkb{}", self.id)
     }
 
-    /// Shows the block device until its session says that it is to go, and takes it away. The event loop must run.
+    /// Shows the block device until its session says that it is to go, and takes it away. The event
+    /// loop must run.
     pub fn run(mut self) -> Result<(), ServeError> {
         let pid = u64::from(std::process::id());
         let started = self.ring.command(ControlOp::StartDevice, self.id, pid);

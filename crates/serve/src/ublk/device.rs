@@ -1,9 +1,9 @@
 //! The session of a block device: commands of the kernel, as requests to the drive.
 //!
-//! Memory: a tag has one command at a time. A write's data is read into one buffer and is the drive's at once; a read's
-//! goes from where it lies to the character device when the command completes.
-//! After a power cut commands in flight fail, as all do while the power is off: the device stays, as a drive in a
-//! computer does.
+//! Memory: a tag has one command at a time. A write's data is read into one buffer and is the
+//! drive's at once; a read's goes from where it lies to the character device when the command
+//! completes. After a power cut commands in flight fail, as all do while the power is off: the
+//! device stays, as a drive in a computer does.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -41,7 +41,8 @@ pub(super) struct UblkDevice {
 }
 
 impl UblkDevice {
-    /// On these queues, whose commands have at most so many bytes. `ending` is told when the device is to go.
+    /// On these queues, whose commands have at most so many bytes. `ending` is told when the device
+    /// is to go.
     pub fn new(
         ring: QueueRing,
         namespace: &Arc<Namespace>,
@@ -210,7 +211,8 @@ impl Session for UblkDevice {
         true
     }
 
-    /// The kernel takes the device away, for which it may have to write, and then gives all tags back.
+    /// The kernel takes the device away, for which it may have to write, and then gives all tags
+    /// back.
     fn is_stopped(&mut self) -> bool {
         if let Some(ending) = self.ending.take() {
             // The other end may have failed.
@@ -261,7 +263,8 @@ mod tests {
 
     #[test]
     fn errors_are_those_that_linux_has_for_a_disk() {
-        // "critical medium error", "critical space allocation error" and "I/O error" in the kernel's log.
+        // "critical medium error", "critical space allocation error" and "I/O error" in the
+        // kernel's log.
         let of = [Status::MediaError, Status::NoSpace, Status::ReadOnly].map(errno_of);
         assert_eq!(of, [Errno::NODATA, Errno::NOSPC, Errno::IO]);
     }

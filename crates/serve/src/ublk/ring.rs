@@ -1,9 +1,9 @@
 //! Commands to ublk through io_uring: the one place for `unsafe` of this transport.
 //!
-//! Sources: io_uring(7), io_uring_enter(2); Documentation/block/ublk.rst.
-//! A queue belongs to the thread that first asked for its commands, and all of them to this one: one ring serves them
-//! all. Commands carry no addresses: their data is read from the character device and written to it (USER_COPY), one
-//! system call each, so that the kernel never writes to memory of ours.
+//! Sources: io_uring(7), io_uring_enter(2); Documentation/block/ublk.rst. A queue belongs to the
+//! thread that first asked for its commands, and all of them to this one: one ring serves them all.
+//! Commands carry no addresses: their data is read from the character device and written to it
+//! (USER_COPY), one system call each, so that the kernel never writes to memory of ours.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -17,7 +17,8 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use memmap2::{MmapOptions, MmapRaw};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-/// For how long a device that is to go may be kept open by others. guess: longer than a kernel takes on a busy machine.
+/// For how long a device that is to go may be kept open by others. guess: longer than a kernel
+/// takes on a busy machine.
 const DELETE_MAX: Duration = Duration::from_secs(2);
 
 /// Control commands, one at a time.
@@ -48,7 +49,8 @@ impl ControlRing {
         self.send(op, device, 0, address, len)
     }
 
-    /// Removes a device. It goes, when the last that has it open closes it, also if nobody waits for that.
+    /// Removes a device. It goes, when the last that has it open closes it, also if nobody waits
+    /// for that.
     pub fn delete(&mut self, device: u32) -> io::Result<()> {
         self.send(ControlOp::DeleteDevice, device, 0, 0, 0)
     }
@@ -68,8 +70,9 @@ impl ControlRing {
         let mut bytes = [0; 80];
         bytes[..size_of::<ControlCommand>()].copy_from_slice(command.as_bytes());
         let entry = opcode::UringCmd80::new(Fd(self.file.as_raw_fd()), op as u32).cmd(bytes);
-        // SAFETY: the only address is that of the caller's structure, which is his until the command has
-        // completed, for which all but DeleteDevice wait; that has none. Any bytes are a `T`.
+        // SAFETY: the only address is that of the caller's structure, which is his until the
+        // command has completed, for which all but DeleteDevice wait; that has none. Any bytes are
+        // a `T`.
         unsafe { self.ring.submission().push(&entry.build()) }.expect("one at a time");
         if op == ControlOp::DeleteDevice {
             let wait = Timespec::from(DELETE_MAX);
@@ -176,7 +179,8 @@ impl QueueRing {
         self.send()
     }
 
-    /// Completes a command, with bytes or an errno below zero, and asks for the tag's next, with the next [`Self::send`].
+    /// Completes a command, with bytes or an errno below zero, and asks for the tag's next, with
+    /// the next [`Self::send`].
     pub fn commit(&mut self, slot: Slot, result: i32) {
         self.push(slot, ublk::COMMIT_AND_FETCH, result);
     }
@@ -186,7 +190,8 @@ impl QueueRing {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(command.as_bytes());
         let entry = opcode::UringCmd16::new(Fd(self.file.as_raw_fd()), op).cmd(bytes).build();
-        // SAFETY: the command has no address, and the character device is open for as long as the ring.
+        // SAFETY: the command has no address, and the character device is open for as long as the
+        // ring.
         unsafe { self.ring.submission().push(&entry.user_data(slot.number())) }
             .expect("an entry for each tag");
         self.waiting += 1;
@@ -218,8 +223,9 @@ impl QueueRing {
             return Some((slot, Err(io::Error::from_raw_os_error(-done.result()))));
         }
         let place = self.descriptors[usize::from(slot.queue)].as_ptr().cast::<IoDescriptor>();
-        // SAFETY: the mapping has one for each tag of the queue. The kernel has written that of this tag before it
-        // completed the entry, and writes it again only when the tag is its own again.
+        // SAFETY: the mapping has one for each tag of the queue. The kernel has written that of
+        // this tag before it completed the entry, and writes it again only when the tag is its own
+        // again.
         let descriptor = unsafe { place.add(usize::from(slot.tag)).read_volatile() };
         Some((slot, Ok(descriptor)))
     }

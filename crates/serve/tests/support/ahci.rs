@@ -1,5 +1,5 @@
-//! A guest that does anything with its AHCI controller: registers and memory, no socket, no thread, no
-//! event loop.
+//! A guest that does anything with its AHCI controller: registers and memory, no socket, no thread,
+//! no event loop.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -92,8 +92,8 @@ impl Guest {
         self.write(0x118, 0x11);
     }
 
-    /// Puts a command into a slot, below 32; its data lies in these regions, at most 24. `flags` are
-    /// added to its header's. Not yet issued.
+    /// Puts a command into a slot, below 32; its data lies in these regions, at most 24. `flags`
+    /// are added to its header's. Not yet issued.
     pub fn prepare(&mut self, slot: u64, command: &Command, regions: &[(u64, u32)], flags: u32) {
         let (header, table) = (LIST + slot * 32, TABLES + slot * 0x200);
         let words = 5 | (regions.len() as u32) << 16 | flags;

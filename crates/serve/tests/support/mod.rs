@@ -9,7 +9,8 @@ use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::{Completion, Engine, MemoryLimit, Op, Pace, Request, SessionId, Store};
 use toml::Value;
 
-/// A drive that does not answer fails its test instead of blocking it; a busy machine must not reach this.
+/// A drive that does not answer fails its test instead of blocking it; a busy machine must not
+/// reach this.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The catalog's SM951, cut to a few megabytes.

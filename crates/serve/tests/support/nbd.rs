@@ -43,8 +43,8 @@ impl NbdClient {
         this
     }
 
-    /// Sends `bytes` in pieces of `piece`, with an iteration of the event loop after each; returns whether it is
-    /// still connected.
+    /// Sends `bytes` in pieces of `piece`, with an iteration of the event loop after each; returns
+    /// whether it is still connected.
     pub fn feed(&mut self, bytes: &[u8], piece: usize) -> bool {
         for part in bytes.chunks(piece.max(1)) {
             if !self.alive {

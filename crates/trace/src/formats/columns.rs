@@ -1,11 +1,10 @@
 //! Formats that are comma-separated columns, one request per line.
 //!
-//! Sources: the header or README that each collection is published with. MSR Cambridge (SNIA IOTTA 388),
-//! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917), K5cloud (IOTTA
-//! 26930), CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds), SPC trace file format
-//! specification 1.0.1.
-//! Not read: MSR's host name (a file has one host). Effect: files of several hosts put into one mix
-//! disks of the same number.
+//! Sources: the header or README that each collection is published with. MSR Cambridge (SNIA IOTTA
+//! 388), SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
+//! K5cloud (IOTTA 26930), CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds),
+//! SPC trace file format specification 1.0.1. Not read: MSR's host name (a file has one host).
+//! Effect: files of several hosts put into one mix disks of the same number.
 
 use std::marker::PhantomData;
 
@@ -206,8 +205,8 @@ rows! {
     Msr(Clock::whole(100)): "Timestamp" Time, "Hostname" Other, "DiskNumber" Device,
         "Type" Kind(word), "Offset" Offset(1), "Size" Length(1), "ResponseTime" Response;
 
-    /// SYSTOR '17: seconds; stamped at issue, logged at completion, so not in order. Fields may be empty:
-    /// without a response the request counts, without anything else the line is left out.
+    /// SYSTOR '17: seconds; stamped at issue, logged at completion, so not in order. Fields may be
+    /// empty: without a response the request counts, without anything else the line is left out.
     Systor(Clock::decimal(SECOND), may_be_incomplete): "Timestamp" Time, "Response" Response,
         "IOType" Kind(letter), "LUN" Device, "Offset" Offset(1), "Size" Length(1);
 
@@ -231,8 +230,8 @@ rows! {
     Own(Clock::whole(1)): "at_ns" Time, "op" Kind(own_word), "offset_bytes" Offset(1),
         "bytes" Length(1), "device" Device, "response_ns" Response;
 
-    /// CloudPhysics as libCacheSim writes it: whole seconds, SCSI opcodes in hexadecimal, bytes, sectors of 512
-    /// bytes.
+    /// CloudPhysics as libCacheSim writes it: whole seconds, SCSI opcodes in hexadecimal, bytes,
+    /// sectors of 512 bytes.
     Vscsi(Clock::whole(SECOND)): "version" Other, "time" Time, "op" Kind(scsi_code),
         "size" Length(1), "lbn" Offset(SECTOR_BYTES);
 }
@@ -240,8 +239,9 @@ rows! {
 /// The first line of this program's own CSV.
 pub const CSV_HEADER: &str = "at_ns,op,offset_bytes,bytes,device,response_ns";
 
-/// The same, where it must be told from vscsiStats' own text, which has these columns in microseconds: taken as
-/// seconds, its requests lie far apart. What cannot be seconds is asked for, never guessed.
+/// The same, where it must be told from vscsiStats' own text, which has these columns in
+/// microseconds: taken as seconds, its requests lie far apart. What cannot be seconds is asked for,
+/// never guessed.
 pub(crate) struct VscsiText {
     rows: Csv<Vscsi>,
     unit: Option<TimeUnit>,

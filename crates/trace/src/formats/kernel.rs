@@ -1,13 +1,13 @@
 //! What Linux's block layer prints: blkparse's default text, and text of ftrace and perf.
 //!
-//! Sources: blktrace's blkparse_fmt.c and manual page; include/trace/events/block.h (block_rq_issue,
-//! block_rq_complete, block_rq_requeue); blk_fill_rwbs() for the letters of a request's kind; block/blk-flush.c
-//! for what a flush is made of.
-//! A request begins at its issue to the driver (blkparse: action D) and ends at its completion (C). One that
-//! the driver gives back (R) begins with its next issue. A flush is issued without a place (`D FN [kworker]`).
-//! A completion of no sectors that is none of a flush (`C WS 0 [0]`) is that of a bio which waited for one, as
-//! sync makes it: no request. Other events are the same requests at other places, not I/Os left out.
-//! Not read: zone commands, appends among them; they are counted.
+//! Sources: blktrace's blkparse_fmt.c and manual page; include/trace/events/block.h
+//! (block_rq_issue, block_rq_complete, block_rq_requeue); blk_fill_rwbs() for the letters of a
+//! request's kind; block/blk-flush.c for what a flush is made of. A request begins at its issue to
+//! the driver (blkparse: action D) and ends at its completion (C). One that the driver gives back
+//! (R) begins with its next issue. A flush is issued without a place (`D FN [kworker]`). A
+//! completion of no sectors that is none of a flush (`C WS 0 [0]`) is that of a bio which waited
+//! for one, as sync makes it: no request. Other events are the same requests at other places, not
+//! I/Os left out. Not read: zone commands, appends among them; they are counted.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -60,7 +60,8 @@ fn is_text(line: &[u8]) -> bool {
     line.iter().all(|byte| *byte >= b' ' || *byte == b'\t')
 }
 
-/// The end of a line of events is the process or the error in brackets; without it something is missing.
+/// The end of a line of events is the process or the error in brackets; without it something is
+/// missing.
 fn ends_in_bracket(line: &[u8]) -> Result<(), Problem> {
     if line.trim_ascii_end().ends_with(b"]") {
         return Ok(());

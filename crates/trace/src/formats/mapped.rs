@@ -1,14 +1,15 @@
-//! Columns found by their names: libCacheSim's CSV, Meta's block traces, and any whose columns the user names.
+//! Columns found by their names: libCacheSim's CSV, Meta's block traces, and any whose columns the
+//! user names.
 //!
-//! Sources: libCacheSim's doc and its tracePrint for the names, enum.h for the kinds of request; the README of
-//! cache_dataset for Meta's columns. The header may come after other lines and again, in any order of columns;
-//! fields are separated as the header's are and may be quoted.
-//! libCacheSim: an object's id is a sector of 512 bytes, as in its conversions of block traces; ids from 2^53 on
-//! are hashes, taken modulo that. Without a column `op` all are reads. Not read: key-value traces, whose ids are
-//! names.
-//! Meta: a chunk, a shard of a block of Tectonic, is no place on a drive. Chunks get places in order of
-//! appearance, [`CHUNK_BYTES`] apart, which is what one is at most in Meta's description; `op_count` requests of a
-//! line come at once. Effect: what lies where, and seeks from chunk to chunk, are ours.
+//! Sources: libCacheSim's doc and its tracePrint for the names, enum.h for the kinds of request;
+//! the README of cache_dataset for Meta's columns. The header may come after other lines and again,
+//! in any order of columns; fields are separated as the header's are and may be quoted.
+//! libCacheSim: an object's id is a sector of 512 bytes, as in its conversions of block traces; ids
+//! from 2^53 on are hashes, taken modulo that. Without a column `op` all are reads. Not read:
+//! key-value traces, whose ids are names. Meta: a chunk, a shard of a block of Tectonic, is no
+//! place on a drive. Chunks get places in order of appearance, [`CHUNK_BYTES`] apart, which is what
+//! one is at most in Meta's description; `op_count` requests of a line come at once. Effect: what
+//! lies where, and seeks from chunk to chunk, are ours.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -43,7 +44,8 @@ enum Field {
 
 const FIELDS: usize = Field::Count as usize + 1;
 
-/// Fields that a user may name a column for: the field's name, and the column's in drivebay's own files.
+/// Fields that a user may name a column for: the field's name, and the column's in drivebay's own
+/// files.
 const OF_USER: [(Field, &str, &str); 6] = [
     (Field::Time, "time", "at_ns"),
     (Field::Offset, "offset", "offset_bytes"),
@@ -56,9 +58,10 @@ const REQUIRED: [Field; 4] = [Field::Time, Field::Offset, Field::Length, Field::
 
 /// Which column holds what, as the user says it: `time=ts:us,offset=lba:512,length=len,op=rw`.
 ///
-/// Behind the colon stands what a number is multiplied with to give bytes, or nanoseconds, or a unit of time; for
-/// `op` the word that means a read, where all others are writes. A column without a header has a number, from 1.
-/// What is not named has the name of the field, or of drivebay's own column.
+/// Behind the colon stands what a number is multiplied with to give bytes, or nanoseconds, or a
+/// unit of time; for `op` the word that means a read, where all others are writes. A column without
+/// a header has a number, from 1. What is not named has the name of the field, or of drivebay's own
+/// column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnMap(Vec<Wanted>);
 
@@ -408,8 +411,8 @@ const CACHE_OPS: [&str; 15] = [
     "decr", "read", "write", "update",
 ];
 
-/// What programs call the kinds of request: words, SCSI operation codes as two hexadecimal digits, and the
-/// kernel's letters.
+/// What programs call the kinds of request: words, SCSI operation codes as two hexadecimal digits,
+/// and the kernel's letters.
 fn op_word(word: &[u8]) -> Option<Op> {
     const WORDS: [(Op, &[&str]); 4] = [
         (Op::Read, &["read", "r", "rd", "get", "gets"]),

@@ -1,8 +1,8 @@
 //! The formats: what each line means. One file per family; detection by trying them all.
 //!
-//! A parser turns one line into at most a few requests and knows nothing of files or order. It refuses
-//! what it cannot read; it leaves out, and counts, only what its format is known to hold besides I/Os.
-//! A new format is a parser in one of these files and a line in [`formats!`] below.
+//! A parser turns one line into at most a few requests and knows nothing of files or order. It
+//! refuses what it cannot read; it leaves out, and counts, only what its format is known to hold
+//! besides I/Os. A new format is a parser in one of these files and a line in [`formats!`] below.
 
 mod columns;
 mod kernel;
@@ -38,8 +38,9 @@ pub struct Given {
     pub columns: Option<ColumnMap>,
 }
 
-/// Makes the enum and its table of rows `Variant "name" parser`, with `in units` before the parser where the
-/// user may name the unit of times. Where a file fits two formats equally, the earlier wins.
+/// Makes the enum and its table of rows `Variant "name" parser`, with `in units` before the parser
+/// where the user may name the unit of times. Where a file fits two formats equally, the earlier
+/// wins.
 macro_rules! formats {
     ($($(#[$doc:meta])* $variant:ident $name:literal $(in $units:ident)? $parser:expr;)*) => {
         drivebay_units::named! {
@@ -50,7 +51,8 @@ macro_rules! formats {
         }
 
         impl Format {
-            /// Whether the user may say in which unit its times are: not where the format itself says so.
+            /// Whether the user may say in which unit its times are: not where the format itself
+            /// says so.
             #[must_use]
             pub fn takes_time_unit(self) -> bool {
                 match self { $(Format::$variant => formats!(@units $($units)?),)* }

@@ -83,8 +83,8 @@ pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, 
     Ok(ns)
 }
 
-/// A decimal number, also with an exponent as programs write floats, times `unit`, rounded down; without a unit it must
-/// be whole.
+/// A decimal number, also with an exponent as programs write floats, times `unit`, rounded down;
+/// without a unit it must be whole.
 pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64, Problem> {
     let field = trimmed(field);
     if let Some(value) = digits(field) {

@@ -1,8 +1,8 @@
 //! Issues held until their completions, for recordings that have the two as lines of their own.
 //!
-//! Matched by device, first sector and kind; of several alike, the oldest first. An issue that the driver
-//! gives back to the queue is forgotten: the newest of those alike, since drivers do so at once. Bounded: an
-//! issue still open [`OPEN_MAX`] issues later is given without a response time.
+//! Matched by device, first sector and kind; of several alike, the oldest first. An issue that the
+//! driver gives back to the queue is forgotten: the newest of those alike, since drivers do so at
+//! once. Bounded: an issue still open [`OPEN_MAX`] issues later is given without a response time.
 //! Not modelled: requests that complete in parts. Effect: they seem to end with their first part.
 
 use std::collections::{HashMap, VecDeque};
@@ -76,7 +76,8 @@ impl Pairs {
         out.push(Request { response, ..request })
     }
 
-    /// The driver gives a request back to the queue; it will be issued again. True if its issue was seen.
+    /// The driver gives a request back to the queue; it will be issued again. True if its issue was
+    /// seen.
     pub(crate) fn take_back(&mut self, key: Key) -> bool {
         let Some((_, newest)) = self.by_key.get(&key).copied() else { return false };
         self.remove(newest);

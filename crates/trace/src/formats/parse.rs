@@ -1,4 +1,5 @@
-//! What the parsers of all formats share: the loop over the input, where requests go, and their checks.
+//! What the parsers of all formats share: the loop over the input, where requests go, and their
+//! checks.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -119,7 +120,8 @@ impl Input {
         Input { file, lines, skipped, ended: false, first_odd: None }
     }
 
-    /// Leaves out a line that cannot be read, if there are few of them and it is not what a cut left.
+    /// Leaves out a line that cannot be read, if there are few of them and it is not what a cut
+    /// left.
     #[cold]
     fn leave_out(&mut self, problem: Problem) -> Result<(), TraceError> {
         if problem.of_file || self.lines.cut {
@@ -215,8 +217,9 @@ pub(crate) trait Parse: Send {
         Ok(true)
     }
 
-    /// Parses until `into` holds `len_max` requests, the input ends, or [`LINES_PER_CALL`] lines are read.
-    /// A provided method, so that the loop over lines is compiled for each format without dynamic calls.
+    /// Parses until `into` holds `len_max` requests, the input ends, or [`LINES_PER_CALL`] lines
+    /// are read. A provided method, so that the loop over lines is compiled for each format without
+    /// dynamic calls.
     fn pump(
         &mut self,
         input: &mut Input,
@@ -268,8 +271,8 @@ pub(crate) fn issued(end_ns: u64, response_ns: u64) -> Result<(Nanos, Option<Nan
     Ok((Nanos(BIAS_NS + end_ns - response_ns), Some(Nanos(response_ns))))
 }
 
-/// Numbers for what has names, in order of appearance: disks, files, blocks. At most [`Names::MAX`], told
-/// apart by 64 bits of a hash.
+/// Numbers for what has names, in order of appearance: disks, files, blocks. At most
+/// [`Names::MAX`], told apart by 64 bits of a hash.
 #[derive(Default)]
 pub(crate) struct Names(HashMap<u64, u32>);
 

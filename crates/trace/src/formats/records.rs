@@ -1,10 +1,10 @@
 //! Formats of binary records of one length, little endian.
 //!
-//! Sources: libCacheSim's readers, which state the layouts. CloudPhysics (vscsi), version 1, 32 bytes: serial
-//! u32, length in bytes u32, segments u32, command u16, version u16 (its high byte is 1), sector u64,
-//! microseconds u64. oracleGeneral, 24 bytes: seconds u32, object id u64, size u32, number of the request
-//! that is the object's next i64 (-1 or the largest for none).
-//! Not read: vscsi's version 2 (40 bytes, with a response time of unstated unit); oracleGeneral's next
+//! Sources: libCacheSim's readers, which state the layouts. CloudPhysics (vscsi), version 1, 32
+//! bytes: serial u32, length in bytes u32, segments u32, command u16, version u16 (its high byte is
+//! 1), sector u64, microseconds u64. oracleGeneral, 24 bytes: seconds u32, object id u64, size u32,
+//! number of the request that is the object's next i64 (-1 or the largest for none). Not read:
+//! vscsi's version 2 (40 bytes, with a response time of unstated unit); oracleGeneral's next
 //! request. oracleGeneral does not say what a request is: all are reads.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -20,8 +20,8 @@ const ORACLE_BYTES: usize = 24;
 /// Records that are looked at to recognise a format.
 const LOOKED_AT: usize = 8;
 
-/// An object id is the number of a sector of 512 bytes, as in libCacheSim's conversions of block traces. Ids from
-/// 2^53 on, which are hashes, are taken modulo this, so that all addresses fit.
+/// An object id is the number of a sector of 512 bytes, as in libCacheSim's conversions of block
+/// traces. Ids from 2^53 on, which are hashes, are taken modulo this, so that all addresses fit.
 pub(crate) const OBJECT_SECTORS: u64 = 1 << 53;
 
 /// Whether a file that begins so holds vscsi records.
@@ -29,8 +29,8 @@ pub(crate) fn looks_like_vscsi(sample: &[u8]) -> bool {
     looks_like::<VSCSI_BYTES>(sample, |_, r| r[15] == 1 && r[13] == 0 && eight(r, 16) < 1 << 54)
 }
 
-/// Whether a file that begins so holds oracleGeneral records: times that never fall, and next requests that come
-/// later than the request itself.
+/// Whether a file that begins so holds oracleGeneral records: times that never fall, and next
+/// requests that come later than the request itself.
 pub(crate) fn looks_like_oracle(sample: &[u8]) -> bool {
     let mut last = 0;
     looks_like::<ORACLE_BYTES>(sample, |number, r| {

@@ -1,10 +1,11 @@
 //! Text of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
 //!
-//! Sources: bcc's tools/biosnoop.py (the time printed is that of the completion); xperf's own header
-//! lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion); DiskSim 4.0
-//! manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace file format v2" and "v3",
-//! and fio 3.33 as it runs for the unit, microseconds. bpftrace's tools/biosnoop.bt as of 2026.
-//! Not read: xperf's DiskFlush (its columns are not published). Effect: Windows traces have no flushes.
+//! Sources: bcc's tools/biosnoop.py (the time printed is that of the completion); xperf's own
+//! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion);
+//! DiskSim 4.0 manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace
+//! file format v2" and "v3", and fio 3.33 as it runs for the unit, microseconds. bpftrace's
+//! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
+//! Effect: Windows traces have no flushes.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -132,8 +133,8 @@ fn breaks_off(line: &[u8]) -> Problem {
     Problem::new(format!("{} breaks off", shown(line)))
 }
 
-/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a point in
-/// DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
+/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a point
+/// in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
 pub(crate) struct DiskSim<const MS: bool>(Clock);
 
 impl<const MS: bool> DiskSim<MS> {
@@ -184,8 +185,8 @@ impl<const MS: bool> Parse for DiskSim<MS> {
     }
 }
 
-/// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no timestamps; there
-/// `file wait us` lets time pass.
+/// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no
+/// timestamps; there `file wait us` lets time pass.
 #[derive(Default)]
 pub(crate) struct Iolog {
     files: Names,

@@ -1,12 +1,13 @@
 //! Addresses of a synthesized trace: files that are read and written in sequence, and random I/Os.
 //!
-//! Each phase has its own data: old files that it only reads, and what it writes, with a hot part; all share
-//! the system's files, which are divided so as well. (What was written a moment ago is read from the
-//! host's cache, so that reads reach a drive mostly for what is old.) A sequential I/O goes on
-//! where one of the last [`crate::STREAMS`] of its kind ended, as the statistics define it. A random one
-//! falls anywhere on 4 KiB pages of its area, uniformly; but a write that begins a stream or is large begins
-//! a new file, and those lie one behind the other, as a file system places them (next fit), and come round.
-//! Left out: scattered files. A stream goes on without a break until it is begun elsewhere.
+//! Each phase has its own data: old files that it only reads, and what it writes, with a hot part;
+//! all share the system's files, which are divided so as well. (What was written a moment ago is
+//! read from the host's cache, so that reads reach a drive mostly for what is old.) A sequential
+//! I/O goes on where one of the last [`crate::STREAMS`] of its kind ended, as the statistics define
+//! it. A random one falls anywhere on 4 KiB pages of its area, uniformly; but a write that begins a
+//! stream or is large begins a new file, and those lie one behind the other, as a file system
+//! places them (next fit), and come round. Left out: scattered files. A stream goes on without a
+//! break until it is begun elsewhere.
 
 use drivebay_units::Rng;
 
@@ -211,8 +212,8 @@ impl AddressGenerator {
         (start, area.end())
     }
 
-    /// A new file of the stream whose turn it is, where a file system would put it: behind the one before,
-    /// and at the front of the stream's part of the area when its end is reached.
+    /// A new file of the stream whose turn it is, where a file system would put it: behind the one
+    /// before, and at the front of the stream's part of the area when its end is reached.
     #[inline]
     fn begin_file(&mut self, whose: usize, area: Area, bytes: u64) -> (u64, u64) {
         let kind = &mut self.kinds[1];
@@ -231,8 +232,8 @@ impl AddressGenerator {
         (start, limit)
     }
 
-    /// Goes on with the stream whose turn it is, or the best one that counts as sequential; gives the
-    /// place and where its files end.
+    /// Goes on with the stream whose turn it is, or the best one that counts as sequential; gives
+    /// the place and where its files end.
     #[inline]
     fn sequential_address(&mut self, write: bool, bytes: u64) -> (u64, u64) {
         let kind = &mut self.kinds[usize::from(write)];

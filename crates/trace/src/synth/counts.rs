@@ -1,9 +1,9 @@
 //! How many I/Os of each kind a trace has: the published totals, spread over phases and groups.
 //!
-//! A cell is a phase, a pool of groups, a direction, a size, and sequential or not. Odds from the profile
-//! are the first guess, and are scaled in turn until all published totals hold (iterative proportional
-//! fitting: Deming and Stephan, 1940), which keeps the odds ratios. Only +, -, x and / are used, so every
-//! platform gets the same counts.
+//! A cell is a phase, a pool of groups, a direction, a size, and sequential or not. Odds from the
+//! profile are the first guess, and are scaled in turn until all published totals hold (iterative
+//! proportional fitting: Deming and Stephan, 1940), which keeps the odds ratios. Only +, -, x and /
+//! are used, so every platform gets the same counts.
 
 use super::depths::{Groups, POOLS};
 use super::profile::Profile;
@@ -129,8 +129,8 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
 }
 
 /// For each size the share of reads: 1 / (1 + a (1 + b s^2)), s in units of 64 KiB, with a and b
-/// such that the number of reads and their volume are the published ones. Where reads are the larger
-/// ones, the same with reads and writes exchanged.
+/// such that the number of reads and their volume are the published ones. Where reads are the
+/// larger ones, the same with reads and writes exchanged.
 fn read_shares(profile: &Profile, sizes: &[Size]) -> Result<Vec<f64>, SynthError> {
     let published = &profile.published;
     let (reads, writes) = (published.reads as f64, published.writes as f64);
@@ -255,8 +255,8 @@ impl Cells {
             .fold(0.0, f64::max)
     }
 
-    /// Whole numbers: errors are carried from cell to cell, so that every run of cells of one class, then
-    /// of one size, has its sum, and reads and writes are exact.
+    /// Whole numbers: errors are carried from cell to cell, so that every run of cells of one
+    /// class, then of one size, has its sum, and reads and writes are exact.
     fn rounded(&self, reads: u64, writes: u64) -> Vec<[Vec<u64>; POOLS]> {
         let empty = || std::array::from_fn(|_| vec![0; self.classes]);
         let mut counts: Vec<[Vec<u64>; POOLS]> = (0..self.phases).map(|_| empty()).collect();

@@ -1,12 +1,12 @@
 //! Group sizes that give the published shares of queue depth.
 //!
-//! I/Os arrive in groups, each group when nothing is outstanding, all of it before its first I/O is done.
-//! Then the k-th of a group sees depth k, and the share of I/Os at depth k is proportional to the number of
-//! groups with at least k: the table fixes the groups. This needs shares that fall with the depth, which
-//! all three tables have. Inside a bucket they fall linearly, half way towards its neighbours; above 32
-//! linearly down to zero, as far as the mean depth asks.
-//! Left out: depth that is held, two or three I/Os at a time over a long while; it counts as that many
-//! groups of two or three, which a drive sees as a little more bursty than it was.
+//! I/Os arrive in groups, each group when nothing is outstanding, all of it before its first I/O is
+//! done. Then the k-th of a group sees depth k, and the share of I/Os at depth k is proportional to
+//! the number of groups with at least k: the table fixes the groups. This needs shares that fall
+//! with the depth, which all three tables have. Inside a bucket they fall linearly, half way
+//! towards its neighbours; above 32 linearly down to zero, as far as the mean depth asks. Left out:
+//! depth that is held, two or three I/Os at a time over a long while; it counts as that many groups
+//! of two or three, which a drive sees as a little more bursty than it was.
 
 use drivebay_units::Rng;
 

@@ -1,11 +1,12 @@
 //! Traces made from published statistics: the AnandTech Storage Bench's Destroyer, Heavy and Light.
 //!
-//! The traces themselves were never published. A synthesized one has their numbers of reads and writes,
-//! volumes, sizes, queue depths, sequential share and idle cap; what those leave open is chosen in the
-//! profile ([`Profile`]) from what the named workloads do. `docs/concepts/synthesis.md` says how.
+//! The traces themselves were never published. A synthesized one has their numbers of reads and
+//! writes, volumes, sizes, queue depths, sequential share and idle cap; what those leave open is
+//! chosen in the profile ([`Profile`]) from what the named workloads do.
+//! `docs/concepts/synthesis.md` says how.
 //!
-//! [`Synth`] is a stream: it holds one block and the tables of its profile, whatever the trace's length.
-//! The same profile, scale and seed give the same requests on every platform.
+//! [`Synth`] is a stream: it holds one block and the tables of its profile, whatever the trace's
+//! length. The same profile, scale and seed give the same requests on every platform.
 
 mod addresses;
 mod counts;
@@ -95,7 +96,8 @@ impl Synth {
         self.addresses.extent_bytes()
     }
 
-    /// The name of the phase that the next block begins in, and the share of the trace given so far.
+    /// The name of the phase that the next block begins in, and the share of the trace given so
+    /// far.
     #[must_use]
     pub fn place(&self) -> (&str, f64) {
         let phase = self.profile.phases.get(self.phase).or(self.profile.phases.last());

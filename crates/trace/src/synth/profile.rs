@@ -1,7 +1,9 @@
-//! What a synthesized trace is made from: published statistics, and what was chosen where they are silent.
+//! What a synthesized trace is made from: published statistics, and what was chosen where they are
+//! silent.
 //!
-//! The three profiles are the TOML files beside this one; each number there has its source. A changed copy
-//! can be given in their place, which is how `scripts/refit_traces.py` sets the free parameters.
+//! The three profiles are the TOML files beside this one; each number there has its source. A
+//! changed copy can be given in their place, which is how `scripts/refit_traces.py` sets the free
+//! parameters.
 
 use drivebay_units::Rng;
 use serde::Deserialize;
@@ -79,7 +81,8 @@ pub struct Chosen {
     pub system_percent: f64,
     /// Share of random reads that go to files which the trace does not write, percent.
     pub old_percent: f64,
-    /// Writes from this size on that do not go on from one begin a file, KiB; smaller ones change files in place.
+    /// Writes from this size on that do not go on from one begin a file, KiB; smaller ones change
+    /// files in place.
     pub file_kib: u64,
     /// Between the arrivals of a group, nanoseconds.
     pub spacing_ns: u64,

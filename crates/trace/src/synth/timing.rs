@@ -1,8 +1,10 @@
-//! Times of a synthesized trace: arrivals of a group, the recorded drive's answers, gaps and pauses.
+//! Times of a synthesized trace: arrivals of a group, the recorded drive's answers, gaps and
+//! pauses.
 //!
-//! The recorded drive serves one I/O after the other, so a group's last I/O ends after the sum of their
-//! times. Then comes a gap in which the host computes, or a pause in which it waits for somebody. Both are
-//! drawn from an exponential distribution in whole numbers, so that every platform draws the same.
+//! The recorded drive serves one I/O after the other, so a group's last I/O ends after the sum of
+//! their times. Then comes a gap in which the host computes, or a pause in which it waits for
+//! somebody. Both are drawn from an exponential distribution in whole numbers, so that every
+//! platform draws the same.
 
 use drivebay_units::{Nanos, Rng};
 
@@ -63,8 +65,8 @@ impl Timing {
     }
 }
 
-/// An exponentially distributed number: -ln u, as the whole part of -log2 u from the leading zeros and a
-/// straight line between; right in the mean, and within 9 % of it everywhere.
+/// An exponentially distributed number: -ln u, as the whole part of -log2 u from the leading zeros
+/// and a straight line between; right in the mean, and within 9 % of it everywhere.
 #[inline]
 fn exponential(mean: u64, random: u64) -> u64 {
     let random = random | 1;

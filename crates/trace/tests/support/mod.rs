@@ -39,8 +39,8 @@ pub fn request(of: Row) -> Request {
     Request { at: Nanos(at), op, offset_bytes, bytes, device, response: response.map(Nanos) }
 }
 
-/// Reads any bytes in a format, or in that which is detected: refused, or requests within the bounds and figures that
-/// are numbers.
+/// Reads any bytes in a format, or in that which is detected: refused, or requests within the
+/// bounds and figures that are numbers.
 pub fn survives(bytes: &[u8], format: Option<&str>) {
     let Ok(reader) = reader(bytes, format) else { return };
     let most = bytes.len() + 1;

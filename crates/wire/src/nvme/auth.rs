@@ -1,14 +1,15 @@
 //! Messages of DH-HMAC-CHAP, which Authentication Send and Receive carry.
 //!
-//! Source: NVM Express base specification 2.0, In-band Authentication. What follows a head, of lengths that it tells, is the
-//! caller's: a response, a challenge, a public value.
+//! Source: NVM Express base specification 2.0, In-band Authentication. What follows a head, of
+//! lengths that it tells, is the caller's: a response, a challenge, a public value.
 
 use zerocopy::little_endian::{U16, U32};
 
 use super::layout::layout;
 use crate::codes::codes;
 
-/// The security protocol of these commands, in the highest byte of dword 10, with its two specific bytes.
+/// The security protocol of these commands, in the highest byte of dword 10, with its two specific
+/// bytes.
 pub const SECURITY_PROTOCOL: u32 = 0xe9_01_01_00;
 
 codes! {
@@ -81,7 +82,8 @@ layout! { 16:
 }
 
 layout! { 16:
-    /// The host's reply: a response, a challenge's value and, but in the null group, a public value follow.
+    /// The host's reply: a response, a challenge's value and, but in the null group, a public value
+    /// follow.
     pub struct AuthReply {
         /// What each message begins with.
         pub head: AuthHead,

@@ -1,4 +1,5 @@
-//! Queue entries: the command (SQE, 64 bytes), the completion (CQE, 16 bytes), and what they point to.
+//! Queue entries: the command (SQE, 64 bytes), the completion (CQE, 16 bytes), and what they point
+//! to.
 //!
 //! Source: NVM Express base specification 1.4, sections 4.2 to 4.6, 5 and 6.
 
@@ -182,7 +183,8 @@ impl Sqe {
         (self.cdw12.get() >> 20 & 0xf) as u8
     }
 
-    /// What the directive says of a command that writes: with Data Placement, its placement identifier.
+    /// What the directive says of a command that writes: with Data Placement, its placement
+    /// identifier.
     pub fn directive_value(&self) -> u16 {
         (self.cdw13.get() >> 16) as u16
     }
@@ -197,8 +199,8 @@ impl Sqe {
         (self.cdw10.get() >> 8 & 0x7f) as u8
     }
 
-    /// Identify and Get Log Page: the command set that is asked about (CSI): bits 31:24 of dword 11 of Identify, of dword
-    /// 14 of Get Log Page.
+    /// Identify and Get Log Page: the command set that is asked about (CSI): bits 31:24 of dword 11
+    /// of Identify, of dword 14 of Get Log Page.
     pub fn command_set(&self) -> u8 {
         let is_log = AdminOpcode::of(self.opcode) == Some(AdminOpcode::GetLogPage);
         ((if is_log { self.cdw14 } else { self.cdw11 }).get() >> 24) as u8

@@ -1,7 +1,7 @@
 //! Features: what Get Features and Set Features name.
 //!
-//! Sources: NVM Express base specification 2.0, Set Features and Feature Identifiers Supported and Effects; OCP Datacenter
-//! NVMe SSD specification 2.0 (C0h, C5h).
+//! Sources: NVM Express base specification 2.0, Set Features and Feature Identifiers Supported and
+//! Effects; OCP Datacenter NVMe SSD specification 2.0 (C0h, C5h).
 
 use crate::codes::codes;
 

@@ -1,7 +1,7 @@
 //! Identify data: what a controller and a namespace are.
 //!
-//! Sources: NVM Express base specification and NVM command set specification 2.0, Identify; fabrics fields: NVMe over
-//! Fabrics 1.1.
+//! Sources: NVM Express base specification and NVM command set specification 2.0, Identify; fabrics
+//! fields: NVMe over Fabrics 1.1.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
@@ -196,7 +196,8 @@ layout! { 4096:
 }
 
 layout! { 4096:
-    /// Identify Controller of the NVM command set, 4,096 bytes: limits of its commands, as powers of two of 4 KiB.
+    /// Identify Controller of the NVM command set, 4,096 bytes: limits of its commands, as powers
+    /// of two of 4 KiB.
     #[expect(missing_docs, reason = "the specification's names")]
     pub struct IdentifyNvmController {
         pub vsl: u8,

@@ -1,7 +1,8 @@
 //! Structures that lie in memory as their specification has them.
 
-/// Structures of little-endian fields without gaps, each of the size that stands before it: taken from bytes as they are, and
-/// zeros by default. (Arrays of more than 32 elements have no `Default`.)
+/// Structures of little-endian fields without gaps, each of the size that stands before it: taken
+/// from bytes as they are, and zeros by default. (Arrays of more than 32 elements have no
+/// `Default`.)
 macro_rules! layout {
     ($($bytes:literal: $(#[$meta:meta])* $vis:vis struct $name:ident $fields:tt)*) => {$(
         $(#[$meta])*

@@ -1,7 +1,7 @@
 //! Log pages.
 //!
-//! Sources: NVM Express base specification 2.0, Get Log Page; OCP Datacenter NVMe SSD specification 2.0 (C0h to C5h);
-//! discovery: `fabrics.rs`.
+//! Sources: NVM Express base specification 2.0, Get Log Page; OCP Datacenter NVMe SSD specification
+//! 2.0 (C0h to C5h); discovery: `fabrics.rs`.
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
@@ -114,7 +114,8 @@ layout! { 64:
         pub cid: U16,
         /// Status, shifted left by one, as in a completion.
         pub status_and_phase: U16,
-        /// Byte (bits 7:0) and bit (10:8) of the wrong field in the command; all ones where none is.
+        /// Byte (bits 7:0) and bit (10:8) of the wrong field in the command; all ones where none
+        /// is.
         pub location: U16,
         /// First block that is concerned.
         pub lba: U64,
@@ -167,8 +168,8 @@ layout! { 512:
     pub struct SanitizeStatus {
         /// How far: parts of 65,536; all ones when none is going on.
         pub progress: U16,
-        /// Bits 2:0: 0 never, 1 done, 2 going on, 4 done, but deallocated against a host's will; bits 7:3: passes of an
-        /// overwrite that are done.
+        /// Bits 2:0: 0 never, 1 done, 2 going on, 4 done, but deallocated against a host's will;
+        /// bits 7:3: passes of an overwrite that are done.
         pub status: U16,
         /// Command dword 10 of the last Sanitize.
         pub cdw10: U32,
@@ -184,8 +185,8 @@ layout! { 512:
 layout! { 28:
     /// One result of a device self-test, 28 bytes.
     pub struct SelfTestResult {
-        /// Bits 3:0: 0 without error, 2 aborted by a reset, 4 by a Format NVM, 9 by a Sanitize, 7 a segment failed, 15 no
-        /// entry; bits 7:4 which self-test.
+        /// Bits 3:0: 0 without error, 2 aborted by a reset, 4 by a Format NVM, 9 by a Sanitize, 7 a
+        /// segment failed, 15 no entry; bits 7:4 which self-test.
         pub status: u8,
         /// The segment that failed.
         pub segment: u8,
@@ -371,7 +372,8 @@ layout! { 512:
 }
 
 layout! { 512:
-    /// OCP's Latency Monitor (C3h), 512 bytes. Counters are by bucket, then read, write, deallocate.
+    /// OCP's Latency Monitor (C3h), 512 bytes. Counters are by bucket, then read, write,
+    /// deallocate.
     #[expect(missing_docs, reason = "the specification's names")]
     pub struct OcpLatency {
         pub status: u8,
@@ -397,7 +399,8 @@ layout! { 512:
     }
 }
 
-/// What ends each of OCP's log pages: the version of its layout, and its GUID, as its bytes lie in memory.
+/// What ends each of OCP's log pages: the version of its layout, and its GUID, as its bytes lie in
+/// memory.
 pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
     let (version, guid) = match page {
         LogPage::OcpSmart => (3, 0xafd5_14c9_7c6f_4f9c_a4f2_bfea_2810_afc5),

@@ -1,10 +1,10 @@
 //! NVMe: queue entries, data structures, fabrics commands, and the PDUs of NVMe over TCP.
 //!
 //! Sources: NVM Express base specification 1.4 (queue entries, identify data, log pages, features),
-//! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP transport
-//! (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes as they are;
-//! reserved bytes are zero when made here and ignored when read.
-//! Left out: metadata, directives but data placement, TLS.
+//! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP
+//! transport (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes
+//! as they are; reserved bytes are zero when made here and ignored when read. Left out: metadata,
+//! directives but data placement, TLS.
 
 mod auth;
 mod entry;

@@ -1,8 +1,8 @@
 //! NVMe over TCP: PDUs, taken from and put into a stream of bytes.
 //!
 //! Source: NVMe over Fabrics 1.1, section 7.4 (TCP transport; TP 8000). A PDU is a header of fixed
-//! length by its type, optionally the header's digest, padding, data, and the data's digest.
-//! A decoder needs the whole PDU in its buffer and lends the data out of it: the caller bounds memory
+//! length by its type, optionally the header's digest, padding, data, and the data's digest. A
+//! decoder needs the whole PDU in its buffer and lends the data out of it: the caller bounds memory
 //! through `data_bytes_max`, beyond which a PDU is refused from its first eight bytes.
 
 use crc32c::crc32c;
@@ -244,7 +244,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The PDU at the beginning of `buffer` and its length; `None` if it is not there as a whole yet.
+    /// The PDU at the beginning of `buffer` and its length; `None` if it is not there as a whole
+    /// yet.
     ///
     /// # Errors
     /// [`Fault`]: the stream cannot be understood any further.

@@ -1,7 +1,8 @@
-//! Flexible Data Placement: log pages of endurance groups, the status of reclaim unit handles, events.
+//! Flexible Data Placement: log pages of endurance groups, the status of reclaim unit handles,
+//! events.
 //!
-//! Source: NVM Express base specification 2.1, Flexible Data Placement, Get Log Page (09h, 20h to 23h), and the NVM command set
-//! specification's I/O Management commands (TP4146).
+//! Source: NVM Express base specification 2.1, Flexible Data Placement, Get Log Page (09h, 20h to
+//! 23h), and the NVM command set specification's I/O Management commands (TP4146).
 
 use zerocopy::little_endian::{U16, U32, U64, U128};
 
@@ -10,9 +11,11 @@ use crate::codes::codes;
 
 /// Directive Type of a write: Data Placement. The other, Streams, is not known here.
 pub const DIRECTIVE_PLACEMENT: u8 = 2;
-/// I/O Management Receive and Send, operation: reclaim unit handle status, and reclaim unit handle update.
+/// I/O Management Receive and Send, operation: reclaim unit handle status, and reclaim unit handle
+/// update.
 pub const MANAGE_HANDLES: u8 = 1;
-/// Namespace Management, where a namespace to be made has the number of its placement handles, and the list of them.
+/// Namespace Management, where a namespace to be made has the number of its placement handles, and
+/// the list of them.
 pub const CREATE_HANDLES: std::ops::Range<usize> = 392..394;
 /// Where that list begins: the reclaim unit handle of each, 16 bits.
 pub const CREATE_HANDLE_LIST: usize = 512;
@@ -73,11 +76,13 @@ layout! { 16:
 }
 
 layout! { 64:
-    /// A configuration, 64 bytes; descriptors of its handles follow, 4 bytes each, the first of which is the isolation.
+    /// A configuration, 64 bytes; descriptors of its handles follow, 4 bytes each, the first of
+    /// which is the isolation.
     pub struct PlacementConfiguration {
         /// With the descriptors.
         pub bytes: U16,
-        /// Bits of a reclaim group's identifier in 3:0; bit 4: a volatile write cache; bit 7: it is valid.
+        /// Bits of a reclaim group's identifier in 3:0; bit 4: a volatile write cache; bit 7: it is
+        /// valid.
         pub attributes: u8,
         /// Bytes that are the vendor's.
         pub vendor_bytes: u8,
@@ -117,7 +122,8 @@ layout! { 64:
     pub struct PlacementEvent {
         /// See [`PlacementEventKind`].
         pub kind: u8,
-        /// Which fields hold: bit 0 the placement identifier, 1 the namespace, 2 the reclaim group and handle.
+        /// Which fields hold: bit 0 the placement identifier, 1 the namespace, 2 the reclaim group
+        /// and handle.
         pub flags: u8,
         /// Placement identifier.
         pub pid: U16,
@@ -145,7 +151,8 @@ layout! { 64:
 }
 
 layout! { 32:
-    /// The status of a handle, 32 bytes; before them stand 16, of which the last two say how many they are.
+    /// The status of a handle, 32 bytes; before them stand 16, of which the last two say how many
+    /// they are.
     pub struct HandleStatus {
         /// Placement identifier.
         pub pid: U16,

@@ -1,6 +1,7 @@
 //! Reservations: types, and what their commands and their log page carry.
 //!
-//! Source: NVM Express base specification 2.0, Reservations (8.19), Reservation Report, Reservation Notification.
+//! Source: NVM Express base specification 2.0, Reservations (8.19), Reservation Report, Reservation
+//! Notification.
 
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -47,7 +48,8 @@ codes! {
 }
 
 layout! { 64:
-    /// Reservation Report in its extended form: its head, behind which is a [`RegisteredController`] for each.
+    /// Reservation Report in its extended form: its head, behind which is a
+    /// [`RegisteredController`] for each.
     pub struct ReservationReport {
         /// Changes when registrations change.
         pub generation: U32,

@@ -1,7 +1,9 @@
-//! The zoned namespace command set: what a namespace with zones says of itself, its commands, the report of its zones.
+//! The zoned namespace command set: what a namespace with zones says of itself, its commands, the
+//! report of its zones.
 //!
-//! Source: NVM Express Zoned Namespace command set specification 1.1: Identify (CNS 05h and 06h), Zone Management Send and
-//! Receive, Zone Append, Changed Zone List. Left out: zone descriptor extensions.
+//! Source: NVM Express Zoned Namespace command set specification 1.1: Identify (CNS 05h and 06h),
+//! Zone Management Send and Receive, Zone Append, Changed Zone List. Left out: zone descriptor
+//! extensions.
 
 use zerocopy::little_endian::{U16, U32, U64};
 
@@ -17,7 +19,8 @@ pub const CC_ALL_COMMAND_SETS: u32 = 6;
 pub const ZONE_SEQUENTIAL: u8 = 2;
 
 layout! { 4096:
-    /// Identify Namespace of the zoned namespace command set, 4,096 bytes. Fields bear the specification's names.
+    /// Identify Namespace of the zoned namespace command set, 4,096 bytes. Fields bear the
+    /// specification's names.
     #[expect(missing_docs, reason = "the specification's names")]
     pub struct IdentifyZonedNamespace {
         pub zoc: U16,
@@ -133,7 +136,8 @@ impl Sqe {
         (self.cdw13.get() >> 8) as u8
     }
 
-    /// Zone Management Receive: the report's head counts the zones that it holds, not all that there are.
+    /// Zone Management Receive: the report's head counts the zones that it holds, not all that
+    /// there are.
     pub fn is_partial_report(&self) -> bool {
         self.cdw13.get() & 1 << 16 != 0
     }

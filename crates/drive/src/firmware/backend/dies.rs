@@ -21,8 +21,8 @@ impl Flash {
 
     // ---- Frontiers.
 
-    /// Goes on behind what holds no data at a stream's frontier, if data follows in its superblock: parity is programmed, failed
-    /// dies are left out.
+    /// Goes on behind what holds no data at a stream's frontier, if data follows in its superblock:
+    /// parity is programmed, failed dies are left out.
     #[inline]
     pub fn pass(&mut self, stream: usize, at: Nanos) -> bool {
         !self.stripes.are_plain() && self.pass_stripe(stream, at)
@@ -128,7 +128,8 @@ impl Flash {
         (done, parts, true)
     }
 
-    /// Reads the others of a lost page's stripe; when the last has come, and its waits. None: they do not suffice.
+    /// Reads the others of a lost page's stripe; when the last has come, and its waits. None: they
+    /// do not suffice.
     fn read_others(
         &mut self,
         page: u32,
@@ -168,8 +169,8 @@ impl Flash {
 
     // ---- A die that fails.
 
-    /// A die fails at `at`: open superblocks are closed with their parity, and if what is left has no room for all data, the drive
-    /// only reads from then on.
+    /// A die fails at `at`: open superblocks are closed with their parity, and if what is left has
+    /// no room for all data, the drive only reads from then on.
     pub fn fail_die(&mut self, die: u32, at: Nanos) {
         for stream in 0..self.buffers.len() {
             self.pad(stream, 0, at);
@@ -192,7 +193,8 @@ impl Flash {
         }
     }
 
-    /// What is valid in the next flash page of a failed die that is moved; none if nothing is left there.
+    /// What is valid in the next flash page of a failed die that is moved; none if nothing is left
+    /// there.
     pub fn next_to_move(&mut self) -> Option<Source> {
         loop {
             let page = self.stripes.next_to_move()?;

@@ -1,4 +1,5 @@
-//! What flash errors and wear do to reads, copies and superblocks; decided in `physics/reliability.rs`.
+//! What flash errors and wear do to reads, copies and superblocks; decided in
+//! `physics/reliability.rs`.
 
 use std::ops::Range;
 
@@ -10,10 +11,11 @@ use crate::physics::reliability::{Erased, Reliability};
 use crate::superblock::{Purpose, Source};
 
 impl Flash {
-    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as it takes; whether
-    /// that is `for_host`.
+    /// Decodes pages of a flash page, bit i of `which` being `ppa + i`, reading again as often as
+    /// it takes; whether that is `for_host`.
     ///
-    /// Returns when they are good, or given up; the waits with the retries' added; and which are lost.
+    /// Returns when they are good, or given up; the waits with the retries' added; and which are
+    /// lost.
     #[inline(never)]
     pub(super) fn retry(
         &mut self,
@@ -24,7 +26,8 @@ impl Flash {
         for_host: bool,
     ) -> (Nanos, ReadParts, u32) {
         let index = self.ftl.locate(ppa).0;
-        // One bit per cell leaves margin enough: no errors there, and no disturbance worth counting.
+        // One bit per cell leaves margin enough: no errors there, and no disturbance worth
+        // counting.
         if self.ftl.superblock(index).slc {
             return (from, parts, 0);
         }
@@ -57,8 +60,8 @@ impl Flash {
         (clock, parts, verdict.lost)
     }
 
-    /// `retry` for a flash page that is being copied: an error there is not the command's, but the copies
-    /// are of nothing.
+    /// `retry` for a flash page that is being copied: an error there is not the command's, but the
+    /// copies are of nothing.
     pub(super) fn decode_source(&mut self, source: &Source, from: Nanos) -> Nanos {
         let of_command = self.media_error;
         let (done, _, lost) = self.retry(source.first, source.valid, from, NO_WAIT, false);
@@ -85,7 +88,8 @@ impl Flash {
         erased != Erased::Retired
     }
 
-    /// As [`crate::Device::live`]: superblocks wear and data ages; returns the erases of all superblocks together.
+    /// As [`crate::Device::live`]: superblocks wear and data ages; returns the erases of all
+    /// superblocks together.
     pub fn live(
         &mut self,
         before: &[u32],
@@ -124,8 +128,8 @@ impl Flash {
         Reliability { read_only: self.read_only, ..counts }
     }
 
-    /// Flash that may still fail before the drive is worn out, per cent of what a new one has: spare
-    /// blocks, and the blocks of superblocks that it can do without.
+    /// Flash that may still fail before the drive is worn out, per cent of what a new one has:
+    /// spare blocks, and the blocks of superblocks that it can do without.
     pub fn available_spare_percent(&self) -> u8 {
         if self.spare_blocks.is_none() && self.stripes.failed().is_empty() {
             return 100;
@@ -141,7 +145,8 @@ impl Flash {
         (left.min(fresh) * 100).checked_div(fresh).unwrap_or(100) as u8
     }
 
-    /// Of what was copied these pages have lost their data: they cannot be read until they are written anew.
+    /// Of what was copied these pages have lost their data: they cannot be read until they are
+    /// written anew.
     pub(super) fn lose(&mut self, source: &Source, mut lost: u32) {
         while lost != 0 {
             let page = self.ftl.page_at(Ppa(source.first.0 + lost.trailing_zeros())).0;
@@ -158,8 +163,8 @@ impl Flash {
         }
     }
 
-    /// Pages get new data, or none: what was lost of them does not matter any more. Cost: a look whether any was lost; then a
-    /// search, and one for each page.
+    /// Pages get new data, or none: what was lost of them does not matter any more. Cost: a look
+    /// whether any was lost; then a search, and one for each page.
     #[inline(always)]
     pub fn replace(&mut self, first: u32, count: u32) {
         if !self.lost.is_empty() {

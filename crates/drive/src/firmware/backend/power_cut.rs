@@ -8,7 +8,8 @@ use crate::flash::nand::DeferredQueue;
 use crate::persist::{StateError, ensure};
 
 impl Flash {
-    /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map entry.
+    /// Where the newest version of a page was put; none if the page holds no data. Cost: 1 map
+    /// entry.
     pub fn stream_page(&self, lpn: Lpn) -> Option<StreamPage> {
         Some(self.stream_page_at(self.ftl.look_up(lpn)?))
     }
@@ -21,7 +22,8 @@ impl Flash {
             || buffer.survives(place.page, at, &self.nand)
     }
 
-    /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest data.
+    /// Cuts the power at `at`: what was not programmed is lost; returns how many pages' newest
+    /// data.
     pub fn power_cut(&mut self, at: Nanos) -> u64 {
         self.dies_until(at);
         let lost_of = |buffer: &WriteBuffer| -> Vec<u64> {
@@ -78,7 +80,8 @@ impl Flash {
         self.check_deferred()
     }
 
-    /// Programs and erases that are due: every page that waits has one, and none is of another drive.
+    /// Programs and erases that are due: every page that waits has one, and none is of another
+    /// drive.
     fn check_deferred(&self) -> Result<(), StateError> {
         let g = &self.geometry;
         let pages = (g.superblocks * g.superblock_pages) >> g.page_shift;

@@ -51,7 +51,8 @@ impl FlashMedia {
         path.book(Stage::Link, end, ready)
     }
 
-    /// Reads on in a stream, of which a part may have been fetched ahead, and fetches what comes next.
+    /// Reads on in a stream, of which a part may have been fetched ahead, and fetches what comes
+    /// next.
     #[inline(never)]
     fn read_stream(&mut self, from: Nanos, stream: usize, io: Io, path: &mut Path) -> Nanos {
         let ready = self.read_many(from, Some(stream), io, path);
@@ -72,8 +73,8 @@ impl FlashMedia {
         ready
     }
 
-    /// Bytes that must come over the channel for what an I/O reads of `len` pages from `lpn` on: error correction works
-    /// on whole pieces of 4 KiB.
+    /// Bytes that must come over the channel for what an I/O reads of `len` pages from `lpn` on:
+    /// error correction works on whole pieces of 4 KiB.
     #[inline(always)]
     fn frames(&self, io: Io, lpn: u32, len: u32) -> u64 {
         if self.page_shift == SHIFT_4K {
@@ -84,7 +85,8 @@ impl FlashMedia {
         ((end.div_ceil(8) - begin / 8) << SHIFT_4K) * SECTOR_BYTES
     }
 
-    /// Where a page lies, and how many from it to `last` lie right behind one another in its flash page.
+    /// Where a page lies, and how many from it to `last` lie right behind one another in its flash
+    /// page.
     #[inline(always)]
     fn extent_of(&self, lpn: u32, last: u32) -> (Option<Ppa>, u32) {
         let ftl = self.backend.ftl();
@@ -128,9 +130,11 @@ impl FlashMedia {
         path.book(Stage::Link, latest.1, latest.0)
     }
 
-    /// Brings `bytes` of `len` consecutive pages out of one flash page, the buffer, or nowhere (unmapped).
+    /// Brings `bytes` of `len` consecutive pages out of one flash page, the buffer, or nowhere
+    /// (unmapped).
     ///
-    /// `from` must not go back from call to call. Returns when they are in the controller, and the waits.
+    /// `from` must not go back from call to call. Returns when they are in the controller, and the
+    /// waits.
     #[inline]
     pub(super) fn read_pages(
         &mut self,
@@ -147,7 +151,8 @@ impl FlashMedia {
         (read.done, read.parts)
     }
 
-    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as well).
+    /// Whether page `len` further on lies right behind in the same flash page (or is unmapped as
+    /// well).
     #[inline(always)]
     fn continues(&self, first: Option<Ppa>, next: Option<Ppa>, len: u32) -> bool {
         let page_shift = self.geometry.page_shift;

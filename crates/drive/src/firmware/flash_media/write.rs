@@ -1,9 +1,10 @@
-//! The way of writes behind the write path: a place on flash for every page, and the program of a die
-//! once its planes are full; flush, TRIM and Write Zeroes.
+//! The way of writes behind the write path: a place on flash for every page, and the program of a
+//! die once its planes are full; flush, TRIM and Write Zeroes.
 //!
-//! A flush programs what is there: the open flash page is padded, and dies of which only some planes are
-//! filled are programmed with those (a program of one plane takes as long as one of all).
-//! Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset Management.
+//! A flush programs what is there: the open flash page is padded, and dies of which only some
+//! planes are filled are programmed with those (a program of one plane takes as long as one of
+//! all). Sources: NVMe base specification 2.0, commands Flush, Write, Write Zeroes and Dataset
+//! Management.
 
 use drivebay_units::{Lpn, Nanos};
 
@@ -115,8 +116,8 @@ impl FlashMedia {
         self.wait_for_copies(group, from, path)
     }
 
-    /// Opens the next superblock of one of the host's streams, collecting garbage in the foreground while
-    /// only the reserve is left.
+    /// Opens the next superblock of one of the host's streams, collecting garbage in the foreground
+    /// while only the reserve is left.
     ///
     /// `at`: when the command passed the flash core. Returns when it may go on.
     #[cold]
@@ -150,8 +151,8 @@ impl FlashMedia {
         Ok(may_go_on)
     }
 
-    /// Read-modify-write: the old contents of partly written first and last pages are read behind the command,
-    /// whose data is safe in the buffer; it is programmed when they have come.
+    /// Read-modify-write: the old contents of partly written first and last pages are read behind
+    /// the command, whose data is safe in the buffer; it is programmed when they have come.
     #[cold]
     fn merge_edges(&mut self, from: Nanos, io: Io, path: &mut Path) {
         for lpn in self.edges(io).into_iter().flatten() {
@@ -185,8 +186,8 @@ impl FlashMedia {
         path.book(Stage::Buffer, begin, safe)
     }
 
-    /// Reclaim Unit Handle Update: the handle's next write begins a new superblock. What is left of the present one is
-    /// filled with nothing, as open blocks are closed.
+    /// Reclaim Unit Handle Update: the handle's next write begins a new superblock. What is left of
+    /// the present one is filled with nothing, as open blocks are closed.
     pub(super) fn update_handle(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let begin = self.run_flash_core(from, |costs| costs.write_command, path);
         let stream = self.backend.ftl().streams().of_place(io.handle);
@@ -197,8 +198,8 @@ impl FlashMedia {
         begin
     }
 
-    /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS and
-    /// NVMe standards allow.
+    /// Unmaps the whole pages inside the range; partly covered edges keep their data, as the ACS
+    /// and NVMe standards allow.
     pub(super) fn trim(&mut self, from: Nanos, io: Io, path: &mut Path) -> Nanos {
         let passed = self.run_flash_core(from, |costs| costs.write_command, path);
         self.unmap(passed, io, path)
@@ -226,7 +227,8 @@ impl FlashMedia {
         path.book(Stage::Map, from, ready)
     }
 
-    /// Write Zeroes: whole pages are unmapped, partial ones at the edges written with the rest kept.
+    /// Write Zeroes: whole pages are unmapped, partial ones at the edges written with the rest
+    /// kept.
     pub(super) fn write_zeroes(
         &mut self,
         from: Nanos,

@@ -1,11 +1,14 @@
-//! What Zone Management Send comes to on flash: a finish fills what is left of the zone's superblock at the rate of the
-//! dies, a reset gives its superblocks back without a copy. What is in a zone's random write area stays in the write buffer;
-//! what the write pointer passes is programmed, once, whether it was written or not.
+//! What Zone Management Send comes to on flash: a finish fills what is left of the zone's
+//! superblock at the rate of the dies, a reset gives its superblocks back without a copy. What is
+//! in a zone's random write area stays in the write buffer; what the write pointer passes is
+//! programmed, once, whether it was written or not.
 //!
-//! Both are done in steps, and commands go between: a finish row by row over all dies, a reset for a slice of the flash
-//! core's time. An erase that fails without spare flash leaves a zone less (`Zones::shrink`). Source: resets and finishes of a WD ZN540 (NVMeBenchmarks, arXiv 2310.19094): a finish takes what is left at
-//! the drive's write rate, a reset longer the more was written. guess: steps, and that they are the flash core's. Left out: a
-//! superblock that a zone has not begun, which a finish leaves free.
+//! Both are done in steps, and commands go between: a finish row by row over all dies, a reset for
+//! a slice of the flash core's time. An erase that fails without spare flash leaves a zone less
+//! (`Zones::shrink`). Source: resets and finishes of a WD ZN540 (NVMeBenchmarks, arXiv 2310.19094):
+//! a finish takes what is left at the drive's write rate, a reset longer the more was written.
+//! guess: steps, and that they are the flash core's. Left out: a superblock that a zone has not
+//! begun, which a finish leaves free.
 
 use std::ops::Range;
 
@@ -144,8 +147,8 @@ impl FlashMedia {
         path.book(Stage::Firmware, at, at.after(zones.write_latency).after(more))
     }
 
-    /// The pages that a write brings to flash, of so many from the first one on: all, but of a write to a random write area
-    /// those that its end moves the write pointer over.
+    /// The pages that a write brings to flash, of so many from the first one on: all, but of a
+    /// write to a random write area those that its end moves the write pointer over.
     #[cold]
     pub(super) fn place_in_zone(&self, first: Lpn, count: u32, io: Io) -> (Lpn, u32) {
         match self.zones {
@@ -158,7 +161,8 @@ impl FlashMedia {
         }
     }
 
-    /// A zone's first block is about to be written through a stream whose superblock may be another's.
+    /// A zone's first block is about to be written through a stream whose superblock may be
+    /// another's.
     #[cold]
     pub(super) fn begin_zone(&mut self, first: Lpn, stream: usize, at: Nanos) {
         if self.zones.is_some_and(|zones| first.0.is_multiple_of(zones.pages)) {

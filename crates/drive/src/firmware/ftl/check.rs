@@ -1,5 +1,5 @@
-//! What must hold of the map and the superblocks at any time: asked of a state that is read back, and
-//! by tests.
+//! What must hold of the map and the superblocks at any time: asked of a state that is read back,
+//! and by tests.
 
 use super::placement::Frontier;
 use super::{Ftl, StreamUse};

@@ -1,10 +1,12 @@
-//! Reclaim groups: sets of dies, each with superblocks, streams, free superblocks and victims of its own.
+//! Reclaim groups: sets of dies, each with superblocks, streams, free superblocks and victims of
+//! its own.
 //!
-//! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): data stays in its reclaim group until the host writes it
-//! anew. Superblocks are of each group by turns. What belongs to one group alone is in its place for the current group, which is
-//! changed by [`Ftl::enter`], and [`Parked`] for the others: a drive with one group runs none of this.
-//! guess: a group holds its share of the drive's capacity. What is written to it beyond that goes to the group with least data,
-//! to the same handle there: the specification leaves open what a drive does.
+//! Source: NVMe base specification 2.1, Flexible Data Placement (TP4146): data stays in its reclaim
+//! group until the host writes it anew. Superblocks are of each group by turns. What belongs to one
+//! group alone is in its place for the current group, which is changed by [`Ftl::enter`], and
+//! [`Parked`] for the others: a drive with one group runs none of this. guess: a group holds its
+//! share of the drive's capacity. What is written to it beyond that goes to the group with least
+//! data, to the same handle there: the specification leaves open what a drive does.
 
 use std::collections::VecDeque;
 
@@ -56,7 +58,8 @@ impl Ftl {
         self.group_of(superblock) == self.group()
     }
 
-    /// Pages of a group that are erased, or will be when the part of its victims already read is erased. Cost: the group's streams.
+    /// Pages of a group that are erased, or will be when the part of its victims already read is
+    /// erased. Cost: the group's streams.
     #[cold]
     pub fn free_in_group(&self) -> u64 {
         let pages = u64::from(self.geometry.superblock_pages);
@@ -80,7 +83,8 @@ impl Ftl {
         least * groups as u64 * u64::from(self.geometry.superblock_pages)
     }
 
-    /// A victim among the superblocks of the current group. Cost: a pass over them, once per victim.
+    /// A victim among the superblocks of the current group. Cost: a pass over them, once per
+    /// victim.
     #[cold]
     pub(super) fn choose_in_group(&mut self, purpose: Purpose) -> Option<u32> {
         let (group, groups) = (self.group(), self.streams.groups);
@@ -106,8 +110,8 @@ impl Ftl {
         self.groups.as_ref().map_or(stream, |groups| groups.goes_on[stream])
     }
 
-    /// Chooses that, as it needs another superblock: itself, or where its group has its share of the drive's data the same one
-    /// of another group. Cost: passes over all superblocks.
+    /// Chooses that, as it needs another superblock: itself, or where its group has its share of
+    /// the drive's data the same one of another group. Cost: passes over all superblocks.
     #[cold]
     pub fn choose_stream(&mut self, stream: usize) -> usize {
         let (groups, count) = (self.streams.groups, self.streams.group_count());

@@ -1,12 +1,13 @@
 //! The host's writes split in two by how long they are expected to live.
 //!
-//! A page that takes the place of one which lived for a short time is expected to live for a short time
-//! itself. Short is: less than the mean lifespan of the superblocks of short-lived data that were reclaimed last;
-//! time is counted in pages that the host writes. Garbage collection's copies go to a stream of their own.
-//! Source: SepBIT (Wang et al., FAST 2022), its classes 1 and 2 for user writes, mean over 16 segments.
-//! Simpler than there: the time of writing is that of opening the superblock, so that no page needs a
-//! record; one class for copies in place of four; a command goes to one stream, by its first page. What
-//! was copied before it is overwritten counts as long-lived, as nearly all of it is.
+//! A page that takes the place of one which lived for a short time is expected to live for a short
+//! time itself. Short is: less than the mean lifespan of the superblocks of short-lived data that
+//! were reclaimed last; time is counted in pages that the host writes. Garbage collection's copies
+//! go to a stream of their own. Source: SepBIT (Wang et al., FAST 2022), its classes 1 and 2 for
+//! user writes, mean over 16 segments. Simpler than there: the time of writing is that of opening
+//! the superblock, so that no page needs a record; one class for copies in place of four; a command
+//! goes to one stream, by its first page. What was copied before it is overwritten counts as
+//! long-lived, as nearly all of it is.
 
 use crate::persist::{StateError, ensure, persist};
 use crate::policy_plugin::{HostWrite, NONE};
@@ -38,7 +39,8 @@ impl Lifespans {
         spec.streams.splits().then(|| Box::new(none))
     }
 
-    /// The stream of a command of so many pages, the first of which replaces one in superblock `old`.
+    /// The stream of a command of so many pages, the first of which replaces one in superblock
+    /// `old`.
     pub fn stream_of(&mut self, pages: u32, old: Option<Superblock>) -> usize {
         self.clock += u64::from(pages);
         let short = old.is_some_and(|s| {

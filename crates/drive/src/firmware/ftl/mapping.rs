@@ -1,12 +1,14 @@
 //! The map: where each page lies, what lies where, and how many valid pages each superblock holds.
 //!
-//! Two flat tables: `map` (page to physical address, plus one; 0 is unmapped) and `back` (physical address to
-//! page). An address holds valid data exactly when `map[back[ppa]]` points to it, so there is no bitmap: 8.3
-//! bytes per page (mapping unit) for a drive with 7 % spare. Addresses are numbered superblock by superblock, and inside one
-//! striped over dies first, then planes, then pages, so that neighbours lie on different channels.
+//! Two flat tables: `map` (page to physical address, plus one; 0 is unmapped) and `back` (physical
+//! address to page). An address holds valid data exactly when `map[back[ppa]]` points to it, so
+//! there is no bitmap: 8.3 bytes per page (mapping unit) for a drive with 7 % spare. Addresses are
+//! numbered superblock by superblock, and inside one striped over dies first, then planes, then
+//! pages, so that neighbours lie on different channels.
 //!
-//! Source: validity by reverse map measured against a bitmap, see docs/adr/0003-validity-by-reverse-map.md.
-//! Not modelled here: the map's own reads and writes of flash (`firmware/map_cache.rs`).
+//! Source: validity by reverse map measured against a bitmap, see
+//! docs/adr/0003-validity-by-reverse-map.md. Not modelled here: the map's own reads and writes of
+//! flash (`firmware/map_cache.rs`).
 
 use std::ops::Range;
 
@@ -24,8 +26,8 @@ const SCAN_AHEAD: usize = 64;
 /// How many entries are fetched at once (a power of two).
 const SCAN_GROUP: usize = 32;
 
-/// How many of the lowest `BITS` bits are set, the others being zero: by fours from a table in one word,
-/// since not every processor that we build for has an instruction for it.
+/// How many of the lowest `BITS` bits are set, the others being zero: by fours from a table in one
+/// word, since not every processor that we build for has an instruction for it.
 #[inline(always)]
 fn ones<const BITS: usize>(bits: u32) -> u32 {
     const OF_FOUR: u64 = 0x4332_3221_3221_2110;
@@ -125,8 +127,8 @@ impl Mapping {
         self.back.get_mut()[first as usize..(first + count) as usize].fill(0);
     }
 
-    /// Moves `count` valid pages from one superblock to addresses from `first` on in another, and takes them
-    /// out of `source`; `replaced` gets their old entries.
+    /// Moves `count` valid pages from one superblock to addresses from `first` on in another, and
+    /// takes them out of `source`; `replaced` gets their old entries.
     #[inline(always)]
     pub fn relocate(
         &mut self,
@@ -216,7 +218,8 @@ impl Mapping {
                 }
             }
             let lpns: &[u32; PAGES] = back[begin..begin + PAGES].try_into().expect("PAGES long");
-            // Bit i is address `first + i`: valid, and naming the page behind that of the address before.
+            // Bit i is address `first + i`: valid, and naming the page behind that of the address
+            // before.
             let (mut valid, mut follows) = (0u32, 0u32);
             for (i, &lpn) in lpns.iter().enumerate() {
                 valid |= u32::from(map[lpn as usize] == first + i as u32 + 1) << i;

@@ -1,9 +1,9 @@
 //! The flash translation layer: where each page (mapping unit) lies, and where the next one goes.
 //!
-//! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free superblocks
-//! (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims (`victims.rs`), and where a
-//! profile has them the SLC cache's superblocks (`slc.rs`), lifespans (`lifespans.rs`) and a policy plug-in
-//! (`../plugin.rs`). What touches several stands here.
+//! It is composed of parts that own their state: the map (`mapping.rs`), frontiers and free
+//! superblocks (`placement.rs`), the superblocks' records (`superblocks.rs`), the choice of victims
+//! (`victims.rs`), and where a profile has them the SLC cache's superblocks (`slc.rs`), lifespans
+//! (`lifespans.rs`) and a policy plug-in (`../plugin.rs`). What touches several stands here.
 
 mod check;
 mod groups;
@@ -121,8 +121,8 @@ impl Ftl {
         ftl
     }
 
-    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is used. Wear
-    /// stays.
+    /// Nothing is mapped and every superblock is free; `erase`: erased as well, else when it is
+    /// used. Wear stays.
     pub fn forget_all(&mut self, erase: bool) {
         let used = self.superblocks.all().to_vec();
         self.plugin.iter_mut().for_each(|plugin| plugin.start());
@@ -164,8 +164,8 @@ impl Ftl {
         all.filter(|(_, s)| !s.erased && s.state != State::Bad).map(|(index, _)| index)
     }
 
-    /// A superblock is written so often over all its pages: how many these are, and how often it is erased for that; none where
-    /// it is of no use.
+    /// A superblock is written so often over all its pages: how many these are, and how often it is
+    /// erased for that; none where it is of no use.
     pub fn overwrite(&mut self, index: u32, passes: u32) -> Option<(u32, u32)> {
         self.superblocks.overwrite(index, passes)
     }
@@ -176,8 +176,8 @@ impl Ftl {
         self.streams
     }
 
-    /// The stream to which the host's `pages` pages from `lpn` on belong, with this placement handle. Cost: 1 map entry,
-    /// where lifespans are followed.
+    /// The stream to which the host's `pages` pages from `lpn` on belong, with this placement
+    /// handle. Cost: 1 map entry, where lifespans are followed.
     ///
     /// # Errors
     /// [`DeviceError::Policy`].
@@ -205,7 +205,8 @@ impl Ftl {
         plugin.place_write(&lifespans.write(u64::from(lpn.0), pages, old))
     }
 
-    /// The pace of garbage collection behind a command that took `pages`: `own`, unless a plug-in sets it.
+    /// The pace of garbage collection behind a command that took `pages`: `own`, unless a plug-in
+    /// sets it.
     #[inline]
     pub fn pace(&mut self, pages: u64, own: Pace) -> Pace {
         match &mut self.plugin {
@@ -270,8 +271,8 @@ impl Ftl {
         self.placement.free_pages
     }
 
-    /// Pages of all superblocks that are not bad, without those of the static SLC cache: of several reclaim groups what each
-    /// has as well.
+    /// Pages of all superblocks that are not bad, without those of the static SLC cache: of several
+    /// reclaim groups what each has as well.
     pub fn usable_pages(&self) -> u64 {
         match self.has_groups() {
             true => self.usable_in_groups(),
@@ -305,8 +306,8 @@ impl Ftl {
         if self.counts_copies { self.count_copy(source) } else { self.streams.copies }
     }
 
-    /// From now on it is counted how many pages are copied of each of these ranges, which do not overlap; of none: no more.
-    /// Returns what was counted before.
+    /// From now on it is counted how many pages are copied of each of these ranges, which do not
+    /// overlap; of none: no more. Returns what was counted before.
     pub fn count_copies_of(&mut self, owners: Vec<Range<u32>>) -> Vec<u64> {
         self.counts_copies = self.streams.handles > 0 || !owners.is_empty();
         let owners = owners.into_iter().map(|pages| (pages, 0)).collect();
@@ -385,7 +386,8 @@ impl Ftl {
         [of(cycles.iter().min()), of(cycles.iter().max()), mean as u32]
     }
 
-    /// Room left at a stream's frontier before something else than data, or the next superblock, begins.
+    /// Room left at a stream's frontier before something else than data, or the next superblock,
+    /// begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
         self.placement.room(stream)
@@ -483,8 +485,8 @@ impl Ftl {
         self.free_list(mode).front().copied()
     }
 
-    /// How many flash pages each stream had taken when a free superblock was given back: all of those
-    /// must be safe before it may be erased.
+    /// How many flash pages each stream had taken when a free superblock was given back: all of
+    /// those must be safe before it may be erased.
     pub fn given_back(&self, index: u32) -> &[u64] {
         self.placement.given_back(index)
     }
@@ -510,7 +512,8 @@ impl Ftl {
         Ppa(first)
     }
 
-    /// Moves valid pages of a victim's flash page to the frontier of a stream of copies, as far as that has room.
+    /// Moves valid pages of a victim's flash page to the frontier of a stream of copies, as far as
+    /// that has room.
     ///
     /// Returns the first new address and how many were moved; those are gone from `source` then.
     /// Cost: no miss, the scan has just read the entries.
@@ -524,8 +527,9 @@ impl Ftl {
         (Ppa(first), count)
     }
 
-    /// Fills at least so many pages of a stream's superblock, which has room for them, and its open flash page with nothing;
-    /// returns the first address of that and how many. None if there is nothing to fill.
+    /// Fills at least so many pages of a stream's superblock, which has room for them, and its open
+    /// flash page with nothing; returns the first address of that and how many. None if there is
+    /// nothing to fill.
     pub fn pad(&mut self, stream: usize, pages: u32) -> Option<(Ppa, u32)> {
         let next = self.placement.frontiers()[stream].next;
         let count = (next + pages).next_multiple_of(1 << self.geometry.page_shift) - next;
@@ -544,8 +548,8 @@ impl Ftl {
         self.placement.take(stream, end - start);
     }
 
-    /// A full superblock without valid pages becomes the victim of folding, read to its end; false if there is none. For
-    /// drives without a cache to fold. Cost: one pass over all superblocks.
+    /// A full superblock without valid pages becomes the victim of folding, read to its end; false
+    /// if there is none. For drives without a cache to fold. Cost: one pass over all superblocks.
     pub fn take_empty(&mut self) -> bool {
         let all = (0u32..).zip(self.superblocks.all().iter().zip(self.mapping.valid()));
         let mut empty = all.filter(|(_, (s, valid))| s.state == State::Sealed && **valid == 0);
@@ -620,9 +624,9 @@ impl Ftl {
         Some(())
     }
 
-    /// With no superblock free, whatever the policy says, the emptiest, if its pages fit into what is left of
-    /// garbage collection's frontier. Power cuts in the middle of a victim leave it so: what was copied is
-    /// lost, and the frontier goes on at its next row.
+    /// With no superblock free, whatever the policy says, the emptiest, if its pages fit into what
+    /// is left of garbage collection's frontier. Power cuts in the middle of a victim leave it so:
+    /// what was copied is lost, and the frontier goes on at its next row.
     #[cold]
     fn choose_what_fits(&self) -> Option<u32> {
         let all = (0u32..).zip(self.superblocks.ordinary().iter().zip(self.mapping.valid()));
@@ -648,7 +652,8 @@ impl Ftl {
         Victim { superblock: index, next: begin, end: begin + pages, given_per_copy }
     }
 
-    /// Pages that the victim in hand gives per page copied, in 1/65536, by what it held when it was chosen.
+    /// Pages that the victim in hand gives per page copied, in 1/65536, by what it held when it was
+    /// chosen.
     #[inline(always)]
     pub fn given_per_copy(&self, purpose: Purpose) -> u64 {
         // An empty one that a power cut has given pages back to has nothing to give for them.
@@ -715,8 +720,8 @@ impl Ftl {
         index
     }
 
-    /// Puts a full superblock forward as a victim, whatever it holds; others are passed over, and so is
-    /// the SLC cache, which folding empties.
+    /// Puts a full superblock forward as a victim, whatever it holds; others are passed over, and
+    /// so is the SLC cache, which folding empties.
     #[cold]
     pub fn suggest_victim(&mut self, index: u32) {
         let s = self.superblocks.get(index);
@@ -750,8 +755,9 @@ impl Ftl {
         self.slc.has_sealed() || self.victim(Purpose::Folding).is_some()
     }
 
-    /// Whether another victim's flash page can be copied so that the rest of the one behind writes, or a full one
-    /// if none is in hand, still finds room. Always, where idle time has no victim of its own.
+    /// Whether another victim's flash page can be copied so that the rest of the one behind writes,
+    /// or a full one if none is in hand, still finds room. Always, where idle time has no victim of
+    /// its own.
     pub fn has_room_beside_victim(&self) -> bool {
         if !self.selection.has_idle_policy() {
             return true;

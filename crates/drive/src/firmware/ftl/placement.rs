@@ -19,15 +19,16 @@ pub struct Frontier {
     pub end: u32,
     /// An address plus this is its number in the stream (modulo 2^32).
     pub offset: u32,
-    /// Up to here, all is for data, and behind `last` nothing is: `end`, unless the superblock has parity or failed dies.
+    /// Up to here, all is for data, and behind `last` nothing is: `end`, unless the superblock has
+    /// parity or failed dies.
     pub stop: u32,
     pub last: u32,
 }
 
 persist!(Frontier: superblock, next, end, offset; given: stop, last);
 
-/// What the newest addresses of a stream took the place of, as map entries: as many as a buffer's ring has
-/// places. `recovery.rs` says what for.
+/// What the newest addresses of a stream took the place of, as map entries: as many as a buffer's
+/// ring has places. `recovery.rs` says what for.
 pub struct Ring<'a> {
     entries: &'a mut [u32],
     offset: u32,
@@ -60,7 +61,8 @@ impl Ring<'_> {
 pub struct Placement {
     frontiers: PerStream<Frontier>,
     replaced: PerStream<Vec<u32>>,
-    /// Ordinary free superblocks, of the current reclaim group, in the order in which they came free.
+    /// Ordinary free superblocks, of the current reclaim group, in the order in which they came
+    /// free.
     pub free: VecDeque<u32>,
     /// Per superblock: how many flash pages each stream had taken when it was last given back.
     given_back: Vec<u64>,
@@ -94,7 +96,8 @@ impl Placement {
         &self.frontiers
     }
 
-    /// Room left at a stream's frontier before something else than data, or the next superblock, begins.
+    /// Room left at a stream's frontier before something else than data, or the next superblock,
+    /// begins.
     #[inline(always)]
     pub fn room(&self, stream: usize) -> u32 {
         let f = self.frontiers[stream];
@@ -165,7 +168,8 @@ impl Placement {
         of_it.iter_mut().enumerate().for_each(|(stream, pages)| *pages = taken(stream));
     }
 
-    /// After a power cut, with so many superblocks free: frontiers go on at the next row of so many pages.
+    /// After a power cut, with so many superblocks free: frontiers go on at the next row of so many
+    /// pages.
     pub fn restart(&mut self, row: u32, superblock_pages: u32, free: usize) {
         for frontier in self.frontiers.iter_mut() {
             let begin = frontier.superblock * superblock_pages;

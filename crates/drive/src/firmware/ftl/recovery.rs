@@ -1,13 +1,14 @@
 //! What a power cut takes from the map, and how it is found again.
 //!
-//! Acknowledged data that has not yet been programmed is lost. For the newest addresses of each stream, as
-//! many as its buffer can hold, `replaced` remembers what they took the place of; a page whose newest
-//! address is lost falls back to that. A superblock is erased only when everything that took the place of
-//! its pages is safe, so what is fallen back to is still there: no flushed data is lost.
+//! Acknowledged data that has not yet been programmed is lost. For the newest addresses of each
+//! stream, as many as its buffer can hold, `replaced` remembers what they took the place of; a page
+//! whose newest address is lost falls back to that. A superblock is erased only when everything
+//! that took the place of its pages is safe, so what is fallen back to is still there: no flushed
+//! data is lost.
 //!
-//! A real FTL finds the same by reading the spare bytes of the blocks written last. Not modelled: torn
-//! pages (a program that is cut short is lost as a whole), a TRIM that comes undone (it is allowed to
-//! stay).
+//! A real FTL finds the same by reading the spare bytes of the blocks written last. Not modelled:
+//! torn pages (a program that is cut short is lost as a whole), a TRIM that comes undone (it is
+//! allowed to stay).
 
 use drivebay_units::Ppa;
 
@@ -15,12 +16,12 @@ use super::Ftl;
 use crate::superblock::State;
 
 impl Ftl {
-    /// Takes back what was placed in lost flash pages, given per stream by their numbers in it; those
-    /// must be among the newest that the buffer's ring can hold.
+    /// Takes back what was placed in lost flash pages, given per stream by their numbers in it;
+    /// those must be among the newest that the buffer's ring can hold.
     ///
-    /// Afterwards no victim is chosen, frontiers go on at the next row over all dies and planes, and
-    /// superblocks that were given back but not erased are in use again where old data lies in them.
-    /// Returns how many pages lost their newest data. Cost: every pass reads what was lost.
+    /// Afterwards no victim is chosen, frontiers go on at the next row over all dies and planes,
+    /// and superblocks that were given back but not erased are in use again where old data lies in
+    /// them. Returns how many pages lost their newest data. Cost: every pass reads what was lost.
     pub fn lose(&mut self, lost: &[Vec<u64>]) -> u64 {
         let gone: Vec<(usize, u64, Ppa)> =
             (0..).zip(lost).flat_map(|(stream, lost)| self.lost_addresses(stream, lost)).collect();

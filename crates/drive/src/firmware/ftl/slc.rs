@@ -1,12 +1,12 @@
 //! Superblocks of the SLC cache: one bit per cell, so 1/2, 1/3 or 1/4 of the pages.
 //!
-//! Static ones are always used this way and have a free list of their own; dynamic ones are ordinary free
-//! superblocks, used this way until they have been folded. Folding is garbage collection with a victim of its own,
-//! so that neither waits for the other to finish a superblock.
-//! A superblock counts among the free pages with all its bits while it is free, with its own pages while it
-//! is written or read out; static ones count only then.
-//! Sources: hybrid caches as makers describe them (Samsung, "Intelligent TurboWrite", 2016: a fixed region
-//! and one out of free user space). Oldest first is `guess:` the order in which drives fold.
+//! Static ones are always used this way and have a free list of their own; dynamic ones are
+//! ordinary free superblocks, used this way until they have been folded. Folding is garbage
+//! collection with a victim of its own, so that neither waits for the other to finish a superblock.
+//! A superblock counts among the free pages with all its bits while it is free, with its own pages
+//! while it is written or read out; static ones count only then. Sources: hybrid caches as makers
+//! describe them (Samsung, "Intelligent TurboWrite", 2016: a fixed region and one out of free user
+//! space). Oldest first is `guess:` the order in which drives fold.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,8 @@ pub struct SlcBlocks {
     dynamic: u32,
     /// Full ones, static and dynamic.
     sealed: u32,
-    /// Pages of the cache's superblocks that have been opened, less what frontiers left of them unwritten.
+    /// Pages of the cache's superblocks that have been opened, less what frontiers left of them
+    /// unwritten.
     opened: u64,
     /// Erases that followed use with one bit per cell.
     pub erases: u64,

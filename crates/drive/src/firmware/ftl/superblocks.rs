@@ -1,4 +1,5 @@
-//! The superblocks' records: how each is used, in which order they were sealed, and how worn they are.
+//! The superblocks' records: how each is used, in which order they were sealed, and how worn they
+//! are.
 //!
 //! The static SLC cache's come behind the ordinary ones.
 
@@ -156,8 +157,9 @@ impl Superblocks {
         (0..self.all.len() as u32).map(|index| self.cycles(index)).collect()
     }
 
-    /// Wears on what was erased since their wear was `before`, `times` times what they wore together and evenly, those of
-    /// the static SLC cache apart; returns each one's wear before and after.
+    /// Wears on what was erased since their wear was `before`, `times` times what they wore
+    /// together and evenly, those of the static SLC cache apart; returns each one's wear before and
+    /// after.
     pub fn wear_on(&mut self, before: &[u32], times: f64) -> Vec<Range<u32>> {
         let mut worn: Vec<_> = self.cycles_of_all().into_iter().map(|c| c..c).collect();
         for part in [0..self.ordinary, self.ordinary..self.all.len()] {

@@ -1,13 +1,15 @@
-//! Which superblock is garbage collection's next victim: by the policy, by wear, or because it must be.
+//! Which superblock is garbage collection's next victim: by the policy, by wear, or because it must
+//! be.
 //!
 //! Sources: greedy and FIFO as in Desnoyers (SYSTOR 2012), d-choices as in Van Houdt (SIGMETRICS
-//! 2013), cost-benefit as in Rosenblum and Ousterhout (1992) with age counted in superblocks sealed.
-//! A linear scan: superblocks over all dies are few (about a thousand), and one is chosen per hundred
-//! thousand pages copied. So a policy from outside (`victim_policy.rs`) costs one indirect call per victim,
-//! none per I/O, and its scan is compiled as ours is.
+//! 2013), cost-benefit as in Rosenblum and Ousterhout (1992) with age counted in superblocks
+//! sealed. A linear scan: superblocks over all dies are few (about a thousand), and one is chosen
+//! per hundred thousand pages copied. So a policy from outside (`victim_policy.rs`) costs one
+//! indirect call per victim, none per I/O, and its scan is compiled as ours is.
 //!
-//! Dynamic wear levelling uses the least worn of the free superblocks (Gal and Toledo, ACM Computing Surveys 37, 2005). Left
-//! out: static levelling, which moves data that nobody changes; a policy plug-in may do it.
+//! Dynamic wear levelling uses the least worn of the free superblocks (Gal and Toledo, ACM
+//! Computing Surveys 37, 2005). Left out: static levelling, which moves data that nobody changes; a
+//! policy plug-in may do it.
 
 use std::collections::VecDeque;
 
@@ -69,8 +71,9 @@ impl VictimSelection {
         self.suggested.retain(|&suggested| suggested != index);
     }
 
-    /// Puts the least worn free superblock at the head of the list, with dynamic levelling; of equals the one
-    /// freed first; or the one that a plug-in says. Cost: the length of the list, once per superblock opened.
+    /// Puts the least worn free superblock at the head of the list, with dynamic levelling; of
+    /// equals the one freed first; or the one that a plug-in says. Cost: the length of the list,
+    /// once per superblock opened.
     pub fn order_free(
         &self,
         free: &mut VecDeque<u32>,
@@ -100,9 +103,10 @@ impl VictimSelection {
         self.idle_policy.is_some()
     }
 
-    /// A victim among the sealed ones of these superblocks; `sealed`: how many were sealed so far. For FIFO the oldest, full
-    /// or not, as a circular log has it; else among those that have something to gain. Those of the static SLC cache are
-    /// emptied by folding; that gains nothing here.
+    /// A victim among the sealed ones of these superblocks; `sealed`: how many were sealed so far.
+    /// For FIFO the oldest, full or not, as a circular log has it; else among those that have
+    /// something to gain. Those of the static SLC cache are emptied by folding; that gains nothing
+    /// here.
     pub fn choose(
         &mut self,
         purpose: Purpose,
@@ -158,11 +162,13 @@ impl VictimSelection {
     }
 }
 
-/// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are repeated.
-/// One that holds nothing needs no draw: its count of valid pages tells when it reaches zero.
+/// The emptiest of `d` sealed superblocks drawn with replacement; draws that hit others are
+/// repeated. One that holds nothing needs no draw: its count of valid pages tells when it reaches
+/// zero.
 ///
-/// The closed forms let a draw of full superblocks win, and so does this, as long as some superblock
-/// has something to gain; after many misses a scan decides, so that the choice always ends.
+/// The closed forms let a draw of full superblocks win, and so does this, as long as some
+/// superblock has something to gain; after many misses a scan decides, so that the choice always
+/// ends.
 fn drawn(rng: &mut Rng, d: u32, blocks: &[Superblock], valid: &[u32], pages: u32) -> Option<usize> {
     const DRAWS_MAX: u32 = 1000;
     let sealed = |i: usize| blocks[i].state == State::Sealed;

@@ -1,9 +1,10 @@
-//! Garbage collection and folding: copying valid pages out of a victim, behind writes, in the background, in idle time, or
-//! in the foreground, while only the reserve is left.
+//! Garbage collection and folding: copying valid pages out of a victim, behind writes, in the
+//! background, in idle time, or in the foreground, while only the reserve is left.
 //!
-//! One loop copies for all of them ([`Gc::copy_while`]); what each may take says its caller, behind writes the ledger
-//! (`pacing.rs`). Which superblock is emptied is the victim policy's choice (`firmware/ftl/victims.rs`). Copies use the flash core, dies, channels
-//! and the write buffer like any other work, so what they cost is what they occupy.
+//! One loop copies for all of them ([`Gc::copy_while`]); what each may take says its caller, behind
+//! writes the ledger (`pacing.rs`). Which superblock is emptied is the victim policy's choice
+//! (`firmware/ftl/victims.rs`). Copies use the flash core, dies, channels and the write buffer like
+//! any other work, so what they cost is what they occupy.
 
 mod pacing;
 
@@ -147,7 +148,8 @@ impl Gc {
         self.copied_pages
     }
 
-    /// Runs behind a host command that wrote `pages`, if free space is low enough; `backpressure`: the write buffer fills.
+    /// Runs behind a host command that wrote `pages`, if free space is low enough; `backpressure`:
+    /// the write buffer fills.
     ///
     /// # Errors
     /// [`DeviceError::Policy`].
@@ -263,8 +265,9 @@ impl Gc {
         self.writes_from = flash.copies_programmed_at(first..flash.copies_taken());
     }
 
-    /// Copies flash page by flash page, and gives victims back, as long as `next` says from when on to go on, by when the core
-    /// is done and what the step before came to. False if there is no victim.
+    /// Copies flash page by flash page, and gives victims back, as long as `next` says from when on
+    /// to go on, by when the core is done and what the step before came to. False if there is no
+    /// victim.
     ///
     /// When flash is the limit, a busy core waits, and the host behind it.
     #[inline(always)]
@@ -280,7 +283,8 @@ impl Gc {
         let (mut at, mut step) = (from, Step::default());
         while let Some(begin) = next(self, flash, at, step) {
             let purpose = match purpose {
-                // With no room but for the rest of the victim behind writes, that one goes on, whatever it gives.
+                // With no room but for the rest of the victim behind writes, that one goes on,
+                // whatever it gives.
                 Purpose::Idle if !flash.ftl().has_room_beside_victim() => Purpose::Collection,
                 _ => purpose,
             };
@@ -339,7 +343,8 @@ impl Gc {
         controller.costs().copy(source.extents, source.pages)
     }
 
-    /// Collects in the foreground, superblock by superblock, while `lacks` says so of as many as were emptied; returns when the host may go on.
+    /// Collects in the foreground, superblock by superblock, while `lacks` says so of as many as
+    /// were emptied; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`] if there is no victim; [`DeviceError::Policy`].
@@ -365,8 +370,8 @@ impl Gc {
         if found { Ok(self.free_at(flash, controller)) } else { Err(DeviceError::NoSpace) }
     }
 
-    /// Runs in the foreground until more than the reserve is free, or by a quantum until the host has room behind its copies;
-    /// returns when the host may go on.
+    /// Runs in the foreground until more than the reserve is free, or by a quantum until the host
+    /// has room behind its copies; returns when the host may go on.
     ///
     /// # Errors
     /// [`DeviceError::NoSpace`], [`DeviceError::Policy`].
@@ -410,7 +415,8 @@ impl Gc {
         Ok(())
     }
 
-    /// Moves what a failed die held, page by page when each is due, up to `until`; commands wait behind it.
+    /// Moves what a failed die held, page by page when each is due, up to `until`; commands wait
+    /// behind it.
     pub fn rebuild_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
         while flash.stripes().due() <= until {
             let lacks = |flash: &Flash, _| !flash.may_copy_beside_reserve();
@@ -452,8 +458,9 @@ impl Gc {
 
     /// Collects garbage while the flash core has no command until `until`, as the profile allows.
     ///
-    /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks for what
-    /// has been done by then. A copy that has begun is finished, and a command that comes waits for it.
+    /// Nothing happens in idle time by itself: the next command, or the end of the idle time, asks
+    /// for what has been done by then. A copy that has begun is finished, and a command that comes
+    /// waits for it.
     pub fn run_until(&mut self, until: Nanos, flash: &mut Flash, controller: &mut Controller) {
         let Some(idle) = self.idle else { return };
         let from = self.idle_since(controller).after(idle.after);

@@ -1,24 +1,27 @@
-//! How much garbage collection runs behind the host's writes: a control loop on free space, carried out by pacers.
+//! How much garbage collection runs behind the host's writes: a control loop on free space, carried
+//! out by pacers.
 //!
-//! Model: for each page that the host writes one must be given back. A victim with a share u of valid
-//! pages gives 1 - u of its pages for u copied, so this takes u / (1 - u) copies. That balance is
-//! multiplied by a gain: below one while more than the target is free, above one below it, by the distance
-//! from the target.
-//! So free space settles at the target, and write amplification is what the victims there hold: policy,
-//! spare space and load decide it, no count of pages. Per page that the host writes, garbage collection takes no
-//! more of the flash core than its duty limit, which grows below the target. It binds after a fill,
-//! when victims are nearly full; then free space falls until they are not. Where a profile says so, the duty limit
-//! counts only the first pages of a command: firmware that copies a bounded piece between two commands, whatever
-//! their size. Likewise it runs once for each word line that the host fills instead of behind each command: its reads overlap on
-//! the dies then, and writes behind them wait for the flash core.
-//! Background collection (Yan et al., "Tiny-Tail Flash", FAST 2017): while the write buffer has room, what is to be given back
-//! adds up. So many pages a second are copied in the background, and once more than that is due a round is: a word line of all planes
-//! of every die at once, before whose end no write is admitted; reads pass. Once the buffer is full, collection runs behind
-//! word lines again, so that a saturated drive is even.
-//! Sources: the balance is arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so
-//! is a hypothesis: docs/adr/0024-garbage-collection-as-a-control-loop.md. guess: background and rounds, in view of SSD-iq's
-//! latencies (Haas et al., VLDB 2025), where below saturation some writes of the 7450s wait milliseconds.
-//! Left out: the flash core's work for copies in the background and in rounds, as if another core did it.
+//! Model: for each page that the host writes one must be given back. A victim with a share u of
+//! valid pages gives 1 - u of its pages for u copied, so this takes u / (1 - u) copies. That
+//! balance is multiplied by a gain: below one while more than the target is free, above one below
+//! it, by the distance from the target. So free space settles at the target, and write
+//! amplification is what the victims there hold: policy, spare space and load decide it, no count
+//! of pages. Per page that the host writes, garbage collection takes no more of the flash core than
+//! its duty limit, which grows below the target. It binds after a fill, when victims are nearly
+//! full; then free space falls until they are not. Where a profile says so, the duty limit counts
+//! only the first pages of a command: firmware that copies a bounded piece between two commands,
+//! whatever their size. Likewise it runs once for each word line that the host fills instead of
+//! behind each command: its reads overlap on the dies then, and writes behind them wait for the
+//! flash core. Background collection (Yan et al., "Tiny-Tail Flash", FAST 2017): while the write
+//! buffer has room, what is to be given back adds up. So many pages a second are copied in the
+//! background, and once more than that is due a round is: a word line of all planes of every die at
+//! once, before whose end no write is admitted; reads pass. Once the buffer is full, collection
+//! runs behind word lines again, so that a saturated drive is even. Sources: the balance is
+//! arithmetic; u / (1 - u) as in Desnoyers (SYSTOR 2012). That firmware paces so is a hypothesis:
+//! docs/adr/0024-garbage-collection-as-a-control-loop.md. guess: background and rounds, in view of
+//! SSD-iq's latencies (Haas et al., VLDB 2025), where below saturation some writes of the 7450s
+//! wait milliseconds. Left out: the flash core's work for copies in the background and in rounds,
+//! as if another core did it.
 
 use drivebay_units::Nanos;
 
@@ -131,7 +134,8 @@ impl Ledger {
         self.debt.allows()
     }
 
-    /// So many pages were copied in the background, which gave so much: whether another flash page may be.
+    /// So many pages were copied in the background, which gave so much: whether another flash page
+    /// may be.
     pub fn copies_in_background(&mut self, pages: u64, given: u64) -> bool {
         let Some(deferral) = &self.deferral else { return false };
         self.background.draw(deferral.interval.times(pages).0);
@@ -139,7 +143,8 @@ impl Ledger {
         self.debt.allows() && self.background.tokens() >= 0
     }
 
-    /// Pages to be copied in a round now, if one is due, of a victim that gives so much for each, in 1/65536.
+    /// Pages to be copied in a round now, if one is due, of a victim that gives so much for each,
+    /// in 1/65536.
     pub fn round_due(&self, given_per_copy: u64) -> Option<u64> {
         let pages = self.deferral?.round_pages;
         let gives = given_per_copy.saturating_mul(pages) as i64;

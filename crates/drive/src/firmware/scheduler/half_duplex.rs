@@ -1,14 +1,15 @@
 //! A half-duplex controller: reads and writes in batches, one direction at a time.
 //!
-//! Source: Tom's Hardware on the SM951 (2015): PCIe drives before it were modular designs with remains of the
-//! SATA era, half-duplex, unable to process reads and writes at the same time. Model: one data path for both
-//! directions. A batch of one direction goes on while commands of it come and some of them are under way. It is
-//! closed, if the other direction waits, when it has served so many commands or the other has waited so long in it.
-//! Then the path drains and turns: the turnaround begins with the end of the last transfer, so a path that
-//! has rested has turned already. A write's data moves only when its direction has the path; it is off the path
-//! when it is in the buffer, a read when its data is in the host's memory. Commands without data do not wait.
-//! guess: that a batch is closed by these two limits; no maker has published its rule.
-//! Left out: a turnaround that takes longer at the slower clock of a hot drive.
+//! Source: Tom's Hardware on the SM951 (2015): PCIe drives before it were modular designs with
+//! remains of the SATA era, half-duplex, unable to process reads and writes at the same time.
+//! Model: one data path for both directions. A batch of one direction goes on while commands of it
+//! come and some of them are under way. It is closed, if the other direction waits, when it has
+//! served so many commands or the other has waited so long in it. Then the path drains and turns:
+//! the turnaround begins with the end of the last transfer, so a path that has rested has turned
+//! already. A write's data moves only when its direction has the path; it is off the path when it
+//! is in the buffer, a read when its data is in the host's memory. Commands without data do not
+//! wait. guess: that a batch is closed by these two limits; no maker has published its rule. Left
+//! out: a turnaround that takes longer at the slower clock of a hot drive.
 
 use drivebay_units::Nanos;
 
@@ -54,7 +55,8 @@ impl HalfDuplex {
         ensure(self.direction <= NEITHER, "a direction")
     }
 
-    /// When each queue's head goes on or turns the path, as far as is known now; only the earlier is given.
+    /// When each queue's head goes on or turns the path, as far as is known now; only the earlier
+    /// is given.
     pub fn due(&self, heads: [Head; 2]) -> [Nanos; 2] {
         let due = [0, 1].map(|queue| self.due_of(queue, heads));
         let first = usize::from(due[1] < due[0] || (due[1] == due[0] && self.direction == 1));

@@ -1,10 +1,12 @@
-//! Places of the write buffer that come free in the order in which programs end, whatever order they were taken in.
+//! Places of the write buffer that come free in the order in which programs end, whatever order
+//! they were taken in.
 //!
-//! A die's programs end one after another, so the next to end is the first of one of the dies. A die programs the
-//! pages of a word line at once (one-pass programming): their data stays until the last of them is done.
-//! Source: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories", 2016). guess: when a drive's firmware
-//! frees what; no maker has published its own. Left out: a word line that a superblock's end or a power cut leaves
-//! short; the die's next programs count with it.
+//! A die's programs end one after another, so the next to end is the first of one of the dies. A
+//! die programs the pages of a word line at once (one-pass programming): their data stays until the
+//! last of them is done. Source: one-pass programming of TLC in 3D (Micheloni, "3D Flash Memories",
+//! 2016). guess: when a drive's firmware frees what; no maker has published its own. Left out: a
+//! word line that a superblock's end or a power cut leaves short; the die's next programs count
+//! with it.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -21,8 +23,8 @@ use crate::timeline::NEVER;
 pub struct Release {
     /// Each program, and how many places it gives back.
     dies: Vec<VecDeque<(Ticket, u32)>>,
-    /// Dies with as many programs as it takes for some to give their places back, by when the last of these ended when it was
-    /// looked at: not before that, as reads only move an end to later.
+    /// Dies with as many programs as it takes for some to give their places back, by when the last
+    /// of these ended when it was looked at: not before that, as reads only move an end to later.
     next: BinaryHeap<Reverse<(Nanos, u32)>>,
     /// Programs of a die that give their places back together.
     together: usize,
@@ -54,8 +56,8 @@ impl Release {
         }
     }
 
-    /// When so many places have come free; the end of time if that takes programs not yet given to flash. Cost: some steps
-    /// of a heap of dies where more must come free.
+    /// When so many places have come free; the end of time if that takes programs not yet given to
+    /// flash. Cost: some steps of a heap of dies where more must come free.
     pub fn freed_at(&mut self, places: u64, nand: &Nand) -> Nanos {
         while self.freed < places {
             let Some(mut first) = self.next.peek_mut() else { return NEVER };

@@ -1,9 +1,10 @@
-//! The deferred program queue: programs and erases that are due later, so that dies are asked in time order.
+//! The deferred program queue: programs and erases that are due later, so that dies are asked in
+//! time order.
 //!
-//! A copy's program can begin when its data has come, long after the command behind which it was read; a
-//! host's when the buffer has room. If dies were asked in the order of commands, an early program would
-//! queue behind a late one. Each stream's programs are due in the order in which they are given, and so
-//! are erases: a few queues, merged by time.
+//! A copy's program can begin when its data has come, long after the command behind which it was
+//! read; a host's when the buffer has room. If dies were asked in the order of commands, an early
+//! program would queue behind a late one. Each stream's programs are due in the order in which they
+//! are given, and so are erases: a few queues, merged by time.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
@@ -27,7 +28,8 @@ pub struct Program {
 
 persist!(Program: at, page, number);
 
-/// As many streams as drives without placement handles have, whose heads are compared without a loop.
+/// As many streams as drives without placement handles have, whose heads are compared without a
+/// loop.
 const FEW: usize = 4;
 
 /// The stream that is first, and when, of one and those from number `begin` on; of two the lower.
@@ -115,7 +117,8 @@ impl DeferredQueue {
         self.find_erase();
     }
 
-    /// Takes the program that is due first, of which stream it is as well; of two the lower stream's.
+    /// Takes the program that is due first, of which stream it is as well; of two the lower
+    /// stream's.
     #[inline(always)]
     pub fn pop(&mut self) -> (usize, Program) {
         let stream = self.first;

@@ -1,15 +1,18 @@
-//! How long a read waits for the program or erase that it suspends, where one longest wait does not describe it.
+//! How long a read waits for the program or erase that it suspends, where one longest wait does not
+//! describe it.
 //!
-//! Sources: an array operation is a row of pulses and verifications, and stops between two of them (Wu and He, FAST
-//! 2012); erases take longer to stop than programs, and their pulses are long (Kim et al., ATC 2019). Model: the wait
-//! for a program is drawn from the exponential distribution, up to the profile's longest: of all distributions
-//! with a given mean the one that assumes least, and no maker publishes its own. The wait for an erase is what is left of
-//! a pulse: anything up to the longest is as likely. A draw is a hash of the time and the die.
-//! Where the profile says so, a program that a host's read suspends restarts: pulses rise step by step (ISPP), and firmware
-//! that does not keep the step begins at the lowest. Its word line is programmed at once then, so that what was done of the
-//! pages before is done anew as well. guess: which firmware does that; no maker has published its own.
-//! One that restarted too often is finished first. Not modelled: that an erase is, and what going on costs otherwise.
-//! Reads of copies suspend without that cost: firmware can have them wait.
+//! Sources: an array operation is a row of pulses and verifications, and stops between two of them
+//! (Wu and He, FAST 2012); erases take longer to stop than programs, and their pulses are long (Kim
+//! et al., ATC 2019). Model: the wait for a program is drawn from the exponential distribution, up
+//! to the profile's longest: of all distributions with a given mean the one that assumes least, and
+//! no maker publishes its own. The wait for an erase is what is left of a pulse: anything up to the
+//! longest is as likely. A draw is a hash of the time and the die. Where the profile says so, a
+//! program that a host's read suspends restarts: pulses rise step by step (ISPP), and firmware that
+//! does not keep the step begins at the lowest. Its word line is programmed at once then, so that
+//! what was done of the pages before is done anew as well. guess: which firmware does that; no
+//! maker has published its own. One that restarted too often is finished first. Not modelled: that
+//! an erase is, and what going on costs otherwise. Reads of copies suspend without that cost:
+//! firmware can have them wait.
 
 use drivebay_units::{Nanos, mix_upper};
 
@@ -18,8 +21,8 @@ use crate::profile::SuspensionSpec;
 
 /// Draws in the table: the longest wait for a program is 7.6 means.
 const DRAWS: usize = 1024;
-/// A program that restarted so often is finished before a read. guess: seldom reached beside some hundred reads of a die a
-/// second.
+/// A program that restarted so often is finished before a read. guess: seldom reached beside some
+/// hundred reads of a die a second.
 const RESTARTS_MAX: u32 = 10;
 
 /// Waits by what is suspended.
@@ -39,7 +42,8 @@ persist!(Suspension: erases, restarts; given: program, erase);
 /// A write that may restart.
 #[derive(Clone, Copy, Debug, Default)]
 struct Restart {
-    /// Nanoseconds of a whole program up to this page of its word line; zero for an erase, which goes on.
+    /// Nanoseconds of a whole program up to this page of its word line; zero for an erase, which
+    /// goes on.
     whole: u32,
     /// How often it may.
     left: u32,
@@ -64,7 +68,8 @@ impl Suspension {
         }
     }
 
-    /// A die's newest erase has this number among its programs and erases, and this entry of a ring.
+    /// A die's newest erase has this number among its programs and erases, and this entry of a
+    /// ring.
     pub fn note_erase(&mut self, die: u32, number: u32, entry: usize) {
         self.erases[die as usize] = number;
         self.note_program(entry, Nanos::ZERO);
@@ -85,8 +90,8 @@ impl Suspension {
         }
     }
 
-    /// How long a read that comes to a die at `at` waits for the write with this number and entry of a ring, and how long
-    /// that then takes at least; `restarts`: programs do.
+    /// How long a read that comes to a die at `at` waits for the write with this number and entry
+    /// of a ring, and how long that then takes at least; `restarts`: programs do.
     #[inline]
     pub fn suspend(
         &mut self,

@@ -1,10 +1,10 @@
 //! How long the array works: tR and tPROG of a flash page, tBERS of a block.
 //!
-//! The only place that knows these times, so variation between dies, blocks, word lines and page types is a
-//! change of this file alone. Sources: the profile's `[nand]` and `[slc_cache]`.
-//! Model: tPROG by page type; tR likewise where the profile says so; both are those of one bit per cell in
-//! superblocks of the SLC cache.
-//! Places differ as `physics/variation.rs` has it. Not modelled: change with wear.
+//! The only place that knows these times, so variation between dies, blocks, word lines and page
+//! types is a change of this file alone. Sources: the profile's `[nand]` and `[slc_cache]`. Model:
+//! tPROG by page type; tR likewise where the profile says so; both are those of one bit per cell in
+//! superblocks of the SLC cache. Places differ as `physics/variation.rs` has it. Not modelled:
+//! change with wear.
 
 use crate::physics::variation::Variation;
 use drivebay_units::{Divider, Nanos, Rng};
@@ -91,7 +91,8 @@ impl Timing {
         self.program_as(page, self.row(page))
     }
 
-    /// What programming the pages of a word line before this one takes, where they are programmed at once.
+    /// What programming the pages of a word line before this one takes, where they are programmed
+    /// at once.
     pub fn word_line_before(&self, page: u32) -> Nanos {
         if self.by_page.as_ref().is_some_and(|by_page| by_page.slc(page).is_some()) {
             return Nanos::ZERO;

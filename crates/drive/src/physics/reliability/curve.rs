@@ -1,7 +1,8 @@
 //! Probability that a page cannot be decoded, as a function of the raw bit error rate: a table.
 //!
-//! Wrong bits of a codeword are Poisson (the rate is small); the rate of a page is the middle page's
-//! times a lognormal factor. The table is even in the rate's logarithm, so the factor is a shift.
+//! Wrong bits of a codeword are Poisson (the rate is small); the rate of a page is the middle
+//! page's times a lognormal factor. The table is even in the rate's logarithm, so the factor is a
+//! shift.
 
 use libm::{exp, log};
 

@@ -1,7 +1,7 @@
 //! The device in the event loop: commands from the queues in the guest's memory, and completions.
 //!
-//! Memory: a submission queue has at most as many commands in flight as it has entries; completions for
-//! a full completion queue wait here, as many again at most.
+//! Memory: a submission queue has at most as many commands in flight as it has entries; completions
+//! for a full completion queue wait here, as many again at most.
 
 use std::collections::VecDeque;
 use std::io;

@@ -23,7 +23,8 @@ const DOORBELLS: u64 = 0x1000;
 const MSIX_TABLE: u64 = 0x2000;
 const MSIX_PENDING: u32 = 0x3000;
 
-/// Adds the drive as a PCIe device to a loop, for a virtual machine that connects to the socket at `path`.
+/// Adds the drive as a PCIe device to a loop, for a virtual machine that connects to the socket at
+/// `path`.
 pub fn serve(
     event_loop: &mut EventLoop,
     handle: &Handle,

@@ -1,11 +1,13 @@
-//! DH-HMAC-CHAP: a host proves that it knows a secret, and the drive, if asked, that it knows its own.
+//! DH-HMAC-CHAP: a host proves that it knows a secret, and the drive, if asked, that it knows its
+//! own.
 //!
-//! Sources: NVM Express base specification 2.0, In-band Authentication (messages, responses, transformed secrets); RFC 7919
-//! (groups); how Linux's host meets it: at most 4,096 bytes a message, identifiers of groups from byte 30 of their list
-//! on. Every queue authenticates by itself, before all else. The first hash that a host offers is taken, and its first
-//! group, where one is not the null group, before that. Exponents have 512 bits, twice of what RFC 7919 asks for the largest
-//! group. Left out: secure channel concatenation, which needs TLS. Numbers are not computed in constant time: this keeps
-//! strangers out of a test machine, no more.
+//! Sources: NVM Express base specification 2.0, In-band Authentication (messages, responses,
+//! transformed secrets); RFC 7919 (groups); how Linux's host meets it: at most 4,096 bytes a
+//! message, identifiers of groups from byte 30 of their list on. Every queue authenticates by
+//! itself, before all else. The first hash that a host offers is taken, and its first group, where
+//! one is not the null group, before that. Exponents have 512 bits, twice of what RFC 7919 asks for
+//! the largest group. Left out: secure channel concatenation, which needs TLS. Numbers are not
+//! computed in constant time: this keeps strangers out of a test machine, no more.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -221,7 +223,8 @@ impl Authentication {
         Ok(message)
     }
 
-    /// The host's answer to a challenge, and a challenge of its own if it wants the drive to prove something as well.
+    /// The host's answer to a challenge, and a challenge of its own if it wants the drive to prove
+    /// something as well.
     fn reply(&self, challenge: &Challenge, message: &[u8]) -> Result<Step, u8> {
         let (head, rest) = AuthReply::read_from_prefix(message).map_err(|_| PAYLOAD)?;
         let hash_bytes = challenge.value.len();

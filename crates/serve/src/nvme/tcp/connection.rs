@@ -1,9 +1,9 @@
 //! One connection: its socket, and the PDUs in and out.
 //!
 //! Memory: a PDU is at most [`DATA_MAX`] of data and its header; data on its way in is bounded by
-//! `INCOMING_MAX` (further commands wait until they are asked for data); completions are encoded while
-//! there is room in the output, the others wait as commands. The number of commands is bounded by the
-//! queue's entries. A host that breaks a bound is disconnected.
+//! `INCOMING_MAX` (further commands wait until they are asked for data); completions are encoded
+//! while there is room in the output, the others wait as commands. The number of commands is
+//! bounded by the queue's entries. A host that breaks a bound is disconnected.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;

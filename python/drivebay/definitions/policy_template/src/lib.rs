@@ -1,7 +1,8 @@
-//! A policy of drivebay: the victim of garbage collection is the emptiest among the oldest superblocks.
+//! A policy of drivebay: the victim of garbage collection is the emptiest among the oldest
+//! superblocks.
 //!
-//! `WINDOW` says how many of the oldest it looks at: 1 is FIFO, `usize::MAX` is greedy. Source: windowed greedy as in
-//! Hu et al. (SYSTOR 2009).
+//! `WINDOW` says how many of the oldest it looks at: 1 is FIFO, `usize::MAX` is greedy. Source:
+//! windowed greedy as in Hu et al. (SYSTOR 2009).
 
 mod abi;
 
@@ -13,7 +14,8 @@ use abi::{ABI, Drive, Superblock, Table};
 /// How many of the oldest candidates are looked at.
 const WINDOW: usize = usize::MAX;
 
-/// What this policy keeps from one decision to the next: plain numbers, as the drive copies and saves them.
+/// What this policy keeps from one decision to the next: plain numbers, as the drive copies and
+/// saves them.
 #[repr(C)]
 struct State {
     /// Victims chosen so far.
@@ -42,8 +44,8 @@ unsafe extern "C" fn choose_victim(
     drive: *const Drive,
     superblocks: *const Superblock,
 ) -> u32 {
-    // SAFETY: drivebay gives the state that `state_bytes` asked for, to nobody else at the same time, and a list of
-    // so many superblocks; both are valid for this call.
+    // SAFETY: drivebay gives the state that `state_bytes` asked for, to nobody else at the same
+    // time, and a list of so many superblocks; both are valid for this call.
     let (state, superblocks) = unsafe {
         let count = (*drive).superblocks as usize;
         (&mut *state.cast::<State>(), slice::from_raw_parts(superblocks, count))
