@@ -139,51 +139,5 @@ impl Sprandom {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pass_writes_each_block_and_some_again_as_many_as_it_says() {
-        for (blocks, spare) in [(1, 0.07), (99, 0.3), (5_000, 0.07), (100_000, 0.28), (40_000, 1.0)]
-        {
-            let mut generator = Sprandom::new(blocks, spare, Rng::new(3));
-            let length = Sprandom::pass_blocks(blocks, spare);
-            for pass in 0..2 {
-                let mut times = vec![0u32; blocks as usize];
-                (0..length).for_each(|_| times[generator.next() as usize] += 1);
-                assert!(times.iter().all(|&times| times > 0), "pass {pass} of {blocks} blocks");
-                assert_eq!(generator.placed, blocks, "pass {pass} of {blocks} blocks is over");
-            }
-        }
-    }
-
-    /// Spans that no drive has are refused later, in words.
-    #[test]
-    fn a_span_that_no_drive_has_has_a_length_too() {
-        assert!(Sprandom::pass_blocks(u64::MAX >> 9, 1.0) > u64::MAX >> 9);
-    }
-
-    /// Of the pages of a region those that the next one writes again are as many as theory has
-    /// invalid ones there: of the first, the victim, 1 / WA; of the last none; and in the mean the
-    /// spare flash's share.
-    #[test]
-    fn regions_are_as_full_as_superblocks_in_steady_state() {
-        for spare in [0.07, 0.15, 0.28] {
-            let invalid: Vec<f64> =
-                invalid_shares(spare).map(|share| share as f64 / (1u64 << 32) as f64).collect();
-            let victim = 1.0 / (0.5 / spare + 0.7);
-            assert!((invalid[0] - victim).abs() < 1e-6 && invalid[REGIONS - 1] < 1e-6);
-            // Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of
-            // both ends.
-            let middle = 1.0 - (1.0 - victim).sqrt();
-            assert!(
-                (invalid[REGIONS / 2] - middle).abs() < 0.005,
-                "{spare}: {}",
-                invalid[REGIONS / 2]
-            );
-            assert!(invalid.windows(2).all(|pair| pair[0] > pair[1]), "{invalid:?}");
-            let mean = invalid.iter().sum::<f64>() / REGIONS as f64;
-            assert!((mean / (spare / (1.0 + spare)) - 1.0).abs() < 0.1, "{spare}: {mean}");
-        }
-    }
-}
+#[path = "../tests/unit/sprandom.rs"]
+mod tests;
