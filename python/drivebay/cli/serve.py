@@ -7,6 +7,7 @@ import fcntl
 import inspect
 import json
 import signal
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -18,7 +19,7 @@ from drivebay.cli.options import argument, flag, option
 from drivebay.cli.output import say
 from drivebay.cli.target import in_host, modified_profile, typed_yes, with_policy
 from drivebay.common import signals, units
-from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, UserError
+from drivebay.common.errors import EXIT_CHECK_FAILED, DrivebayError, EnvironmentProblem, UserError
 from drivebay.serving.options import Option, check, options_of
 
 app = options.Verb()
@@ -123,7 +124,7 @@ def serve(
     """
     from drivebay.serving.config import Config, read
     from drivebay.serving.notify import notify
-    from drivebay.targets.safety import marks
+    from drivebay.targets.safety.served import ServedFile
 
     file = Config({}, {}) if config is None else read(config)
     shared = serving.Options(**{**file.server, **_values(serving.Options, given)})
@@ -147,30 +148,32 @@ def serve(
     made = [_drive(one) for one in wanted]
     check(made, shared)
     _check_pace(require_pace, made)
-    for drive, may_be_foreign in zip(made, foreign, strict=True):
-        _refuse_files(drive, may_be_foreign)
-        _tell(drive)
     with contextlib.ExitStack() as inside:
+        written = []
+        for drive, may_be_foreign in zip(made, foreign, strict=True):
+            _refuse_files(drive)
+            if drive.data is not None and not drive.read_only:
+                written.append(inside.enter_context(ServedFile(drive.data)))
+                if written[-1].foreign and not may_be_foreign:
+                    _ask_for_foreign(drive.data, written[-1].foreign)
+            _tell(drive)
         inside.enter_context(signals.heard(_interrupt))
         server = serving.Server(made, shared)
-
-        def note(*, ended: bool) -> None:
-            for one in made:
-                if one.data is not None and not one.read_only:
-                    marks.note_served(str(one.data), ended=ended)
 
         def stop() -> None:
             notify("STOPPING=1")
             server.stop()
 
-        note(ended=False)
+        for data in written:
+            data.begin()
         inside.enter_context(signals.heard(stop))  # before anybody is told that it serves
         inside.enter_context(_shown_on_usr1(server))
         is_locked = all(one.dhchap_secret is not None for one in made)
         _tell_addresses(server, shared.control, is_locked=is_locked)
         notify("READY=1")
         reports = server.run()
-        note(ended=True)
+        for data in written:
+            data.end()
     if as_json:
         for report in reports:
             print(json.dumps(report))
@@ -286,13 +289,11 @@ def _tell(drive: serving.Drive) -> None:
         )
 
 
-def _refuse_files(drive: serving.Drive, may_be_foreign: bool) -> None:
-    """Raises if the drive's files are used by others, or its data is another's."""
+def _refuse_files(drive: serving.Drive) -> None:
+    """Raises if other programs use the drive's files."""
     for name, path in (("--data", drive.data), ("--from", drive.image)):
         if path is not None:
             _refuse_used(name, path)
-    if drive.data is not None and not drive.read_only and not may_be_foreign:
-        _refuse_foreign(drive.data)
 
 
 def _require(lateness: Mapping[str, Any], required: float) -> None:
@@ -319,32 +320,20 @@ def _require(lateness: Mapping[str, Any], required: float) -> None:
         )
 
 
-def _refuse_foreign(path: Path) -> None:
-    """Raises if the file holds what no served drive has written, unless YES is typed: hosts would
-    write to it. One that is not there or cannot be read is told of by the core."""
-    from drivebay.targets.safety import contents, marks
-
-    if not path.is_file() or marks.is_served(str(path)):
-        return
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        blank = contents.is_blank(file.fileno())
-        what = f"what {path} holds, as hosts will"
-        if not blank and not typed_yes(True, what, yes=False, option="--foreign-data"):
-            raise UserError(
-                f"--data: {path} holds data that no served drive has written, and hosts would "
-                "write to it",
-                "serve a copy: --from FILE; or this file: --foreign-data (also if it is a copy of "
-                "served data); or it unchanged: --read-only",
-            )
+def _ask_for_foreign(path: Path, why: str) -> None:
+    """Raises unless YES is typed: hosts would write to a file that holds somebody's data."""
+    if not typed_yes(True, f"what {path} holds, as hosts will", yes=False, option="--foreign-data"):
+        raise UserError(
+            f"--data: {path} {why}, and hosts would write to it",
+            "serve a copy: --from FILE; or this file: --foreign-data (also if it is a copy of "
+            "served data); or it unchanged: --read-only",
+        )
 
 
 def _refuse_used(option: str, path: Path) -> None:
-    """Raises if another program writes to the file or device, or the kernel uses it; that it is
-    served already is told by the core, whose lock it has, and that a device is mounted, too."""
-    from drivebay.targets.safety import protections
-
-    if not (path.is_file() or path.is_block_device()):
-        return
+    """Raises if another program writes to the file or device, or the kernel uses it, or this cannot
+    be known; that it is served already, or a device is mounted, the core refuses."""
+    from drivebay.targets.safety import in_use, protections
 
     def refuse(reasons: Sequence[str]) -> None:
         if reasons:
@@ -353,10 +342,21 @@ def _refuse_used(option: str, path: Path) -> None:
                 "stop what uses it, or name a new file",
             )
 
-    refuse(tuple(protections.leased(protections.Examined(str(path), path.stat()))))
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        refuse(protections.file_users(str(path.resolve())))
+    try:
+        status = path.stat()
+        if not (stat.S_ISREG(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+            return
+        refuse(tuple(protections.leased(protections.Examined(str(path), status))))
+        with in_use.opened(path) as fd, contextlib.suppress(BlockingIOError):
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            refuse(protections.file_users(str(path.resolve())))
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        raise EnvironmentProblem(
+            f"{option}: {path} cannot be looked at: {problem.strerror}",
+            "run as its owner, or as root",
+        ) from None
 
 
 @contextlib.contextmanager

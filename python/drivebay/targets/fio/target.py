@@ -27,7 +27,8 @@ from drivebay.targets.fio.steps import Parts, Steps, Written, seconds_of_parts
 from drivebay.targets.safety import locks, target_device
 from drivebay.targets.safety.authorised import Record
 from drivebay.targets.safety.handle import ExclusiveHandle
-from drivebay.targets.safety.in_use import drive_below, orphans
+from drivebay.targets.safety.in_use import drive_below
+from drivebay.targets.safety.watch import orphans
 from drivebay.targets.telemetry.environment import Environment
 from drivebay.targets.telemetry.recorder import check_power
 

@@ -105,7 +105,7 @@ def inspect(
             f"{path}: the kernel has no such device", "see the block devices with: drivebay drives"
         )
     capacity = int(read(in_use.SYS_BLOCK / name / "size") or 0) * SECTOR_BYTES
-    look_inside = look_inside and capacity > 0 and os.access(real, os.R_OK)
+    look_inside = look_inside and capacity > 0 and (held or os.access(real, os.R_OK))
     found = contents.of(real, capacity, name) if look_inside else contents.NOT_LOOKED_AT
     if look_inside and look_for_data and not found.releasable:
         found = replace(found, data=contents.data_on_device(real, capacity))

@@ -10,6 +10,7 @@ meets.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -175,15 +176,19 @@ def _data_at(at: int) -> str:
 
 
 def is_blank(fd: int) -> bool:
-    """Whether every byte of a file is zero; holes are not read."""
+    """True if every byte of a file is zero; holes are not read. A file that cannot be read, or
+    whose holes the file system does not know, is not blank."""
     size, at = os.fstat(fd).st_size, 0
     while at < size:
         try:
             begin = os.lseek(fd, at, os.SEEK_DATA)
-        except OSError:  # ENXIO: a hole up to the end
-            return True
-        at = os.lseek(fd, begin, os.SEEK_HOLE)
-        if _first_data(fd, begin, at) is not None:
+        except OSError as problem:
+            return problem.errno == errno.ENXIO  # lseek(2): a hole up to the end
+        try:
+            at = os.lseek(fd, begin, os.SEEK_HOLE)
+            if _first_data(fd, begin, at) is not None:
+                return False
+        except OSError:
             return False
     return True
 

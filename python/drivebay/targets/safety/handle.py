@@ -1,15 +1,16 @@
 """Holding on to the file or block device under test: nobody else may use it, and it stays itself.
 
 Sources: open(2) for O_EXCL and O_NONBLOCK, flock(2), stat(2).
-A file or device is claimed before the first write, by whichever command writes. Of a file that is
-not ours the mark that says "being written" is made first, and what is there is looked at after it;
-if anything has changed the file from before that look to after it, it is looked at again. So there
-is no moment between "is it blank?" and the first note; and if we are killed in between, the mark
-holds for nobody, as its session is kept with the result only once all was found right.
+A file or device is claimed before the first write, by whichever command writes. While it is looked
+at, it is watched (watch): first the watch begins, then programs that have it open for writing or
+mapped are looked for, then its times are read, then its data; at the end there may be no event of
+the watch, no such program and no other times. A file is looked at again then, a device is refused.
+The mark of a file that is not ours says "being written" before that look, so there is no moment
+between "is it blank?" and the first mark; and if we are killed in between, the mark holds for
+nobody, as its session is kept with the result only once all was found right.
 
 Leaves out: what another program writes once a step of ours has begun (fio starts half a second
-before its first write), if it opened the file after that; to a device, also between the look at it
-and our first write.
+before its first write), if it opened the file after that.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 from dataclasses import replace
 
 from drivebay.common.errors import EnvironmentProblem, UserError
-from drivebay.targets.safety import blockdev, in_use, marks, protections
+from drivebay.targets.safety import blockdev, in_use, marks, protections, watch
 from drivebay.targets.safety.authorised import Record
 from drivebay.targets.safety.target_device import (
     OverwritePermission,
@@ -54,7 +55,7 @@ class ExclusiveHandle:
         self._ours = True
         self._mark: marks.KeptMark | None = None
         self._witness: Witness | None = None
-        self._sectors: int | None = None
+        self._left: in_use.Written | None = None
         if target.device is not None:
             check_device(target, permission, held=False, look_inside=True)
         else:
@@ -98,10 +99,11 @@ class ExclusiveHandle:
             self._check_device(to_write=to_write)
         elif to_write:
             self._check_file()
-        elif self._mark is not None and self._mark.writing:
-            self._mark.end()
-        elif self._mark is not None and not self._mark.ours:
-            raise self._changed()
+        elif self._mark is not None:
+            if self._mark.writing:
+                self._mark.end()
+            if not self._mark.ours:
+                raise self._changed()
         self._written = self._written or to_write
         return self._fd
 
@@ -119,23 +121,35 @@ class ExclusiveHandle:
         assert device is not None
         self._refuse_written_by_others()
         first = to_write and not self._written
-        check_device(
-            target, self._permission, held=True, look_inside=not self._written, look_for_data=first
-        )
-        if to_write and (users := in_use.writers(os.fstat(self._fd))):
-            why = f"is open for writing by {users[0]}"
-            raise protections.refusal(target.path, [why], "stop what uses it")
+        with watch.writers_watched(self._fd, target.path) as disturbed:
+            self._refuse_writers(to_write=to_write)
+            before = in_use.written(device.name)
+            check_device(
+                target,
+                self._permission,
+                held=True,
+                look_inside=not self._written,
+                look_for_data=first,
+            )
+            self._refuse_writers(to_write=to_write)
+            if first and (disturbed() or in_use.written(device.name) != before):
+                raise self._changed(": it was written while it was looked at")
         if first:
             self._authorise()
             marks.note_device(self._fd, device.lasting_name, "open", self._session)
         # While a step of ours writes, nobody can tell who else does.
-        self._sectors = None if to_write else in_use.sectors_written(device.name)
+        self._left = None if to_write else in_use.written(device.name)
+
+    def _refuse_writers(self, *, to_write: bool) -> None:
+        if to_write and (users := in_use.writers(os.fstat(self._fd))):
+            why = f"is open for writing by {users[0]}"
+            raise protections.refusal(self.target.path, [why], "stop what uses it")
 
     def _refuse_written_by_others(self) -> None:
-        device, before = self.target.device, self._sectors
+        device, before = self.target.device, self._left
         if device is None or before is None or not self._written:
             return
-        if in_use.sectors_written(device.name) != before:
+        if in_use.written(device.name) != before:
             raise self._changed(": it was written between two steps")
 
     def _check_file(self) -> None:
@@ -166,27 +180,32 @@ class ExclusiveHandle:
         """The file's data may be overwritten, and has not changed since that was found out. The
         mark of a file that is ours stays until then: if we are killed, it is ours still."""
         target, path = self.target, self.target.path
-        seen = os.fstat(self._fd)
-        ours = marks.is_own(self._fd, path, self._permission.sessions, status=seen)
-        named = is_named(target, self._permission)
+        named, ours = is_named(target, self._permission), False
         try:
-            for _ in range(LOOKS_MAX):
-                if not ours:
-                    marks.note(self._fd, path, "open", self._session)
-                marks.wait_a_tick(self._fd)
-                before = os.fstat(self._fd)
-                ours = ours and _stamp(before) == _stamp(seen)
-                refuse_foreign_data(target, self._permission, self._fd, own=ours)
-                self._refuse_users()
-                if not self._path_leads_here():
-                    raise self._changed()
-                if named or _stamp(os.fstat(self._fd)) == _stamp(before):
+            with watch.writers_watched(self._fd, path) as disturbed:
+                seen = os.fstat(self._fd)
+                ours = marks.is_own(self._fd, path, self._permission.sessions, status=seen)
+                for _ in range(LOOKS_MAX):
+                    if not ours:
+                        marks.note(self._fd, path, "open", self._session)
+                    marks.wait_a_tick(self._fd)
+                    before = os.fstat(self._fd)
+                    self._refuse_users()
+                    ours = ours and not disturbed() and _stamp(before) == _stamp(seen)
+                    refuse_foreign_data(target, self._permission, self._fd, own=ours)
+                    self._refuse_users()
+                    if not self._path_leads_here():
+                        raise self._changed()
+                    same = not disturbed() and _stamp(os.fstat(self._fd)) == _stamp(before)
+                    if not (named or same):
+                        ours = False  # by somebody else, just now
+                        continue
                     self._authorise()
                     self._mark = marks.KeptMark(self._fd, path, self._session)
-                    if not named and self._mark.begun != (before.st_mtime_ns, before.st_ctime_ns):
+                    begun = (before.st_mtime_ns, before.st_ctime_ns)
+                    if not named and (disturbed() or self._mark.begun != begun):
                         raise self._changed()
                     return
-                ours = False  # by somebody else, just now
             raise protections.refusal(target.given, ["is being changed by another program"])
         except BaseException:
             if self._mark is None and not ours:
@@ -252,7 +271,7 @@ class ExclusiveHandle:
         if (now.path, now.sequence, now.number) != (before.path, before.sequence, before.number):
             os.close(self._fd)
             self.target = replace(find(now.path), given=self.target.given)
-            self._written, self._sectors = True, None  # it counts anew
+            self._written, self._left = True, None  # it counts anew
             check_device(self.target, self._permission, held=False, look_inside=False)
             self._fd = self._open()
             self._watch()

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from drivebay.common.errors import EnvironmentProblem
 from drivebay.targets.safety import libblkid
 
 T = TypeVar("T")
@@ -333,6 +334,15 @@ def _settled(name: str) -> Backing | None:
     return loop_backing(name)
 
 
+def backing_files(name: str) -> Iterator[str]:
+    """The file that a loop device is made of, and those below it: of the loops that its file system
+    lies on. Raises OSError if one cannot be looked at."""
+    disk: str | None = name
+    while disk and (backing := read(SYS_BLOCK / disk / "loop/backing_file")):
+        yield backing
+        disk = drive_below(os.stat(backing).st_dev)
+
+
 def loops_over(device: int, inode: int, size_bytes: int, *, but: str = "") -> list[str]:
     """Names of the loop devices over the file with these numbers, except `but`.
 
@@ -385,11 +395,36 @@ def _loops() -> Iterator[tuple[str, str]]:
             yield name, backing
 
 
-def sectors_written(name: str) -> int | None:
-    """How many sectors were written or discarded on a disk since it was attached, by whomever; None
-    where the kernel does not count them (/sys/block/NAME/stat)."""
+@dataclass(frozen=True)
+class Written:
+    """What moves with every write to a disk: sectors written and discarded since it was attached,
+    and of a loop device the times of modification and change of the file that it is made of."""
+
+    sectors: int
+    backing: tuple[int, int] | None
+
+
+def written(name: str) -> Written:
+    """What was written to a disk up to now, by whomever; a loop's file may be written past it.
+
+    Raises EnvironmentProblem where it cannot be known (/sys/block/NAME/stat, the loop's file)."""
     fields = read(SYS_BLOCK / name / "stat").split()
-    return int(fields[6]) + int(fields[13]) if len(fields) > 13 else None
+    backing = read(SYS_BLOCK / name / "loop/backing_file")
+    try:
+        times = _times_of_backing(name, backing) if backing else None
+        return Written(int(fields[6]) + int(fields[13]), times)
+    except (OSError, IndexError) as problem:
+        raise EnvironmentProblem(
+            f"/dev/{name}: the kernel does not show what is written to it: {problem}",
+            "test another device, or make a file to test: drivebay review NEW.img --size 4G",
+        ) from None
+
+
+def _times_of_backing(name: str, path: str) -> tuple[int, int]:
+    status, made_of = os.stat(path), loop_backing(name)
+    if made_of is None or (made_of.device, made_of.inode) != (status.st_dev, status.st_ino):
+        raise FileNotFoundError(errno.ENOENT, "its backing file has another name", path)
+    return status.st_mtime_ns, status.st_ctime_ns
 
 
 def exported_as(status: os.stat_result) -> list[str]:
@@ -487,8 +522,10 @@ def is_locked(path: str) -> bool:
         try:
             asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
             answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, asked)
-        except OSError:  # a file system without locks
-            return False
+        except OSError as problem:
+            if problem.errno in (errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP):
+                return False  # a file system without locks
+            raise
     return bool(struct.unpack_from("h", answer)[0] != fcntl.F_UNLCK)
 
 
@@ -556,21 +593,6 @@ def writers(wanted: os.stat_result) -> list[str]:
     )
 
 
-def orphans(mark: str) -> list[int]:
-    """Processes that a drivebay has started and that have outlived it: their environment has
-    `mark`=/proc/PID/fd/N, and there is no such PID any more. The kernel has told them to end."""
-    found = []
-    for process in PROC.glob("[0-9]*"):
-        try:
-            environment = (process / "environ").read_bytes()
-        except OSError:
-            continue
-        for parent in re.findall(rf"\b{mark}=/proc/(\d+)/fd/".encode(), environment):
-            if not (PROC / parent.decode()).exists():
-                found.append(int(process.name))
-    return found
-
-
 def _other_processes() -> Iterator[Path]:
     own = str(os.getpid())
     return (PROC / name for name in _names(PROC) if name.isdigit() and name != own)
@@ -619,7 +641,9 @@ def _number_of(path: str) -> str:
 
 
 def _names(folder: Path) -> list[str]:
+    """Names in a folder of the kernel's, which may not be there. Raises OSError if it cannot be
+    listed."""
     try:
         return sorted(os.listdir(folder))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []

@@ -7,13 +7,15 @@ A target is drivebay's own if it is as drivebay left it. Its mark says how that 
             without: its inode number, times of modification and change, a digest of some blocks
     device  a file named by its serial number in $XDG_STATE_HOME/drivebay/devices: a digest of both
             ends and of blocks all over it
-    served  the attribute `user.drivebay.served`, of a file of `drivebay serve --data`: its inode
-            number and, once its server has ended, its time of modification
+
+A mark names who wrote the data: a review, whose data the next review may overwrite, or a server,
+whose data (`drivebay serve --data`) is its hosts': only a server takes it without a word.
 
 Whoever writes to a file moves its time of change (ctime), which nobody can set; so a file whose
 time of modification was set back does not pass. While drivebay writes, the mark is open and holds
-for nobody. If drivebay is killed, a witness (witness.py) waits for what it had started to end, and
-says how that left the target: this holds for who goes on with the same result (`sessions`) alone.
+for nobody. If a review is killed, a witness (witness.py) waits for what it had started to end, and
+marks how that left the target: this holds only for a review that resumes the same result
+(`sessions`). If a server is killed its mark stays open, and the owner names the file again.
 
 Leaves out: what changes none of the blocks of the digest on a device; who sets the system's clock
 back; FAT, whose time of change can be set: its files are never ours.
@@ -35,10 +37,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from drivebay.common import documents
-from drivebay.targets.safety import in_use
+from drivebay.targets.safety import in_use, watch
 
-ATTRIBUTE, SERVED = "user.drivebay", "user.drivebay.served"
-_SERVED_MARK = re.compile(rb"(\d+)(?::(\d+))?")
+ATTRIBUTE = "user.drivebay"
 STATE_VARIABLE = "DRIVEBAY_STATE_DIR"
 DIGEST_BLOCKS, BLOCK_BYTES = 32, 4096
 NS = 1_000_000_000
@@ -51,22 +52,22 @@ TICK_S = 0.02
 after a look has a later time."""
 SECONDS_TICK_S = 2.0
 """The same on file systems that keep whole seconds, or two (FAT)."""
-WITNESS_VARIABLE = "DRIVEBAY_WITNESS"
 WITNESS_S = 30.0
-"""A witness may take this long after a kill: as long as fio needs to end; guess."""
+"""A witness may take this long after a kill, on a busy machine; guess."""
 FAT = ("vfat", "msdos", "exfat")
 DEVICE_ENDS, DEVICE_BLOCKS, DEVICE_S = 64 * 2**20, 2048, 5.0
 """What a device's digest is of, as far as the seconds go; the mark says how far they went."""
 MIB = 2**20
 
 State = Literal["open", "killed", "done"]
+Writer = Literal["review", "server"]
 
 
 @dataclass(frozen=True)
 class Mark:
     """How drivebay (or, `killed`, what it had started) left a target, or (`open`) that it was
     writing to it; times in ns, 0 for devices. `session` is a random name that the taking has;
-    `digest` "" while open; `parts` how many of a device's it is of."""
+    `digest` "" while open; `parts` how many of a device's it is of; `writer` whose data it is."""
 
     state: State
     session: str
@@ -75,6 +76,7 @@ class Mark:
     mtime_ns: int = 0
     ctime_ns: int = 0
     parts: int = 0
+    writer: Writer = "review"
 
     def encoded(self) -> bytes:
         """As it is kept."""
@@ -89,7 +91,8 @@ def decoded(raw: bytes) -> Mark | None:
         numbers = (mark.inode, mark.mtime_ns, mark.ctime_ns, mark.parts)
         words = (mark.session, mark.digest)
         if all(type(one) is int for one in numbers) and all(type(one) is str for one in words):
-            return mark if mark.state in ("open", "killed", "done") else None
+            known = mark.state in ("open", "killed", "done") and mark.writer in ("review", "server")
+            return mark if known else None
     return None
 
 
@@ -142,16 +145,23 @@ def drawn_blocks(size_bytes: int, seed: str, count: int) -> list[int]:
 
 
 def is_own(
-    fd: int, path: str, sessions: Collection[str] = (), *, status: os.stat_result | None = None
+    fd: int,
+    path: str,
+    sessions: Collection[str] = (),
+    *,
+    status: os.stat_result | None = None,
+    writer: Writer = "review",
 ) -> bool:
-    """Whether the data of the open file is drivebay's as it left it, or (of these sessions, whose
-    result is gone on with) as a kill left it; `status` is what was seen of it before."""
+    """True if the data of the open file is this writer's as it left it, or (of these sessions,
+    whose result is resumed) as a kill left it; `status` is what was seen of it before."""
     status = os.fstat(fd) if status is None else status
     mark = of_file(path)
     if mark is not None and mark.state == "open" and mark.session in sessions:
-        _wait_for_witnesses()
+        _wait_for_witness(mark.session)
         mark, status = of_file(path), os.fstat(fd)
-    if mark is None or mark.inode != status.st_ino or not _holds(mark, sessions):
+    if mark is None or mark.writer != writer or mark.inode != status.st_ino:
+        return False
+    if not _holds(mark, sessions):
         return False
     if in_use.file_system_of(status.st_dev) in FAT:
         return False
@@ -168,15 +178,21 @@ def _holds(mark: Mark, sessions: Collection[str]) -> bool:
     return allowed and mark.digest != ""
 
 
-def _wait_for_witnesses() -> None:
-    """Until what a killed drivebay has left says how; it needs moments."""
+def _wait_for_witness(session: str) -> None:
+    """Waits until the witness of a killed drivebay, which has the session as an argument, ends."""
     deadline = time.monotonic() + WITNESS_S
-    while in_use.orphans(WITNESS_VARIABLE) and time.monotonic() < deadline:
+    while watch.has_argument(session) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 
 def note(
-    fd: int, path: str, state: State, session: str, *, expected: tuple[int, int] | None = None
+    fd: int,
+    path: str,
+    state: State,
+    session: str,
+    *,
+    expected: tuple[int, int] | None = None,
+    writer: Writer = "review",
 ) -> bool:
     """Mark the file as drivebay's: as it is now, or (`open`) being written from here on. Without
     attributes or a place beside the file there is no mark, and the next review asks. False if the
@@ -189,8 +205,8 @@ def note(
         return False
 
     def mark(ctime_ns: int) -> bytes:
-        one = Mark(state, session, found, status.st_ino, status.st_mtime_ns, ctime_ns)
-        return one.encoded()
+        times = (status.st_mtime_ns, ctime_ns)
+        return Mark(state, session, found, status.st_ino, *times, writer=writer).encoded()
 
     try:
         named_ns, ctime_ns = 0, status.st_ctime_ns
@@ -202,13 +218,16 @@ def note(
             ctime_ns = os.fstat(fd).st_ctime_ns
     except OSError as problem:
         if problem.errno == errno.ENOTSUP:
-            _keep_beside(path, ATTRIBUTE, mark(status.st_ctime_ns))
+            _keep_beside(path, mark(status.st_ctime_ns))
     return True
 
 
 def of_file(path: str) -> Mark | None:
     """The mark of the file at the path."""
-    return decoded(_kept(path, ATTRIBUTE))
+    try:
+        return decoded(os.getxattr(path, ATTRIBUTE))
+    except OSError as problem:
+        return decoded(_read_own(_beside(path))) if problem.errno == errno.ENOTSUP else None
 
 
 def remove(fd: int, path: str) -> None:
@@ -228,44 +247,8 @@ def forget(path: str) -> None:
 
 def _unlink_beside(path: str) -> None:
     with contextlib.suppress(OSError):
-        if _is_mark(_said_beside(path, ATTRIBUTE)):
-            os.unlink(_beside(path, ATTRIBUTE))
-
-
-def is_served(path: str) -> bool:
-    """Whether the file's data is that of a served drive, whoever has written it: nobody has since
-    its server has ended, or that was killed."""
-    found = _SERVED_MARK.fullmatch(_kept(path, SERVED))
-    with contextlib.suppress(OSError):
-        status = os.stat(path)
-        if found is not None and int(found[1]) == status.st_ino:
-            return int(found[2] or status.st_mtime_ns) == status.st_mtime_ns
-    return False
-
-
-def note_served(path: str, *, ended: bool) -> None:
-    """Mark a file of data that is being served, or is as its server has left it."""
-    with contextlib.suppress(OSError):
-        status = os.stat(path)
-        text = f"{status.st_ino}:{status.st_mtime_ns}" if ended else f"{status.st_ino}"
-        try:
-            os.setxattr(path, SERVED, text.encode())
-        except OSError as problem:
-            if problem.errno == errno.ENOTSUP:
-                _keep_beside(path, SERVED, text.encode())
-
-
-def _kept(path: str, attribute: str) -> bytes:
-    """What an attribute of the file says or, where there are none, the file beside it."""
-    try:
-        return os.getxattr(path, attribute)
-    except OSError as problem:
-        return _said_beside(path, attribute) if problem.errno == errno.ENOTSUP else b""
-
-
-def _said_beside(path: str, attribute: str) -> bytes:
-    """What the file beside it says, if nobody but us can have written that."""
-    return _read_own(_beside(path, attribute))
+        if decoded(_read_own(_beside(path))) is not None:
+            os.unlink(_beside(path))
 
 
 def _read_own(path: str | Path) -> bytes:
@@ -278,15 +261,11 @@ def _read_own(path: str | Path) -> bytes:
     return b""
 
 
-def _is_mark(raw: bytes) -> bool:
-    return decoded(raw) is not None or _SERVED_MARK.fullmatch(raw) is not None
-
-
-def _keep_beside(path: str, attribute: str, text: bytes) -> None:
-    """The same for who reads it later; not in the place of somebody else's file of that name."""
-    beside = _beside(path, attribute)
+def _keep_beside(path: str, text: bytes) -> None:
+    """Keeps a mark in the file beside it; another program's file of that name stays as it is."""
+    beside = _beside(path)
     with contextlib.suppress(OSError):
-        if os.path.lexists(beside) and not _is_mark(_said_beside(path, attribute)):
+        if os.path.lexists(beside) and decoded(_read_own(beside)) is None:
             return
         flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with open(os.open(beside, flags, 0o600), "wb") as file:
@@ -294,9 +273,9 @@ def _keep_beside(path: str, attribute: str, text: bytes) -> None:
             file.truncate()
 
 
-def _beside(path: str, attribute: str) -> str:
+def _beside(path: str) -> str:
     folder, name = os.path.split(path)
-    return os.path.join(folder, f".{name}{attribute.removeprefix('user')}")
+    return os.path.join(folder, f".{name}{ATTRIBUTE.removeprefix('user')}")
 
 
 class KeptMark:
@@ -304,26 +283,31 @@ class KeptMark:
     it says how the last one left the file, and who changes the file then is not us. Phases that
     only read see no write. `begun` are the file's times when the last step began."""
 
-    def __init__(self, fd: int, path: str, session: str) -> None:
-        self._fd, self._path, self.session = fd, path, session
+    def __init__(self, fd: int, path: str, session: str, writer: Writer = "review") -> None:
+        self._fd, self._path, self.session, self._writer = fd, path, session, writer
         self.begin()
 
     def begin(self) -> None:
         """What changes the file from here on is a step of ours."""
         self.writing = True
         self.begun = _times(self._fd)
-        note(self._fd, self._path, "open", self.session)
+        note(self._fd, self._path, "open", self.session, writer=self._writer)
 
     def end(self) -> None:
-        """The step is over: the file is as it left it."""
+        """The step is over: the file is as it left it, unless another program has it open for
+        writing, has it mapped or changes it meanwhile."""
         self.writing = False
-        before = _times(self._fd)
-        wait_a_tick(self._fd)  # what is written after this has a later time than our last write
-        noted = note(self._fd, self._path, "done", self.session, expected=before)
-        self._left = _times(self._fd)
-        wait_a_tick(self._fd)  # and what is done to it, a later one than the mark allows
-        if not noted or self._left[0] != before[0]:  # by somebody else, just now
-            self._left = (0, 0)
+        with watch.writers_watched(self._fd, self._path) as disturbed:
+            others, before = disturbed(), _times(self._fd)
+            wait_a_tick(self._fd)  # what is written after this has a later time than our last write
+            ours = note(
+                self._fd, self._path, "done", self.session, expected=before, writer=self._writer
+            )
+            self._left = _times(self._fd)
+            wait_a_tick(self._fd)  # and what is done to it, a later one than the mark allows
+            if others or disturbed() or not ours or self._left[0] != before[0]:
+                self._left = (0, 0)
+                remove(self._fd, self._path)
 
     @property
     def ours(self) -> bool:
@@ -392,7 +376,7 @@ def device_is_own(path: str, identity: str, sessions: Collection[str]) -> bool:
     as a kill left it whose result is gone on with. `identity` names the drive for ever."""
     mark = _of_device(identity)
     if mark is not None and mark.state == "open" and mark.session in sessions:
-        _wait_for_witnesses()
+        _wait_for_witness(mark.session)
         mark = _of_device(identity)
     if mark is None or not _holds(mark, sessions):
         return False

@@ -96,10 +96,11 @@ def refusal(given: str, reasons: Iterable[str], hint: str = STOP_OR_ANOTHER) -> 
 
 
 def file_users(path: str) -> tuple[str, ...]:
-    """Who uses a file now, in sentences that go on from "it ..."; () if it is not there."""
+    """Who uses a file now, in sentences that go on from "it ..."; () if it is not there. Raises
+    OSError if it cannot be looked at."""
     try:
         examined = Examined(path, os.stat(path))
-    except OSError:
+    except FileNotFoundError:
         return ()
     finds = (_loops_over_file, _file_users, _unseen_writer, _swap_file, _exported)
     return tuple(dict.fromkeys(words for find in finds for words in find(examined)))
@@ -232,12 +233,14 @@ def _loop(examined: Examined) -> Iterator[str]:
 @block("/proc/PID/fdinfo, /proc/swaps, configfs", "test_a_loop_over_a_file_that_is_in_use")
 def _loop_file(examined: Examined) -> Iterator[str]:
     """A loop over a file that is in use, by others than the loop itself, which has it open."""
-    backing = read(in_use.SYS_BLOCK / examined.name / "loop/backing_file")
-    with contextlib.suppress(OSError):
-        over = Examined(backing, os.stat(backing))
-        finds = (_file_users, _swap_file, _needed_file, _exported)
-        for words in (words for find in finds for words in find(over)):
-            yield f"is a loop over a file that {words}"
+    try:
+        for backing in in_use.backing_files(examined.name):
+            over = Examined(backing, os.stat(backing))
+            finds = (_file_users, _swap_file, _needed_file, _exported)
+            for words in (words for find in finds for words in find(over)):
+                yield f"is a loop over a file that {words}"
+    except OSError as problem:
+        yield f"is a loop over a file that cannot be examined: {problem.strerror}"
 
 
 @block("LOOP_GET_STATUS64 (rdevice)", "test_a_device_below_a_mounted_loop")
@@ -280,9 +283,11 @@ def _written_by_others(examined: Examined) -> Iterator[str]:
 @block("fcntl(2) F_OFD_GETLK", "test_what_another_program_has_locked_is_refused")
 def _locked(examined: Examined) -> Iterator[str]:
     """A device or file that a program has locked, as QEMU does to read it."""
-    with contextlib.suppress(OSError):  # what cannot be opened is refused by others
+    try:
         if in_use.is_locked(examined.path):
             yield "is locked by another program"
+    except OSError as problem:
+        yield _cannot_be_opened(problem)
 
 
 @block("open(2) O_EXCL", "test_mounted_where_we_cannot_see_it")
@@ -303,10 +308,14 @@ def _exclusive(examined: Examined) -> Iterator[str]:
     try:
         if in_use.lasting(is_busy):
             yield "is held by the kernel or another program"
-    except PermissionError:
-        yield NO_PERMISSION
     except OSError as problem:
-        yield f"cannot be opened: {problem.strerror}"
+        yield _cannot_be_opened(problem)
+
+
+def _cannot_be_opened(problem: OSError) -> str:
+    return (
+        NO_PERMISSION if problem.errno == errno.EACCES else f"cannot be opened: {problem.strerror}"
+    )
 
 
 @block("libblkid", "test_what_cannot_be_searched_is_refused")
@@ -395,9 +404,11 @@ def _unseen_writer(examined: Examined) -> Iterator[str]:
     kernel knows of all of them, but does not say who."""
     if examined.held or any(_file_users(examined)) or any(_loops_over_file(examined)):
         return
-    with contextlib.suppress(OSError):
+    try:
         if in_use.is_open_for_writing(examined.path):
             yield "is open for writing by the kernel or by a program that cannot be seen from here"
+    except OSError as problem:
+        yield _cannot_be_opened(problem)
 
 
 file("configfs: nvmet, target, usb_gadget", "test_what_the_kernel_offers_to_other_hosts")(_exported)

@@ -1,12 +1,16 @@
-"""Outlives a drivebay that is killed, and says how that has left its target (marks).
+"""Outlives a drivebay that is killed, and marks how the kill has left its target (marks).
 
 Started when a target is claimed, as a process of its own session. It has a file open to be read; a
 device, which may vanish and come back, it opens afterwards, if that is the same attachment still.
 It reads its standard input: a byte says that drivebay has ended in order, the end without one that
-it was killed. fio, which the kernel has told to end, is waited for then.
+it was killed. Then it waits until drivebay has ended (a pidfd), kills the fio that drivebay had
+started, and marks the target, if nothing else may have written to it since: fio ended within
+`AT_ONCE_S`, nobody opened the target until then nor wrote to it afterwards, and nobody has it open
+for writing or mapped.
 
-Leaves out: a power cut, and who kills everything: then the mark stays open, and holds for nobody;
-what another program writes before it has looked, some hundredths of a second after the kill.
+Leaves out: a power cut, and who kills everything: then the mark stays open, and holds for nobody.
+Not seen: what another program writes within some milliseconds of the kill, if it had the target
+open before and closes it in that time.
 """
 
 from __future__ import annotations
@@ -18,11 +22,14 @@ import subprocess
 import sys
 import time
 
-from drivebay.targets.safety import in_use, marks
+from drivebay.targets.safety import in_use, marks, watch
 
 FIO_VARIABLE = "DRIVEBAY_TARGET"
 """As targets.fio.job has it: in the environment of each fio."""
-FIO_S = 20.0
+AT_ONCE_S = 1.0
+"""A fio that has not ended this long after its kill waits for a drive that hangs: what is written
+meanwhile could be anybody's. guess: requests of a healthy drive end within tens of milliseconds."""
+_EVENTS = watch.WRITES | watch.IN_OPEN
 SETTLE_S = 0.05
 """Requests of a process that was killed end after it; guess."""
 
@@ -37,22 +44,27 @@ class Witness:
     ) -> None:
         node = os.devnull if device else f"/proc/self/fd/{fd}"
         own = os.open(node, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        us, events = os.pidfd_open(os.getpid()), watch.Watch(-1)
+        with contextlib.suppress(OSError):  # without one, what a fio had is not marked after a kill
+            events = watch.Watch.opened(path if device else f"/proc/self/fd/{fd}", _EVENTS)
+        numbers = [str(number) for number in (own, us, os.getpid(), events.fd)]
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(own), path, session, *(device or ())],
+                [sys.executable, "-P", "-m", __name__, *numbers, path, session, *(device or ())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                pass_fds=[own],
+                pass_fds=[number for number in (own, us, events.fd) if number >= 0],
                 start_new_session=True,
                 env={
                     **os.environ,
                     "PYTHONPATH": os.pathsep.join(filter(os.path.isabs, sys.path)),
-                    marks.WITNESS_VARIABLE: f"/proc/{os.getpid()}/fd/{own}",
                 },
             )
         finally:
             os.close(own)
+            os.close(us)
+            events.close()
 
     def close(self) -> None:
         """Drivebay says itself how it has left the target."""
@@ -67,26 +79,43 @@ def main() -> None:
     """Until drivebay has ended, and what it had started."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    fd = int(sys.argv[1])
-    path, session, *device = sys.argv[2:]
+    fd, drivebay, pid, events_fd = (int(text) for text in sys.argv[1:5])
+    path, session, *device = sys.argv[5:]
+    events = watch.Watch(events_fd) if events_fd >= 0 else None
     if sys.stdin.buffer.read(1):
         return
-    deadline = time.monotonic() + FIO_S
-    while in_use.orphans(FIO_VARIABLE) and time.monotonic() < deadline:
-        time.sleep(SETTLE_S)
+    watch.wait_for_end(drivebay)
+    if events is not None:
+        events.seen()  # those of drivebay and fio
+    fios = watch.started_by(pid, FIO_VARIABLE)
+    if not watch.end_all(fios, AT_ONCE_S):
+        return
+    if fios and (events is None or events.seen() & watch.IN_OPEN):
+        return
     time.sleep(SETTLE_S)
     if device:
-        _note_device(path, session, *device)
+        _note_device(path, session, events, *device)
         return
     mark = marks.of_file(path)
     if mark is not None and (mark.state, mark.session) == ("open", session):
-        status = os.fstat(fd)
         marks.wait_a_tick(fd)
-        seen = (status.st_mtime_ns, status.st_ctime_ns)
-        marks.note(fd, path, "killed", session, expected=seen)
+        status = os.fstat(fd)
+        if not _used_by_others(status, path, events):
+            seen = (status.st_mtime_ns, status.st_ctime_ns)
+            marks.note(fd, path, "killed", session, expected=seen)
 
 
-def _note_device(path: str, session: str, identity: str, sequence: str) -> None:
+def _used_by_others(status: os.stat_result, path: str, events: watch.Watch | None) -> bool:
+    users = in_use.writers(status) or in_use.mappers(status, path)
+    return bool(users or (events is not None and events.seen() & watch.WRITES))
+
+
+def _note_device(
+    path: str, session: str, events: watch.Watch | None, identity: str, sequence: str
+) -> None:
+    status = os.stat(path)
+    if _used_by_others(status, path, events):
+        return
     with in_use.opened(path) as fd:
         if in_use.attachment(os.fstat(fd).st_rdev) == sequence:
             marks.note_device(fd, identity, "killed", session)
