@@ -1,4 +1,4 @@
-//! Sizes with their shares of the requests in per cent, as fio writes them: "4k/40:64k/60".
+//! Request sizes with their shares of the requests in per cent, in fio's notation: "4k/40:64k/60".
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
