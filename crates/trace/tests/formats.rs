@@ -1,5 +1,5 @@
-//! Each format on a few lines, detected and named; then every kind of dirt, refused with its place
-//! or left out and counted.
+//! Tests of each format on a few lines, detected and named; then invalid input of every kind, which
+//! is refused with its position or skipped and counted.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use crate::support::{Row, drain, ordered, raw, reader, request};
 use drivebay_trace::Op::{Flush, Read, Trim, Write};
 use drivebay_trace::{ColumnMap, Given, Order, Reader, Request, TimeUnit, Trace, TraceError};
 
-/// Read by detection and by name, in order of time from 0.
+/// Checks that detection and the format's name give these rows, in time order from 0.
 pub fn holds(format: &str, text: &str, rows: &[Row]) {
     let expected: Vec<_> = rows.iter().map(|row| request(*row)).collect();
     let detected = reader(text.as_bytes(), None).expect("detected").format().name();
@@ -15,7 +15,7 @@ pub fn holds(format: &str, text: &str, rows: &[Row]) {
     for format in [None, Some(format)] {
         assert_eq!(ordered(text.as_bytes(), format).expect("readable"), expected);
     }
-    // Other line ends, a mark, blank lines, no end of the last line: all the same.
+    // Other line ends, a byte order mark, blank lines, or a missing last line end change nothing.
     let windows = text.replace('\n', "\r\n");
     let marked = format!("\u{feff}{}", text.trim_end());
     let blank = text.replace('\n', "\n\n");
@@ -25,7 +25,7 @@ pub fn holds(format: &str, text: &str, rows: &[Row]) {
     }
 }
 
-/// What is said of a file that is read.
+/// Notes on a file that is read.
 pub fn notes(bytes: &[u8]) -> Vec<String> {
     let mut reader = reader(bytes, None).expect("detected");
     while reader.read(&mut Vec::new(), usize::MAX).expect("readable") {}
@@ -92,7 +92,7 @@ fn tencent() {
     );
 }
 
-/// The first lines of libCacheSim's data/cloudPhysicsIO.csv, whose 113,872 requests last two hours.
+/// First lines of libCacheSim's data/cloudPhysicsIO.csv, whose 113,872 requests last two hours.
 #[test]
 fn vscsi_text_of_libcachesim_is_in_seconds() {
     let text = "version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,6144,31954535\n\
@@ -108,7 +108,7 @@ fn vscsi_text_of_libcachesim_is_in_seconds() {
     );
 }
 
-/// What cannot be seconds is no guess of ours.
+/// Times that cannot be seconds require a unit; it is not guessed.
 #[test]
 fn vscsi_text_in_microseconds_asks_for_the_unit() {
     let text = b"1,5633898611441,2a,512,8\n1,5633898611541,28,4096,16\n";
@@ -143,7 +143,8 @@ fn the_unit_of_times_is_the_users_where_the_format_does_not_fix_it() {
     assert!(error.starts_with("t: --time-unit ms: csv files say themselves"), "{error}");
 }
 
-/// Small numbers of microseconds fit 32 bits of seconds, but not a disk that is traced.
+/// Small numbers of microseconds fit 32 bits of seconds, but would be implausibly far apart for a
+/// traced disk.
 #[test]
 fn vscsi_text_whose_seconds_would_be_too_long_asks_for_the_unit() {
     let lines = |step: u64| -> String {
@@ -164,7 +165,7 @@ fn vscsi_text_whose_seconds_would_be_too_long_asks_for_the_unit() {
     assert_eq!(ordered(lines(9).as_bytes(), None).expect("seconds").len(), 100);
 }
 
-/// The README of IOTTA 26930: seconds since the first request of all volumes.
+/// From the README of IOTTA 26930: seconds since the first request of all volumes.
 #[test]
 fn k5cloud() {
     let text = "1063,0.000102,R,4096,8192\n1063,0.500102,W,51200,512\n";
@@ -172,7 +173,7 @@ fn k5cloud() {
     holds("k5cloud", text, &rows);
 }
 
-/// By their names, in any order; ids are sectors, as in oracleGeneral.
+/// Columns by name, in any order; ids are sectors, as in oracleGeneral.
 #[test]
 fn libcachesim_with_a_header() {
     let rows =
@@ -234,7 +235,7 @@ fn columns_that_the_user_names() {
     let text = text.replace("10,WS", "10,RS");
     assert_eq!(mapped(&text, columns).expect("readable"), expected);
     assert_eq!(mapped(&text.replace(',', "\t"), columns).expect("readable"), expected);
-    // Numbers where there is no header; a column of drivebay's own keeps its name.
+    // Column numbers if there is no header; drivebay's own columns keep their names.
     let bare = "8,10,R,16\n1,11.5,W,1\n";
     let numbers = "time=2:us,offset=1:512,length=4:512,op=3";
     assert_eq!(mapped(bare, numbers).expect("readable").len(), 2);
@@ -268,7 +269,7 @@ fn columns_that_the_user_names() {
     assert!(fraction.starts_with("t, line 2: time is '0.5', which is no whole number\nhint: say"));
 }
 
-/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made of the same trace as its
+/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made from the same trace as its
 /// CSV.
 #[test]
 fn oracle_general() {
@@ -369,7 +370,7 @@ fn biosnoop_with_the_pattern() {
     holds("biosnoop", text, &rows);
 }
 
-/// It has the columns that a replay does not need.
+/// It lacks the columns that a replay needs.
 #[test]
 fn bpftraces_biosnoop_is_refused_with_the_reason() {
     let text = b"Attaching 4 probes...
@@ -441,7 +442,7 @@ fn iolog() {
     );
 }
 
-/// Version 2 has no times but those that its waits say.
+/// Version 2 has no times except its waits.
 #[test]
 fn iolog_of_version_2() {
     let text = "fio version 2 iolog
@@ -487,7 +488,7 @@ fn csv() {
     );
 }
 
-/// A line after which another comes, and what is said of it.
+/// Format, invalid line (followed by a valid one), and the expected message.
 const DIRT: &[(&str, &str, &str)] = &[
     ("msr", "1,h,0,Read,-4096,512,1", "Offset is negative ('-4096')"),
     ("msr", "1,h,0,Read,99999999999999999999,512,1", "Offset is too large"),

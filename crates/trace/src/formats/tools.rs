@@ -1,9 +1,9 @@
-//! Text of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
+//! Text output of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
 //!
-//! Sources: bcc's tools/biosnoop.py (the time printed is that of the completion); xperf's own
+//! Sources: bcc's tools/biosnoop.py (the printed time is that of the completion); xperf's own
 //! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion);
 //! DiskSim 4.0 manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace
-//! file format v2" and "v3", and fio 3.33 as it runs for the unit, microseconds. bpftrace's
+//! file format v2" and "v3", and the behaviour of fio 3.33 for the unit, microseconds. bpftrace's
 //! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
 //! Effect: Windows traces have no flushes.
 
@@ -22,7 +22,7 @@ use crate::request::{Op, Request, TimeUnit};
 #[derive(Default)]
 pub(crate) struct Biosnoop {
     disks: Names,
-    /// Columns between BYTES and LAT: the pattern (-P), the time in the queue (-Q).
+    /// Number of columns between BYTES and LAT: the pattern (-P), the time in the queue (-Q).
     columns_between: usize,
 }
 
@@ -44,7 +44,7 @@ impl Parse for Biosnoop {
         if line.is_empty() || line.starts_with(b"Tracing") || line.starts_with(b"Attach") {
             return Ok(false);
         }
-        // From the right: a command's name may hold blanks.
+        // Parsed from the right, because a command's name may contain blanks.
         let mut from_right = line.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let mut next = || from_right.next().ok_or_else(|| too_few(line));
         let latency = next()?;
@@ -84,7 +84,7 @@ fn too_few(line: &[u8]) -> Problem {
     Problem::new(format!("{} has too few words", shown(line)))
 }
 
-/// xperf's text of disk events; all other events are passed over.
+/// xperf's text of disk events; all other events are ignored.
 #[derive(Default)]
 pub(crate) struct Etw;
 
@@ -108,7 +108,7 @@ impl Parse for Etw {
         if time == b"TimeStamp" {
             return Ok(true); // the header's line for this event
         }
-        // The process ends with ")," and may itself hold commas.
+        // The process ends with ")," and may itself contain commas.
         let process = memchr::memmem::find(&rest[comma + 1..], b"),");
         let process = process.ok_or_else(|| breaks_off(line))?;
         let (f, count) = split::<6>(&rest[comma + 1 + process + 2..], b',');
@@ -133,12 +133,12 @@ fn breaks_off(line: &[u8]) -> Problem {
     Problem::new(format!("{} breaks off", shown(line)))
 }
 
-/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a point
-/// in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
+/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a
+/// decimal point in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
 pub(crate) struct DiskSim<const MS: bool>(Clock);
 
 impl<const MS: bool> DiskSim<MS> {
-    /// With times in the format's own unit, or in that which the user named.
+    /// Creates a parser with times in the format's own unit, or in the user's.
     pub(crate) fn new(unit: Option<TimeUnit>) -> DiskSim<MS> {
         let own = if MS { Clock::decimal(1_000_000) } else { Clock::whole(1) };
         DiskSim(own.in_unit(unit))
@@ -159,7 +159,7 @@ impl<const MS: bool> Parse for DiskSim<MS> {
         }
         let at = self.0.ns(f[0], "time")?;
         let op = match whole(f[4], "type")? {
-            // DiskSim's other flag bits (B_ASYNC and so on) stand above the lowest.
+            // DiskSim's other flags (B_ASYNC and so on) are above the lowest bit.
             flags if MS || flags <= 1 => {
                 if flags & 1 == 1 {
                     Op::Read
@@ -180,13 +180,13 @@ impl<const MS: bool> Parse for DiskSim<MS> {
             device: device(f[1], "device")?,
             op,
         })?;
-        // Without a point it may be MQSim's as well: no sign of DiskSim.
+        // Without a decimal point it may also be MQSim's, so it does not count for detection.
         Ok(!MS || f[0].contains(&b'.'))
     }
 }
 
 /// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no
-/// timestamps; there `file wait us` lets time pass.
+/// timestamps but pauses, `file wait us`.
 #[derive(Default)]
 pub(crate) struct Iolog {
     files: Names,

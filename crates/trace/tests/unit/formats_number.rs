@@ -1,4 +1,4 @@
-//! Unit tests of `formats/number.rs`: with its private parts in reach.
+//! Unit tests of `formats/number.rs`, with access to its private items.
 
 use super::*;
 
