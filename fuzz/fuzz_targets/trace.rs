@@ -1,8 +1,8 @@
-//! Any bytes as a trace: each parser, the order, the statistics and the placement must take them or
-//! refuse them, without a panic, in bounded time and memory.
+//! Arbitrary bytes as a trace: each parser, the order, the statistics and the placement must accept
+//! or reject them, without a panic, in bounded time and memory.
 //!
-//! The first byte chooses the format, or lets it be detected; the rest is the file, compressed or not.
-//! Run: `scripts/fuzz.sh 60 trace`.
+//! The first byte selects the format, or detection; the rest is the file, compressed or not. Run:
+//! `scripts/fuzz.sh 60 trace`.
 
 #![no_main]
 
