@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, bytes)) = data.split_first() else { return };
-    let format = Format::ALL.get(usize::from(choice)).map(|(format, _)| *format);
+    let format = Format::ALL.get(usize::from(choice)).copied();
     let given = Given { format, ..Given::default() };
     let Ok(reader) = Reader::new(Cursor::new(bytes.to_vec()), "fuzzed", &given) else { return };
     let mut trace = Trace::new(reader, Order::Window);
