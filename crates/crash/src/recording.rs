@@ -56,7 +56,7 @@ pub enum CrashError {
     },
     /// The file is not a recording.
     #[error(
-        "{0} is no recording\nhint: drivebay crash record DRIVE --out FILE -- COMMAND, or the log device of dm-log-writes"
+        "{0} is not a recording\nhint: drivebay crash record DRIVE --out FILE -- COMMAND, or the log device of dm-log-writes"
     )]
     Foreign(String),
     /// No state has this name.

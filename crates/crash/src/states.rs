@@ -126,10 +126,7 @@ impl States {
     ) -> Result<States, CrashError> {
         let refused = |what: String, hint: &str| Err(CrashError::Refused(what, hint.to_owned()));
         let Some(rules) = rules.or(recording.header.rules) else {
-            return refused(
-                "no drive's rules are known for this recording".into(),
-                "--drive DRIVE",
-            );
+            return refused("the recording has no drive's rules".into(), "--drive DRIVE");
         };
         if let Some(text) = after.filter(|text| !recording.marks().contains(text)) {
             return refused(

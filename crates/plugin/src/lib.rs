@@ -105,7 +105,7 @@ pub enum PluginError {
     NoTable(String),
     /// The plug-in has another version of the interface.
     #[error(
-        "policy {name}: it is written for version {abi} of the interface with a table of {size} bytes; this is version 1, at least {SMALLEST} bytes\nhint: build it again with the files of: drivebay new-policy NAME"
+        "policy {name}: it is built for version {abi} of the interface with a table of {size} bytes; must be version 1 with at least {SMALLEST} bytes\nhint: build it again with the files of: drivebay new-policy NAME"
     )]
     Version {
         /// Name and digest of the plug-in.

@@ -38,8 +38,8 @@ impl VirtualArray {
         let taken: Vec<_> = self.members.iter().map(|member| member.get().take()).collect();
         if taken.iter().any(Option::is_none) {
             self.put_back(taken);
-            let why = "a drive of the array is gone, or in it twice";
-            return Err(user_error(format!("{why}\nhint: make a new one for each place")));
+            let why = "a drive of the array is missing, or is in it twice";
+            return Err(user_error(format!("{why}\nhint: make a new one for each member")));
         }
         let devices = taken.into_iter().flatten().collect();
         let array = Array::new(self.layout, devices, self.standing(), rebuild_rate);
@@ -78,14 +78,14 @@ impl VirtualArray {
             "6" => Level::Raid6,
             other => {
                 let hint = "hint: 0, 1, 10, 5 or 6";
-                return Err(user_error(format!("no such level as {other:?}\n{hint}")));
+                return Err(user_error(format!("unknown level {other:?}\n{hint}")));
             }
         };
         let layout = Layout { level, members: members.len(), chunk: chunk_bytes / 512 };
         for member in &members {
             if !member.get().zones()?.is_empty() {
-                let why = "zones are written in sequence, which an array does not keep to";
-                return Err(user_error(format!("{why}\nhint: drives without zones")));
+                let why = "zones must be written sequentially, which an array does not do";
+                return Err(user_error(format!("{why}\nhint: use drives without zones")));
             }
         }
         let sectors = |bytes: i64| u64::try_from(bytes / 512).ok().filter(|_| bytes >= 0);

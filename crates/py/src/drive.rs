@@ -289,7 +289,7 @@ impl VirtualDrive {
                 let dies = device.spec().geometry.dies();
                 let hint = "hint: fail_die(0)";
                 Err(user_error(format!(
-                    "fail_die: must be one of the {dies} dies of flash that works, on a drive without zones\n{hint}"
+                    "fail_die: must be one of the {dies} dies of flash that has not failed, on a drive without zones\n{hint}"
                 )))
             })
         })
@@ -306,7 +306,7 @@ impl VirtualDrive {
             self.with(|device| {
                 let left = CLOCK_MAX_S - device.now().as_secs_f64();
                 if !(0.0..=left).contains(&seconds) {
-                    let why = "a drive's clock holds a thousand million seconds (31 years)";
+                    let why = "a drive's clock holds 1e9 seconds (31 years)";
                     let hint = "hint: rest(1800)";
                     return Err(user_error(format!(
                         "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
@@ -348,9 +348,7 @@ impl VirtualDrive {
             "overwrite" => Sanitize::Overwrite(passes),
             other => {
                 let allowed = "must be block, crypto or overwrite\nhint: sanitize(\"block\")";
-                return Err(user_error(format!(
-                    "sanitize: no such method as {other:?}; {allowed}"
-                )));
+                return Err(user_error(format!("sanitize: unknown method {other:?}; {allowed}")));
             }
         };
         if !(1..=OVERWRITES_MAX).contains(&passes) {
@@ -407,7 +405,7 @@ impl VirtualDrive {
     /// simulating it.
     fn live(&self, py: Python<'_>, since: &PyMark, times: f64, seconds: f64) -> PyResult<()> {
         if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
-            let why = "times and seconds must be 0 to a thousand million";
+            let why = "times and seconds must be 0 to 1e9";
             return Err(user_error(format!("live: {why}\nhint: live(mark, 100, 86400)")));
         }
         let elapsed = Nanos((seconds * 1e9) as u64);

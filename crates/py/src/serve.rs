@@ -74,7 +74,8 @@ impl PyServer {
     /// `status`.
     fn run(&self, py: Python<'_>) -> PyResult<Figures> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let server = server.ok_or_else(|| user_error("it has run\nhint: make a new server"))?;
+        let server = server
+            .ok_or_else(|| user_error("the server has run already\nhint: make a new server"))?;
         let (reports, _) = interruptible(py, || self.stop(), || server.run());
         Ok(Figures(reports.map_err(serve_error)?))
     }

@@ -111,7 +111,7 @@ impl PySource {
             "iolog" => TextFormat::Iolog,
             "csv" => TextFormat::Csv,
             other => {
-                let text = format!("--to: {other} is not written here\nhint: --to csv");
+                let text = format!("--to: {other} is not an output format\nhint: --to csv");
                 return Err(user_error(text));
             }
         };

@@ -37,7 +37,7 @@ pub enum ReplayError {
     },
     /// Memory for the data cannot be allocated.
     #[error(
-        "no memory for the data: {0}\nhint: free some: two areas of 32 MiB are needed, see: free -m"
+        "no memory for the data: {0}\nhint: free some: two pools of 32 MiB are needed, see: free -m"
     )]
     Memory(io::Error),
     /// An option is out of bounds.

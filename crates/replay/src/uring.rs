@@ -106,7 +106,7 @@ impl Uring {
         let write_area = target.writable.then(|| BufferPool::to_write(seed)).transpose()?;
         let mut buffers = [Some(BufferPool::to_read()?), write_area];
         ring.submitter().register_files(&[target.file.as_raw_fd()]).map_err(|error| {
-            let hint = "is there room for another open file? see: ulimit -n";
+            let hint = "raise the limit of open files: ulimit -n";
             ReplayError::Ring { what: "registering the file failed", error, hint }
         })?;
         let vectors: Vec<libc::iovec> = buffers
@@ -198,7 +198,7 @@ fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
         let error = io::Error::from_raw_os_error(libc::ENOSYS);
         let hint = "Linux 5.11 or later is needed: uname -r";
         return Err(ReplayError::Ring {
-            what: "this kernel's cannot wait until a time",
+            what: "this kernel's version has no timed waits",
             error,
             hint,
         });

@@ -186,7 +186,7 @@ impl Array {
             // md relies on members returning zeros after a trim only with
             // `devices_handle_discard_safely`.
             Some(percent) if self.layout.parities() > 0 => {
-                let allowed = "0 on parity: md discards nothing there";
+                let allowed = "0 with parity, where md does not discard";
                 Err(WorkloadError::refused("trim_percent", &percent, allowed))
             }
             _ => Ok(()),

@@ -15,7 +15,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64
     let parts: Option<Vec<_>> = text.split(':').map(size_and_percent).collect();
     parts.filter(|parts| parts.len() <= ZONES_MAX).ok_or_else(|| {
         de::Error::custom(format!(
-            "'{text}' is not allowed; must be SIZE/PERCENT:..., as 4k/40:64k/60"
+            "'{text}' is not allowed; must be SIZE/PERCENT:..., like 4k/40:64k/60"
         ))
     })
 }

@@ -285,18 +285,22 @@ fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
         workload.check(spec)?;
         together += u64::from(workload.queue_depth) * u64::from(workload.queues);
         if workload.stop.stable.is_some() {
-            return refuse("stop.stable", &"a rule", "none: jobs end by time or bytes".to_owned());
+            return refuse(
+                "stop.stable",
+                &"a rule",
+                "missing: jobs end by time or bytes".to_owned(),
+            );
         }
         let most = u64::from(spec.host.transfer_max) * SECTOR_BYTES;
         if workload.largest_bytes() > most {
-            let allowed = format!("at most {most} in a job, one command");
+            let allowed = format!("at most {most}, one command, in a job");
             return refuse("block_bytes", &workload.largest_bytes(), allowed);
         }
     }
     let carried = spec.queue_depth_max.saturating_mul(queues_of(spec, jobs));
     let room = carried.min(DEPTH_MAX as u32);
     if together > u64::from(room) {
-        return refuse("queue_depth", &together, format!("at most {room} in all jobs"));
+        return refuse("queue_depth", &together, format!("at most {room} in all jobs together"));
     }
     Ok(())
 }

@@ -84,8 +84,8 @@ pub enum ReplayError {
     },
     /// A device number of the trace exceeds the placement handles.
     #[error(
-        "{trace}: request {number}: device {device} is not allowed; must be below {handles}, the placement handles of \
-         the drive\nhint: --set fdp=8, or leave out --handle-by device"
+        "{trace}: request {number}: device {device} is not allowed; must be below {handles}, the drive's number of \
+         placement handles\nhint: --set fdp=8, or leave out --handle-by device"
     )]
     Handle {
         /// Name of the trace as the user gave it.
@@ -99,12 +99,12 @@ pub enum ReplayError {
     },
     /// Scaling requires the size of the recorded drive.
     #[error(
-        "scale: the size of the recorded drive is not known\nhint: give it, or fold the addresses"
+        "scale: the size of the recorded drive is not known\nhint: give the size, or fold the addresses"
     )]
     UnknownSize,
     /// Zoned drives take no traces, which have no zone resets.
     #[error(
-        "a drive with zones takes no trace, which writes anywhere\nhint: --set zns=none, or the suite zones"
+        "a drive with zones cannot replay a trace, which writes anywhere\nhint: --set zns=none, or the suite zones"
     )]
     Zones,
     /// The drive refused a command.

@@ -33,7 +33,7 @@ const WINDOW_LOG_MAX: u32 = 22;
 pub enum SnapshotError {
     /// The file or its folder cannot be accessed.
     #[error(
-        "{doing} {path}: {error}\nhint: give a file in a folder that exists, with room and permission"
+        "{doing} {path}: {error}\nhint: use a file in an existing folder, with free space and permission"
     )]
     File {
         /// The failed action.
@@ -44,13 +44,11 @@ pub enum SnapshotError {
         error: io::Error,
     },
     /// The file is not a saved state.
-    #[error(
-        "{0} is no saved state of a drive\nhint: give a file that was written by VirtualDrive.save"
-    )]
+    #[error("{0} is not a saved state of a drive\nhint: use a file written by VirtualDrive.save")]
     Foreign(String),
     /// The file has another format version.
     #[error(
-        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive anew, and save it again"
+        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive again, and save it"
     )]
     Version {
         /// The file.
@@ -59,7 +57,7 @@ pub enum SnapshotError {
         found: u32,
     },
     /// The content has changed, or the end is missing.
-    #[error("{path} is damaged: {what}\nhint: prepare the drive anew, and save it again")]
+    #[error("{path} is damaged: {what}\nhint: prepare the drive again, and save it")]
     Damaged {
         /// The file.
         path: String,
@@ -68,7 +66,7 @@ pub enum SnapshotError {
     },
     /// The state belongs to another profile.
     #[error(
-        "{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive of the profile it was saved with, what-ifs included"
+        "{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive with the profile it was saved with, including its changes"
     )]
     Profile {
         /// The file.

@@ -255,14 +255,14 @@ const RULES: &[Rule] = &[
     rule("read_percent", "0 to 100", |w| (0.0..=100.0).contains(&w.read_percent)),
     rule("block_bytes", "a multiple of 512 up to 64 MiB", |w| is_size(w.block_bytes, SECTOR_BYTES)),
     rule("weight", "1 to 256", |w| (1..=256).contains(&w.weight)),
-    rule("offsets", "uniform for a sequential load", |w| {
+    rule("offsets", "uniform for a sequential workload", |w| {
         w.pattern == Pattern::Random || w.offsets == Offsets::Uniform
     }),
-    rule("streams", "each, but for mixed sequential loads", |w| {
+    rule("streams", "each, except for mixed sequential workloads", |w| {
         w.streams == Streams::Each || w.pattern == Pattern::Sequential && w.is_mixed()
     }),
     // On a real drive each queue would have its own sequence; here the queues share one.
-    rule("queues", "at least 1, and 1 but for random, uniform offsets", |w| {
+    rule("queues", "at least 1; above 1 only for random, uniform offsets", |w| {
         w.queues == 1 || w.queues > 1 && w.is_random() && w.offsets == Offsets::Uniform
     }),
     rule(
@@ -282,7 +282,7 @@ const RULES: &[Rule] = &[
     }),
     rule(
         "block_bytes_max",
-        "a multiple of block_bytes up to 64 MiB, for random offsets that are no permutation, without bssplit",
+        "a multiple of block_bytes up to 64 MiB, for random offsets other than permutations, without bssplit",
         |w| {
             w.block_bytes_max.is_none_or(|most| {
                 w.sizes_may_differ() && is_size(most, w.block_bytes) && w.bssplit.is_empty()
@@ -291,14 +291,14 @@ const RULES: &[Rule] = &[
     ),
     rule(
         "bssplit",
-        "multiples of block_bytes up to 64 MiB with whole per cent that are 100 together, for random offsets that are no permutation",
+        "multiples of block_bytes up to 64 MiB, with whole percentages that add up to 100, for random offsets other than permutations",
         |w| {
             let shares = w.bssplit.iter().map(|&(_, percent)| u64::from(percent)).sum::<u64>();
             let sizes = w.bssplit.iter().all(|&(bytes, _)| is_size(bytes, w.block_bytes));
             w.bssplit.is_empty() || w.sizes_may_differ() && shares == 100 && sizes
         },
     ),
-    rule("offsets", "with open zones random writes alone, of one size in one queue", |w| {
+    rule("offsets", "open zones only for random writes of one size in one queue", |w| {
         let plain = w.read_percent + w.trim_percent == 0.0 && w.largest_bytes() == w.block_bytes;
         !matches!(w.offsets, Offsets::OpenZones { .. }) || plain
     }),
@@ -317,16 +317,16 @@ const RULES: &[Rule] = &[
     rule("thinktime_blocks", "at least 1, and 1 without a thinktime_us", |w| {
         w.thinktime_blocks == 1 || w.thinktime_blocks > 1 && w.thinktime_us.is_some()
     }),
-    rule("queue_depth", "1 to 1024, the 10 bits that a host has for a command's place", |w| {
+    rule("queue_depth", "1 to 1024, 10 bits for a command's slot", |w| {
         (1..=DEPTH_MAX as u32).contains(&w.queue_depth)
     }),
-    rule("zones", "0, or for a sequential load without reads in one queue", |w| {
+    rule("zones", "0; above 0 only for a sequential workload without reads in one queue", |w| {
         w.zones == 0 || !w.is_random() && w.read_percent == 0.0 && w.queues == 1
     }),
     rule("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
     rule(
         "zone_fill_percent",
-        "above 0, up to 100, 0 for resets and finishes alone; 0 for opens and closes, 100 without zones",
+        "above 0, up to 100, or 0 for resets and finishes; 0 for opens and closes; 100 without zones",
         |w| {
             let (share, manages) = (w.zone_fill_percent, w.manages_zones());
             if matches!(w.zone_op, ZoneOp::Open | ZoneOp::Close) {
@@ -338,7 +338,7 @@ const RULES: &[Rule] = &[
     ),
     rule(
         "queue_depth",
-        "at most the zones, where zone_op is not append or zrwa; 1 where it writes nothing",
+        "at most zones, unless zone_op is append or zrwa; 1 if it writes nothing",
         |w| {
             let most = if w.manages_zones() { 1 } else { w.zones };
             w.zones == 0
@@ -358,21 +358,29 @@ const RULES: &[Rule] = &[
             .stable
             .is_none_or(|s| s.window_s >= 2 && s.within_percent > 0.0 && s.min_s >= s.window_s)
     }),
-    rule("rate_iops", "such that the bytes take at most 115 days, or with a duration_s", |w| {
-        w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate))
-    }),
-    rule("rate_mb_per_s", "such that the bytes take at most 115 days, or with a duration_s", |w| {
-        w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate))
-    }),
-    rule("thinktime_us", "such that the bytes take at most 115 days, or with a duration_s", |w| {
-        let blocks = f64::from(w.thinktime_blocks);
-        w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
-    }),
+    rule(
+        "rate_iops",
+        "so that the bytes take at most 115 days, unless there is a duration_s",
+        |w| w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate)),
+    ),
+    rule(
+        "rate_mb_per_s",
+        "so that the bytes take at most 115 days, unless there is a duration_s",
+        |w| w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate)),
+    ),
+    rule(
+        "thinktime_us",
+        "so that the bytes take at most 115 days, unless there is a duration_s",
+        |w| {
+            let blocks = f64::from(w.thinktime_blocks);
+            w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
+        },
+    ),
 ];
 
 /// Allowed values of `zones` for a workload that writes to a zoned drive.
-const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), but for one pass in sequence over zones \
-                     that are empty";
+const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), except one sequential pass over empty \
+                     zones";
 
 /// Allowed values of a field as text; empty if its type is the only restriction.
 fn allowed(field: &str) -> String {
@@ -476,7 +484,7 @@ impl Workload {
             return refused("zones", &self.zones, &allowed);
         }
         if !self.block_bytes.is_multiple_of(4096) || !bytes.is_multiple_of(self.block_bytes) {
-            let allowed = format!("blocks of 4096 bytes that divide a zone's {bytes}");
+            let allowed = format!("a multiple of 4096 that divides a zone's {bytes} bytes");
             return refused("block_bytes", &self.block_bytes, &allowed);
         }
         if self.zone_op == ZoneOp::Zrwa {
@@ -485,7 +493,7 @@ impl Workload {
             let is_whole = self.zone_fill_percent == 100.0;
             if self.zones > most || self.block_bytes > kib * 1024 || !is_whole {
                 let allowed = format!(
-                    "zrwa for whole zones, {most} at a time in blocks of up to {kib} KiB (zns.zrwa)"
+                    "zrwa only for whole zones, {most} at a time, in blocks of up to {kib} KiB (zns.zrwa)"
                 );
                 return refused("zone_op", &"'zrwa'", &allowed);
             }
@@ -496,7 +504,9 @@ impl Workload {
             && self.zone_fill_percent < 100.0
             && self.stop.bytes.is_none_or(|bytes| bytes > most)
         {
-            let allowed = format!("100 for more than {most} bytes: as many zones may be active");
+            let allowed = format!(
+                "100 for more than {most} bytes, because only {active} zones may be active"
+            );
             return refused("zone_fill_percent", &self.zone_fill_percent, &allowed);
         }
         Ok(())
@@ -548,11 +558,14 @@ impl Workload {
         let (fit, allowed) = match &self.offsets {
             Offsets::Zoned(zones) | Offsets::ZonedScattered(zones) => (
                 zones_have_blocks(zones, (self.span_bytes - largest) / block + 1),
-                "a block at least in every zone that is used",
+                "with at least one block in every zone with accesses",
             ),
             Offsets::OpenZones { zones, .. } => {
                 let zone = self.span_bytes / block / u64::from(*zones) * block;
-                (zone > 0 && zone / SECTOR_BYTES <= u64::from(u32::MAX), "a block to 2 TiB a zone")
+                (
+                    zone > 0 && zone / SECTOR_BYTES <= u64::from(u32::MAX),
+                    "with zones of one block to 2 TiB",
+                )
             }
             _ => (true, ""),
         };
@@ -615,7 +628,7 @@ impl Workload {
         let room = DEPTH_MAX as u64;
         if queues > 1 && (together > room || self.queue_depth > spec.queue_depth_max) {
             let allowed = format!(
-                "at most {} a queue, and {room} in all {queues} together",
+                "at most {} per queue, and {room} in all {queues} queues together",
                 spec.queue_depth_max
             );
             return refuse("queue_depth", self.queue_depth, allowed);
@@ -624,7 +637,7 @@ impl Workload {
         let is_rated = self.rate_iops.is_some() || self.rate_mb_per_s.is_some();
         if (is_rated || self.thinktime_us.is_some()) && u64::from(self.queue_depth) > commands {
             let allowed = format!(
-                "at most {commands}, what the interface carries, with a rate or thinktime_us"
+                "at most {commands}, the limit of the interface, with a rate or thinktime_us"
             );
             return refuse("queue_depth", self.queue_depth, allowed);
         }

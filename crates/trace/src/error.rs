@@ -30,7 +30,7 @@ pub enum TraceError {
         hint: String,
     },
     /// Unknown format name, with a list of the known ones.
-    #[error("format {0}\nhint: leave it out to have it detected")]
+    #[error("format {0}\nhint: omit it to detect the format")]
     UnknownFormat(String),
     /// An operation of the system failed: no such file, no permission, disk full.
     #[error("{file}: {what}: {error}\nhint: {hint}")]
@@ -46,7 +46,7 @@ pub enum TraceError {
     },
     /// A request is later than the reorder window allows; [`crate::Order::Sort`] is required.
     #[error(
-        "{file}: a request lies {late_s:.6} s before one that came {window} or more requests earlier\nhint: sort it as a whole, through a temporary file"
+        "{file}: a request is {late_s:.6} s earlier than one that is {window} or more requests before it\nhint: sort the whole trace, through a temporary file"
     )]
     TooFarBack {
         /// Name of the file as the user gave it.
@@ -100,7 +100,7 @@ impl Problem {
     /// Creates a problem of a single line.
     #[cold]
     pub fn new(what: impl Into<String>) -> Problem {
-        let hint = "mend or remove that line; is --format (or --from) the right one?".to_string();
+        let hint = "fix or remove that line; is --format (or --from) the right one?".to_string();
         Problem { what: what.into(), hint, of_file: false }
     }
 }

@@ -46,8 +46,8 @@ impl Summary {
             requests >= JUDGED_MIN && self.length.0 < requests.saturating_mul(INTERVAL_NS_MIN);
         if (fast || length_s > LENGTH_S_MAX) && self.skipped.no_time == 0 {
             notes.push(format!(
-                "warning: {requests} requests in {length_s:.6} s by the trace's times: if these are of \
-                 another unit, say so with --time-unit s, ms, us or ns"
+                "warning: {requests} requests in {length_s:.6} s by the trace's times: if these have \
+                 another unit, give it: --time-unit s, ms, us or ns"
             ));
         }
         notes
@@ -112,7 +112,7 @@ pub fn convert(
         file: out.display().to_string(),
         what: "cannot be written",
         error,
-        hint: "write it elsewhere, where there is room and permission",
+        hint: "write it to a place with free space and permission",
     };
     in_order(source, |trace| {
         let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);

@@ -13,7 +13,7 @@ use crate::unpack::unpack;
 /// Known files that cannot be read directly: offset and bytes of their signature, description, and
 /// the command that converts them to text.
 const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
-    (0, b"PAR1", "Parquet, and was not unpacked", "drivebay trace convert FILE.parquet FILE.csv"),
+    (0, b"PAR1", "Parquet, and was not converted", "drivebay trace convert FILE.parquet FILE.csv"),
     (1, b"tae", "blktrace's recording of one processor", "blkparse -i NAME > NAME.txt"),
     (0, b"PERFILE2", "perf's recording", "perf script -i FILE > FILE.txt"),
     (3, b"tracing", "trace-cmd's recording", "trace-cmd report -i FILE > FILE.txt"),
@@ -115,7 +115,7 @@ impl Reader {
             return refuse(
                 format!("is of no known format; it begins with {}", shown(first)),
                 format!(
-                    "if you know it, say so with --format (or --from): {}; of a table, say which columns it has: \
+                    "give the format with --format (or --from): {}; or the columns of a table: \
                      --columns time=NAME:us,offset=NAME,length=NAME,op=NAME",
                     Format::list()
                 ),
@@ -123,7 +123,7 @@ impl Reader {
         };
         if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {
             return refuse(
-                format!("--columns: what the columns of {} hold is known", format.name()),
+                format!("--columns: the columns of {} are known", format.name()),
                 "leave it out, or --format csv".to_string(),
             );
         }
@@ -133,7 +133,7 @@ impl Reader {
         {
             return refuse(
                 format!(
-                    "--time-unit {}: {} files say themselves in which unit their times are",
+                    "--time-unit {}: the unit of times in {} files is known",
                     unit.name(),
                     format.name()
                 ),

@@ -88,7 +88,7 @@ impl Read for Guard {
         let packed = self.packed.load(Ordering::Relaxed);
         if self.unpacked > packed.saturating_mul(UNPACK_RATIO_MAX).max(UNPACK_FREE_BYTES) {
             let what = format!(
-                "it unpacks to more than {UNPACK_RATIO_MAX} times its size, as no trace does"
+                "it unpacks to more than {UNPACK_RATIO_MAX} times its size, unlike any trace"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }

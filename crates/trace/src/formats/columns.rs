@@ -150,7 +150,7 @@ fn is_header(table: &Table, line: &[u8]) -> bool {
 
 #[cold]
 fn wrong_op(field: &[u8], must: &str) -> Problem {
-    Problem::new(format!("the kind of request is {}; must be {must}", shown(field)))
+    Problem::new(format!("the operation is {}; must be {must}", shown(field)))
 }
 
 /// R or W, in either case.
@@ -271,10 +271,8 @@ impl VscsiText {
         }
         let requests = self.requests;
         Err(Problem::of_file(
-            format!(
-                "times of {requests} requests reach over {length_s} seconds, if they are seconds"
-            ),
-            "say in which unit the times are: --time-unit us (or s)",
+            format!("times of {requests} requests span {length_s} seconds, if they are seconds"),
+            "give the unit of the times: --time-unit us (or s)",
         ))
     }
 }
@@ -312,8 +310,8 @@ fn must_be_seconds(field: &[u8]) -> Result<(), Problem> {
     const SECONDS_MAX: u64 = u32::MAX as u64;
     if whole(field, "time").is_ok_and(|time| time > SECONDS_MAX) {
         return Err(Problem::of_file(
-            format!("time is {}, which are no seconds", shown(trimmed(field))),
-            "say in which unit the times are: --time-unit us",
+            format!("time is {}, which cannot be seconds", shown(trimmed(field))),
+            "give the unit of the times: --time-unit us",
         ));
     }
     Ok(())

@@ -67,7 +67,7 @@ fn ends_in_bracket(line: &[u8]) -> Result<(), Problem> {
     if line.trim_ascii_end().ends_with(b"]") {
         return Ok(());
     }
-    Err(Problem::new(format!("{} breaks off: there is no ] at its end", shown(line))))
+    Err(Problem::new(format!("{} is cut off: it does not end with ]", shown(line))))
 }
 
 /// Event type of a request.
@@ -205,7 +205,7 @@ impl Parse for Ftrace {
         let head = head.strip_suffix(b"block:").unwrap_or(head).trim_ascii_end();
         let time =
             head.strip_suffix(b":").and_then(|head| head.rsplit(|byte| *byte == b' ').next());
-        let time = time.ok_or_else(|| Problem::new("no time stands before the event's name"))?;
+        let time = time.ok_or_else(|| Problem::new("there is no time before the event's name"))?;
         let at = Nanos(decimal_ns(time, SECOND, "the time")?);
         // After the name: "maj,min rwbs [bytes] (command) sector + count ... [comm or error]".
         let rest = rest.trim_ascii();
@@ -214,7 +214,7 @@ impl Parse for Ftrace {
         let command = memchr::memchr(b'(', rest)
             .and_then(|open| memchr::memchr(b')', &rest[open..]).map(|close| open + close + 1))
             .ok_or_else(|| {
-                Problem::new(format!("{} breaks off: there is no (command)", shown(rest)))
+                Problem::new(format!("{} is cut off: it has no (command)", shown(rest)))
             })?;
         let (place_words, count) = words::<3>(&rest[command..]);
         if count < 3 || place_words[1] != b"+" {
@@ -245,5 +245,5 @@ fn other_line(line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
 
 #[cold]
 fn no_line(line: &[u8]) -> Problem {
-    Problem::new(format!("{} is no line of a trace", shown(line)))
+    Problem::new(format!("{} is not a line of a trace", shown(line)))
 }

@@ -106,13 +106,13 @@ impl ColumnMap {
         };
         for part in text.split(',') {
             let Some((field, column)) = part.split_once('=') else {
-                return refuse(format!("'{part}' is no FIELD=COLUMN"));
+                return refuse(format!("'{part}' is not FIELD=COLUMN"));
             };
             let field = field.trim();
             let Some(at) = OF_USER.iter().position(|(_, name, own)| [*name, *own].contains(&field))
             else {
                 let known = OF_USER.map(|(_, name, _)| name).join(", ");
-                return refuse(format!("'{field}' is no field; must be one of {known}"));
+                return refuse(format!("'{field}' is not a field; must be one of {known}"));
             };
             let of = &mut wanted[at];
             let (name, unit) = match column.rsplit_once(':') {
@@ -135,7 +135,7 @@ impl ColumnMap {
                 (_, None) => {
                     let must =
                         if is_time { "s, ms, us, ns or a number" } else { "a number of bytes" };
-                    return refuse(format!("'{unit}' is no unit of {field}; must be {must}"));
+                    return refuse(format!("'{unit}' is not a unit of {field}; must be {must}"));
                 }
             }
         }
@@ -438,10 +438,9 @@ fn op_word(word: &[u8]) -> Option<Op> {
 
 #[cold]
 fn not_a_kind(field: &[u8], by_user: bool) -> Problem {
-    let what = format!("the kind of request is {}", shown(field));
+    let what = format!("the operation is {}", shown(field));
     if by_user && field.iter().all(u8::is_ascii_alphanumeric) {
-        let hint =
-            "say which word is a read, where all others are writes: --columns op=COLUMN:WORD";
+        let hint = "give the word for a read; all others are writes: --columns op=COLUMN:WORD";
         return Problem::of_file(what, hint);
     }
     Problem::new(format!("{what}; must be a word like read or write"))

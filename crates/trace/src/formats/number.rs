@@ -125,8 +125,8 @@ pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64
         }
         (false, None) if unit.is_some() => Some(0),
         (false, _) => {
-            let hint = "say what it is multiplied with: --columns time=ts:s,offset=lba:512";
-            let what = format!("{name} is {}, which is no whole number", shown(field));
+            let hint = "give its unit: --columns time=ts:s,offset=lba:512";
+            let what = format!("{name} is {}, which is not a whole number", shown(field));
             return Err(Problem::of_file(what, hint));
         }
     };

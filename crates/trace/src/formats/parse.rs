@@ -56,21 +56,18 @@ impl Skipped {
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let reasons = [
-            (self.holes, "runs of NUL bytes, as a crash leaves them, may have taken lines"),
+            (self.holes, "runs of NUL bytes, as after a crash, may have replaced lines"),
             (self.incomplete, "lines with empty fields were left out"),
             (self.no_bytes, "requests of no bytes were left out"),
-            (self.other_events, "events that are no read, write, trim or flush were left out"),
-            (self.lost, "events were lost while recording, as the recorder says"),
+            (self.other_events, "events other than read, write, trim and flush were left out"),
+            (self.lost, "events were lost while recording, as the recorder reports"),
             (self.unmatched, "completions have no issue in the recording"),
             (
                 self.requeued,
-                "issues were taken back by the driver; their requests count once, from the last issue",
+                "issues were requeued by the driver; their requests count once, from the last issue",
             ),
-            (self.no_op, "requests count as reads: this file does not say what they are"),
-            (
-                self.no_time,
-                "requests have no times: this format gives their order, and pauses between them",
-            ),
+            (self.no_op, "requests count as reads: this file has no operations"),
+            (self.no_time, "requests have no times: this format has only their order and pauses"),
         ];
         let odd = self.first_odd.iter().map(|first| {
             let lines = if self.odd == 1 {
@@ -146,7 +143,7 @@ impl Input {
         if let TraceError::Position { problem, .. } = &mut first
             && odd > 1
         {
-            problem.push_str(&format!("; nor can {} more of {lines} lines be read", odd - 1));
+            problem.push_str(&format!("; {} more of {lines} lines cannot be read", odd - 1));
         }
         Err(first)
     }
@@ -173,7 +170,7 @@ impl Input {
 pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceError {
     use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     if !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof) {
-        let hint = "is the disk or the connection all right? see: dmesg";
+        let hint = "check the disk or the connection: dmesg";
         return TraceError::Io { file: file.to_string(), what: "cannot be read", error, hint };
     }
     TraceError::File {

@@ -31,8 +31,8 @@ impl Parse for Biosnoop {
         let line = line.trim_ascii();
         if line.starts_with(b"TIME(ms)") {
             return Err(Problem::of_file(
-                "these are lines of bpftrace's biosnoop.bt, which tell when an I/O ended and how long it took, \
-                 but neither its kind nor its place nor its size",
+                "these are lines of bpftrace's biosnoop.bt, which have the end and the duration of an I/O, \
+                 but neither its operation nor its address nor its size",
                 "record with bcc's biosnoop, or: sudo drivebay trace record /dev/DEVICE",
             ));
         }
@@ -100,7 +100,7 @@ impl Parse for Etw {
                 return Ok(true);
             }
             _ if line.iter().all(|byte| *byte >= b' ' || *byte == b'\t') => return Ok(false),
-            _ => return Err(Problem::new(format!("{} is no text", shown(line)))),
+            _ => return Err(Problem::new(format!("{} is not text", shown(line)))),
         };
         let rest = start.get(comma + 1..).ok_or_else(|| breaks_off(line))?;
         let comma = memchr::memchr(b',', rest).ok_or_else(|| breaks_off(line))?;
@@ -130,7 +130,7 @@ impl Parse for Etw {
 
 #[cold]
 fn breaks_off(line: &[u8]) -> Problem {
-    Problem::new(format!("{} breaks off", shown(line)))
+    Problem::new(format!("{} is cut off", shown(line)))
 }
 
 /// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a
@@ -209,7 +209,7 @@ impl Parse for Iolog {
             return Ok(false);
         }
         if self.version == 0 {
-            let what = format!("{} stands before the line: fio version 3 iolog", shown(line));
+            let what = format!("{} comes before the line: fio version 3 iolog", shown(line));
             return Err(Problem::of_file(what, "is --format (or --from) the right one?"));
         }
         if count == 0 {
@@ -242,7 +242,7 @@ impl Parse for Iolog {
             (b"sync" | b"datasync", 2 | 4) => Op::Flush,
             _ => {
                 return Err(Problem::new(format!(
-                    "{} is no action; must be: {}file read|write|trim|sync|datasync offset length, or add, \
+                    "{} is not an action; must be: {}file read|write|trim|sync|datasync offset length, or add, \
                      open, close{}",
                     shown(line),
                     if timed { "timestamp " } else { "" },

@@ -118,8 +118,8 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     let mix = (other_mean - low) / (high - low);
     if !(0.0..=1.0).contains(&mix) {
         let problem = format!(
-            "the sizes outside of the table must be {other_mean:.0} bytes in the mean for the \
-             printed volume; those of other_kib reach {low:.0} to {high:.0}"
+            "the sizes outside the table must have a mean of {other_mean:.0} bytes for the \
+             printed volume; other_kib allows {low:.0} to {high:.0}"
         );
         return Err(SynthError::new(&profile.name, problem, "change chosen.other_kib"));
     }

@@ -88,7 +88,7 @@ fn per_depth(profile: &Profile) -> Result<Vec<f64>, SynthError> {
     let deep_share = published.depth_percent[7] / sum;
     if !means.is_sorted_by(|a, b| a >= b) {
         let problem =
-            "depth_percent per depth must fall with the depth, as groups cannot give else";
+            "depth_percent per depth must fall with the depth, as groups cannot give anything else";
         return Err(SynthError::new(&profile.name, problem, "check the table"));
     }
     let mut shares = Vec::with_capacity(GROUP_MAX);

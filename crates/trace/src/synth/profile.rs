@@ -182,7 +182,11 @@ impl Profile {
     fn check(&self) -> Result<(), SynthError> {
         let refuse = |field: &str, allowed: &str| {
             let problem = format!("{field} is not allowed; must be {allowed}");
-            Err(SynthError::new(&format!("profile {}", self.name), problem, "change it there"))
+            Err(SynthError::new(
+                &format!("profile {}", self.name),
+                problem,
+                "change it in the profile",
+            ))
         };
         let p = &self.published;
         let shares = |shares: &[f64]| {
@@ -210,7 +214,7 @@ impl Profile {
         {
             return refuse(
                 "chosen.other_kib",
-                "two to sixteen multiples of 4, none of the table's",
+                "two to sixteen multiples of 4 that are not in the table",
             );
         }
         if c.file_kib > BYTES_MAX >> 10 {
@@ -247,11 +251,14 @@ impl Profile {
                 && (0.0..=1e3).contains(&phase.pauses)
         };
         if !self.phases.iter().all(sane) || !(0.01..=1e5).contains(&c.system_gb) {
-            return refuse("a phase's sizes, streams or percentages", "as in the others");
+            return refuse(
+                "a phase's sizes, streams or percentages",
+                "like those of the other phases",
+            );
         }
         let sum: f64 = self.phases.iter().map(|phase| phase.io_percent).sum();
         if (sum - 100.0).abs() > 0.01 {
-            return refuse("io_percent of the phases", "100 together");
+            return refuse("io_percent of the phases", "100 in total");
         }
         Ok(())
     }
