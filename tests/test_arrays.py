@@ -74,7 +74,7 @@ def test_mistakes_are_named() -> None:
         Array(devices[:2], "5")
     with pytest.raises(UserError, match="power of two"):
         Array(devices, "5", chunk_bytes=5120)
-    with pytest.raises(UserError, match="no such level"):
+    with pytest.raises(UserError, match="unknown level"):
         Array(devices, "7")  # type: ignore[arg-type]
     with pytest.raises(UserError, match="smaller than the members"):
         Array(devices, "5").replace(0, drive("sm951-nvme-512").scaled(1 / 128).device())

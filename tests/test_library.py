@@ -342,7 +342,7 @@ def test_wrong_calls_are_refused_in_two_lines(filled: Device) -> None:
         (lambda: Workload(pattern="rnd"), "pattern"),  # type: ignore[arg-type]
         (lambda: Workload(block_bytes="4k"), "block_bytes"),  # type: ignore[arg-type]
         (lambda: Workload(depth=4), "depth"),  # type: ignore[call-arg]
-        (lambda: Workload(queue_depth=1025), "1 to 1024, the 10 bits that a host has"),
+        (lambda: Workload(queue_depth=1025), "1 to 1024, 10 bits for a command's slot"),
         (lambda: Workload(duration_s=float("nan")), "duration_s"),
         (lambda: Workload(ios=5, block_bytes_max=8192), "ios"),
         (lambda: Workload(content=101), "content"),  # type: ignore[arg-type]
@@ -491,7 +491,7 @@ def test_a_sanitize_takes_its_time_and_overwrites_where_the_drive_can(small: Dri
     assert device.health().erases[1] >= most + 2
     for words, said in (
         (("overwrite", 0), "passes=0 is not allowed; must be 1 to 16"),
-        (("gutmann", 1), 'no such method as "gutmann"; must be block, crypto or overwrite'),
+        (("gutmann", 1), 'unknown method "gutmann"; must be block, crypto or overwrite'),
     ):
         with pytest.raises(UserError, match=said):
             device.sanitize(words[0], passes=words[1])

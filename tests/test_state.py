@@ -105,7 +105,7 @@ def test_wrong_files_are_refused_with_a_reason(tmp_path: Path) -> None:
     assert "damaged" in refusal()
     for foreign in (b"", b"garbage", b"x" * 1000):
         path.write_bytes(foreign)
-        assert "no saved state" in refusal()
+        assert "not a saved state" in refusal()
     path.write_bytes(good[:8] + b"\xff\0\0\0" + good[12:])
     assert "version 255" in refusal()
     path.write_bytes(good)

@@ -98,7 +98,7 @@ def test_zones_that_cannot_be_are_refused(words: str, said: str, hint: str) -> N
         ({"zones": 5, "queue_depth": 1}, "zones: 5 is not allowed; must be at most zns.active, 4"),
         (
             {"zones": 2, "queue_depth": 3},
-            "queue_depth: 3 is not allowed; must be at most the zones",
+            "queue_depth: 3 is not allowed; must be at most zones",
         ),
         ({"zones": 1, "queue_depth": 1, "block_bytes": 512}, "block_bytes: 512 is not allowed"),
         ({"zones": 1, "queue_depth": 1, "handle": 3}, "handle: 3 is not allowed; must be below 1"),

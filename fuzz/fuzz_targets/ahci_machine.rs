@@ -1,6 +1,6 @@
-//! A machine that does anything with its AHCI controller: registers, command lists and tables, memory
-//! that is not there, resets and power cuts at any moment. The device must stand, come to rest, and
-//! serve the machine after it.
+//! A machine with arbitrary accesses to its AHCI controller: registers, command lists and tables,
+//! nonexistent memory, resets and power cuts at any time. The device must survive, become idle, and
+//! serve the next machine.
 //!
 //! Each piece of input is a step. Run: `scripts/fuzz.sh 60 ahci_machine`.
 
@@ -17,9 +17,9 @@ use drivebay_wire::ata::Command;
 use libfuzzer_sys::fuzz_target;
 use support::ahci::Guest;
 
-/// Bytes of a step.
+/// Bytes per step.
 const STEP: usize = 32;
-/// Fetched in a turn is one command that has the drive to itself, at least.
+/// Each turn fetches at least one command, even if it needs the drive exclusively.
 const TURNS: usize = 33;
 
 static SPEC: OnceLock<Spec> = OnceLock::new();

@@ -1,4 +1,5 @@
-//! Any bytes as what an NBD client says: each parser takes or refuses them, without a panic.
+//! Arbitrary bytes as messages of an NBD client: each parser accepts or rejects them, without a
+//! panic.
 //!
 //! Run: `scripts/fuzz.sh 60 nbd`.
 

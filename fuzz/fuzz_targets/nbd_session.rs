@@ -1,7 +1,8 @@
-//! A stateful client: any bytes, in any pieces, to a connection with a drive behind it.
+//! A stateful NBD client that sends arbitrary bytes, in pieces of any size, to a connection with a
+//! drive.
 //!
-//! The first byte says whether the handshake is done already, so that requests are reached at once.
-//! Run: `scripts/fuzz.sh 60 nbd_session`.
+//! The first byte tells whether the handshake is already done, so that requests are reached at
+//! once. Run: `scripts/fuzz.sh 60 nbd_session`.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! Any bytes as a stream of NVMe/TCP PDUs: understood or refused, never a panic; what is understood
-//! and said again is understood the same way.
+//! Arbitrary bytes as a stream of NVMe/TCP PDUs: decoded or rejected, never a panic; a decoded PDU
+//! that is encoded and decoded again is the same.
 //!
-//! The first byte chooses the digests. Run: `scripts/fuzz.sh 60 nvme_pdu`.
+//! The first byte selects the digests. Run: `scripts/fuzz.sh 60 nvme_pdu`.
 
 #![no_main]
 
@@ -16,7 +16,8 @@ fuzz_target!(|data: &[u8]| {
         assert!(length <= bytes.len());
         let mut again = Vec::new();
         encode(&mut again, &pdu, digests);
-        // A header digest was right, a data digest may have been wrong: ours is right.
+        // The header digest was right, the data digest may have been wrong; the encoder's own
+        // digests are right.
         let (same, whole) = decoder.decode(&again).expect("our own").expect("whole");
         assert_eq!(whole, again.len());
         assert_eq!(std::mem::discriminant(&same), std::mem::discriminant(&pdu));

@@ -1,8 +1,8 @@
-//! A host that says anything: on connected admin and I/O queues, any commands, any bytes, any moment.
-//! The server must stand, come to rest, and serve the next host.
+//! A host that sends arbitrary commands and bytes at any time, on connected admin and I/O queues.
+//! The server must survive, become idle, and serve the next host.
 //!
-//! Each piece of input is a step: a command on one of the queues, raw bytes, or time that passes.
-//! Run: `scripts/fuzz.sh 60 nvme_session`.
+//! Each piece of input is a step: a command on one of the queues, raw bytes, or elapsed time. Run:
+//! `scripts/fuzz.sh 60 nvme_session`.
 
 #![no_main]
 
@@ -16,7 +16,8 @@ use nvme_host::Rig;
 use zerocopy::FromBytes;
 
 fuzz_target!(|data: &[u8]| {
-    // Some drives have placement, others zones, with random write areas or without, and some can overwrite.
+    // Some drives have placement, others zones, with random write areas or without, and some can
+    // overwrite.
     let mut rig = match data.first().map_or(0, |first| first >> 1 & 7) {
         2 => Rig::placed(4, "initial"),
         3 => Rig::zoned(),
@@ -38,7 +39,7 @@ fuzz_target!(|data: &[u8]| {
                 rig.settle(&mut [admin, io]);
             }
             (kind, Ok((sqe, rest))) => {
-                // Mostly a command that exists.
+                // Mostly an existing command.
                 let sqe = match step[0] >> 4 {
                     0..=3 => sqe,
                     _ => nvme_host::known(sqe, step[0] & 1 == 0, sqe.opcode),

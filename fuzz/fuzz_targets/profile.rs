@@ -1,4 +1,4 @@
-//! Any text as a profile: refused, or a trace comes out that ends and keeps its promises.
+//! Arbitrary text as a profile: it is rejected, or its trace ends and has the promised properties.
 //!
 //! Run: `scripts/fuzz.sh 60 profile`.
 

@@ -1,8 +1,8 @@
-//! Any bytes as a trace: each parser, the order, the statistics and the placement must take them or
-//! refuse them, without a panic, in bounded time and memory.
+//! Arbitrary bytes as a trace: each parser, the order, the statistics and the placement must accept
+//! or reject them, without a panic, in bounded time and memory.
 //!
-//! The first byte chooses the format, or lets it be detected; the rest is the file, compressed or not.
-//! Run: `scripts/fuzz.sh 60 trace`.
+//! The first byte selects the format, or detection; the rest is the file, compressed or not. Run:
+//! `scripts/fuzz.sh 60 trace`.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, bytes)) = data.split_first() else { return };
-    let format = Format::ALL.get(usize::from(choice)).map(|(format, _)| *format);
+    let format = Format::ALL.get(usize::from(choice)).copied();
     let given = Given { format, ..Given::default() };
     let Ok(reader) = Reader::new(Cursor::new(bytes.to_vec()), "fuzzed", &given) else { return };
     let mut trace = Trace::new(reader, Order::Window);

@@ -1,4 +1,4 @@
-//! How fast the states of power cuts are enumerated, and shown one after the other.
+//! Benchmarks of enumerating crash states, and of showing them one after the other.
 #![allow(missing_docs)]
 
 use std::hint::black_box;
@@ -12,7 +12,8 @@ const WRITES: u64 = 100_000;
 const SECTORS: u64 = 1 << 21;
 const SHOWN: usize = 1000;
 
-/// A database's writes: pages at random, two thirds of one block, a flush behind every `each`.
+/// A database's writes: random pages, two thirds of them single blocks, and a flush after every
+/// `each` writes.
 fn recording(folder: &Path, each: u64) -> PathBuf {
     let path = folder.join(format!("recording-{each}"));
     std::fs::remove_file(&path).ok();

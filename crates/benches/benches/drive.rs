@@ -1,6 +1,6 @@
-//! The hot paths, one by one and end to end: `cargo bench -p drivebay-benches`.
+//! Benchmarks of the hot paths, separately and end to end: `cargo bench -p drivebay-benches`.
 //!
-//! Machines are noisy: compare numbers of one run with each other, never with yesterday's.
+//! Machines are noisy: compare only numbers of the same run.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use drivebay_drive::{Calendar, Device, Spec};
@@ -11,7 +11,7 @@ const HOST: &str = include_str!("../../../hosts/windows-8.1-z97.toml");
 const SEED: u64 = 1;
 const IOS: u64 = 100_000;
 
-/// The catalog's SM951, cool, with a share of its blocks.
+/// The catalog's SM951, cooled, with a share of its blocks.
 fn spec(blocks_per_plane: u64) -> Spec {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
     let sectors = 1_000_215_216 * blocks_per_plane / 1024 / 8 * 8 - 4_000_000;
@@ -50,13 +50,14 @@ fn load(
     }
 }
 
-/// Each run draws other addresses: the same ones again would be a hot spot, not a steady state.
+/// Runs a workload with new addresses each time: repeated addresses would be a hot spot instead of
+/// a steady state.
 fn go(device: &mut Device, workload: &Workload) {
     let seed = SEED + device.counters().commands;
     run(device, workload, seed, &Control::default()).expect("a possible load");
 }
 
-/// A filled drive.
+/// Creates a filled drive.
 fn filled(blocks_per_plane: u64) -> Device {
     let spec = spec(blocks_per_plane);
     let capacity = spec.capacity_bytes();
@@ -106,7 +107,7 @@ fn drives(c: &mut Criterion) {
         group.bench_function(format!("seqwrite_128k/{size}"), |b| {
             b.iter(|| go(&mut device, &sequential))
         });
-        // To steady state: as many random writes as an hour of the consistency test.
+        // Up to steady state: as many random writes as in an hour of the consistency test.
         let age = load(Pattern::Random, 0.0, 4096, capacity, 30_000_000 * blocks / 1024);
         go(&mut device, &age);
         group.bench_function(format!("randwrite_4k_steady/{size}"), |b| {

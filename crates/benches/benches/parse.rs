@@ -1,4 +1,4 @@
-//! How fast text becomes requests, and requests statistics.
+//! Benchmarks of parsing text to requests, and of computing statistics.
 #![allow(missing_docs)]
 
 use std::fmt::Write as _;

@@ -1,9 +1,9 @@
-//! What a cut may leave: independent choices of how far each of several chains of units came.
+//! Possible losses of a power cut: independent choices of how many units of each chain are present.
 //!
-//! A chain is a page, whose versions follow one another: which of them is on it decides. A unit
-//! that covers part of a page, or several, is a chain of its own, as what is above and below it
-//! shows. Left out: that of two units which are chains of their own the upper may hide the lower:
-//! such choices are counted as two, and merged when they are enumerated.
+//! A chain is the sequence of versions of a page; the last present version is its content. A unit
+//! that covers part of a page, or several pages, is a chain by itself, because units above and
+//! below it stay visible. Left out: if two units are separate chains, the upper may hide the lower;
+//! such choices are counted as two, and merged during enumeration.
 
 use std::io;
 
@@ -11,10 +11,10 @@ use drivebay_units::Rng;
 
 use crate::model::{Cut, Model, weight};
 
-/// Units one behind the other: the last one that is there decides.
+/// Units in order of submission, of which the last present one is visible.
 type Chain = Vec<u32>;
 
-/// Which volatile units of a cut are lost.
+/// Lost volatile units of a cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
     first: u32,
@@ -34,19 +34,19 @@ impl Lost {
 /// A page that volatile units may change.
 struct Page {
     page: u64,
-    /// As a summand of the hash, if all of them are lost.
+    /// Summand in the hash if all of its volatile units are lost.
     without: u128,
-    /// The only one that changes it, if there is one, and the summand if that is there.
+    /// Its volatile unit, if there is only one, and the summand if that unit is present.
     only: Option<(u32, u128)>,
 }
 
-/// The choices that a cut has.
+/// All choices of a cut.
 pub(crate) struct Choices<'m> {
     model: &'m Model,
     cut: Cut,
-    /// Volatile units in the order of submission, by command.
+    /// Volatile units in order of submission, by command.
     pub commands: Vec<Vec<u32>>,
-    /// By unit, from the cut's first on, its place in `commands`.
+    /// Per unit, starting with the cut's first one: index of its command in `commands`.
     places: Vec<u32>,
     chains: Vec<Chain>,
     pages: Vec<Page>,
@@ -79,18 +79,18 @@ impl<'m> Choices<'m> {
         Ok(Choices { model, cut, commands, places, chains, pages })
     }
 
-    /// The place of a volatile unit's command in `commands`.
+    /// Index in `commands` of a volatile unit's command.
     pub fn place(&self, unit: u32) -> u32 {
         self.places[(unit - self.cut.units.0) as usize]
     }
 
-    /// How many there are, if that can be counted.
+    /// Number of choices; `None` if it exceeds 64 bits.
     pub fn count(&self) -> Option<u64> {
         let ways = self.chains.iter().map(|chain| chain.len() as u64 + 1);
         ways.into_iter().try_fold(1u64, u64::checked_mul)
     }
 
-    /// The loss that leaves `done` units of each chain.
+    /// Returns the loss that keeps the first `done` units of each chain.
     fn lost(&self, done: impl Fn(usize, &Chain) -> usize) -> Lost {
         let (first, end) = self.cut.units;
         let mut lost = Lost { first, is_lost: vec![false; (end - first) as usize] };
@@ -102,14 +102,15 @@ impl<'m> Choices<'m> {
         lost
     }
 
-    /// The loss of all but `present`, and of what does not show.
+    /// Returns the loss of all units except `present` ones; units hidden below a present one do not
+    /// count as lost.
     pub fn all_but(&self, present: impl Fn(u32) -> bool) -> Lost {
         self.lost(|_, chain| {
             chain.iter().rposition(|&unit| present(unit)).map_or(0, |last| last + 1)
         })
     }
 
-    /// Choice `number` of [`Choices::count`].
+    /// Returns the choice with a number below [`Choices::count`].
     pub fn numbered(&self, mut number: u64) -> Lost {
         let digits: Vec<usize> = (self.chains.iter())
             .map(|chain| {
@@ -122,7 +123,8 @@ impl<'m> Choices<'m> {
         self.lost(|chain, _| digits[chain])
     }
 
-    /// A choice at random: of an eighth, half or seven eighths of the chains some is lost.
+    /// Returns a random choice that loses units of about an eighth, half, or seven eighths of the
+    /// chains.
     pub fn random(&self, seed: u64) -> Lost {
         let mut rng = Rng::new(seed);
         let touched = [1, 4, 7][rng.below(3) as usize];
@@ -135,7 +137,8 @@ impl<'m> Choices<'m> {
         self.lost(|chain, _| digits[chain])
     }
 
-    /// What a loss adds to the hash of the state in which all is lost.
+    /// Returns the difference between a loss's hash and the hash of the state in which all units
+    /// are lost.
     pub fn hash(&self, lost: &Lost) -> io::Result<u128> {
         let mut sum = 0u128;
         for &Page { page, without, only } in &self.pages {
@@ -153,8 +156,8 @@ impl<'m> Choices<'m> {
     }
 }
 
-/// A chain for each page, and one for each unit that covers part of a page or shares one with such
-/// a unit; `touched`: pages and units in their order.
+/// Returns a chain for each page, and one for each unit that covers part of a page or shares a page
+/// with such a unit. `touched`: pages and units, sorted.
 fn chains(model: &Model, touched: &[(u64, u32)]) -> Vec<Chain> {
     let is_single = |unit: u32| {
         let effects = model.effects_of(unit);

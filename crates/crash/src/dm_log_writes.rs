@@ -1,11 +1,11 @@
-//! The log of Linux's dm-log-writes, or of QEMU's driver blklogwrites, which records a real drive's
-//! writes: read as a recording.
+//! Reader for logs of Linux's dm-log-writes, or of QEMU's driver blklogwrites, which record the
+//! writes of a real drive.
 //!
 //! Source: Documentation/admin-guide/device-mapper/log-writes.rst of Linux, struct log_write_super
-//! and log_write_entry in drivers/md/dm-log-writes.c. The log is in the order of completion, and
-//! has no times: a command is taken as completed at once, its number is its time. Left out: what
-//! was in flight together, so that those states are missing; and what the drive held before, which
-//! must have been zeros.
+//! and log_write_entry in drivers/md/dm-log-writes.c. The log is in completion order and has no
+//! times: each command counts as completed at once, and its number is its time. Left out:
+//! overlapping commands, so those states are missing; and the drive's former content, which must
+//! have been zeros.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -23,12 +23,12 @@ const FUA: u64 = 2;
 const DISCARD: u64 = 4;
 const MARK: u64 = 8;
 
-/// Whether a file that begins so is such a log.
+/// True if a file with this start is such a log.
 pub(crate) fn is_log(start: &[u8; 16]) -> bool {
     start[..8] == MAGIC.to_le_bytes() && start[8..] == VERSION.to_le_bytes()
 }
 
-/// Reads a log into a recording that is empty.
+/// Reads a log into an empty recording.
 pub(crate) fn read_log(into: &mut Recording, from: &mut BufReader<File>) -> io::Result<()> {
     let impossible = || io::Error::from(io::ErrorKind::InvalidData);
     from.seek(SeekFrom::Start(16))?;
@@ -55,7 +55,7 @@ pub(crate) fn read_log(into: &mut Recording, from: &mut BufReader<File>) -> io::
             return Err(impossible());
         };
         let end = lba.checked_add(length).ok_or_else(impossible)?;
-        // A flush with data comes before it (REQ_PREFLUSH).
+        // A flush with data precedes it (REQ_PREFLUSH).
         if flags & FLUSH != 0 {
             let flush = into.submit(time, (Op::Flush, false), (0, 0), 0);
             into.complete(time, flush);

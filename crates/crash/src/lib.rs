@@ -1,11 +1,11 @@
-//! Every state that a power cut could leave: a recording of a drive's commands, what of it may be
-//! lost by the drive's rules, and the states that follow, as files.
+//! States that a power cut could leave: a recording of a drive's commands, the losses that the
+//! drive's rules allow, and the resulting states as files.
 //!
 //! Sources: eXplode (Yang et al., OSDI 2006), ALICE (Pillai et al., OSDI 2014), Yat (Lantz et al.,
-//! ATC 2014), CrashMonkey (Mohan et al., OSDI 2018). The way through: `recording.rs` (or
-//! `dm_log_writes.rs`) gives commands and events, `model.rs` says from when to when each part of a
-//! write is volatile, `choices.rs` what a cut may leave of them, `states.rs` enumerates, `view.rs`
-//! makes a file of a state, `timeline.rs` tells of one.
+//! ATC 2014), CrashMonkey (Mohan et al., OSDI 2018). Processing order: `recording.rs` (or
+//! `dm_log_writes.rs`) provides commands and events, `model.rs` computes the volatile period of
+//! each part of a write, `choices.rs` the possible losses of a cut, `states.rs` enumerates the
+//! states, `view.rs` writes a state to a file, `timeline.rs` describes one.
 //!
 //! This crate must not know sockets, clocks, how a drive is served, nor how a state is checked.
 

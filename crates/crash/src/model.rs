@@ -1,14 +1,15 @@
-//! The persistence model: from when to when each part of a write is volatile, by the drive's rules.
+//! The persistence model: the period in which each part of a write is volatile, by the drive's
+//! rules.
 //!
-//! A unit is there or not as a whole. It is volatile from its submission on and becomes durable by
-//! one of these events:
+//! A unit is present or lost as a whole. It is volatile from its submission on, and becomes durable
+//! by one of these events:
 //!
 //! - a flush completes that was submitted after the unit's command had completed;
 //! - its command completes, with FUA or on a drive with power-loss protection;
-//! - commands have completed since whose data exceeds the write buffer: it has been destaged.
+//! - later commands have completed whose data exceeds the write buffer: the unit was destaged.
 //!
-//! A drive that ignores flushes has the last of these alone. What lies on a page is its durable and
-//! present units in the order of submission, which is that in which the server applied them.
+//! On a drive that ignores flushes only the last one applies. A page contains its durable and its
+//! present units in order of submission, which is the order in which the server applied them.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -19,45 +20,46 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::recording::{Event, NEVER, Op, PAGE_BYTES, PAGE_SECTORS, Recording, ZEROS};
 use crate::rules::Rules;
 
-/// What of a command is there or not as a whole.
+/// Part of a command that is present or lost as a whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unit {
     pub command: u32,
-    /// By event.
+    /// Event of its submission.
     pub submitted: u32,
-    /// By event; [`NEVER`] if it stays volatile.
+    /// Event that makes it durable; [`NEVER`] if it stays volatile.
     pub durable: u32,
-    /// Its first in [`Model::effects`], and how many.
+    /// Its first effect in [`Model::effects`], and the number of its effects.
     pub first: u32,
     pub effects: u32,
 }
 
-/// What a unit makes of a page.
+/// Change of a page by a unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Effect {
     pub unit: u32,
     pub page: u64,
-    /// Sectors within the page.
+    /// Range of changed sectors within the page.
     from: u8,
     until: u8,
     block: u32,
 }
 
 impl Effect {
-    /// Whether nothing below it shows.
+    /// True if it covers the whole page, so that nothing below it is visible.
     pub fn is_whole(&self) -> bool {
         self.from == 0 && u64::from(self.until) == PAGE_SECTORS
     }
 }
 
-/// A moment to cut the power at: behind an event. Before the next event something becomes durable,
-/// or a mark is made, or there is none.
+/// A point in time for a power cut, after `event`. The next event makes a unit durable, or is a
+/// mark, or does not exist.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cut {
     pub event: u32,
-    /// The last mark before it, as a number from 1 of the first with this text; 0 if there is none.
+    /// Last mark before the cut, as the number from 1 of the first mark with the same text; 0 if
+    /// there is none.
     pub mark: u32,
-    /// The first unit that may be volatile, and the first that was not submitted.
+    /// First unit that may be volatile, and first unit that was not submitted.
     pub units: (u32, u32),
 }
 
@@ -68,12 +70,12 @@ pub(crate) struct Model {
     pub units: Vec<Unit>,
     pub effects: Vec<Effect>,
     pub cuts: Vec<Cut>,
-    /// Effects of each page, in the order of submission.
+    /// Effects of each page, in order of submission.
     pub pages: HashMap<u64, Vec<u32>>,
 }
 
 impl Model {
-    /// By `after`, cuts begin at the first mark of this text.
+    /// Creates the model. With `after`, cuts begin at the first mark with this text.
     pub fn new(recording: Recording, rules: Rules, after: Option<&str>) -> Model {
         let (units, cuts) = (Vec::new(), Vec::new());
         let mut model =
@@ -84,9 +86,10 @@ impl Model {
         model
     }
 
-    /// Splits commands into units; the first of each command, and one more.
+    /// Splits commands into units; returns the first unit of each command, and the number of all
+    /// units.
     fn split(&mut self) -> Vec<u32> {
-        // Pages that may hold something: what zeros make of others is nothing.
+        // Pages with data; zeroing any other page changes nothing.
         let mut known: BTreeMap<u64, ()> =
             self.recording.base.keys().map(|&page| (page, ())).collect();
         let mut firsts = Vec::with_capacity(self.recording.commands.len() + 1);
@@ -109,7 +112,7 @@ impl Model {
                     at = until;
                 }
             } else if command.op != Op::Flush {
-                // Zeros change the map alone, which may be half done.
+                // Zeroing only changes the map, and may be half done.
                 let middle = ((lba + end) / 2 / PAGE_SECTORS * PAGE_SECTORS).clamp(lba, end);
                 for (at, until) in [(lba, middle), (middle, end)] {
                     let pages = at / PAGE_SECTORS..until.div_ceil(PAGE_SECTORS);
@@ -137,7 +140,7 @@ impl Model {
         });
     }
 
-    /// What the newest unit makes of a page.
+    /// Adds the change of a page by the newest unit.
     fn add_effect(&mut self, page: u64, (at, until): (u64, u64), block: u32) {
         let first = page * PAGE_SECTORS;
         let within = |lba: u64| lba.clamp(first, first + PAGE_SECTORS) - first;
@@ -148,11 +151,12 @@ impl Model {
         self.effects.push(Effect { unit, page, from, until, block });
     }
 
-    /// Finds by which event each unit becomes durable; by event, whether any does.
+    /// Finds the event by which each unit becomes durable; returns for each event whether it makes
+    /// any unit durable.
     fn find_durable(&mut self, firsts: &[u32]) -> Vec<bool> {
         let Model { recording, rules, units, .. } = self;
         let mut grows = vec![false; recording.events.len()];
-        // Commands that have completed and are volatile, with the bytes completed until then.
+        // Completed commands that are volatile, with the bytes completed up to and including each.
         let mut waiting: VecDeque<(u32, u64)> = VecDeque::new();
         let mut completed_bytes = 0;
         for event in 0..recording.events.len() as u32 {
@@ -220,7 +224,7 @@ impl Model {
         }
     }
 
-    /// Units that are volatile at a cut, in the order of submission.
+    /// Returns the units that are volatile at a cut, in order of submission.
     pub fn volatile(&self, cut: &Cut) -> impl Iterator<Item = u32> {
         let event = cut.event;
         (cut.units.0..cut.units.1).filter(move |&unit| self.units[unit as usize].durable > event)
@@ -231,8 +235,8 @@ impl Model {
         &self.effects[first as usize..(first + effects) as usize]
     }
 
-    /// Effects that show on a page at an event, where of the volatile units some are lost: those
-    /// that cover parts, newest first, and the block below them.
+    /// Returns the visible effects on a page at an event, for a given loss: those that cover part
+    /// of the page, newest first, and the block below them.
     fn layers(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> (Vec<u32>, u32) {
         let mut parts = Vec::new();
         let all = self.pages.get(&page).map_or(&[][..], Vec::as_slice);
@@ -251,7 +255,7 @@ impl Model {
         (parts, self.recording.base.get(&page).copied().unwrap_or(ZEROS))
     }
 
-    /// The bytes of a page at an event, where of the volatile units some are lost.
+    /// Reads a page as of an event, for a given loss of volatile units.
     pub fn read(
         &self,
         page: u64,
@@ -276,7 +280,7 @@ impl Model {
         Ok(())
     }
 
-    /// A hash of the bytes of a page, as [`Model::read`]; 0 for zeros.
+    /// Hash of the page that [`Model::read`] returns; 0 for zeros.
     pub fn content(&self, page: u64, event: u32, lost: impl Fn(u32) -> bool) -> io::Result<u128> {
         let (parts, below) = self.layers(page, event, lost);
         if parts.is_empty() {
@@ -289,7 +293,7 @@ impl Model {
     }
 }
 
-/// A page with its content, as a summand of a state's hash.
+/// Summand of a page with this content in a state's hash.
 pub(crate) fn weight(page: u64, content: u128) -> u128 {
     if content == 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! A recording of either kind, by how its file begins.
+//! Opens a recording of either format, detected by its first bytes.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -9,11 +9,11 @@ use crate::dm_log_writes;
 use crate::recording::{CrashError, MAGIC, Recording};
 
 impl Recording {
-    /// Reads a recording, or a log of dm-log-writes; what is cut short counts as far as it is
-    /// whole.
+    /// Reads a recording, or a log of dm-log-writes; a truncated file is used up to its last
+    /// complete record.
     ///
     /// # Errors
-    /// It cannot be read, or is neither.
+    /// The file cannot be read, or has neither format.
     pub fn open(path: &Path) -> Result<Recording, CrashError> {
         let failed = |why| CrashError::file(path, why);
         let foreign = || CrashError::Foreign(path.display().to_string());

@@ -1,21 +1,24 @@
-//! A recording: the commands of a drive in the order of events, and their data, each distinct block
-//! of 4 KiB once.
+//! Recordings: the commands of a drive in event order, and their data, with each distinct 4 KiB
+//! block stored once.
 //!
-//! The file: [`MAGIC`], the length of the header (u32) and the header as JSON, then records, all
-//! numbers little-endian:
+//! The file: [`MAGIC`], the length of the header (u32) and the header as JSON, then records. All
+//! numbers are little-endian:
 //!
 //! | tag | record |
 //! |---|---|
-//! | `B` | a block: its hash (u128), 4096 bytes; blocks are numbered from 0 as they come |
-//! | `P` | the drive held a block at the start: page (u64), block (u32) |
-//! | `S` | a submission: time (u64, ns), LBA (u64), sectors (u64), operation (u8), FUA (u8); of a write a block (u32) for each page that it touches, zeros outside of its sectors |
+//! | `B` | a block: its hash (u128), 4096 bytes; blocks are numbered from 0 in file order |
+//! | `P` | a block that the drive held at the start: page (u64), block (u32) |
+//! | `S` | a submission: time (u64, ns), LBA (u64), sectors (u64), operation (u8), FUA (u8); blocks |
 //! | `C` | a completion: time (u64), the command's number (u64, from 0), success (u8) |
 //! | `M` | a mark: time (u64), length (u32), text |
 //! | `E` | an orderly end |
 //!
-//! [`ZEROS`] is a block of zeros. A hash is XXH3 of 128 bits: two blocks of one hash are held to be
-//! equal. A file that ends in the middle of a record, or without `E`, was cut short: what is whole
-//! counts.
+//! The submission of a write has a block (u32) for each page that it touches, with zeros outside of
+//! its sectors.
+//!
+//! [`ZEROS`] is a block of zeros. The hash is XXH3, 128 bits; two blocks with the same hash are
+//! assumed to be equal. A file that ends in the middle of a record, or without `E`, is truncated:
+//! its complete records count.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -33,33 +36,33 @@ pub(crate) const MAGIC: &[u8; 16] = b"drivebay-crash-1";
 /// Bytes of a page, and of a block.
 pub(crate) const PAGE_BYTES: usize = 4096;
 pub(crate) const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
-/// The block of zeros.
+/// Number of the block of zeros.
 pub(crate) const ZEROS: u32 = u32::MAX;
-/// An event that does not come.
+/// Stands for an event that never happens.
 pub(crate) const NEVER: u32 = u32::MAX;
-/// Longest mark and header, bytes.
+/// Longest mark or header, bytes.
 const TEXT_MAX: u32 = 1 << 16;
 
-/// Why a recording cannot be made or read.
+/// Reason why a recording cannot be created or read.
 #[derive(Debug, thiserror::Error)]
 pub enum CrashError {
     /// The file cannot be used.
     #[error("{path}: {error}\nhint: ls -l {path}; df")]
     File {
-        /// Its path.
+        /// Path of the file.
         path: String,
-        /// What the system said.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// The file is no recording.
+    /// The file is not a recording.
     #[error(
-        "{0} is no recording\nhint: drivebay crash record DRIVE --out FILE -- COMMAND, or the log device of dm-log-writes"
+        "{0} is not a recording\nhint: drivebay crash record DRIVE --out FILE -- COMMAND, or the log device of dm-log-writes"
     )]
     Foreign(String),
     /// No state has this name.
     #[error("there is no state {0}\nhint: drivebay crash show FOLDER lists those that failed")]
     NoState(String),
-    /// Something else.
+    /// Another error, with its hint.
     #[error("{0}\nhint: {1}")]
     Refused(String, String),
 }
@@ -70,29 +73,29 @@ impl CrashError {
     }
 }
 
-/// What was recorded, and by which rules the drive keeps it.
+/// The recorded drive, and the rules of its persistence.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Header {
-    /// The drive's profile; empty for a recording from elsewhere.
+    /// Profile of the drive; empty for a recording from another program.
     pub drive: String,
-    /// Its size, sectors of 512 B.
+    /// Size of the drive, sectors of 512 B.
     pub sectors: u64,
-    /// Its rules.
+    /// Rules of the drive, if known.
     pub rules: Option<Rules>,
 }
 
-/// What a command does.
+/// Operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Op {
-    /// Data comes with it.
+    /// Write with data.
     Write,
-    /// Zeros without a transfer.
+    /// Zeroing without a data transfer.
     WriteZeroes,
-    /// Deallocate, which reads as zeros.
+    /// Deallocation; deallocated sectors read as zeros.
     Discard,
-    /// What has completed is to become durable.
+    /// Flush: completed data becomes durable.
     Flush,
 }
 
@@ -100,17 +103,17 @@ pub enum Op {
 pub struct Recorder {
     out: BufWriter<File>,
     blocks: HashMap<u128, u32>,
-    /// By the server's number of a command that has not completed, its number here.
+    /// Number in the recording of each outstanding command, by the server's number.
     inflight: HashMap<u64, u64>,
     commands: u64,
     failed: Option<io::Error>,
 }
 
 impl Recorder {
-    /// Begins a new file.
+    /// Creates a new file.
     ///
     /// # Errors
-    /// It exists, or cannot be written.
+    /// The file exists, or cannot be written.
     pub fn create(path: &Path, header: &Header) -> Result<Recorder, CrashError> {
         let file = File::create_new(path).map_err(|why| CrashError::file(path, why))?;
         let mut recorder = Recorder {
@@ -136,7 +139,7 @@ impl Recorder {
         }
     }
 
-    /// The number of a block, which is written if it is new.
+    /// Returns the number of a block, after writing it if it is new.
     fn block(&mut self, bytes: &[u8; PAGE_BYTES]) -> u32 {
         if bytes.iter().all(|&byte| byte == 0) {
             return ZEROS;
@@ -152,7 +155,7 @@ impl Recorder {
         block
     }
 
-    /// The drive holds these sectors when the recording begins; they begin at a page.
+    /// Records sectors that the drive holds at the start of the recording; they begin at a page.
     pub fn begins_with(&mut self, lba: u64, data: &[u8]) {
         for (i, piece) in data.chunks(PAGE_BYTES).enumerate() {
             let block = self.block(&padded(piece, 0));
@@ -164,7 +167,8 @@ impl Recorder {
         }
     }
 
-    /// A command was accepted `at` nanoseconds; `number` is the server's for it.
+    /// Records a submission at time `at` in nanoseconds; `number` is the server's number of the
+    /// command.
     pub fn submitted(
         &mut self,
         at: u64,
@@ -193,7 +197,7 @@ impl Recorder {
         }
     }
 
-    /// A command has completed; one that was not recorded is ignored.
+    /// Records a completion; commands that were not recorded are ignored.
     pub fn completed(&mut self, at: u64, number: u64, ok: bool) {
         if let Some(command) = self.inflight.remove(&number) {
             self.put(b"C");
@@ -203,7 +207,7 @@ impl Recorder {
         }
     }
 
-    /// What the workload was promised, in its own words, of which the first 64 KiB count.
+    /// Records a promise to the workload, in its own words; only the first 64 KiB are kept.
     pub fn mark(&mut self, at: u64, text: &str) {
         let text = &text.as_bytes()[..text.len().min(TEXT_MAX as usize)];
         self.put(b"M");
@@ -215,7 +219,7 @@ impl Recorder {
     /// Ends the recording.
     ///
     /// # Errors
-    /// It could not be written: what is there ends where that failed.
+    /// The file could not be written; it ends where writing failed.
     pub fn end(mut self) -> io::Result<()> {
         self.put(b"E");
         match self.failed {
@@ -238,17 +242,17 @@ pub(crate) struct Command {
     pub fua: bool,
     pub lba: u64,
     pub sectors: u64,
-    /// By event, and in nanoseconds.
+    /// Event of the submission, and its time in nanoseconds.
     pub submitted: u32,
     pub submitted_ns: u64,
-    /// [`NEVER`] if it did not, or failed.
+    /// Event of the completion; [`NEVER`] if the command did not complete or failed.
     pub completed: u32,
     pub completed_ns: u64,
-    /// Of a write, a block for each page, in [`Recording::data`].
+    /// For a write: index in [`Recording::data`] of its blocks, one for each page.
     pub blocks: usize,
 }
 
-/// What happened, in order.
+/// An event of the recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Submitted(u32),
@@ -256,8 +260,8 @@ pub(crate) enum Event {
     Mark(u32),
 }
 
-/// A page of data: where it lies in the file, and its hash. Outside of `within` and `bytes` it is
-/// zeros.
+/// A page of data: its position in the file, and its hash. The range given by `within` and `bytes`
+/// is in the file, the rest is zeros.
 pub(crate) struct Block {
     pub at: u64,
     pub within: u16,
@@ -265,11 +269,11 @@ pub(crate) struct Block {
     pub hash: u128,
 }
 
-/// A recording, of which the data stays in its file.
+/// A recording; the data stays in its file.
 pub struct Recording {
-    /// What was recorded.
+    /// Header of the recording.
     pub header: Header,
-    /// Whether the file was cut short.
+    /// True if the file is truncated.
     pub is_truncated: bool,
     pub(crate) commands: Vec<Command>,
     pub(crate) events: Vec<Event>,
@@ -277,14 +281,14 @@ pub struct Recording {
     pub(crate) marks: Vec<(u64, String)>,
     /// Blocks of writes.
     pub(crate) data: Vec<u32>,
-    /// By page what the drive held at the start.
+    /// Initial content of the drive, by page.
     pub(crate) base: BTreeMap<u64, u32>,
     pub(crate) blocks: Vec<Block>,
     file: File,
 }
 
 impl Recording {
-    /// What is read into, of a file.
+    /// Creates an empty recording for a file, to be read into.
     pub(crate) fn empty(file: File) -> Recording {
         Recording {
             header: Header { drive: String::new(), sectors: 0, rules: None },
@@ -312,7 +316,7 @@ impl Recording {
         Ok(())
     }
 
-    /// Reads a record; false for the end.
+    /// Reads a record; returns false at the end.
     fn record(&mut self, from: &mut BufReader<File>) -> io::Result<bool> {
         let damaged = || io::Error::from(io::ErrorKind::InvalidData);
         let known = |block: u32, blocks: &[_]| block == ZEROS || (block as usize) < blocks.len();
@@ -417,7 +421,7 @@ impl Recording {
         self.marks.push((at, text));
     }
 
-    /// The bytes of a block.
+    /// Reads a block.
     pub(crate) fn read_block(&self, block: u32, into: &mut [u8; PAGE_BYTES]) -> io::Result<()> {
         into.fill(0);
         if block != ZEROS {
@@ -428,12 +432,13 @@ impl Recording {
         Ok(())
     }
 
-    /// The hash of a block; 0 for zeros.
+    /// Hash of a block; 0 for zeros.
     pub(crate) fn hash(&self, block: u32) -> u128 {
         if block == ZEROS { 0 } else { self.blocks[block as usize].hash }
     }
 
-    /// Writes, and commands that make something durable: flushes and FUA.
+    /// Number of writes (all commands except flushes), and of commands that make data durable
+    /// (flushes and FUA).
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
         let writes = self.commands.iter().filter(|one| one.op != Op::Flush).count();
@@ -441,13 +446,13 @@ impl Recording {
         (writes, durable)
     }
 
-    /// Marks, in order.
+    /// Returns the marks, in order.
     #[must_use]
     pub fn marks(&self) -> Vec<&str> {
         self.marks.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// Bytes that the writes have carried, and bytes of distinct blocks.
+    /// Bytes carried by writes, and bytes of distinct blocks.
     #[must_use]
     pub fn bytes(&self) -> (u64, u64) {
         let written = self.commands.iter().filter(|one| one.op == Op::Write);
@@ -456,7 +461,7 @@ impl Recording {
     }
 }
 
-/// The next bytes of a file.
+/// Reads the next `N` bytes of a file.
 pub(crate) fn read<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     from.read_exact(&mut bytes)?;

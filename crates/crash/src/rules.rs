@@ -1,30 +1,30 @@
-//! The rules by which a drive keeps or loses what it has acknowledged, as its profile says.
+//! Rules by which a drive keeps or loses acknowledged data, as specified by its profile.
 //!
-//! Sources: NVM Express Base Specification 2.0 (volatile write cache, Flush, FUA), which promises
-//! no order of what is volatile; the profile for the size of the write buffer and the mapping unit.
-//! Left out: the order in which dies program, and the map's journal. Effect: states that the one
+//! Sources: NVM Express Base Specification 2.0 (volatile write cache, Flush, FUA), which guarantees
+//! no order of volatile data; the profile for the size of the write buffer and the mapping unit.
+//! Left out: the order in which dies program, and the map's journal. Effect: states that a specific
 //! drive never shows are among those that the standard allows (ADR 0037).
 
 use drivebay_drive::Spec;
 use drivebay_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
-/// What a power cut may take.
+/// Possible losses of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rules {
-    /// Write buffer: what has been acknowledged before the newest so many bytes is on flash.
+    /// Write buffer, bytes: acknowledged data older than the newest `buffer_bytes` is on flash.
     pub buffer_bytes: u64,
-    /// What is there or not as a whole, bytes: a power of two.
+    /// Size of data that is present or lost as a whole, bytes: a power of two.
     pub atomic_bytes: u64,
-    /// Power-loss protection: what was acknowledged is safe.
+    /// True with power-loss protection: acknowledged data is safe.
     pub protected: bool,
-    /// Flushes and FUA are acknowledged and make nothing safe.
+    /// True if flushes and FUA are acknowledged without making data safe.
     pub ignores_flush: bool,
 }
 
 impl Rules {
-    /// Those of a drive.
+    /// Returns the rules of a drive.
     #[must_use]
     pub fn of(spec: &Spec) -> Rules {
         let geometry = &spec.geometry;

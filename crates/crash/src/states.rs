@@ -1,10 +1,10 @@
-//! The states that power cuts could leave: enumerated, equal ones merged, each with a name by which
-//! it can be made again.
+//! Enumeration of the states that power cuts could leave: equal ones are merged, and each has a
+//! name from which it can be recreated.
 //!
-//! A name is the number of the cut and how its loss was chosen: `12:prefix:3`, of the commands that
-//! are volatile at cut 12 the first three are there; `12:missing:4`, all but number 4; `12:only:4`;
-//! `12:torn:4:2`, those before number 4 and two units of it; `12:choice:7`, by number;
-//! `12:random:99`, by seed; `12:lost:40,41`, all but these units of the recording.
+//! A name is the number of the cut and the kind of loss: `12:prefix:3`, of the commands that are
+//! volatile at cut 12 the first three are present; `12:missing:4`, all except number 4;
+//! `12:only:4`; `12:torn:4:2`, those before number 4 and two units of it; `12:choice:7`, by number;
+//! `12:random:99`, by seed; `12:lost:40,41`, all except these units of the recording.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
@@ -20,13 +20,12 @@ use crate::model::{Cut, Model, weight};
 use crate::recording::{CrashError, NEVER, Recording};
 use crate::rules::Rules;
 
-/// How often random choices are drawn anew for what a cut has left, times the states that are asked
-/// for.
+/// Random draws per requested state of a cut in a later pass.
 const TRIES: usize = 2;
-/// Passes over the cuts, each for what the ones before have left.
+/// Passes over the cuts; later ones distribute the states that earlier ones have left.
 const PASSES: usize = 3;
 
-/// How a loss was chosen.
+/// Kind of a loss.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Recipe {
     Prefix(u32),
@@ -38,7 +37,7 @@ enum Recipe {
     Lost(Vec<u32>),
 }
 
-/// A state by its name.
+/// A state, identified by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct State {
     cut: u32,
@@ -92,34 +91,34 @@ impl FromStr for State {
     }
 }
 
-/// How many states there are, and how many of them were enumerated.
+/// Number of states, and of enumerated ones.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Coverage {
-    /// Moments at which the set of possible states is largest: see `model.rs`.
+    /// Points in time at which the set of possible states is largest: see `model.rs`.
     pub cuts: usize,
-    /// Cuts of which states were enumerated.
+    /// Cuts with enumerated states.
     pub cuts_visited: usize,
-    /// Cuts of which all were.
+    /// Cuts whose states were all enumerated.
     pub cuts_exhausted: usize,
-    /// Choices of all cuts together, as a power of two: states, of which equal ones count more than
-    /// once.
+    /// Binary logarithm of the choices of all cuts together; equal states count more than once.
     pub choices_log2: f64,
-    /// Distinct states that were enumerated.
+    /// Distinct enumerated states.
     pub states: usize,
-    /// Most units that were volatile at a cut.
+    /// Most volatile units at a cut.
     pub volatile_max: usize,
 }
 
-/// A recording's states.
+/// States of a recording.
 pub struct States {
     pub(crate) model: Model,
 }
 
 impl States {
-    /// The model of a recording; by `after`, cuts begin at the first mark of this text.
+    /// Creates the states of a recording; with `after`, cuts begin at the first mark with this
+    /// text.
     ///
     /// # Errors
-    /// The recording has no rules of its own and none were given, or there is no such mark.
+    /// The recording has no rules and none were given, or there is no such mark.
     pub fn new(
         recording: Recording,
         rules: Option<Rules>,
@@ -127,10 +126,7 @@ impl States {
     ) -> Result<States, CrashError> {
         let refused = |what: String, hint: &str| Err(CrashError::Refused(what, hint.to_owned()));
         let Some(rules) = rules.or(recording.header.rules) else {
-            return refused(
-                "no drive's rules are known for this recording".into(),
-                "--drive DRIVE",
-            );
+            return refused("the recording has no drive's rules".into(), "--drive DRIVE");
         };
         if let Some(text) = after.filter(|text| !recording.marks().contains(text)) {
             return refused(
@@ -147,13 +143,13 @@ impl States {
         &self.model.recording
     }
 
-    /// The rules that hold.
+    /// The rules that apply.
     #[must_use]
     pub fn rules(&self) -> &Rules {
         &self.model.rules
     }
 
-    /// Distinct states, at most `most`, in the order of their cuts, and how many there are.
+    /// Returns distinct states, at most `most`, in the order of their cuts, and their coverage.
     ///
     /// # Errors
     /// The recording cannot be read.
@@ -166,7 +162,7 @@ impl States {
         let mut coverage = Coverage { cuts: cuts.len(), ..Coverage::default() };
         let mut found = Found { states: Vec::new(), known: HashSet::new(), most };
         let rng = Rng::new(seed);
-        // Where there are more cuts than states, they are spread evenly.
+        // If there are more cuts than states, cuts are selected evenly.
         let mut open: Vec<u32> = match cuts.len() > most {
             true => (0..most).map(|n| (n * cuts.len() / most) as u32).collect(),
             false => (0..cuts.len() as u32).collect(),
@@ -243,7 +239,7 @@ impl States {
         }
     }
 
-    /// The cut of a state, and what is lost.
+    /// Returns the cut of a state, and its loss.
     pub(crate) fn resolve(&self, state: &State) -> Result<(Cut, Lost), CrashError> {
         let none = || CrashError::NoState(state.to_string());
         let &cut = self.model.cuts.get(state.cut as usize).ok_or_else(none)?;
@@ -261,21 +257,21 @@ impl States {
         is_there.then(|| (cut, self.lost_by(&choices, &state.recipe))).ok_or_else(none)
     }
 
-    /// The state of the last cut in which nothing is lost; none without a command.
+    /// Returns the state of the last cut in which nothing is lost; `None` without any command.
     #[must_use]
     pub fn last(&self) -> Option<State> {
         let cut = self.model.cuts.len().checked_sub(1)? as u32;
         Some(State { cut, recipe: Recipe::Lost(Vec::new()) })
     }
 
-    /// The last mark before a state's cut.
+    /// Returns the last mark before a state's cut.
     #[must_use]
     pub fn mark_of(&self, state: &State) -> Option<&str> {
         let mark = self.model.cuts.get(state.cut as usize)?.mark.checked_sub(1)?;
         Some(self.model.recording.marks[mark as usize].1.as_str())
     }
 
-    /// Units that a state has lost, each with its command.
+    /// Returns the lost units of a state, each with its command.
     ///
     /// # Errors
     /// There is no such state.
@@ -284,8 +280,8 @@ impl States {
         Ok(lost.units().map(|unit| (unit, self.model.units[unit as usize].command)).collect())
     }
 
-    /// The state of the same cut in which these units are lost, and what does not show below
-    /// others.
+    /// Returns the state of the same cut in which these units are lost; units hidden below present
+    /// ones do not count as lost.
     ///
     /// # Errors
     /// There is no such state.
@@ -296,8 +292,8 @@ impl States {
     }
 }
 
-/// States by the rules that find most: all that came before a command, all but one, one torn, one
-/// alone; at most so many.
+/// Returns at most `most` losses that find most errors: a prefix of the commands, all commands
+/// except one, one command torn, and one command alone.
 fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
     let count = choices.commands.len() as u32;
     let mut recipes = vec![Recipe::Prefix(0)];
@@ -308,7 +304,8 @@ fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
     }
     recipes.extend((0..count).map(Recipe::Only));
     if recipes.len() > most {
-        // What is drawn is spread over all; that all is lost is kept, where it is not the only one.
+        // Draws from all of them; the loss of all units is kept, unless only one state is
+        // requested.
         let first = usize::from(most > 1);
         for at in first..most {
             let other = at + rng.below((recipes.len() - at) as u64) as usize;
@@ -319,7 +316,7 @@ fn preferred(choices: &Choices<'_>, most: usize, rng: &mut Rng) -> Vec<Recipe> {
     recipes
 }
 
-/// States that were found, each once.
+/// States found so far, each once.
 struct Found {
     states: Vec<State>,
     known: HashSet<(u128, u32)>,
@@ -338,19 +335,18 @@ impl Found {
     }
 }
 
-/// What is durable at a cut that moves on: its hash, and how many volatile units there are above
-/// it.
+/// Durable content at a moving cut: its hash, and the number of volatile units.
 struct Durable<'m> {
     model: &'m Model,
     hash: u128,
     content: HashMap<u64, u128>,
-    /// Units by the event that makes them durable; how many of them are, and how many have been
+    /// Units by the event that makes them durable; number of those that are durable, and of those
     /// submitted.
     order: Vec<u32>,
     durable: usize,
     submitted: u32,
     units: usize,
-    /// Volatile units by page, and choices at the cut, as a power of two.
+    /// Volatile units by page, and the binary logarithm of the choices at the cut.
     versions: HashMap<u64, u32>,
     log2: f64,
 }
@@ -405,7 +401,7 @@ impl<'m> Durable<'m> {
         Ok(())
     }
 
-    /// A unit comes or goes: it counts on its first page.
+    /// Adds or removes a unit; it counts on its first page.
     fn count(&mut self, unit: u32, by: i32) {
         let page = self.model.effects_of(unit)[0].page;
         let versions = self.versions.entry(page).or_insert(0);
@@ -415,8 +411,8 @@ impl<'m> Durable<'m> {
     }
 }
 
-/// The logarithm of a sum of two numbers that are given by their logarithms; 0 stands for nothing
-/// at the left.
+/// Logarithm of the sum of two numbers given by their logarithms; 0 as the first one stands for
+/// zero.
 fn log2_sum(sum: f64, more: f64) -> f64 {
     if sum == 0.0 {
         return more;

@@ -1,4 +1,4 @@
-//! What led to a state: the commands around its cut, what became of each, and which flush was
+//! Explanation of a state: the commands around its cut, what happened to each, and which flush was
 //! missing.
 
 use serde::Serialize;
@@ -6,67 +6,67 @@ use serde::Serialize;
 use crate::recording::{CrashError, Event, NEVER, Op};
 use crate::states::{State, States};
 
-/// Events before a cut that are told where nothing is lost.
+/// Events shown before a cut if nothing is lost.
 const BEFORE: u32 = 20;
 
-/// What led to a state.
+/// Explanation of a state.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timeline {
-    /// The state's name.
+    /// Name of the state.
     pub state: String,
-    /// When the power is cut, nanoseconds of the recording.
+    /// Time of the cut, nanoseconds of the recording.
     pub cut_ns: u64,
-    /// The last mark before.
+    /// Last mark before the cut.
     pub mark: Option<String>,
-    /// From the first command of which something is lost to the cut.
+    /// Events from the first command with a lost unit to the cut.
     pub events: Vec<Line>,
 }
 
 /// A command or a mark.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// When it was submitted or made, nanoseconds.
+    /// Time of its submission, or of the mark, nanoseconds.
     pub at_ns: u64,
-    /// A mark's text.
+    /// Text of the mark.
     pub mark: Option<String>,
-    /// The command's number in the recording.
+    /// Number of the command in the recording.
     pub number: Option<u32>,
-    /// What it does.
+    /// Operation of the command.
     pub op: Option<Op>,
-    /// Force Unit Access.
+    /// True with Force Unit Access.
     pub fua: bool,
     /// First sector of 512 B.
     pub lba: u64,
-    /// How many sectors.
+    /// Number of sectors.
     pub sectors: u64,
-    /// When it completed, if that was before the cut.
+    /// Time of its completion, if before the cut.
     pub completed_ns: Option<u64>,
-    /// Units that are lost.
+    /// Lost units.
     pub lost_units: usize,
-    /// All of its units.
+    /// All units of the command.
     pub units: usize,
-    /// Why what is lost was not safe.
+    /// Reason why the lost units were not safe.
     pub why: Option<Why>,
 }
 
-/// Why a write was not safe.
+/// Reason why a write was not safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// It had not completed.
+    /// The write had not completed.
     InFlight,
-    /// No flush was submitted after it had completed.
+    /// No flush was submitted after the write had completed.
     NoFlush,
-    /// A flush was submitted before it had completed, and covers it not.
+    /// The flush was submitted before the write had completed, so it does not cover the write.
     FlushTooEarly,
-    /// A flush was submitted, and had not completed.
+    /// A flush was submitted, but had not completed.
     FlushInFlight,
-    /// A flush has completed, which the drive ignored.
+    /// A flush has completed, but the drive ignored it.
     FlushIgnored,
 }
 
 impl States {
-    /// What led to a state.
+    /// Returns the explanation of a state.
     ///
     /// # Errors
     /// There is no such state.
@@ -113,7 +113,7 @@ impl States {
         Ok(Timeline { state: state.to_string(), cut_ns, mark, events: events.collect() })
     }
 
-    /// Why a command's data was not safe at an event.
+    /// Reason why a command's data was not safe at an event.
     fn why(&self, number: u32, event: u32) -> Why {
         let commands = &self.recording().commands;
         let completed = commands[number as usize].completed;

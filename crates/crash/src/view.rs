@@ -1,4 +1,4 @@
-//! A state as a sparse file, which becomes another state by writing what differs.
+//! A state as a sparse file; another state is shown by writing only the differences.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
@@ -12,31 +12,30 @@ use crate::model::Cut;
 use crate::recording::{CrashError, PAGE_BYTES, PAGE_SECTORS};
 use crate::states::{State, States};
 
-/// Pages that are written at once.
+/// Most pages per write.
 const RUN_PAGES: usize = 256;
 
-/// A file that shows one state after the other.
+/// A file that shows one state at a time.
 pub struct View {
     path: PathBuf,
     file: File,
-    /// What the file holds where it is not zeros.
+    /// Hash of each page of the file that is not zeros.
     content: HashMap<u64, u128>,
     at: Option<Cut>,
 }
 
 impl View {
-    /// A view in a new file, which shows nothing yet.
+    /// Creates a view in a new file that shows no state yet.
     ///
     /// # Errors
-    /// The file exists, or cannot be made.
+    /// The file exists, or cannot be created.
     pub fn create(path: &Path) -> Result<View, CrashError> {
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(|why| CrashError::file(path, why))?;
         Ok(View { path: path.to_owned(), file, content: HashMap::new(), at: None })
     }
 
-    /// Makes the file an empty drive: somebody else has written to it, or it is to be looked at as
-    /// such.
+    /// Resets the file to an empty drive; required after another program has written to it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -47,8 +46,8 @@ impl View {
         emptied.map_err(|why| CrashError::file(&self.path, why))
     }
 
-    /// Shows a state; returns how many pages were written. What the file held before must be what
-    /// it showed.
+    /// Shows a state; returns the number of written pages. The file must still contain the state
+    /// shown before.
     ///
     /// # Errors
     /// There is no such state, or a file cannot be read or written.
@@ -67,7 +66,7 @@ impl View {
                 pages.extend(effects.map(|effect| effect.page));
             }
         }
-        // As long as it is neither, it must be built anew.
+        // Between two states the content is undefined: after an error the file is rebuilt.
         self.at = None;
         let written = self.write(states, &cut, &pages, |unit| lost.contains(unit));
         let written = written.map_err(|why| CrashError::file(&self.path, why))?;

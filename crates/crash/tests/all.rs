@@ -1,4 +1,4 @@
-//! The tests of the crate, in one binary.
+//! Integration tests of crash states, as one binary.
 
 mod every_state;
 mod files;

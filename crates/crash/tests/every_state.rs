@@ -1,5 +1,4 @@
-//! The states that are enumerated are those that a naive reading of the rules gives, no more and no
-//! fewer.
+//! Tests that exactly the states of a naive interpretation of the rules are enumerated.
 
 use std::collections::BTreeSet;
 
@@ -12,8 +11,7 @@ use crate::support::{Step, bytes_of, flush, record, rules, states, write};
 const PAGES: u64 = 4;
 type Seen = BTreeSet<(Option<String>, Vec<u8>)>;
 
-/// A part of a command: its sectors and fill, when it was submitted and completed, and since when
-/// it is durable.
+/// A part of a command: its sectors and fill byte, and whether it is durable.
 struct Part {
     sectors: std::ops::Range<u64>,
     fill: u8,
@@ -21,13 +19,13 @@ struct Part {
     durable: bool,
 }
 
-/// What the rules allow, by trying all: at each event each subset of what is not durable.
+/// Computes the allowed states by brute force: at each event, each subset of the volatile parts.
 fn naive(steps: &[Step], rules: &Rules) -> Seen {
     let mut seen = Seen::new();
     let mut parts: Vec<Part> = Vec::new();
     let mut mark = None;
     let mut waiting: Vec<usize> = Vec::new();
-    // Commands in the order of completion; those completed when a flush was submitted.
+    // Commands in order of completion, and for each flush those completed when it was submitted.
     let mut completed: Vec<usize> = Vec::new();
     let mut covers: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];
     for (number, step) in steps.iter().enumerate() {
@@ -124,7 +122,7 @@ proptest! {
         prop_assert_eq!(distinct.len(), shown.len(), "equal states are merged");
         prop_assert_eq!(coverage.cuts_exhausted, coverage.cuts);
         let mut wanted = naive(&steps, &rules);
-        // Without a mark and a command there is no event to cut at.
+        // Without a mark or command there is no event, and so no cut.
         wanted.retain(|_| !found.is_empty());
         prop_assert_eq!(distinct, wanted);
     }
@@ -141,7 +139,7 @@ fn what_the_buffer_cannot_hold_is_there() {
     let holes = |bytes: &[u8]| (0..4).filter(|page| bytes[page * 4096] == 0).collect::<Vec<_>>();
     let gaps: BTreeSet<Vec<usize>> = shown.iter().map(|(_, bytes)| holes(bytes)).collect();
     assert!(gaps.contains(&vec![2, 3]) && gaps.contains(&vec![0, 1, 2, 3]));
-    // Page 0 is there once pages 1 and 2 have completed behind it.
+    // Page 0 is durable once pages 1 and 2 have completed after it.
     assert!(!gaps.contains(&vec![0]), "{gaps:?}");
 }
 
@@ -157,7 +155,7 @@ fn a_sample_is_bounded_repeatable_and_holds_what_is_lost_most() {
     assert_eq!(one, states.enumerate(50, 7).expect("readable").0);
     assert_ne!(one, states.enumerate(50, 8).expect("readable").0);
     assert_eq!((one.len(), coverage.states), (50, 50));
-    // Two cuts: 2^4 choices before the flush; behind it 11 versions of each of four pages.
+    // Two cuts: 2^4 choices before the flush, and 11 versions of each of four pages after it.
     assert!((coverage.choices_log2 - (16f64 + 11f64.powi(4)).log2()).abs() < 1e-9);
     let shown = bytes_of(&folder, &states, &one);
     assert!(shown.iter().any(|(_, bytes)| bytes[..16384].iter().all(|&byte| byte == 1)));

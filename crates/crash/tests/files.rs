@@ -1,4 +1,4 @@
-//! Files: recordings that are whole, cut short, damaged or another's, and views.
+//! Tests of files: complete, truncated, damaged and foreign recordings, and views.
 
 use std::fs;
 
@@ -122,7 +122,7 @@ fn a_timeline_says_which_flush_was_missing() {
     assert_eq!(why(&[&in_flight[..], &[done]].concat(), true), Why::FlushIgnored);
 }
 
-/// A log as dm-log-writes makes it, of 512 B sectors.
+/// Returns a log as dm-log-writes writes it, with 512 B sectors.
 fn log(entries: &[(u64, u64, u64, &[u8])]) -> Vec<u8> {
     let mut log = Vec::new();
     let sector = |fields: &[u64]| {

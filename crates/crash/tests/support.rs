@@ -1,4 +1,4 @@
-//! Recordings that tests make, and the bytes of states.
+//! Test support: recordings, and the content of states.
 
 use std::path::{Path, PathBuf};
 
@@ -7,15 +7,15 @@ use tempfile::TempDir;
 
 pub const PAGE: usize = 4096;
 
-/// Rules of a drive with a buffer that nothing here exceeds.
+/// Rules of a drive whose buffer no test exceeds.
 pub fn rules() -> Rules {
     Rules { buffer_bytes: 1 << 30, atomic_bytes: 4096, protected: false, ignores_flush: false }
 }
 
-/// Something that is recorded.
+/// A recorded step.
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// Sectors filled with a byte.
+    /// Write of sectors filled with a byte.
     Write {
         lba: u64,
         sectors: u64,
@@ -27,12 +27,12 @@ pub enum Step {
         sectors: u64,
     },
     Flush,
-    /// Completes the command of this number, counted from the oldest that has not.
+    /// Completion of an outstanding command, by its index from the oldest.
     Complete(usize),
     Mark(String),
 }
 
-/// Writes steps into a new recording of a drive of so many sectors.
+/// Writes steps into a new recording of a drive with `sectors` sectors.
 pub fn record(folder: &TempDir, sectors: u64, steps: &[Step]) -> PathBuf {
     let made = std::fs::read_dir(folder.path()).expect("a folder").count();
     let path = folder.path().join(format!("recording-{made}"));
@@ -63,12 +63,12 @@ pub fn record(folder: &TempDir, sectors: u64, steps: &[Step]) -> PathBuf {
     path
 }
 
-/// A write that completes before the next step.
+/// Returns a write that completes before the next step.
 pub fn write(page: u64, fill: u8) -> [Step; 2] {
     [Step::Write { lba: page * 8, sectors: 8, fill, fua: false }, Step::Complete(0)]
 }
 
-/// A flush that completes.
+/// Returns a flush that completes.
 pub fn flush() -> [Step; 2] {
     [Step::Flush, Step::Complete(0)]
 }
@@ -77,7 +77,7 @@ pub fn states(path: &Path, rules: Rules) -> States {
     States::new(Recording::open(path).expect("a recording"), Some(rules), None).expect("rules")
 }
 
-/// All states with their marks and bytes, by way of one view.
+/// Returns the mark and content of all states, shown in one view.
 pub fn bytes_of(
     folder: &TempDir,
     states: &States,

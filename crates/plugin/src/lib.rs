@@ -1,13 +1,13 @@
-//! Policy plug-ins: compiled code, behind a table of C functions, that takes decisions of the
+//! Policy plug-ins: compiled code behind a table of C functions that makes decisions for the
 //! virtual drive.
 //!
-//! The table is version 1 of the interface that the template's `policy.h` and `abi.rs`
-//! (`python/drivebay/definitions/policy_template`) state for those who write plug-ins. What the
-//! functions see is laid out in `crates/drive/src/policy_plugin.rs`. A later version appends
-//! functions to the table, whose `size` says how many there are, and raises `abi` only when an
-//! older plug-in can no longer be called. This crate must not know files or how a library is
-//! loaded: it is given the table. Left out: guarding against the code itself. It runs in this
-//! process with all its rights; what it answers is checked, what it does is not.
+//! The table is version 1 of the interface; the template's `policy.h` and `abi.rs`
+//! (`python/drivebay/definitions/policy_template`) define it for plug-in authors. The layout of the
+//! arguments is in `crates/drive/src/policy_plugin.rs`. A later version appends functions to the
+//! table, whose `size` gives their number, and raises `abi` only when older plug-ins can no longer
+//! be called. This crate must not know files or how a library is loaded: the caller passes the
+//! table. Left out: protection against the plug-in's code. It runs in this process with all its
+//! rights; its return values are checked, its other actions are not.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -17,45 +17,46 @@ use drivebay_drive::{
     Decides, DieRead, DriveView, HostWrite, Pace, PolicyPlugin, RetriedRead, SuperblockView,
 };
 
-/// The interface's version.
+/// Version of the interface.
 pub const ABI: u32 = 1;
 
-/// Bytes of state that the plug-in needs on this drive.
+/// Returns the bytes of state that the plug-in needs on this drive.
 pub type StateBytes = unsafe extern "C" fn(drive: *const DriveView) -> u64;
-/// Sets the state of a drive as new, which is all zeros and aligned to 8 bytes.
+/// Initializes the state of a new drive; the state is all zeros and aligned to 8 bytes.
 pub type Start = unsafe extern "C" fn(state: *mut c_void, drive: *const DriveView, seed: u64);
-/// Names a candidate among `drive.superblocks` superblocks, for `level_wear` one or none.
+/// Returns the index of a candidate among `drive.superblocks` superblocks; for `level_wear`, of a
+/// candidate or `NONE`.
 pub type ChooseSuperblock = unsafe extern "C" fn(
     state: *mut c_void,
     drive: *const DriveView,
     all: *const SuperblockView,
 ) -> u32;
-/// Names the host's frontier of a write.
+/// Returns the host's write frontier for a write.
 pub type PlaceWrite = unsafe extern "C" fn(
     state: *mut c_void,
     drive: *const DriveView,
     write: *const HostWrite,
 ) -> u32;
-/// Says whether a read passes the programs and erases of its die.
+/// Returns how a read is ordered among the programs and erases of its die.
 pub type ScheduleRead =
     unsafe extern "C" fn(state: *mut c_void, drive: *const DriveView, read: *const DieRead) -> u32;
-/// Says whether data that needed read retries is moved.
+/// Returns whether data that needed read retries is moved.
 pub type ReadRetried = unsafe extern "C" fn(
     state: *mut c_void,
     drive: *const DriveView,
     read: *const RetriedRead,
 ) -> u32;
-/// Changes the pace behind a command that took `pages` pages.
+/// Changes the pace of garbage collection after a command that took `pages` pages.
 pub type SetPace =
     unsafe extern "C" fn(state: *mut c_void, drive: *const DriveView, pages: u64, pace: *mut Pace);
 
-/// The decisions of a plug-in; what is none the drive decides itself.
+/// Functions of a plug-in; for those that are `None` the drive uses its own policy.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Functions {
-    /// See [`StateBytes`]; none: no state.
+    /// See [`StateBytes`]; `None`: no state.
     pub state_bytes: Option<StateBytes>,
-    /// See [`Start`]; none: the state begins as zeros.
+    /// See [`Start`]; `None`: the state begins as zeros.
     pub start: Option<Start>,
     /// See [`ChooseSuperblock`].
     pub choose_victim: Option<ChooseSuperblock>,
@@ -73,55 +74,55 @@ pub struct Functions {
     pub read_retried: Option<ReadRetried>,
 }
 
-/// Bytes of the smallest table, which ends with `set_pace`: version 1 began with it.
+/// Bytes of the smallest table: the first tables of version 1 end with `set_pace`.
 const SMALLEST: usize = offset_of!(Table, functions) + offset_of!(Functions, level_wear);
 
-/// What a plug-in's function `drivebay_policy` returns a pointer to.
+/// Table that a plug-in's function `drivebay_policy` returns a pointer to.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Table {
-    /// [`ABI`] of the interface that it was written for.
+    /// Version ([`ABI`]) of the interface that the plug-in was built for.
     pub abi: u32,
-    /// Bytes of the table.
+    /// Size of the table in bytes.
     pub size: u32,
-    /// What it decides.
+    /// Functions of the plug-in.
     pub functions: Functions,
 }
 
-/// Why a plug-in cannot be used.
+/// Reason why a plug-in cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PluginError {
-    /// The name is not of the form that profiles have it in.
+    /// The name does not have the form that profiles require.
     #[error(
         "policy \"{0}\": a name has 1 to 64 letters, digits, - and _\nhint: rename the file: libwindowed.so is the policy windowed"
     )]
     Name(String),
-    /// No table.
+    /// The plug-in returned no table.
     #[error(
         "policy {0}: drivebay_policy() returned no table\nhint: drivebay new-policy NAME writes one that does"
     )]
     NoTable(String),
-    /// Another version of the interface.
+    /// The plug-in has another version of the interface.
     #[error(
-        "policy {name}: it is written for version {abi} of the interface with a table of {size} bytes; this is version 1, at least {SMALLEST} bytes\nhint: build it again with the files of: drivebay new-policy NAME"
+        "policy {name}: it is built for version {abi} of the interface with a table of {size} bytes; must be version 1 with at least {SMALLEST} bytes\nhint: build it again with the files of: drivebay new-policy NAME"
     )]
     Version {
-        /// Name and digest.
+        /// Name and digest of the plug-in.
         name: String,
-        /// Its version.
+        /// Version of its interface.
         abi: u32,
-        /// Bytes of its table.
+        /// Size of its table in bytes.
         size: u32,
     },
-    /// Nothing is decided.
+    /// The plug-in decides nothing.
     #[error(
         "policy {0}: it decides nothing\nhint: give it choose_victim, or another function of policy.h"
     )]
     Nothing(String),
 }
 
-/// A plug-in that can be called.
+/// A loaded plug-in.
 #[derive(Debug)]
 pub struct Loaded {
     name: String,
@@ -129,12 +130,12 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// The plug-in `name`, "name@digest", whose functions stand in a table.
+    /// Creates the plug-in `name`, in the form "name@digest", from its table.
     ///
     /// # Safety
-    /// `table` is null, or points to a table that says its own size and that, like the code of its
-    /// functions, stays as long as the process. The functions do what `policy.h` asks of them, from
-    /// any thread.
+    /// `table` is null, or points to a table with its correct size; the table and the code of its
+    /// functions remain valid as long as the process. The functions obey `policy.h`, from any
+    /// thread.
     ///
     /// # Errors
     /// [`PluginError`].
@@ -142,16 +143,16 @@ impl Loaded {
         if table.is_null() {
             return Err(PluginError::NoTable(name));
         }
-        // SAFETY: every version's table begins with these two words; it is not null.
+        // SAFETY: every version's table begins with these two fields; the pointer is not null.
         let (abi, size) = unsafe { ((*table).abi, (*table).size) };
         let whole = (size as usize).is_multiple_of(size_of::<usize>());
         if abi != ABI || !whole || (size as usize) < SMALLEST {
             return Err(PluginError::Version { name, abi, size });
         }
         let mut ours = Table { abi, size, functions: Functions::default() };
-        // SAFETY: both tables have so many bytes, and version 1's functions stand where ours do;
-        // those that the other does not have stay none, and those that we do not know are passed
-        // over.
+        // SAFETY: both tables have at least this many bytes, and the functions of version 1 have
+        // the same offsets in both. Functions missing from the plug-in's table stay `None`;
+        // functions unknown here are ignored.
         unsafe {
             let bytes = size_of::<Table>().min(size as usize);
             table.cast::<u8>().copy_to_nonoverlapping((&raw mut ours).cast::<u8>(), bytes);
@@ -177,8 +178,8 @@ fn choose(
 ) -> u32 {
     debug_assert_eq!(all.len(), drive.superblocks as usize);
     let function = function.expect("asked only if it decides this");
-    // SAFETY: whoever made the plug-in vouches for the function; `all` has the entries that the
-    // drive says.
+    // SAFETY: the caller of `from_table` vouches for the function; `all` has `drive.superblocks`
+    // entries.
     unsafe { function(state.as_mut_ptr().cast(), drive, all.as_ptr()) }
 }
 
@@ -200,14 +201,14 @@ impl PolicyPlugin for Loaded {
     }
 
     fn state_bytes(&self, drive: &DriveView) -> u64 {
-        // SAFETY: whoever made this vouches for the function; the reference is valid for the call.
+        // SAFETY: the caller of `from_table` vouches for the function; the reference is valid for
+        // the call.
         self.functions.state_bytes.map_or(0, |function| unsafe { function(drive) })
     }
 
     fn start(&self, state: &mut [u64], drive: &DriveView, seed: u64) {
         if let Some(function) = self.functions.start {
-            // SAFETY: as above; the state has the bytes that the plug-in asked for, and nobody else
-            // has it.
+            // SAFETY: as above; the state has the requested bytes, and the reference is exclusive.
             unsafe { function(state.as_mut_ptr().cast(), drive, seed) }
         }
     }
@@ -244,7 +245,7 @@ impl PolicyPlugin for Loaded {
 
     fn set_pace(&self, state: &mut [u64], drive: &DriveView, pages: u64, pace: &mut Pace) {
         let function = self.functions.set_pace.expect("asked only if it decides this");
-        // SAFETY: as above; the pace is ours to be changed.
+        // SAFETY: as above; the reference to the pace is exclusive.
         unsafe { function(state.as_mut_ptr().cast(), drive, pages, pace) }
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of the interface for policy plug-ins. That compiled plug-ins decide as they should,
-//! `tests/test_policies.py` shows with real libraries.
+//! Tests of the interface for policy plug-ins. `tests/test_policies.py` tests the decisions of
+//! compiled plug-ins with real libraries.
 
 mod interface;

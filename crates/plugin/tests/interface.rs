@@ -1,5 +1,4 @@
-//! The template states the interface as the drive has it, and a table that is something else is
-//! refused.
+//! Tests that the template's interface matches the drive's, and that invalid tables are refused.
 #![allow(unsafe_code)]
 
 use std::mem::{offset_of, size_of};
@@ -59,7 +58,7 @@ fn the_template_has_the_structures_of_the_drive() {
     assert_eq!((ABI, drivebay_drive::NONE), (template::ABI, template::NONE));
 }
 
-/// Version 1 began with a table that ends with `set_pace`: nothing behind that is looked at.
+/// The first tables of version 1 end with `set_pace`; later fields are not read.
 #[test]
 fn functions_behind_the_end_of_a_table_are_none() {
     let functions =

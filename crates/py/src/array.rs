@@ -1,4 +1,4 @@
-//! Arrays at the border: virtual drives as one, each still a drive of its own.
+//! Python bindings of arrays: several virtual drives combined into one.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,12 +11,13 @@ use crate::errors::{run_error, user_error};
 use crate::run::RunResult;
 use crate::workload::PyWorkload;
 
-/// Virtual drives that a host sees as one, as Linux md does; the drives stay the caller's.
+/// Virtual drives that a host sees as one drive, like a Linux md array. The drives remain
+/// accessible to the caller.
 #[pyclass(module = "drivebay._core", frozen)]
 pub(crate) struct VirtualArray {
     layout: Layout,
     members: Vec<Py<VirtualDrive>>,
-    /// Up to which sector each member's data is good; none of one that failed.
+    /// End of each member's valid data in sectors; `None` for a failed one.
     standing: Mutex<Vec<Option<u64>>>,
 }
 
@@ -25,8 +26,8 @@ impl VirtualArray {
         self.standing.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Does `work` on the array, whose drives are gone meanwhile, and are put back whatever
-    /// happens.
+    /// Runs `work` on the array. The drives are taken out of their objects in the meantime, and put
+    /// back in any case.
     fn with<T: Send>(
         &self,
         py: Python<'_>,
@@ -37,8 +38,8 @@ impl VirtualArray {
         let taken: Vec<_> = self.members.iter().map(|member| member.get().take()).collect();
         if taken.iter().any(Option::is_none) {
             self.put_back(taken);
-            let why = "a drive of the array is gone, or in it twice";
-            return Err(user_error(format!("{why}\nhint: make a new one for each place")));
+            let why = "a drive of the array is missing, or is in it twice";
+            return Err(user_error(format!("{why}\nhint: make a new one for each member")));
         }
         let devices = taken.into_iter().flatten().collect();
         let array = Array::new(self.layout, devices, self.standing(), rebuild_rate);
@@ -60,8 +61,8 @@ impl VirtualArray {
 
 #[pymethods]
 impl VirtualArray {
-    /// Of these drives; `good_bytes` is up to where the data of each is good, None of one that
-    /// failed and -1 of one that is whole. Raises `UserError` for what is no array.
+    /// Creates an array of `members`. `good_bytes` gives the end of each member's valid data: None
+    /// for a failed member, -1 for a complete one. Raises `UserError` for an impossible array.
     #[new]
     fn new(
         members: Vec<Py<VirtualDrive>>,
@@ -77,14 +78,14 @@ impl VirtualArray {
             "6" => Level::Raid6,
             other => {
                 let hint = "hint: 0, 1, 10, 5 or 6";
-                return Err(user_error(format!("no such level as {other:?}\n{hint}")));
+                return Err(user_error(format!("unknown level {other:?}\n{hint}")));
             }
         };
         let layout = Layout { level, members: members.len(), chunk: chunk_bytes / 512 };
         for member in &members {
             if !member.get().zones()?.is_empty() {
-                let why = "zones are written in sequence, which an array does not keep to";
-                return Err(user_error(format!("{why}\nhint: drives without zones")));
+                let why = "zones must be written sequentially, which an array does not do";
+                return Err(user_error(format!("{why}\nhint: use drives without zones")));
             }
         }
         let sectors = |bytes: i64| u64::try_from(bytes / 512).ok().filter(|_| bytes >= 0);
@@ -94,8 +95,8 @@ impl VirtualArray {
         Ok(VirtualArray { layout, members, standing: Mutex::new(standing) })
     }
 
-    /// As `VirtualDrive.run_jobs`; a member that is not whole is rebuilt meanwhile, at so many
-    /// bytes a second at most.
+    /// Runs jobs like `VirtualDrive.run_jobs`. Incomplete members are rebuilt in parallel, at
+    /// `rebuild_rate` bytes per second at most.
     #[pyo3(signature = (jobs, control = None, rebuild_rate = None))]
     fn run_jobs(
         &self,
@@ -115,7 +116,7 @@ impl VirtualArray {
             .collect()
     }
 
-    /// Rebuild members that are not whole, with nothing else to do; the seconds that it took.
+    /// Rebuilds incomplete members, without host requests; returns the elapsed seconds.
     #[pyo3(signature = (control = None, rebuild_rate = None))]
     fn rebuild(
         &self,
@@ -129,21 +130,21 @@ impl VirtualArray {
         Ok(took.as_secs_f64())
     }
 
-    /// Up to where the data of each member is good, in bytes: None of one that failed, -1 of one
-    /// that is whole.
+    /// Returns the end of each member's valid data in bytes: None for a failed member, -1 for a
+    /// complete one.
     fn good_bytes(&self) -> Vec<Option<i64>> {
         let bytes = |sectors| if sectors == WHOLE { -1 } else { (sectors * 512) as i64 };
         self.standing().into_iter().map(|good| good.map(bytes)).collect()
     }
 
-    /// What the host can write.
+    /// Returns the capacity for the host in bytes.
     fn capacity_bytes(&self) -> PyResult<u64> {
         let each: PyResult<Vec<_>> =
             self.members.iter().map(|member| member.get().capacity_bytes()).collect();
         Ok(self.layout.sectors(each?.into_iter().min().unwrap_or(0) / 512) * 512)
     }
 
-    /// The host's data in a stripe.
+    /// Returns the bytes of host data per stripe.
     fn stripe_bytes(&self) -> u64 {
         self.layout.stripe() * 512
     }

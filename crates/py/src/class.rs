@@ -1,8 +1,8 @@
-//! Classes of Python that hold what the core says: each field once, with its type, its words and
-//! its value.
+//! Macro for Python classes with read-only fields: each field once, with its type, doc comment and
+//! value.
 
-/// A class whose fields Python reads, and `new`, which makes it: first what `new` takes and
-/// computes, then the fields.
+/// Defines a class whose fields Python can read, and its constructor `new`: first the arguments and
+/// statements of `new`, then the fields.
 macro_rules! class {
     (
         $(#[$of_class:meta])*

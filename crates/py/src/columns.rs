@@ -1,4 +1,4 @@
-//! Columns: numpy arrays that take over the core's vectors without a copy.
+//! Columns: numpy arrays that take over the core's vectors without copying.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{type_hint_identifier, type_hint_subscript};
 
-/// An element of a column, with the type hint of its array.
+/// Element type of a column, with the type hint of its array.
 pub(crate) trait ColumnElement: Element {
     const HINT: PyStaticExpr;
 }
@@ -27,7 +27,7 @@ macro_rules! column_elements {
 
 column_elements!(u64: "uint64", i64: "int64", u32: "uint32", u8: "uint8", f64: "float64", bool: "bool_");
 
-/// A numpy array of one dimension.
+/// A one-dimensional numpy array.
 pub(crate) struct Column<T: ColumnElement>(Py<PyArray1<T>>);
 
 impl<T: ColumnElement> Column<T> {
@@ -48,7 +48,7 @@ impl<'py, T: ColumnElement> IntoPyObject<'py> for &Column<T> {
     }
 }
 
-/// A dict of columns by name, in the order in which they were added.
+/// A dict of columns by name, in insertion order.
 pub(crate) struct Columns(Py<PyDict>);
 
 impl Columns {
@@ -80,20 +80,20 @@ impl<'py> IntoPyObject<'py> for &Columns {
 }
 
 class! {
-    /// Counts of latencies in bins at most 1/64 wide; arrays of shape (bins,), ascending.
+    /// Latency counts in bins at most 1/64 wide; arrays of shape (bins,), ascending.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "Histogram")]
     PyHistogram(py: Python<'_>, histogram: &Histogram) {
         let bins: Vec<_> = histogram.bins().collect();
     }
-    /// Least latency of each bin, in nanoseconds.
+    /// Lowest latency of each bin, in nanoseconds.
     low_ns: Column<u64> = Column::new(py, bins.iter().map(|bin| bin.low)),
-    /// End of each bin, exclusive.
+    /// End of each bin, exclusive, in nanoseconds.
     high_ns: Column<u64> = Column::new(py, bins.iter().map(|bin| bin.high)),
-    /// Latencies in each bin.
+    /// Number of latencies in each bin.
     count: Column<u64> = Column::new(py, bins.iter().map(|bin| bin.count)),
 }
 
-/// A histogram as a field of another class.
+/// Creates a histogram as a field of another class.
 pub(crate) fn counted(py: Python<'_>, histogram: &Histogram) -> PyResult<Py<PyHistogram>> {
     Py::new(py, PyHistogram::new(py, histogram)?)
 }

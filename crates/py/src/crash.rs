@@ -1,4 +1,4 @@
-//! States of power cuts at the border: names, files and documents. Conversion only.
+//! Python bindings of crash states: names, files and documents. Conversion only.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -22,7 +22,7 @@ fn state(name: &str) -> PyResult<State> {
     name.parse().map_err(crash_error)
 }
 
-/// What a recording holds.
+/// Content of a recording.
 #[derive(Serialize)]
 struct Info<'a> {
     drive: &'a str,
@@ -38,9 +38,9 @@ struct Info<'a> {
 
 /// A recording, and the states that a power cut could leave.
 ///
-/// `recording`: its file. `drive`: whose rules hold; None for those of the drive that was recorded.
-/// `changes`: fields of the rules that are different, as `info` has them. `after`: cuts begin at
-/// the first mark of this text.
+/// `recording`: path of the recording. `drive`: profile whose rules apply; None for the rules of
+/// the recorded drive. `changes`: changed fields of the rules, with the names in `info`. `after`:
+/// cuts begin at the first mark with this text.
 #[pyclass(module = "drivebay._core", frozen, name = "CrashStates")]
 pub(crate) struct PyCrashStates(States);
 
@@ -70,8 +70,8 @@ impl PyCrashStates {
         Ok(PyCrashStates(states.map_err(crash_error)?))
     }
 
-    /// What was recorded: drive, capacity_bytes, is_truncated, writes, flushes (FUA too),
-    /// written_bytes, distinct_bytes, marks, rules.
+    /// Returns a description of the recording: drive, capacity_bytes, is_truncated, writes, flushes
+    /// (including FUA), written_bytes, distinct_bytes, marks, rules.
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let recording = self.0.recording();
         let ((writes, flushes), (written_bytes, distinct_bytes)) =
@@ -90,8 +90,8 @@ impl PyCrashStates {
         Ok(pythonize::pythonize(py, &info)?)
     }
 
-    /// Names of distinct states, at most `most`, and their coverage: cuts, cuts_visited,
-    /// cuts_exhausted, choices_log2, states, volatile_max.
+    /// Returns the names of distinct states, at most `most`, and their coverage: cuts,
+    /// cuts_visited, cuts_exhausted, choices_log2, states, volatile_max.
     fn enumerate<'py>(
         &self,
         py: Python<'py>,
@@ -103,36 +103,36 @@ impl PyCrashStates {
         Ok((names, pythonize::pythonize(py, &found.1)?))
     }
 
-    /// The state in which nothing is lost; None without a command.
+    /// Returns the last state, in which nothing is lost; None if there is no command.
     fn last(&self) -> Option<String> {
         self.0.last().map(|state| state.to_string())
     }
 
-    /// The last mark before a state's cut.
+    /// Returns the last mark before a state's cut.
     fn mark_of(&self, name: &str) -> PyResult<Option<String>> {
         Ok(self.0.mark_of(&state(name)?).map(str::to_owned))
     }
 
-    /// Units that a state has lost, each with its command.
+    /// Returns the lost units of a state, each with its command.
     fn lost_units(&self, name: &str) -> PyResult<Vec<(u32, u32)>> {
         self.0.lost_units(&state(name)?).map_err(crash_error)
     }
 
-    /// The state of the same cut in which these units are lost, and what does not show below
-    /// others.
+    /// Returns the state of the same cut in which these units are lost. Units hidden below present
+    /// ones do not count as lost.
     fn with_lost(&self, name: &str, units: Vec<u32>) -> PyResult<String> {
         let found = self.0.with_lost(&state(name)?, units).map_err(crash_error)?;
         Ok(found.to_string())
     }
 
-    /// What led to a state: `Timeline` in crates/crash/src/timeline.rs.
+    /// Returns the explanation of a state: `Timeline` in crates/crash/src/timeline.rs.
     fn timeline<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let timeline = self.0.timeline(&state(name)?).map_err(crash_error)?;
         Ok(pythonize::pythonize(py, &timeline)?)
     }
 }
 
-/// A new file at `path` that shows one state after the other.
+/// A new file at `path` that shows one state at a time.
 #[pyclass(module = "drivebay._core", frozen, name = "CrashView")]
 pub(crate) struct PyCrashView(Mutex<View>);
 
@@ -143,13 +143,13 @@ impl PyCrashView {
         Ok(PyCrashView(Mutex::new(View::create(&path).map_err(crash_error)?)))
     }
 
-    /// Makes it an empty drive; to be called before the next state if somebody has written to the
-    /// file.
+    /// Resets the file to an empty drive. Required before the next state if another program has
+    /// written to the file.
     fn clear(&self, py: Python<'_>, states: &PyCrashStates) -> PyResult<()> {
         py.detach(|| self.locked().clear(&states.0)).map_err(crash_error)
     }
 
-    /// Shows a state; returns how many pages of 4 KiB were written.
+    /// Shows a state; returns the number of written 4 KiB pages.
     fn show(&self, py: Python<'_>, states: &PyCrashStates, name: &str) -> PyResult<usize> {
         let state = state(name)?;
         py.detach(|| self.locked().show(&states.0, &state)).map_err(crash_error)

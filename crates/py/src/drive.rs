@@ -1,4 +1,4 @@
-//! Virtual drives at the border: profiles, drives, the control of a run, the health log.
+//! Python bindings of virtual drives: profiles, drives, control of runs, the health log.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,12 +17,13 @@ use crate::threads::interruptible;
 use crate::trace::PySource;
 use crate::workload::PyWorkload;
 
-/// Seconds that a drive's clock may come to by rests: those of a saved state hold as long.
+/// Largest value of a drive's clock that idle time may reach, in seconds; saved states have the
+/// same limit.
 const CLOCK_MAX_S: f64 = 1e9;
-/// Most passes of a Sanitize that overwrites (NVMe: Overwrite Pass Count, of four bits).
+/// Most passes of a Sanitize with overwrite (NVMe: Overwrite Pass Count, four bits).
 const OVERWRITES_MAX: u32 = 16;
 
-/// A drive profile that was checked: one resolved document, see docs/adr.
+/// A checked drive profile: one resolved document, see docs/adr.
 #[pyclass(module = "drivebay._core", frozen, name = "Profile")]
 pub(crate) struct PyProfile {
     document: Py<PyString>,
@@ -32,8 +33,8 @@ pub(crate) struct PyProfile {
 
 #[pymethods]
 impl PyProfile {
-    /// `document` is the whole profile as JSON, `policy` the plug-in that it names; raises
-    /// `UserError` naming the field that is wrong.
+    /// `document` is the whole profile as JSON, `policy` the plug-in that it names. Raises
+    /// `UserError` with the name of the wrong field.
     #[new]
     #[pyo3(signature = (document, policy = None))]
     fn new(document: Bound<'_, PyString>, policy: Option<Py<PyPolicy>>) -> PyResult<PyProfile> {
@@ -51,26 +52,27 @@ impl PyProfile {
         (py.get_type::<PyProfile>(), (self.document.bind(py).clone(), policy))
     }
 
-    /// User capacity.
+    /// User capacity in bytes.
     #[getter]
     fn capacity_bytes(&self) -> u64 {
         self.spec.capacity_bytes()
     }
 
-    /// Memory that a drive of this profile needs for its maps.
+    /// Memory for the maps of a drive with this profile, in bytes.
     #[getter]
     fn memory_bytes(&self) -> u64 {
         self.spec.map_entries() * 4
     }
 
-    /// Raises `UserError` naming the field if a drive of this profile cannot run the workload.
+    /// Raises `UserError` with the name of the field if a drive with this profile cannot run the
+    /// workload.
     fn check(&self, workload: &PyWorkload) -> PyResult<()> {
         workload.0.check(&self.spec).map_err(user_error)
     }
 }
 
 class! {
-    /// How far a run has come, as of its last full second.
+    /// Progress of a run as of its last full second.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "Progress")]
     PyProgress(now: Progress) {
     }
@@ -78,15 +80,15 @@ class! {
     elapsed_s: f64 = now.elapsed_ns as f64 / 1e9,
     /// Temperature of the drive, degrees Celsius.
     temperature_c: f64 = now.temperature_c,
-    /// I/Os of the last second.
+    /// I/Os in the last second.
     iops: u64 = now.ios_last_second,
-    /// Bytes of the last second.
+    /// Bytes in the last second.
     bytes_per_s: u64 = now.bytes_last_second,
-    /// Requests of a trace that were replayed; 0 in other runs.
+    /// Trace requests replayed so far; 0 in other runs.
     requests: u64 = now.requests,
 }
 
-/// Watches and stops a run from another thread.
+/// Monitors and stops a run from another thread.
 #[pyclass(module = "drivebay._core", frozen, name = "Control")]
 #[derive(Default)]
 pub(crate) struct PyControl(Arc<Control>);
@@ -98,18 +100,19 @@ impl PyControl {
         PyControl::default()
     }
 
-    /// Stop the run at its next virtual second; it raises `Cancelled`.
+    /// Stops the run at its next virtual second; the run raises `Cancelled`.
     fn cancel(&self) {
         self.0.cancel();
     }
 
-    /// How far the run has come.
+    /// Returns the progress of the run.
     fn progress(&self) -> PyResult<PyProgress> {
         PyProgress::new(self.0.progress())
     }
 }
 
-/// A virtual drive in memory; what it runs releases the interpreter lock, and Ctrl-C stops it.
+/// A virtual drive in memory. Its methods release the interpreter lock while they run, and Ctrl-C
+/// stops them.
 #[pyclass(module = "drivebay._core", frozen)]
 pub(crate) struct VirtualDrive(Mutex<Option<Device>>);
 
@@ -127,7 +130,7 @@ impl VirtualDrive {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(device);
     }
 
-    /// Runs `work` on the drive until it ends, or Ctrl-C or `control` cancels it.
+    /// Runs `work` on the drive until it ends, or until Ctrl-C or `control` cancels it.
     fn run_with<T: Send>(
         &self,
         py: Python<'_>,
@@ -144,7 +147,7 @@ impl VirtualDrive {
     }
 }
 
-/// Does `work` until it ends, or Ctrl-C or `control` cancels it.
+/// Runs `work` until it ends, or until Ctrl-C or `control` cancels it.
 pub(crate) fn run_until_stopped<T: Send>(
     py: Python<'_>,
     control: Option<&PyControl>,
@@ -164,7 +167,8 @@ impl VirtualDrive {
         Ok(VirtualDrive(Mutex::new(Some(device))))
     }
 
-    /// Make it a new drive of this profile, in its memory where that fits.
+    /// Turns this object into a new drive with the given profile; reuses the old drive's memory
+    /// where it fits.
     fn reset(&self, py: Python<'_>, profile: &PyProfile, seed: u64) -> PyResult<()> {
         let spec = profile.spec.clone();
         py.detach(|| {
@@ -178,8 +182,9 @@ impl VirtualDrive {
         })
     }
 
-    /// Run one workload, from the drive's present state and time on; keeps every `sample_every`-th
-    /// I/O, and with `events` what happens inside the drive: that many events at most.
+    /// Runs a workload, from the drive's present state and time on. Keeps every `sample_every`-th
+    /// I/O. If `events` is above 0, also keeps up to `events` events inside the drive, and its
+    /// activity.
     #[pyo3(signature = (workload, seed, control = None, sample_every = 0, events = 0))]
     #[allow(clippy::too_many_arguments, reason = "keywords in Python")]
     fn run(
@@ -199,8 +204,8 @@ impl VirtualDrive {
         Py::new(py, RunResult::new(py, &outcome, (keep, kept))?)
     }
 
-    /// Run several workloads at once, each with its seed; their results in the same order.
-    /// `events`: as of `run`; what happened inside, of all together, is in the first result.
+    /// Runs several workloads at once, each with its seed; returns their results in the same order.
+    /// `events` is as in `run`; the events of all workloads together are in the first result.
     #[pyo3(signature = (jobs, control = None, events = 0))]
     fn run_jobs(
         &self,
@@ -220,7 +225,7 @@ impl VirtualDrive {
         outcomes.iter().map(&mut result).collect()
     }
 
-    /// Replay a trace, from the drive's present state and time on; `events`: as of `run`.
+    /// Replays a trace, from the drive's present state and time on; `events` is as in `run`.
     #[pyo3(signature = (source, options, control = None, events = 0))]
     fn replay(
         &self,
@@ -243,8 +248,8 @@ impl VirtualDrive {
         ReplayResult::new(py, replayed)
     }
 
-    /// Write a pattern to the extents that begin at `starts`, or with `discard` discard their
-    /// middle halves; then read the middle halves `reads` times, 4 KiB at queue depth 1.
+    /// Writes a pattern to the extents that begin at `starts`, or with `discard` discards their
+    /// middle halves; then reads the middle halves `reads` times, 4 KiB at queue depth 1.
     #[pyo3(signature = (starts, *, extent_bytes, reads, discard, control = None))]
     fn trim_check(
         &self,
@@ -262,8 +267,8 @@ impl VirtualDrive {
         TrimCheckResult::new(py, &checked)
     }
 
-    /// Cut the power now and turn it on again: the 4 KiB pages whose newest data is lost, and the
-    /// seconds until the drive answers again.
+    /// Cuts the power now and turns it on again. Returns the number of 4 KiB pages whose newest
+    /// data is lost, and the seconds until the drive responds again.
     fn power_cut(&self, py: Python<'_>) -> PyResult<(u64, f64)> {
         py.detach(|| {
             self.with(|device| {
@@ -274,7 +279,7 @@ impl VirtualDrive {
         })
     }
 
-    /// A die fails now.
+    /// Makes a die fail now.
     fn fail_die(&self, py: Python<'_>, die: u32) -> PyResult<()> {
         py.detach(|| {
             self.with(|device| {
@@ -284,24 +289,24 @@ impl VirtualDrive {
                 let dies = device.spec().geometry.dies();
                 let hint = "hint: fail_die(0)";
                 Err(user_error(format!(
-                    "fail_die: must be one of the {dies} dies of flash that works, on a drive without zones\n{hint}"
+                    "fail_die: must be one of the {dies} dies of flash that has not failed, on a drive without zones\n{hint}"
                 )))
             })
         })
     }
 
-    /// Dies that failed, in order, and whether what lay on them is still being moved.
+    /// Returns the failed dies in order, and whether their data is still being rebuilt.
     fn failed_dies(&self) -> PyResult<(Vec<u32>, bool)> {
         self.with(|device| Ok(device.failed_dies()))
     }
 
-    /// Leave the drive idle for some seconds of its time.
+    /// Leaves the drive idle for some seconds of its time.
     fn rest(&self, py: Python<'_>, seconds: f64) -> PyResult<()> {
         py.detach(|| {
             self.with(|device| {
                 let left = CLOCK_MAX_S - device.now().as_secs_f64();
                 if !(0.0..=left).contains(&seconds) {
-                    let why = "a drive's clock holds a thousand million seconds (31 years)";
+                    let why = "a drive's clock holds 1e9 seconds (31 years)";
                     let hint = "hint: rest(1800)";
                     return Err(user_error(format!(
                         "rest: must be 0 to {left:.0} seconds: {why}\n{hint}"
@@ -313,7 +318,7 @@ impl VirtualDrive {
         })
     }
 
-    /// Discard (TRIM, Deallocate) an extent.
+    /// Discards (TRIM, Deallocate) an extent.
     fn discard(&self, py: Python<'_>, start_bytes: u64, length_bytes: u64) -> PyResult<()> {
         py.detach(|| {
             self.with(|device| {
@@ -322,7 +327,8 @@ impl VirtualDrive {
         })
     }
 
-    /// Purge it in no time, as between tests: all data gone, all flash erased; wear stays.
+    /// Purges the drive in no time, as between tests: all data is gone, all flash erased; wear
+    /// remains.
     fn secure_erase(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| {
             self.with(|device| {
@@ -332,8 +338,8 @@ impl VirtualDrive {
         })
     }
 
-    /// Sanitize as a command, by "block" or "crypto" erase or so many passes of "overwrite";
-    /// returns its seconds.
+    /// Sanitizes the drive with a command: "block" or "crypto" erase, or `passes` passes of
+    /// "overwrite". Returns its duration in seconds.
     #[pyo3(signature = (method, passes = 1))]
     fn sanitize(&self, py: Python<'_>, method: &str, passes: u32) -> PyResult<f64> {
         let how = match method {
@@ -342,9 +348,7 @@ impl VirtualDrive {
             "overwrite" => Sanitize::Overwrite(passes),
             other => {
                 let allowed = "must be block, crypto or overwrite\nhint: sanitize(\"block\")";
-                return Err(user_error(format!(
-                    "sanitize: no such method as {other:?}; {allowed}"
-                )));
+                return Err(user_error(format!("sanitize: unknown method {other:?}; {allowed}")));
             }
         };
         if !(1..=OVERWRITES_MAX).contains(&passes) {
@@ -365,20 +369,20 @@ impl VirtualDrive {
         })
     }
 
-    /// Another drive in the same state: both go on bit for bit the same.
+    /// Returns another drive in the same state; both continue identically, bit for bit.
     fn copy(&self, py: Python<'_>) -> PyResult<VirtualDrive> {
         let copy = py.detach(|| self.with(|device| device.duplicate().map_err(user_error)))?;
         Ok(VirtualDrive(Mutex::new(Some(copy))))
     }
 
-    /// Make this drive a copy of another, in its memory where that fits.
+    /// Turns this drive into a copy of another; reuses its memory where it fits.
     fn copy_from(slf: &Bound<'_, Self>, py: Python<'_>, other: &Bound<'_, Self>) -> PyResult<()> {
         if slf.is(other) {
             return Ok(());
         }
         let (this, other) = (slf.get(), other.get());
         py.detach(|| {
-            // Never both locks at once: two drives may be copied into each other at the same time.
+            // Never holds both locks: two drives may be copied into each other at the same time.
             let memory = this.take();
             let copy = other.with(|device| {
                 let copy = match memory {
@@ -392,16 +396,16 @@ impl VirtualDrive {
         })
     }
 
-    /// Where the drive stands now, for `live`.
+    /// Returns a mark of the drive's present state, for `live`.
     fn mark(&self) -> PyResult<PyMark> {
         self.with(|device| Ok(PyMark(device.mark())))
     }
 
-    /// What happened since the mark happens `times` times more, in so many seconds, without being
-    /// simulated.
+    /// Repeats the activity since the mark `times` times, over `seconds` seconds, without
+    /// simulating it.
     fn live(&self, py: Python<'_>, since: &PyMark, times: f64, seconds: f64) -> PyResult<()> {
         if !((0.0..=1e9).contains(&times) && (0.0..=CLOCK_MAX_S).contains(&seconds)) {
-            let why = "times and seconds must be 0 to a thousand million";
+            let why = "times and seconds must be 0 to 1e9";
             return Err(user_error(format!("live: {why}\nhint: live(mark, 100, 86400)")));
         }
         let elapsed = Nanos((seconds * 1e9) as u64);
@@ -413,13 +417,13 @@ impl VirtualDrive {
         })
     }
 
-    /// Write the drive's whole state to a file.
+    /// Writes the drive's whole state to a file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         py.detach(|| self.with(|device| snapshot::save(device, &path).map_err(user_error)))
     }
 
-    /// Make it a drive of this profile in a state that was saved, in its memory where that fits;
-    /// after an error the drive is gone until `reset`.
+    /// Turns this object into a drive with the given profile in a saved state; reuses its memory
+    /// where it fits. After an error there is no drive until `reset`.
     fn restore(&self, py: Python<'_>, profile: &PyProfile, path: PathBuf) -> PyResult<()> {
         let spec = profile.spec.clone();
         py.detach(|| {
@@ -428,18 +432,19 @@ impl VirtualDrive {
         })
     }
 
-    /// What the drive has counted since it was made.
+    /// Returns the counters since the drive was made.
     fn counters(&self) -> PyResult<PyCounters> {
         self.with(|device| PyCounters::new(&device.counters()))
     }
 
-    /// What the policy plug-in was asked since the drive was made; None without one.
+    /// Returns the number of decisions of the policy plug-in since the drive was made; None without
+    /// a plug-in.
     fn decisions(&self) -> PyResult<Option<PyDecisions>> {
         self.with(|device| device.decisions().map(PyDecisions::new).transpose())
     }
 
-    /// What went through each placement handle since the drive was made, reclaim group by group
-    /// and, with initial isolation, behind them all through the frontier of copies of each; empty
+    /// Returns the use of each placement handle since the drive was made, by reclaim group,
+    /// followed by the frontier of copies of each group if handles are initially isolated. Empty
     /// without placement.
     fn placement(&self) -> PyResult<Vec<PyHandleUse>> {
         self.with(|device| {
@@ -448,42 +453,42 @@ impl VirtualDrive {
         })
     }
 
-    /// The zones, in the order of their addresses; empty on a drive without.
+    /// Returns the zones in address order; empty for a drive without zones.
     pub(crate) fn zones(&self) -> PyResult<Vec<PyZone>> {
         self.with(|device| device.zones().iter().map(PyZone::new).collect())
     }
 
-    /// The health log at this moment.
+    /// Returns the health log at this time.
     fn health(&self) -> PyResult<PyHealth> {
         self.with(|device| PyHealth::new(device.health()))
     }
 
-    /// User capacity.
+    /// User capacity in bytes.
     #[getter]
     pub(crate) fn capacity_bytes(&self) -> PyResult<u64> {
         self.with(|device| Ok(device.spec().capacity_bytes()))
     }
 }
 
-/// Where a drive stood: what `VirtualDrive.live` goes on from.
+/// A mark of a drive's state, for `VirtualDrive.live`.
 #[pyclass(module = "drivebay._core", frozen, name = "Mark")]
 pub(crate) struct PyMark(Mark);
 
 class! {
-    /// What went through a placement handle, or through the frontier of copies, in pages of 4 KiB.
+    /// Use of a placement handle or of the frontier of copies, in pages of 4 KiB.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "HandleUse")]
     #[derive(PartialEq)]
     PyHandleUse(used: HandleUse) {}
     /// Reclaim group, from 0.
     reclaim_group: u8 = used.group,
-    /// Placement handle, from 0; None of the frontier of copies.
+    /// Placement handle, from 0; None for the frontier of copies.
     handle: Option<u8> = used.handle,
-    /// Written by the host; into the frontier of copies: copied from the handles for the first
-    /// time.
+    /// Pages written by the host; for the frontier of copies: pages copied from the handles for the
+    /// first time.
     written_4k: u64 = used.written_4k,
-    /// Copied out of its reclaim units by garbage collection.
+    /// Pages copied out of its reclaim units by garbage collection.
     copied_4k: u64 = used.copied_4k,
-    /// What can still be written to its present reclaim unit.
+    /// Pages that can still be written to its present reclaim unit.
     unit_left_4k: u64 = used.unit_left_4k,
     /// Pages written and copied per page written; None before the first.
     waf: Option<f64> = (used.written_4k > 0)
@@ -491,13 +496,13 @@ class! {
 }
 
 class! {
-    /// A zone of a drive that has them.
+    /// A zone of a zoned drive.
     #[pyclass(module = "drivebay._core", frozen, get_all, name = "Zone")]
     #[derive(PartialEq)]
     PyZone(zone: &Zone) {}
     /// "empty", "implicitly open", "explicitly open", "closed" or "full".
     state: &'static str = zone.state.name(),
-    /// What the host has written to it: its write pointer, but for a zone that was finished.
+    /// Bytes that the host has written to it: its write pointer, except for a finished zone.
     written_bytes: u64 = zone.written * SECTOR_BYTES,
 }
 
@@ -508,13 +513,13 @@ class! {
     PyHealth(h: Health) {
         let seconds = |len: Nanos| len.0 as f64 / 1e9;
     }
-    /// As the sensor reads it, whole degrees Celsius.
+    /// Temperature as the sensor reads it, whole degrees Celsius.
     temperature_c: f64 = h.temperature_c,
-    /// Exact temperature of each heat node, with its name.
+    /// Name and exact temperature of each heat node.
     node_temperatures_c: Vec<(&'static str, f64)> = h.node_temperatures_c,
-    /// Flash left that may fail, per cent.
+    /// Remaining spare flash, per cent.
     available_spare_percent: u8 = h.available_spare_percent,
-    /// Wear against the rated cycles; None without a rating.
+    /// Wear relative to the rated cycles, per cent; None without a rating.
     percentage_used: Option<u8> = h.percentage_used,
     /// Units of 512,000 bytes that the host read.
     data_units_read: u64 = h.data_units_read,
@@ -526,29 +531,29 @@ class! {
     host_writes: u64 = h.host_writes,
     /// Seconds with a command outstanding.
     busy_s: f64 = seconds(h.busy),
-    /// How often the drive was switched on.
+    /// Number of power-ons.
     power_cycles: u64 = h.power_cycles,
-    /// Seconds switched on.
+    /// Seconds powered on.
     power_on_s: f64 = seconds(h.power_on),
-    /// Power lost without warning.
+    /// Number of power losses without warning.
     unsafe_shutdowns: u64 = h.unsafe_shutdowns,
-    /// Reads that no error correction could save.
+    /// Reads that error correction could not recover.
     media_errors: u64 = h.media_errors,
     /// Seconds at or above the warning temperature, below the critical one.
     warning_temperature_s: f64 = seconds(h.warning_time),
     /// Seconds at or above the critical temperature.
     critical_temperature_s: f64 = seconds(h.critical_time),
-    /// By throttle stage, mildest first: times entered, and seconds.
+    /// Number of entries and seconds of each throttle stage, mildest first.
     throttling: Vec<(u64, f64)> = h.throttling.iter().map(|&(n, len)| (n, seconds(len))).collect(),
-    /// How often drive or link were woken from sleep.
+    /// Number of times that drive or link were woken from sleep.
     wakes: u64 = h.wakes,
-    /// Seconds in which drive or link slept, or fell asleep.
+    /// Seconds that drive or link slept, or were entering sleep.
     asleep_s: f64 = seconds(h.asleep),
-    /// How often the link was down.
+    /// Number of link outages.
     link_outages: u64 = h.link_outages,
-    /// Erases of a superblock: the fewest, the most, and the mean.
+    /// Erases per superblock: minimum, maximum, and mean.
     erases: (u32, u32, u32) = h.erases.into(),
-    /// 4 KiB pages programmed per page that the host wrote; None before the first.
+    /// 4 KiB pages programmed per page that the host wrote; None before the first write.
     waf: Option<f64> = h.waf,
 }
 

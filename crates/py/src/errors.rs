@@ -1,4 +1,4 @@
-//! The core's errors as the program's exceptions, of `drivebay.common.errors`.
+//! Conversion of the core's errors to the exceptions of `drivebay.common.errors`.
 
 use drivebay_run::{ReplayError, RunError};
 use drivebay_trace::TraceError;
@@ -11,7 +11,7 @@ import_exception!(drivebay.common.errors, EnvironmentProblem);
 import_exception!(drivebay.common.errors, TraceOrderError);
 import_exception!(drivebay.common.errors, UserError);
 
-/// What is wrong, and the hint that stands behind the line break.
+/// Splits an error into its message, and the hint after the line break.
 fn parts(error: impl ToString) -> (String, String) {
     let text = error.to_string();
     let (message, hint) = text.split_once("\nhint: ").unwrap_or((&text, "see: drivebay --help"));

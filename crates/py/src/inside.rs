@@ -1,4 +1,4 @@
-//! What happened inside a drive during a run: events, activity by interval, superblocks at the end.
+//! Events inside a drive during a run, activity by interval, and superblocks at the end.
 
 use drivebay_drive::{Event, EventKind, State, SuperblockState, Trigger};
 use drivebay_run::{Inside as Kept, Reading};
@@ -7,14 +7,14 @@ use pyo3::prelude::*;
 
 use crate::columns::{Column, Columns};
 
-/// A count of the drive, by name.
+/// Name and accessor of a counter.
 type Counted = (&'static str, fn(&Reading) -> u64);
 
 class! {
-    /// What a run kept of the drive's inside.
+    /// Events and activity inside the drive during a run.
     ///
-    /// Events have columns of shape (events,), in the order in which they began; intervals those of
-    /// shape (intervals,); superblocks those of shape (superblocks,).
+    /// Columns of events have shape (events,), in the order of their begin; columns of intervals
+    /// have shape (intervals,), columns of superblocks (superblocks,).
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     Inside(py: Python<'_>, kept: &Kept) {
         let (events, flash) = (&kept.events.events, &kept.events.flash);
@@ -51,61 +51,61 @@ class! {
     kinds: Vec<&'static str> = EventKind::ALL.map(EventKind::name).to_vec(),
     triggers: Vec<&'static str> = Trigger::ALL.map(Trigger::name).to_vec(),
     states: Vec<&'static str> = State::ALL.map(State::name).to_vec(),
-    /// What happened.
+    /// Kind of each event.
     kind: Column<u8> = Column::new(py, events.iter().map(|event| event.kind as u8)),
-    /// What a victim was begun by; 255 of other events.
+    /// Trigger of a victim's collection; 255 for other events.
     trigger: Column<u8> =
         Column::new( py, events.iter().map(|event| event.trigger.map_or(255, |p| p as u8)), ),
-    /// Begin, from the start of the run; before it if the drive worked in the idle time before.
+    /// Begin, from the start of the run; negative if the drive worked in the idle time before.
     begin_ns: Column<i64> = Column::new(py, events.iter().map(|event| since(event.begin))),
-    /// End, likewise; the largest value where the run ended before.
+    /// End, from the start of the run; the largest value if the run ended before.
     end_ns: Column<i64> =
         Column::new(py, events.iter().map(|event| event.end.map_or(i64::MAX, since))),
     /// Number of the superblock.
     superblock: Column<u32> = of_event(|event| event.superblock),
-    /// 4 KiB pages that it held.
+    /// Valid 4 KiB pages in the superblock.
     valid_pages: Column<u32> = of_event(|event| event.valid_pages),
-    /// 4 KiB pages that were copied out of it.
+    /// 4 KiB pages copied out of the superblock.
     copied_pages: Column<u32> = of_event(|event| event.copied_pages),
-    /// How often it had been erased.
+    /// Previous erases of the superblock.
     erases: Column<u32> = of_event(|event| event.erases),
-    /// It has one bit per cell.
+    /// True if the superblock has one bit per cell.
     slc: Column<bool> = Column::new(py, events.iter().map(|event| event.slc)),
-    /// Events beyond the limit.
+    /// Number of events beyond the limit.
     dropped: u64 = kept.events.dropped,
     /// Length of an interval; the last one ends with the run.
     interval_ns: u64 = kept.interval.0,
     /// Length of the run.
     duration_ns: u64 = kept.end.since(kept.start).0,
-    /// Dies, of which `die_read_ns` and others have as many columns.
+    /// Number of dies; `die_read_ns` and the other columns of dies have one column per die.
     dies: usize = dies,
-    /// Channels, likewise.
+    /// Number of channels; `channel_ns` has one column per channel.
     channels: usize = flash.channels,
-    /// Time of requests that were outstanding at once, added up.
+    /// Sum of the times that requests were outstanding.
     outstanding_ns: Column<u64> = Column::new(py, kept.outstanding.of(0, kept.intervals)),
-    /// Time that each die read, shape (intervals * dies,).
+    /// Time that each die was reading, shape (intervals * dies,).
     die_read_ns: Column<u64> = row_by_row(0, dies),
-    /// Time that each die programmed.
+    /// Time that each die was programming.
     die_program_ns: Column<u64> = row_by_row(dies, dies),
-    /// Time that each die erased.
+    /// Time that each die was erasing.
     die_erase_ns: Column<u64> = row_by_row(2 * dies, dies),
-    /// Time that each channel moved data, shape (intervals * channels,).
+    /// Time that each channel transferred data, shape (intervals * channels,).
     channel_ns: Column<u64> = row_by_row(3 * dies, flash.channels),
-    /// What the drive had counted since it was made, by name; shape (intervals + 1,), as the others
-    /// below: at the start and at the end of each interval.
+    /// Counters since the drive was made, by name; shape (intervals + 1,), like the columns below:
+    /// at the start, and at the end of each interval.
     counted: Columns = Columns::new(py, counted.map(|(name, of)| (name, of_reading(of))))?,
     /// 4 KiB pages that were free.
     free_pages: Column<u64> = of_reading(|reading| reading.free_pages),
-    /// 4 KiB pages of data that the SLC cache could hold just then.
+    /// 4 KiB pages of data that the SLC cache could hold at that time.
     cache_room_pages: Column<u64> = of_reading(|reading| reading.cache_pages.0),
-    /// 4 KiB pages of data that it held.
+    /// 4 KiB pages of data that the SLC cache held.
     cache_held_pages: Column<u64> = of_reading(|reading| reading.cache_pages.1),
-    /// What each superblock was doing at the end.
+    /// State of each superblock at the end.
     superblock_state: Column<u8> = Column::new(py, blocks.iter().map(|b| b.state as u8)),
-    /// 4 KiB pages of data in it.
+    /// Valid 4 KiB pages in each superblock.
     superblock_valid_pages: Column<u32> = of_block(|block| block.valid_pages),
-    /// Times that it had been erased.
+    /// Erases of each superblock.
     superblock_erases: Column<u32> = of_block(|block| block.erases),
-    /// How many of them followed use with one bit per cell.
+    /// Erases of each superblock after use with one bit per cell.
     superblock_slc_erases: Column<u32> = of_block(|block| block.slc_erases),
 }

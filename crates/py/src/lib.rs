@@ -1,8 +1,9 @@
-//! The border: `run(profile, workload, seed) -> columns`. Conversion only, never a call per I/O.
+//! Python bindings: `run(profile, workload, seed) -> columns`. Conversion only, never a call per
+//! I/O.
 //!
-//! What crosses it has types: workloads and options are classes with checked keywords, results are
-//! classes of numpy columns; the one exception is the drive profile, a document (docs/adr). The
-//! interpreter lock is released while a drive runs. `_core.pyi` is generated from here: `make
+//! All interfaces are typed: workloads and options are classes with checked keywords, results are
+//! classes of numpy columns. The one exception is the drive profile, a document (docs/adr). The
+//! interpreter lock is released while a drive runs. `_core.pyi` is generated from this crate: `make
 //! stub`.
 
 #[macro_use]
@@ -22,7 +23,7 @@ mod threads;
 mod trace;
 mod workload;
 
-/// The Rust core. Private: people use `drivebay` and `drivebay.definitions`.
+/// The Rust core. Private: use `drivebay` and `drivebay.definitions`.
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]
@@ -55,7 +56,7 @@ mod _core {
     };
     #[pymodule_export]
     use crate::workload::{PyWorkload, workload_fields};
-    /// Most requests that are outstanding, in all queues together.
+    /// Most outstanding requests over all queues.
     #[pymodule_export]
     const QUEUE_DEPTH_MAX: usize = drivebay_run::DEPTH_MAX;
 }

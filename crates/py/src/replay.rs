@@ -1,4 +1,4 @@
-//! Replays at the border: their options, and replays on real drives.
+//! Python bindings of replays: their options, and replays on real drives.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,16 +16,17 @@ use crate::errors::{machine_error, trace_error, user_error};
 use crate::threads::{interruptible, keep_running};
 use crate::trace::PySource;
 
-/// How a trace is replayed; times in seconds, `spin_us` in microseconds.
+/// Options of a replay; times in seconds, `spin_us` in microseconds.
 ///
-/// `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s`
-/// and `time_percent` of the recording's length; "dependencies" issues each as soon as what it
-/// waited for in the recording has completed. `rule` brings addresses beyond the target onto it:
-/// modulo its size ("fold"), or in proportion ("scale"). `trim`: trims and flushes as well.
-/// `handle_by_device`: the number of a request's device is its placement handle, on a virtual
-/// drive. The others are for real drives: `only_reads`; `zeros` or random bytes of `seed` are
-/// written; `depth`, the most requests outstanding; `spin_us` is spun before a request is due;
-/// `length_max_s` and `failures_max` end it; `buffered` by the page cache.
+/// `mode` "recorded" issues requests at their recorded times, with idle time cut to `idle_max_s`,
+/// and scaled to `time_percent` of the recording's length; "dependencies" issues each request as
+/// soon as all requests have completed that it waited for in the recording. `rule` maps addresses
+/// beyond the target: modulo its size ("fold"), or in proportion ("scale"). `trim` includes trims
+/// and flushes. `handle_by_device` uses the number of a request's device as its placement handle,
+/// on a virtual drive. The other options are for real drives: `only_reads` replays reads only;
+/// `zeros` writes zeros instead of random bytes from `seed`; `depth` is the most outstanding
+/// requests; `spin_us` is the time to spin before a request is due; `length_max_s` and
+/// `failures_max` end the replay; `buffered` uses the page cache.
 #[pyclass(module = "drivebay._core", frozen, name = "ReplayOptions")]
 pub(crate) struct PyReplayOptions(ReplayOptions);
 
@@ -54,7 +55,8 @@ impl PyReplayOptions {
 }
 
 impl PyReplayOptions {
-    /// For a virtual drive, with so many events kept; the recording's size is not known yet.
+    /// Returns the options for a virtual drive, with up to `events` events kept; the recording's
+    /// size is not known yet.
     pub(crate) fn for_virtual(&self, events: usize) -> drivebay_run::ReplayOptions {
         let ReplayOptions { rule, trim, handle_by_device, .. } = self.0;
         let (pace, recorded_bytes) = (self.0.pace(), 0);
@@ -79,13 +81,13 @@ fn plan_error(error: PlanError) -> PyErr {
 }
 
 class! {
-    /// How far a replay on a real drive has come.
+    /// Progress of a replay on a real drive.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     ReplayProgress(now: drivebay_replay::Progress) {
     }
-    /// Since the start.
+    /// Time since the start.
     elapsed_ns: u64 = now.elapsed_ns,
-    /// Requests that came back, failed ones included.
+    /// Completed requests, including failed ones.
     done: u64 = now.done,
     /// Bytes read and written.
     bytes: u64 = now.bytes,
@@ -95,7 +97,7 @@ class! {
     failed: u64 = now.failed,
 }
 
-/// Watches and stops a replay on a real drive from another thread.
+/// Monitors and stops a replay on a real drive from another thread.
 #[pyclass(module = "drivebay._core", frozen, name = "ReplayControl")]
 #[derive(Default)]
 pub(crate) struct PyReplayControl(Arc<Control>);
@@ -107,35 +109,36 @@ impl PyReplayControl {
         PyReplayControl::default()
     }
 
-    /// Issue nothing more, wait for what is outstanding, and return what there is.
+    /// Stops the replay: it issues nothing more, waits for outstanding requests, and returns its
+    /// results.
     fn stop(&self) {
         self.0.stop();
     }
 
-    /// How far the replay has come.
+    /// Returns the progress of the replay.
     fn progress(&self) -> PyResult<ReplayProgress> {
         ReplayProgress::new(self.0.progress())
     }
 }
 
 class! {
-    /// What a look through a whole trace finds.
+    /// Results of a survey of a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     Survey(found: drivebay_replay::Survey) {
     }
-    /// Requests, trims and flushes included.
+    /// Requests, including trims and flushes.
     requests: u64 = found.requests,
     /// Reads.
     reads: u64 = found.reads,
     /// Writes.
     writes: u64 = found.writes,
-    /// Where the highest address ends.
+    /// End of the highest address.
     recorded_bytes: u64 = found.recorded_bytes,
-    /// When the last request is due; None where only the drive can say.
+    /// Due time of the last request; None if it depends on the drive.
     length_s: Option<f64> = found.length_ns.map(|ns| ns as f64 / 1e9),
 }
 
-/// A look through the whole trace; nothing is issued. Raises `TraceOrderError` if it must be sorted
+/// Surveys the whole trace; nothing is issued. Raises `TraceOrderError` if the trace must be sorted
 /// first.
 #[pyfunction]
 pub(crate) fn replay_survey(
@@ -148,12 +151,12 @@ pub(crate) fn replay_survey(
     Survey::new(found)
 }
 
-/// Replays a trace on a file or block device; Ctrl-C ends it, and the result says what happened
-/// until then.
+/// Replays a trace on a file or block device. Ctrl-C ends it; the result covers the time until
+/// then.
 ///
-/// `capacity_bytes` of the target may be used, `block_bytes` is its logical block, `recorded_bytes`
-/// is where the recording's highest address ends. The replay runs in a thread of its own, so that
-/// whoever holds the interpreter's lock cannot make it late.
+/// `capacity_bytes` is the size of the target that may be used, `block_bytes` its logical block,
+/// `recorded_bytes` the end of the recording's highest address. The replay runs in a thread of its
+/// own, so that the interpreter lock cannot delay it.
 #[pyfunction]
 #[pyo3(signature = (
     source, options, path, *, capacity_bytes, block_bytes, recorded_bytes, only_reads, control
@@ -181,20 +184,20 @@ pub(crate) fn replay_real(
 }
 
 class! {
-    /// The requests of one kind in a replay on a real drive.
+    /// Requests of one operation in a replay on a real drive.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     OpLatency(py: Python<'_>, record: &Record, at: usize) {
     }
     /// Sum of the latencies.
     latency_ns_sum: u64 = record.latency_ns_sum[at],
-    /// Latencies, from when a request was due.
+    /// Latencies, measured from the time when a request was due.
     latency: Py<PyHistogram> = counted(py, &record.latency[at])?,
-    /// The drive's own share of them, from when a request was issued.
+    /// Service times, the drive's part of the latencies, measured from the issue of a request.
     service: Py<PyHistogram> = counted(py, &record.service[at])?,
 }
 
 class! {
-    /// A replay on a real drive up to its end; columns of shape (seconds,).
+    /// Results of a replay on a real drive, up to its end; columns of shape (seconds,).
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     RealReplayResult(py: Python<'_>, outcome: &Outcome) {
         let record = &outcome.record;
@@ -218,26 +221,26 @@ class! {
     }
     /// "complete", "time", "stopped", "failures" or "broken".
     ended: &'static str = ended,
-    /// Why the trace could not be read further, if it could not.
+    /// Reason why the trace could not be read further, if so.
     reason: String = reason.to_string(),
-    /// From the start to the end, idle time at both ends included.
+    /// Time from start to end, including idle time at both ends.
     length_ns: u64 = outcome.length.0,
-    /// From the start to the last completion.
+    /// Time from the start to the last completion.
     end_ns: u64 = record.end.0,
     /// Time with any request outstanding.
     busy_ns: u64 = record.busy.0,
-    /// Reads and writes outstanding, summed over time.
+    /// Integral of the outstanding reads and writes over time.
     outstanding_ns: u128 = record.outstanding_ns,
-    /// Most of them at once.
+    /// Largest number of outstanding reads and writes.
     outstanding_max: u32 = record.outstanding_max,
-    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2,
-    /// 3, 4-5, 6-10, 11-20, 21-32, above.
+    /// Reads and writes by the number outstanding at their issue, including themselves: 1, 2, 3,
+    /// 4-5, 6-10, 11-20, 21-32, above.
     outstanding_counts: Vec<u64> = record.by_depth.to_vec(),
     /// Requests issued.
     issued: u64 = record.issued,
-    /// Requests that came back, failed ones included.
+    /// Requests completed, including failed ones.
     completed: u64 = record.completed,
-    /// Requests that never came back.
+    /// Requests that never completed.
     unanswered: u64 = outcome.unanswered,
     /// Reads and writes with a latency over 10 ms.
     over_10_ms: u64 = record.long[0],
@@ -245,23 +248,23 @@ class! {
     over_100_ms: u64 = record.long[1],
     /// Requests issued late.
     late: u64 = record.late,
-    /// Of these, the ones that found the queue full.
+    /// Late requests that found the queue full.
     late_queue_full: u64 = record.late_queue_full,
-    /// Of these, the ones that were not read from the trace in time.
+    /// Late requests that were not read from the trace in time.
     late_not_read: u64 = record.late_not_read,
-    /// How late the latest was.
+    /// Longest lateness.
     lateness_ns_max: u64 = record.lateness_max.0,
-    /// How late requests were issued.
+    /// Lateness of issued requests.
     lateness: Py<PyHistogram> = counted(py, &record.lateness)?,
-    /// Writes that were left out, in a replay of the reads only.
+    /// Skipped writes, in a replay of reads only.
     skipped_writes: u64 = outcome.skipped.writes,
-    /// Trims that were left out.
+    /// Skipped trims.
     skipped_trims: u64 = outcome.skipped.trims,
-    /// Flushes that were left out.
+    /// Skipped flushes.
     skipped_flushes: u64 = outcome.skipped.flushes,
-    /// Whether the kernel had the memory registered.
+    /// True if the memory was registered with the kernel.
     fixed_buffers: bool = outcome.fixed_buffers,
-    /// Whether the page cache was passed by.
+    /// True if direct I/O bypassed the page cache.
     direct: bool = outcome.direct,
     /// Reads completed.
     reads: Column<u64> = column(|row| row.reads),
@@ -273,13 +276,14 @@ class! {
     write_bytes: Column<u64> = column(|row| row.write_bytes),
     /// Sum of the latencies of reads and writes.
     latency_ns_sum: Column<u64> = column(|row| row.latency_ns_sum),
-    /// Longest of them.
+    /// Longest of these latencies.
     latency_ns_max: Column<u64> = column(|row| row.latency_ns_max),
-    /// By kind of request: read, write, trim, flush.
+    /// Latencies by operation: read, write, trim, flush.
     ops: Vec<(&'static str, Py<OpLatency>)> = ops.collect::<PyResult<_>>()?,
-    /// Failed requests: kind, errno (0 for less moved than asked), and how many.
+    /// Failed requests: operation, errno (0 if fewer bytes were moved than requested), and their
+    /// number.
     failures: Vec<(&'static str, i32, u64)> =
         failures.map(|((op, errno), &n)| (op.name(), *errno, n)).collect(),
-    /// The first 100 of them: number, kind, offset_bytes, bytes, errno, at_ns.
+    /// First 100 failed requests: number, operation, offset_bytes, bytes, errno, at_ns.
     failed: Vec<(u64, &'static str, u64, u64, i32, u64)> = failed.collect(),
 }

@@ -1,4 +1,4 @@
-//! Serving at the border: one document of options in, figures out. Conversion only.
+//! Python bindings of the server: one document of options in, figures out. Conversion only.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -15,7 +15,8 @@ fn serve_error(error: ServeError) -> PyErr {
     if error.is_machine() { machine_error(error) } else { user_error(error) }
 }
 
-/// The options of a server; what the core has no words for is told with where it stands.
+/// Reads the options of a server; an error that is not the core's own names the position in the
+/// document.
 fn read(document: &Bound<'_, PyDict>) -> PyResult<Document> {
     let mut given = pythonize::Depythonizer::from_object(document);
     serde_path_to_error::deserialize(&mut given).map_err(|error| {
@@ -29,16 +30,16 @@ fn read(document: &Bound<'_, PyDict>) -> PyResult<Document> {
     })
 }
 
-/// Drives that listen from the moment this is made, and answer while `run` runs.
+/// A server of virtual drives; it listens as soon as it is created, and responds while `run` runs.
 ///
-/// `profiles`: what the drives are. `document`: `server`, a table of what they share, and `drives`,
-/// a list of tables in the order of the profiles, with the keys of `Options` and `DriveOptions` in
-/// `crates/serve/src/options.rs`.
+/// `profiles`: profiles of the drives. `document`: `server`, a table of common options, and
+/// `drives`, a list of tables in the order of the profiles, with the keys of `Options` and
+/// `DriveOptions` in `crates/serve/src/options.rs`.
 #[pyclass(module = "drivebay._core", frozen, name = "Server")]
 pub(crate) struct PyServer {
     server: Mutex<Option<Server>>,
     handles: Vec<Handle>,
-    /// Addresses that it listens at, with the ports that it was given.
+    /// Addresses that it listens on, with the assigned ports.
     #[pyo3(get)]
     addresses: Vec<String>,
 }
@@ -69,27 +70,29 @@ impl PyServer {
         Ok(PyServer { server: Mutex::new(Some(server)), handles, addresses })
     }
 
-    /// Serve until stopped; the figures of each drive, as the control socket's `status` has them.
+    /// Serves until stopped; returns the figures of each drive, as in the control socket's
+    /// `status`.
     fn run(&self, py: Python<'_>) -> PyResult<Figures> {
         let server = self.server.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let server = server.ok_or_else(|| user_error("it has run\nhint: make a new server"))?;
+        let server = server
+            .ok_or_else(|| user_error("the server has run already\nhint: make a new server"))?;
         let (reports, _) = interruptible(py, || self.stop(), || server.run());
         Ok(Figures(reports.map_err(serve_error)?))
     }
 
-    /// Complete what is under way, then end.
+    /// Completes outstanding requests, then ends.
     fn stop(&self) {
         self.handles.iter().for_each(Handle::stop);
     }
 
-    /// Figures so far of each drive that runs.
+    /// Returns the figures so far of each running drive.
     fn status(&self, py: Python<'_>) -> Figures {
         let ask = |handle: &Handle| handle.ask(|engine| engine.report());
         py.detach(|| Figures(self.handles.iter().filter_map(ask).collect()))
     }
 }
 
-/// Figures of drives as a list of dictionaries.
+/// Figures of drives, converted to a list of dictionaries.
 struct Figures(Vec<Report>);
 
 impl<'py> IntoPyObject<'py> for Figures {

@@ -1,4 +1,4 @@
-//! Work without the interpreter's lock, stopped by Ctrl-C within 100 ms.
+//! Work without the interpreter lock, stopped by Ctrl-C within 100 ms.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// How often Ctrl-C is looked for.
+/// Interval between checks for Ctrl-C.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);
 
-/// Whether to go on: false once Ctrl-C was pressed.
+/// Returns false once Ctrl-C was pressed.
 pub(crate) fn keep_running() -> bool {
     Python::attach(|py| py.check_signals().is_ok())
 }
 
-/// Does `work` in a thread of its own while this one looks for Ctrl-C, which calls `stop`; the
-/// work's result, and the exception of the signal.
+/// Runs `work` in a thread of its own while this thread checks for Ctrl-C, which calls `stop`;
+/// returns the work's result, and the exception of the signal.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     stop: impl Fn() + Send + Sync,

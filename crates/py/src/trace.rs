@@ -1,4 +1,4 @@
-//! Traces at the border: sources, their statistics and conversion, and batches of columns.
+//! Python bindings of traces: sources, their statistics and conversion, and batches of columns.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -15,15 +15,16 @@ use crate::columns::Column;
 use crate::errors::{trace_error, user_error};
 use crate::threads::keep_running;
 
-/// Where the requests of a trace come from: a recorded file, or the synthesizer.
+/// Source of a trace's requests: a recorded file, or the synthesizer.
 #[pyclass(module = "drivebay._core", frozen, name = "TraceSource")]
 pub(crate) struct PySource(pub(crate) TraceSource);
 
 #[pymethods]
 impl PySource {
-    /// A recorded file of one of `trace_formats()`, None to detect it. `time_unit`: of its times,
-    /// "s", "ms", "us" or "ns"; `unpacked`: of a Parquet file, its columns as a CSV file;
-    /// `columns`: which column of either holds what, as "time=ts:us,offset=lba:512".
+    /// Creates a source for a recorded file in one of `trace_formats()`, or None to detect the
+    /// format. `time_unit`: unit of its times, "s", "ms", "us" or "ns". `unpacked`: for a Parquet
+    /// file, its columns as a CSV file. `columns`: map of columns for either, like
+    /// "time=ts:us,offset=lba:512".
     #[staticmethod]
     #[pyo3(signature = (path, format = None, *, time_unit = None, unpacked = None, columns = None))]
     fn file(
@@ -53,15 +54,15 @@ impl PySource {
         Ok(PySource(TraceSource::File { file, sort: false }))
     }
 
-    /// A synthesized trace: one of `synth_names()`, with `scale` times the published number of
-    /// I/Os; `profile` replaces its profile by another one's text.
+    /// Creates a source for a synthesized trace: one of `synth_names()`, with `scale` times the
+    /// published number of I/Os. `profile` is the text of a profile to use instead.
     #[staticmethod]
     #[pyo3(signature = (name, scale = 1.0, seed = 1, profile = None))]
     fn synth(name: String, scale: f64, seed: u64, profile: Option<String>) -> PySource {
         PySource(TraceSource::Synth { name, scale, seed, profile })
     }
 
-    /// The recorded file; None of a synthesized trace.
+    /// Path of the recorded file; None for a synthesized trace.
     #[getter]
     fn path(&self) -> Option<PathBuf> {
         match &self.0 {
@@ -70,7 +71,7 @@ impl PySource {
         }
     }
 
-    /// The file's name, or that of the synthesized trace.
+    /// Name of the file or of the synthesized trace.
     #[getter]
     fn name(&self) -> String {
         match &self.0 {
@@ -81,7 +82,7 @@ impl PySource {
         }
     }
 
-    /// The same trace, sorted through a temporary file first: needed only where a request comes
+    /// Returns the same trace, sorted through a temporary file first. Only needed if a request is
     /// more than 262,144 requests late.
     fn sorted(&self) -> PySource {
         let mut source = self.0.clone();
@@ -91,26 +92,26 @@ impl PySource {
         PySource(source)
     }
 
-    /// Number of requests of a synthesized trace; None of a file.
+    /// Returns the number of requests of a synthesized trace; None for a file.
     fn requests(&self) -> PyResult<Option<u64>> {
         let synth = self.0.synth().map_err(trace_error)?;
         Ok(synth.map(|synth| synth.requests()))
     }
 
-    /// The trace's statistics, and what was read.
+    /// Returns the trace's statistics, and a summary of the reading.
     fn info(&self, py: Python<'_>) -> PyResult<(TraceInfo, TraceSummary)> {
         let (info, summary) =
             py.detach(|| drivebay_trace::info(&self.0, &mut keep_running)).map_err(trace_error)?;
         Ok((TraceInfo::new(info)?, TraceSummary::new(&summary)?))
     }
 
-    /// Writes the trace into `out` as "iolog" or "csv"; says what was read.
+    /// Writes the trace into `out` as "iolog" or "csv"; returns a summary of the reading.
     fn convert(&self, py: Python<'_>, out: PathBuf, to: &str) -> PyResult<TraceSummary> {
         let to = match to {
             "iolog" => TextFormat::Iolog,
             "csv" => TextFormat::Csv,
             other => {
-                let text = format!("--to: {other} is not written here\nhint: --to csv");
+                let text = format!("--to: {other} is not an output format\nhint: --to csv");
                 return Err(user_error(text));
             }
         };
@@ -118,7 +119,7 @@ impl PySource {
         TraceSummary::new(&converted.map_err(trace_error)?)
     }
 
-    /// Its requests in the order of their times, as batches of columns.
+    /// Returns the requests in time order, as batches of columns.
     fn batches(&self, py: Python<'_>) -> PyResult<TraceBatches> {
         let source = py.detach(|| self.0.open()).map_err(trace_error)?;
         Ok(TraceBatches(Mutex::new((source, 0, Nanos::ZERO))))
@@ -126,21 +127,21 @@ impl PySource {
 }
 
 class! {
-    /// What was read of a trace.
+    /// Summary of reading a trace.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     TraceSummary(summary: &Summary) {
     }
-    /// The format, or "synthesized".
+    /// Name of the format, or "synthesized".
     format: &'static str = summary.format,
     /// Number of requests.
     requests: u64 = summary.requests,
-    /// What was skipped, and what to doubt, in sentences.
+    /// Skipped entries and possible problems, one sentence each.
     notes: Vec<String> = summary.notes(),
 }
 
 class! {
-    /// A trace's statistics, see docs/concepts/traces.md; None where the trace does not say, or has
-    /// no such I/O.
+    /// Statistics of a trace, see docs/concepts/traces.md. Fields are None if the trace lacks the
+    /// information or has no such I/O.
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     TraceInfo(info: Info) {
         let shares = |shares: Option<Shares>| shares.map(|shares| shares.named().collect());
@@ -155,11 +156,11 @@ class! {
     written_bytes: u64 = info.written_bytes,
     /// Shares of reads and writes by size.
     size_share: Option<Vec<(&'static str, f64)>> = shares(info.size_share),
-    /// Shares by outstanding requests at arrival, itself included.
+    /// Shares by outstanding requests at arrival, including the request itself.
     queue_depth_share: Option<Vec<(&'static str, f64)>> = shares(info.queue_depth_share),
     /// Mean of the outstanding requests at arrival.
     queue_depth_mean: Option<f64> = info.queue_depth_mean,
-    /// Share that begins where one of the last 32 of its kind and device ended.
+    /// Share of I/Os that begin where one of the last 32 of the same kind and device ended.
     sequential_share: Option<f64> = info.sequential_share,
     /// Seconds with nothing outstanding.
     idle_s: Option<f64> = info.idle_s,
@@ -175,7 +176,7 @@ class! {
     devices: u64 = info.devices,
     /// Lowest address that is read or written, of any device.
     address_start_bytes: Option<u64> = info.address_start_bytes,
-    /// Where the highest address ends, of any device.
+    /// End of the highest address, of any device.
     address_end_bytes: Option<u64> = info.address_end_bytes,
 }
 
@@ -184,28 +185,28 @@ class! {
     #[pyclass(module = "drivebay._core", frozen, get_all)]
     TraceColumns(py: Python<'_>, block: &[Request]) {
     }
-    /// When each was issued, from 0 at the first request.
+    /// Issue time of each request, from 0 at the first one.
     at_ns: Column<u64> = Column::new(py, block.iter().map(|r| r.at.0)),
-    /// 0 read, 1 write, 2 trim, 3 flush.
+    /// Operation: 0 read, 1 write, 2 trim, 3 flush.
     op: Column<u8> = Column::new(py, block.iter().map(|r| r.op as u8)),
     /// First byte of the request.
     offset_bytes: Column<u64> = Column::new(py, block.iter().map(|r| r.offset_bytes)),
     /// Length of the request in bytes; 0 for a flush.
     bytes: Column<u64> = Column::new(py, block.iter().map(|r| r.bytes)),
-    /// Device, as the recording numbers it.
+    /// Number of the device in the recording.
     device: Column<u32> = Column::new(py, block.iter().map(|r| r.device)),
-    /// How long it took; -1 where it is not known.
+    /// Response time; -1 if unknown.
     response_ns: Column<i64> =
         Column::new( py, block.iter().map(|r| r.response.map_or(-1, |t| t.0 as i64)), ),
 }
 
-/// A trace in the order of its times; reading releases the interpreter lock.
+/// A trace in time order; reading releases the interpreter lock.
 #[pyclass(module = "drivebay._core", frozen)]
 pub(crate) struct TraceBatches(Mutex<(Box<dyn RequestSource>, u64, Nanos)>);
 
 #[pymethods]
 impl TraceBatches {
-    /// The next requests; None at the end.
+    /// Returns the next requests; None at the end.
     fn next(&self, py: Python<'_>) -> PyResult<Option<TraceColumns>> {
         let block = py.detach(|| {
             let mut guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -220,7 +221,7 @@ impl TraceBatches {
         block.map(|block| TraceColumns::new(py, &block)).transpose()
     }
 
-    /// What was read so far.
+    /// Returns a summary of the reading so far.
     fn summary(&self) -> PyResult<TraceSummary> {
         let guard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (source, requests, length) = &*guard;
@@ -233,19 +234,19 @@ impl TraceBatches {
     }
 }
 
-/// Names of the formats that are read.
+/// Returns the names of the formats that can be read.
 #[pyfunction]
 pub(crate) fn trace_formats() -> Vec<&'static str> {
     Format::ALL.map(Format::name).to_vec()
 }
 
-/// Names of the traces that are synthesized.
+/// Returns the names of the traces that can be synthesized.
 #[pyfunction]
 pub(crate) fn synth_names() -> Vec<&'static str> {
     Profile::names().to_vec()
 }
 
-/// The profile of a synthesized trace, as TOML.
+/// Returns the profile of a synthesized trace, as TOML.
 #[pyfunction]
 pub(crate) fn synth_profile(name: &str) -> PyResult<&'static str> {
     Profile::text(name).map_err(user_error)

@@ -1,8 +1,8 @@
-//! The engine beside fio in one run, alternating: 4 KiB random reads at queue depth 32, and thirty
-//! reads 100 ms apart at depth 4.
+//! Compares the engine with fio in alternating runs: 4 KiB random reads at queue depth 32, and
+//! thirty reads 100 ms apart at depth 4.
 //!
 //! `cargo run --release -p drivebay-replay --example against_fio -- FILE [SECONDS [ROUNDS]]` FILE
-//! must exist, be filled with data and lie where O_DIRECT works; it is only read. Needs fio.
+//! must exist, be filled with data, and support O_DIRECT; it is only read. Needs fio.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ fn main() -> Result<(), Any> {
     let mut sums = (0.0, 0.0);
     let mut ratios = Vec::new();
     for round in 0..rounds {
-        // Whoever goes second may profit from the first: so by turns.
+        // The second one may profit from the first, so the order alternates.
         let (ours, fios) = if round % 2 == 0 {
             let ours = ours(&path, bytes, seconds)?;
             (ours, fio(&path, seconds)?)
@@ -46,7 +46,7 @@ fn main() -> Result<(), Any> {
 
 fn ours(path: &str, bytes: u64, seconds: u64) -> Result<f64, Any> {
     let mut rng = Rng::new(1);
-    // All are due at once: as many are outstanding as the depth allows.
+    // All requests are due at once, so the depth limits the outstanding ones.
     let mut block = move || {
         let offset = |_| rng.below(bytes / 4096) * 4096;
         (0..4096).map(offset).map(|offset| read(Nanos::ZERO, offset)).collect::<Vec<_>>()
@@ -96,7 +96,7 @@ fn run_fio(path: &str, options: &[&str]) -> Result<String, Any> {
     Ok(String::from_utf8(done.stdout)?)
 }
 
-/// The first number of this name in the "read" section; enough for one job.
+/// Returns the first number with this name in the "read" section; enough for one job.
 fn number(json: &str, name: &str) -> Result<f64, Any> {
     let section = json.split("\"read\" : {").nth(1).ok_or("fio gave no figures")?;
     let value = section.split(&format!("\"{name}\" : ")).nth(1).ok_or("fio gave no such figure")?;

@@ -1,47 +1,47 @@
-//! The memory that data is read into and written from: two areas, each given out page by page.
+//! Memory for read and written data: two pools, allocated page by page.
 //!
-//! A request gets pages that no other outstanding request has: a file system that checks sums would
-//! otherwise find them wrong. Registered with the ring once, so that the kernel does not map them
-//! again for each request.
+//! A request gets pages that no other outstanding request has; otherwise a file system with
+//! checksums would find them wrong. The pools are registered with the ring once, so that the kernel
+//! does not map them again for each request.
 
 use drivebay_units::Rng;
 use memmap2::MmapMut;
 
 use crate::error::ReplayError;
 
-/// Of each area; no request may be longer.
+/// Size of each pool; no request may be longer.
 pub const POOL_BYTES: usize = 32 << 20;
 const PAGE_BYTES: usize = 4096;
 const PAGES: usize = POOL_BYTES / PAGE_BYTES;
 
-/// 2^64 over the golden ratio, odd: its multiples modulo 2^64 differ, and look random.
+/// 2^64 over the golden ratio, odd: its multiples modulo 2^64 are distinct, and look random.
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Pages of an area that a request has.
+/// Pages of a pool that a request occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     first: u32,
     pages: u32,
 }
 
-/// Memory for the data of all requests in flight, in one area.
+/// Memory for the data of all outstanding requests in one direction.
 pub struct BufferPool {
     memory: MmapMut,
     taken: Box<[bool]>,
     cursor: usize,
-    /// Written content: a number of its own is put at each page's start, so that none repeats.
+    /// Stamp for written data: each page starts with a unique number, so that no page repeats.
     stamp: Option<u64>,
 }
 
 impl BufferPool {
-    /// For reading into.
+    /// Creates a pool for reads.
     pub fn to_read() -> Result<BufferPool, ReplayError> {
         let memory = MmapMut::map_anon(POOL_BYTES).map_err(ReplayError::Memory)?;
         Ok(BufferPool { memory, taken: vec![false; PAGES].into(), cursor: 0, stamp: None })
     }
 
-    /// With random bytes of a seed to write, which no drive can compress, every 4 KiB of its own;
-    /// or with zeros, which some drives do not store at all.
+    /// Creates a pool for writes. With a seed, the content is random bytes, which no drive can
+    /// compress, different for every 4 KiB; without, zeros, which some drives do not store at all.
     pub fn to_write(seed: Option<u64>) -> Result<BufferPool, ReplayError> {
         let mut area = BufferPool::to_read()?;
         if let Some(seed) = seed {
@@ -54,11 +54,12 @@ impl BufferPool {
         Ok(area)
     }
 
-    /// Takes pages for so many bytes; None while too few lie together. Cost: 1 look per page.
+    /// Allocates pages for `bytes` bytes; `None` if too few adjacent pages are free. Cost: one
+    /// check per page.
     pub fn take(&mut self, bytes: usize) -> Option<Extent> {
         let pages = bytes.div_ceil(PAGE_BYTES).max(1);
-        // Reads use the same few pages again, which stay in the processor's cache; writes go round,
-        // so that neighbours on the drive share nothing.
+        // Reads reuse the same few pages, which stay in the processor's cache. Writes rotate
+        // through the pool, so that neighbours on the drive share no content.
         let from = if self.stamp.is_some() { self.cursor } else { 0 };
         let first = self.find(from, pages).or_else(|| self.find(0, pages))?;
         self.taken[first..first + pages].fill(true);
@@ -84,18 +85,18 @@ impl BufferPool {
         None
     }
 
-    /// Gives the pages back.
+    /// Releases the pages.
     pub fn give_back(&mut self, extent: Extent) {
         let first = extent.first as usize;
         self.taken[first..first + extent.pages as usize].fill(false);
     }
 
-    /// First byte of the area.
+    /// First byte of the extent.
     pub fn address(&mut self, extent: Extent) -> *mut u8 {
         self.memory[extent.first as usize * PAGE_BYTES..].as_mut_ptr()
     }
 
-    /// The whole area, to be registered.
+    /// Address and length of the whole pool, for registration.
     pub fn whole(&mut self) -> (*mut u8, usize) {
         (self.memory.as_mut_ptr(), POOL_BYTES)
     }
@@ -115,7 +116,7 @@ mod tests {
         area.give_back(big);
         let again = area.take(2 * PAGE_BYTES).expect("room again");
         assert_eq!((again.first, again.pages), (0, 2));
-        // What is free before and after the taken page does not lie together.
+        // The free pages before and after the allocated ones are not adjacent.
         assert_eq!(area.take(POOL_BYTES - 2 * PAGE_BYTES), None);
     }
 

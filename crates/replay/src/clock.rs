@@ -1,12 +1,12 @@
-//! The clock of a replay: time since it was started, never set back.
+//! Clock of a replay: monotonic time since its start.
 
 use std::time::Instant;
 
 use drivebay_units::Nanos;
 
-/// Tells the time; tests have one of their own.
+/// Source of time; tests have their own.
 pub trait Clock {
-    /// Time since the clock was made.
+    /// Time since the clock was created.
     fn now(&self) -> Nanos;
 }
 

@@ -1,13 +1,13 @@
-//! A replay watched and stopped from another thread.
+//! Progress and cancellation of a replay, for other threads.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How far a replay is.
+/// Progress of a replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Time since its start, in nanoseconds.
     pub elapsed_ns: u64,
-    /// Requests that came back, failed ones included.
+    /// Completed requests, including failed ones.
     pub done: u64,
     /// Bytes read and written.
     pub bytes: u64,
@@ -17,7 +17,7 @@ pub struct Progress {
     pub failed: u64,
 }
 
-/// Figures of a running replay, and the word to stop it.
+/// Progress of a running replay, and its stop flag.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,
@@ -29,19 +29,19 @@ pub struct Control {
 }
 
 impl Control {
-    /// Asks the replay to stop; it issues nothing more, waits for what is out, and gives what it
-    /// has.
+    /// Asks the replay to stop: it issues nothing more, waits for outstanding requests, and returns
+    /// its results.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody asked it to stop.
+    /// True if a stop was requested.
     #[must_use]
     pub fn stop_requested(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// How far it is.
+    /// Returns the progress.
     #[must_use]
     pub fn progress(&self) -> Progress {
         Progress {
@@ -53,7 +53,7 @@ impl Control {
         }
     }
 
-    /// The player tells how far it is.
+    /// Publishes the progress; called by the replay loop.
     pub(crate) fn publish(&self, progress: Progress) {
         self.elapsed_ns.store(progress.elapsed_ns, Ordering::Relaxed);
         self.done.store(progress.done, Ordering::Relaxed);

@@ -1,57 +1,58 @@
-//! Why a replay could not begin. What happens later is in its outcome.
+//! Errors before the start of a replay. Later problems are part of its outcome.
 
 use std::io;
 
-/// Why a replay could not begin. Shown as `error:`; what follows the line break as `hint:`.
+/// Reason why a replay could not begin. The text before the line break is shown as `error:`, the
+/// rest as `hint:`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The file system or driver has no direct I/O.
+    /// The file system or driver does not support direct I/O.
     #[error(
         "{path}: O_DIRECT is refused here ({error}); memory would be measured instead of the drive\nhint: use a file on ext4, XFS or btrfs, or a block device; or accept it: --buffered"
     )]
     NoDirect {
-        /// What was to be opened.
+        /// Path of the target.
         path: String,
-        /// What the operating system answered.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The target cannot be opened.
     #[error("{path}: cannot be opened: {error}\nhint: check the name and the permissions: ls -l")]
     Open {
-        /// What was to be opened.
+        /// Path of the target.
         path: String,
-        /// What the operating system answered.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// The kernel gives no io_uring.
+    /// io_uring is not available.
     #[error("io_uring: {what}: {error}\nhint: {hint}")]
     Ring {
-        /// What failed.
+        /// The failed operation.
         what: &'static str,
-        /// What the operating system answered.
+        /// Error of the operating system.
         error: io::Error,
         /// The hint shown to the user.
         hint: &'static str,
     },
-    /// No memory for the data.
+    /// Memory for the data cannot be allocated.
     #[error(
-        "no memory for the data: {0}\nhint: free some: two areas of 32 MiB are needed, see: free -m"
+        "no memory for the data: {0}\nhint: free some: two pools of 32 MiB are needed, see: free -m"
     )]
     Memory(io::Error),
-    /// An option out of bounds.
+    /// An option is out of bounds.
     #[error("{field}: {given} is not allowed; must be {allowed}\nhint: {hint}")]
     OutOfRange {
         /// Name of the option.
         field: &'static str,
-        /// Its value, as it was given.
+        /// Value of the option as given.
         given: u64,
-        /// The values that are allowed, in words.
+        /// Description of the allowed values.
         allowed: &'static str,
         /// The hint shown to the user.
         hint: &'static str,
     },
-    /// The pace is not possible.
+    /// The pace is invalid.
     #[error(transparent)]
     Pace(#[from] drivebay_trace::PaceError),
 }

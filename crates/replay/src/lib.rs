@@ -1,10 +1,10 @@
 //! Replay on real drives: a trace played through io_uring, each request at its time.
 //!
-//! `replay_loop.rs` is the loop: what is due is issued, what is done is recorded, then sleep until
-//! just before the next. When a request is due is the word of [`drivebay_trace::Pacer`], the same
-//! as for a virtual drive. `uring.rs` is the only place that talks to the kernel about I/O. This
-//! crate must not know virtual drives, suites, what may be overwritten, or Python: who calls it has
-//! made sure that the file or device may be used so.
+//! `replay_loop.rs` is the loop: it issues due requests, records completions, and sleeps until just
+//! before the next request. [`drivebay_trace::Pacer`] decides when a request is due, as for a
+//! virtual drive. All I/O goes through `uring.rs`. This crate must not know virtual drives, suites,
+//! which targets may be overwritten, or Python: the caller has made sure that the file or device
+//! may be used in this way.
 
 mod buffers;
 mod clock;

@@ -1,4 +1,4 @@
-//! How a trace is replayed: the options of every replay, as one document.
+//! Options of a replay on any drive, as one document.
 
 use drivebay_trace::{Pace, Rule};
 use drivebay_units::Nanos;
@@ -6,52 +6,54 @@ use serde::Deserialize;
 
 use crate::error::ReplayError;
 
-/// Most requests outstanding.
+/// Most outstanding requests.
 pub const DEPTH_MAX: u32 = 4096;
 
-/// How requests become due.
+/// Timing of the requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// At their recorded times, as far as `idle_max_s` and `time_percent` leave them.
+    /// Recorded times, modified by `idle_max_s` and `time_percent`.
     #[default]
     Recorded,
-    /// As soon as what they waited for in the recording has completed.
+    /// Each request as soon as all requests have completed that it waited for in the recording.
     Dependencies,
 }
 
-/// How a trace is replayed, on a virtual drive or a real one; `handle_by_device` is for virtual
-/// ones, what stands behind it for real ones.
+/// Options of a replay. `handle_by_device` applies to virtual drives only, the options after it to
+/// real drives only.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayOptions {
-    /// When requests are due.
+    /// Timing of the requests.
     pub mode: Mode,
-    /// Recorded intervals with nothing outstanding are cut to this, in seconds.
+    /// Longest idle interval in seconds; longer recorded intervals with nothing outstanding are
+    /// cut.
     pub idle_max_s: Option<f64>,
     /// Length of the replay in per cent of the recording.
     pub time_percent: u32,
-    /// How addresses beyond the target are brought onto it.
+    /// Rule for addresses beyond the target.
     pub rule: Rule,
-    /// Trims and flushes as well.
+    /// True to replay trims and flushes.
     pub trim: bool,
-    /// The number of a request's device is its placement handle.
+    /// True to use the number of a request's device as its placement handle.
     pub handle_by_device: bool,
-    /// Reads only: nothing is changed.
+    /// True to replay reads only; nothing is changed.
     pub only_reads: bool,
-    /// Zeros are written, not random bytes.
+    /// True to write zeros instead of random bytes.
     pub zeros: bool,
-    /// Of the random bytes.
+    /// Seed of the random bytes.
     pub seed: u64,
-    /// Most requests outstanding, 1 to [`DEPTH_MAX`]; what is due beyond it waits and is late.
+    /// Most outstanding requests, 1 to [`DEPTH_MAX`]; further due requests wait, and are late.
     pub depth: u32,
-    /// Time before a due request that is spun and not slept, in microseconds; 0 sleeps always.
+    /// Time before a due request that is spent spinning instead of sleeping, in microseconds; 0
+    /// always sleeps.
     pub spin_us: u32,
-    /// Issue nothing after this time, in seconds.
+    /// Time after which nothing more is issued, in seconds.
     pub length_max_s: Option<f64>,
-    /// Stop after so many failed requests.
+    /// Most failed requests; one more ends the replay.
     pub failures_max: Option<u64>,
-    /// Through the page cache, if it must be.
+    /// True to use the page cache if direct I/O is not possible.
     pub buffered: bool,
 }
 
@@ -77,7 +79,7 @@ impl Default for ReplayOptions {
 }
 
 impl ReplayOptions {
-    /// When requests are due.
+    /// Pace of the requests.
     #[must_use]
     pub fn pace(&self) -> Pace {
         match self.mode {

@@ -1,8 +1,8 @@
-//! A replay as data: what to play, how, and on how much; and a look through the trace beforehand.
+//! A replay as data: trace, options and target size; and a survey of the trace beforehand.
 //!
-//! The look reads all of a trace once, before anything is written: it finds what is damaged while
-//! nothing is lost, where the highest address lies, how long the replay takes as planned, and
-//! whether the trace has to be sorted as a whole.
+//! The survey reads the whole trace once, before anything is written. It detects damage while
+//! nothing is lost, finds the highest address and the planned length of the replay, and whether the
+//! trace must be sorted as a whole.
 
 use std::path::Path;
 
@@ -15,31 +15,31 @@ use crate::replay_loop::Outcome;
 use crate::run::replay;
 use crate::target::Target;
 
-/// A trace, and how it is replayed on a real drive.
+/// A trace, and the options of its replay on a real drive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The trace that is replayed.
+    /// Trace to replay.
     pub source: TraceSource,
-    /// How.
+    /// Options of the replay.
     pub options: ReplayOptions,
 }
 
-/// What a look through a trace finds.
+/// Results of a survey.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Requests, trims and flushes included.
+    /// Requests, including trims and flushes.
     pub requests: u64,
     /// Reads.
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Where the highest address ends.
+    /// End of the highest address.
     pub recorded_bytes: u64,
-    /// When the last request is due, as recorded and paced; None where only the drive can say.
+    /// Due time of the last request at the chosen pace; `None` if it depends on the drive.
     pub length_ns: Option<u64>,
 }
 
-/// Why a plan cannot be carried out.
+/// Reason why a plan cannot be carried out.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -55,10 +55,10 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// Looks through the whole trace. Cost: a pass over it.
+    /// Reads the whole trace. Cost: one pass over it.
     ///
     /// # Errors
-    /// What is wrong with the trace; [`TraceError::Cancelled`].
+    /// Errors of the trace; [`TraceError::Cancelled`].
     pub fn survey(&self, keep_running: KeepRunning<'_>) -> Result<Survey, PlanError> {
         let mut found = Survey::default();
         let scheduled = self.options.mode == Mode::Recorded;
@@ -80,7 +80,7 @@ impl Plan {
         Ok(found)
     }
 
-    /// Plays it on a file or block device with these sizes; see [`replay`].
+    /// Plays the trace on a file or block device with these sizes; see [`replay`].
     ///
     /// # Errors
     /// If it cannot begin.

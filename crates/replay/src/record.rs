@@ -1,9 +1,10 @@
-//! What is kept of a replay: latencies, lateness, seconds, outstanding requests, failures.
+//! Measurements of a replay: latencies, lateness, counts per second, outstanding requests,
+//! failures.
 //!
-//! The figures' definitions: `docs/concepts/replay.md`. Latency is from a request's release, when
-//! it was due, to the moment its completion is taken; service from just before the system call that
-//! issues it; lateness is what lies between. A request counts in the second in which it completes.
-//! Failed ones are counted and listed, and are in no latency.
+//! Definitions: `docs/concepts/replay.md`. Latency is measured from a request's release, when it
+//! was due, until its completion is taken; service time from just before the system call that
+//! issues it; lateness is the time between. A request counts in the second in which it completes.
+//! Failed requests are counted and listed, and are in no latency.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +13,11 @@ use drivebay_units::{Histogram, Nanos};
 
 use crate::uring::Command;
 
-/// Latencies that are counted exactly: more than 10 ms, and more than 100 ms.
+/// Limits of latencies that are counted exactly: more than 10 ms, and more than 100 ms.
 const LONG: [Nanos; 2] = [Nanos::millis(10), Nanos::millis(100)];
-/// Upper bounds of the published buckets of queue depth; the last has none.
+/// Upper bounds of the published buckets of queue depth; the last bucket is unbounded.
 const BUCKETS: [u32; 7] = [1, 2, 3, 5, 10, 20, 32];
-/// Failed requests that are listed one by one.
+/// Most failed requests that are listed individually.
 pub const LISTED_MAX: usize = 100;
 
 /// Counts of one second of a replay.
@@ -30,66 +31,66 @@ pub struct Row {
     pub read_bytes: u64,
     /// Bytes written.
     pub write_bytes: u64,
-    /// Sum of the latencies of both.
+    /// Sum of the latencies of reads and writes.
     pub latency_ns_sum: u64,
-    /// Longest of them.
+    /// Longest of these latencies.
     pub latency_ns_max: u64,
 }
 
 /// A request that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// Its place in the recording, from 0.
+    /// Position in the recording, from 0.
     pub number: u64,
-    /// What was asked of the target.
+    /// Command that was sent to the target.
     pub command: Command,
-    /// The kernel's error number; 0 if less was moved than asked.
+    /// Error number of the kernel; 0 if fewer bytes were moved than requested.
     pub errno: i32,
-    /// When it came back.
+    /// Time of its completion.
     pub at: Nanos,
 }
 
-/// The record of one replay. Times are since its start.
+/// Measurements of a replay. Times are since its start.
 #[derive(Clone, Default)]
 pub struct Record {
-    /// Rows by second.
+    /// One row per second.
     pub rows: Vec<Row>,
     /// Latencies by [`Op`].
     pub latency: [Histogram; 4],
-    /// Services, the drive's own share of the latencies, by [`Op`].
+    /// Service times, the drive's part of the latencies, by [`Op`].
     pub service: [Histogram; 4],
-    /// Sums of them, in nanoseconds, by [`Op`].
+    /// Sums of the latencies in nanoseconds, by [`Op`].
     pub latency_ns_sum: [u64; 4],
     /// Reads and writes with a latency of more than 10 ms, and of more than 100 ms.
     pub long: [u64; 2],
-    /// How late requests were issued.
+    /// Lateness of issued requests.
     pub lateness: Histogram,
-    /// Longest of them.
+    /// Longest lateness.
     pub lateness_max: Nanos,
-    /// Requests issued late: by more than 100 us.
+    /// Requests issued more than 100 us late.
     pub late: u64,
-    /// Of these, the ones that had to wait for a place in the queue, which was full.
+    /// Late requests that waited for a place in the full queue.
     pub late_queue_full: u64,
-    /// Of these, the ones that were not read from the trace in time.
+    /// Late requests that were not read from the trace in time.
     pub late_not_read: u64,
-    /// Requests issued, and completed, failed ones included.
+    /// Requests issued, including failed ones.
     pub issued: u64,
-    /// See `issued`.
+    /// Requests completed, including failed ones.
     pub completed: u64,
-    /// Failed requests by kind and error number.
+    /// Failed requests by operation and error number.
     pub failures: BTreeMap<(Op, i32), u64>,
-    /// The first of them, at most [`LISTED_MAX`].
+    /// First failed requests, at most [`LISTED_MAX`].
     pub listed: Vec<Failure>,
-    /// Reads and writes outstanding, summed over time: divided by a time, their mean.
+    /// Integral of the outstanding reads and writes over time: divided by a time, it is their mean.
     pub outstanding_ns: u128,
-    /// Time with anything outstanding.
+    /// Time with any request outstanding.
     pub busy: Nanos,
-    /// Most outstanding at once.
+    /// Largest number outstanding.
     pub outstanding_max: u32,
-    /// Reads and writes by the number outstanding when they were issued, themselves included: 1, 2,
-    /// 3, 4-5, 6-10, 11-20, 21-32, more.
+    /// Reads and writes by the number outstanding at their issue, including themselves: 1, 2, 3,
+    /// 4-5, 6-10, 11-20, 21-32, more.
     pub by_depth: [u64; BUCKETS.len() + 1],
-    /// Last completion.
+    /// Time of the last completion.
     pub end: Nanos,
     data_out: u32,
     any_out: u32,
@@ -106,7 +107,8 @@ impl Record {
         self.since = self.since.max(now);
     }
 
-    /// A request is issued that was due at or before now; it is outstanding since then.
+    /// Records the issue of a request that was due at or before `now`; it counts as outstanding
+    /// since it was due.
     pub(crate) fn issue(&mut self, op: Op, due: Nanos, now: Nanos) {
         let waited = now.since_or_zero(due);
         if self.any_out == 0 {
@@ -124,7 +126,7 @@ impl Record {
         }
     }
 
-    /// It was due at a time; `late_after` is what is forgiven.
+    /// Records the lateness of a request; lateness up to `late_after` does not count as late.
     pub(crate) fn lateness(&mut self, late: Nanos, late_after: Nanos, full: bool, unread: bool) {
         self.lateness.record(late.0);
         self.lateness_max = self.lateness_max.max(late);
@@ -135,7 +137,7 @@ impl Record {
         }
     }
 
-    /// A request is over.
+    /// Records the completion of a request.
     pub(crate) fn complete(
         &mut self,
         number: u64,
@@ -180,7 +182,7 @@ impl Record {
         row.latency_ns_max = row.latency_ns_max.max(latency.0);
     }
 
-    /// A request failed, or was never sent.
+    /// Records a failed request, or one that was never sent.
     pub(crate) fn fail(&mut self, failure: Failure) {
         *self.failures.entry((failure.command.op, failure.errno)).or_insert(0) += 1;
         if self.listed.len() < LISTED_MAX {
@@ -188,7 +190,7 @@ impl Record {
         }
     }
 
-    /// How many requests failed, of all kinds of errors.
+    /// Number of failed requests, over all errors.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()

@@ -1,10 +1,11 @@
-//! The loop: take completions, issue what is due, sleep until just before the next is due.
+//! The replay loop: takes completions, issues due requests, and sleeps until just before the next
+//! one.
 //!
-//! Times are since the start and absolute: a late request makes no later one late. It is issued at
-//! once and counted. The last interval before a request is due is spun, since a sleeping thread
-//! wakes tens of microseconds late; nothing is spun while nothing is due soon. Left out: several
-//! submitting threads. Effect: at some 500,000 requests per second one processor is full, and
-//! requests are late; they are counted so.
+//! Times are absolute, since the start, so a late request does not delay later ones. It is issued
+//! at once and counted. The last interval before a request is due is spent spinning, because a
+//! sleeping thread wakes up tens of microseconds late; the loop does not spin while no request is
+//! due soon. Left out: several submitting threads. Effect: at some 500,000 requests per second one
+//! processor is saturated; requests are then late, and counted so.
 
 use drivebay_trace::{Op, Pacer, Ticket};
 use drivebay_units::Nanos;
@@ -17,48 +18,48 @@ use crate::record::{Failure, Record};
 use crate::source::{Item, Next, Skipped, Source};
 use crate::uring::{Command, IoBackend, Queueing, WaitFor};
 
-/// From the call to the first request: time to fall asleep before it.
+/// Delay from the call to the first request, so that the thread can sleep before it.
 const START_DELAY: Nanos = Nanos::millis(5);
-/// The longest sleep: how soon a word to stop is heard.
+/// Longest sleep, which bounds the reaction time to a stop request.
 const SLEEP_MAX: Nanos = Nanos::millis(50);
-/// Sleep while the trace is not read yet.
+/// Length of a sleep while the trace is not read yet.
 const UNREAD_SLEEP: Nanos = Nanos::micros(100);
-/// A request issued later than this after it was due counts as late.
+/// Lateness above which a request counts as late.
 const LATE_AFTER: Nanos = Nanos::micros(100);
-/// Longest wait for what is out after the word to stop: a drive's own time-out is 30 s in Linux.
+/// Longest wait for outstanding requests after a stop: a drive's own time-out is 30 s in Linux.
 const DRAIN_MAX: Nanos = Nanos::secs(35);
 
-/// How a replay ended.
+/// End of a replay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndReason {
     /// All requests were played.
     Complete,
-    /// The time given was over.
+    /// The time limit was reached.
     TimeUp,
-    /// Somebody asked to stop.
+    /// A stop was requested.
     Stopped,
     /// Too many requests failed.
     Failures,
-    /// The trace is damaged, or the ring failed; as errors are shown.
+    /// The trace is damaged, or the ring failed; the text is an error message.
     Broken(String),
 }
 
-/// A replay, whole or up to where it ended.
+/// Results of a replay, complete or partial.
 #[derive(Clone)]
 pub struct Outcome {
-    /// Why the replay ended.
+    /// Reason for the end of the replay.
     pub ended: EndReason,
     /// Counts, series and latencies of the replay.
     pub record: Record,
-    /// What of the trace was not played.
+    /// Requests of the trace that were not played.
     pub skipped: Skipped,
-    /// From the start to the end, idle time at both ends included.
+    /// Time from start to end, including idle time at both ends.
     pub length: Nanos,
-    /// Requests that never came back.
+    /// Requests that never completed.
     pub unanswered: u64,
-    /// Whether the kernel had the memory registered.
+    /// True if the memory was registered with the kernel.
     pub fixed_buffers: bool,
-    /// Whether the page cache was passed by.
+    /// True if direct I/O bypassed the page cache.
     pub direct: bool,
 }
 
@@ -82,24 +83,24 @@ struct ReplayLoop<'a, P, C> {
     record: Record,
     slots: Box<[Option<InFlight>]>,
     free: Vec<u32>,
-    /// The request to be issued next.
+    /// Next request to issue.
     pending: Option<Item>,
-    /// When a request last found the queue full, and the trace not read: what was due by then is
-    /// late for that reason.
+    /// Times when a request last found the queue full, and when the trace was last not read in
+    /// time. Requests due by then are late for that reason.
     full_at: Option<Nanos>,
     unread_at: Option<Nanos>,
     bytes: u64,
     ended: Option<EndReason>,
-    /// The port has failed: nothing more is to be had from it.
+    /// True if the backend has failed and cannot be used any more.
     failed: bool,
 }
 
-/// Plays what a source gives on a port.
+/// Plays the requests of a source on a backend.
 ///
 /// Nothing at or beyond `capacity_bytes` is sent: such a request fails with `EFBIG`, unsent.
 ///
 /// # Errors
-/// [`ReplayError::OutOfRange`]; whatever happens later is in the outcome.
+/// [`ReplayError::OutOfRange`]; later problems are in the outcome.
 pub fn play<P: IoBackend, C: Clock>(
     source: &mut dyn Source,
     pacer: Pacer,
@@ -136,7 +137,7 @@ pub fn play<P: IoBackend, C: Clock>(
 }
 
 impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
-    /// Returns how long it took.
+    /// Runs to the end; returns the elapsed time.
     fn run(&mut self, control: &Control) -> Nanos {
         let mut give_up = None;
         loop {
@@ -209,7 +210,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         }
     }
 
-    /// Issues until nothing is due; when the next is due, if that is known.
+    /// Issues all due requests; returns the time when the next one is due, if known.
     fn issue_all_due(&mut self) -> Option<Nanos> {
         if self.clock.now() < self.start {
             return Some(Nanos::ZERO);
@@ -240,8 +241,8 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
                 None => Queueing::NoMemory,
             };
             match queued {
-                // Each by itself: the drive begins with the first while we make the next ready, and
-                // no request waits between its time stamp and the system call.
+                // Each command is sent separately: the drive starts with the first while the next
+                // is prepared, and no request waits between its time stamp and the system call.
                 Queueing::Yes => {
                     self.issued(item.number, command, due);
                     self.send(WaitFor::Now);
@@ -255,7 +256,7 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         }
     }
 
-    /// Whether there is a next request now.
+    /// Fetches the next request; returns true if there is one now.
     fn fetch(&mut self, now: Nanos) -> bool {
         match self.source.next() {
             Next::Item(item) => {
@@ -277,14 +278,14 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
             .is_some_and(|end| end <= self.capacity_bytes)
     }
 
-    /// What is not played is done the moment it may be issued.
+    /// Completes a skipped request at the time when it may be issued.
     fn skip(&mut self, due: Nanos) {
         self.pending = None;
         let ticket = self.pacer.issue();
         self.pacer.completed(ticket, due);
     }
 
-    /// Cannot be sent at all.
+    /// Fails a request that cannot be sent.
     fn refuse(&mut self, number: u64, command: Command, now: Nanos) {
         self.record.fail(Failure { number, command, errno: libc::EFBIG, at: now });
         self.skip(now);
@@ -303,10 +304,10 @@ impl<P: IoBackend, C: Clock> ReplayLoop<'_, P, C> {
         self.slots[slot as usize] = Some(flight);
     }
 
-    /// How long may be slept.
+    /// Returns how long the loop may sleep.
     fn until(&self, due: Option<Nanos>) -> WaitFor {
         let Some(due) = due else { return WaitFor::Completion(SLEEP_MAX) };
-        // Before the start, time stands at zero: so count on the clock itself.
+        // `now` is zero until the start, so the clock itself is used.
         let left = self.start.after(due).since_or_zero(self.clock.now());
         if left <= self.options.spin() {
             return WaitFor::Now;

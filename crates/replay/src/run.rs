@@ -1,4 +1,4 @@
-//! Whole replays: threads, ring and player put together.
+//! Whole replays: sets up the threads, the ring and the loop.
 
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -16,12 +16,12 @@ use crate::source::{AHEAD, Next, Skipped, Traced, read_ahead};
 use crate::target::Target;
 use crate::uring::Uring;
 
-/// Plays a trace, given block by block in order of time, the first request at 0.
+/// Plays a trace that is passed block by block in time order, with the first request at 0.
 ///
-/// The caller's thread submits; another one reads the trace ahead.
+/// The caller's thread submits; another thread reads the trace ahead.
 ///
 /// # Errors
-/// If it cannot begin. Whatever happens later is in the outcome.
+/// If it cannot begin. Later problems are in the outcome.
 pub fn replay(
     blocks: impl FnMut() -> Option<Result<Vec<Request>, TraceError>> + Send,
     target: Target,
@@ -57,8 +57,8 @@ fn nothing(ended: EndReason, direct: bool) -> Outcome {
     Outcome { ended, record, skipped, length, unanswered, fixed_buffers, direct }
 }
 
-/// Has this thread woken when its time has come, not up to 50 us later; see timerslack in prctl(2).
+/// Sets this thread to wake up exactly on time, not up to 50 us later; see timerslack in prctl(2).
 fn wake_exactly() {
-    // Where it fails, wake-ups are later, which the lateness shows.
+    // On failure, wake-ups are later, which the lateness shows.
     let _ = rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1));
 }

@@ -1,4 +1,4 @@
-//! Where requests come from: a trace, read ahead by another thread and put onto the target.
+//! Source of requests: a trace, read ahead by another thread and placed on the target.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError};
@@ -9,38 +9,38 @@ use drivebay_units::Nanos;
 use crate::options::ReplayOptions;
 use crate::uring::Command;
 
-/// The next request of a recording.
+/// A request of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its place in the recording, from 0.
+    /// Position in the recording, from 0.
     pub number: u64,
-    /// When it was recorded.
+    /// Recorded issue time.
     pub at: Nanos,
-    /// How long it took then.
+    /// Recorded response time.
     pub response: Option<Nanos>,
-    /// What is sent; None for what is passed over, which takes no time.
+    /// Command to send; `None` for skipped requests, which take no time.
     pub command: Option<Command>,
 }
 
-/// What a source says when asked.
+/// Result of [`Source::next`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// The next request.
     Item(Item),
-    /// Not read yet.
+    /// The next request is not read yet.
     NotYet,
-    /// There are no more.
+    /// There are no more requests.
     End,
-    /// There can be no more: the trace is damaged. As errors are shown.
+    /// The trace is damaged, so there are no more requests; the text is an error message.
     Broken(String),
 }
 
-/// Gives requests in the order of the recording.
+/// Source of requests in recorded order.
 pub trait Source {
-    /// The next request, if it is known yet.
+    /// Returns the next request, if it is known yet.
     fn next(&mut self) -> Next;
 
-    /// What was passed over so far.
+    /// Skipped requests so far.
     fn skipped(&self) -> Skipped {
         Skipped::default()
     }
@@ -49,20 +49,20 @@ pub trait Source {
 /// Requests of a trace that were not played.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Writes, in a replay of the reads only.
+    /// Writes, in a replay of reads only.
     pub writes: u64,
-    /// Trims that nobody asked for.
+    /// Trims, if trims are not replayed.
     pub trims: u64,
-    /// Flushes that nobody asked for.
+    /// Flushes, if flushes are not replayed.
     pub flushes: u64,
 }
 
-/// What the thread that reads ahead sends.
+/// Block of requests from the reading thread.
 pub(crate) type Block = Result<Vec<Request>, TraceError>;
-/// Blocks read ahead, beside the one being played.
+/// Blocks read ahead, in addition to the one being played.
 pub(crate) const AHEAD: usize = 2;
 
-/// Reads a trace ahead, until it ends or nobody listens.
+/// Reads a trace ahead, until it ends or the receiver is gone.
 pub(crate) fn read_ahead(mut blocks: impl FnMut() -> Option<Block>, to: &SyncSender<Block>) {
     while let Some(block) = blocks() {
         let broken = block.is_err();
@@ -72,7 +72,7 @@ pub(crate) fn read_ahead(mut blocks: impl FnMut() -> Option<Block>, to: &SyncSen
     }
 }
 
-/// A trace on a target.
+/// A trace placed on a target.
 pub(crate) struct Traced {
     from: Receiver<Block>,
     block: VecDeque<Request>,
@@ -94,7 +94,7 @@ impl Traced {
         Traced { from, block, placement, only_reads, trim, number: 0, skipped }
     }
 
-    /// Waits for the first block, so that the replay does not begin late.
+    /// Waits for the first block, so that the replay does not start late.
     pub(crate) fn wait_for_first(&mut self) -> Next {
         match self.from.recv() {
             Ok(Ok(block)) => self.block.extend(block),

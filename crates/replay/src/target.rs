@@ -1,4 +1,4 @@
-//! The file or block device that is played on, opened.
+//! Target of a replay: an open file or block device.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,8 +16,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// Opens it; `direct` past the page cache. Nothing at or beyond `capacity_bytes` is ever
-    /// touched.
+    /// Opens a target; `direct` bypasses the page cache. Nothing at or beyond `capacity_bytes` is
+    /// ever touched.
     ///
     /// # Errors
     /// [`ReplayError::NoDirect`], [`ReplayError::Open`].

@@ -1,9 +1,9 @@
-//! Commands to the kernel and their completions, through io_uring: the one place for `unsafe`.
+//! Commands and completions through io_uring: the only module with `unsafe`.
 //!
 //! Sources: io_uring(7), io_uring_setup(2), io_uring_enter(2); fallocate(2) on block devices. A
-//! trim is sent as "punch hole": a file gets a hole, a block device Write Zeroes with deallocation
-//! (the block layer's, where the drive has it; else the request fails with "not supported"). Left
-//! out: polled completion (IOPOLL), many queues: one thread submits.
+//! trim is sent as "punch hole": a file gets a hole, a block device gets Write Zeroes with
+//! deallocation (the block layer's, if the drive supports it; otherwise the request fails with "not
+//! supported"). Left out: polled completion (IOPOLL), and many queues: one thread submits.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -21,7 +21,7 @@ use crate::error::ReplayError;
 use crate::options::ReplayOptions;
 use crate::target::Target;
 
-/// One I/O as it goes to the target.
+/// An I/O command for the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Read, write, trim or flush.
@@ -32,69 +32,70 @@ pub struct Command {
     pub bytes: u64,
 }
 
-/// What became of a command that was to be queued.
+/// Result of queueing a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queueing {
-    /// It goes with the next `send`.
+    /// Queued for the next `send`.
     Yes,
-    /// No memory is free until something completes.
+    /// No memory is free until a request completes.
     NoMemory,
-    /// It can never be sent.
+    /// The command can never be sent.
     TooLong,
 }
 
-/// How long `send` may wait for a completion.
+/// Wait of `send` for a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitFor {
-    /// Not at all.
+    /// No wait.
     Now,
-    /// At most so long; sleeping.
+    /// Sleep for at most this long.
     After(Nanos),
-    /// For one, but not much longer than so long.
+    /// Sleep until a completion, but not much longer than this.
     Completion(Nanos),
 }
 
-/// Takes commands and gives completions; the kernel, or a test's invention.
+/// Backend that takes commands and returns completions: the kernel, or a test's simulation.
 pub trait IoBackend {
-    /// Queues a command under a slot that is not in use.
+    /// Queues a command under an unused slot.
     fn queue(&mut self, slot: u32, command: &Command) -> Queueing;
 
-    /// Sends what is queued, then waits.
+    /// Sends the queued commands, then waits.
     ///
     /// # Errors
-    /// If the ring itself fails; the replay cannot go on.
+    /// If the ring itself fails; the replay cannot continue.
     fn send(&mut self, until: WaitFor) -> io::Result<()>;
 
-    /// A slot whose command is over, and its result: bytes, or an errno below zero.
+    /// Returns the slot of a completed command, and its result: bytes, or a negative errno.
     fn reap(&mut self) -> Option<(u32, i32)>;
 }
 
-/// The read area's, and the write area's, number among the registered ones.
+/// Numbers of the read and the write pool among the registered buffers.
 const READ_POOL: u16 = 0;
 const WRITE_POOL: u16 = 1;
 /// The only registered file.
 const FILE: Fixed = Fixed(0);
-/// Of the timeout's completion; slots are below 2^32.
+/// User data of the timeout's completion; slots are below 2^32.
 const TICK: u64 = u64::MAX;
 
-/// io_uring, with one registered file and registered memory.
+/// An io_uring with one registered file and registered memory.
 pub struct Uring {
     ring: ManuallyDrop<IoUring>,
-    /// To read into, and to write from where writes are allowed.
+    /// Read pool, and write pool if writes are allowed.
     buffers: ManuallyDrop<[Option<BufferPool>; 2]>,
     /// Dropped after the ring.
     _target: Target,
     extents: Box<[Option<(u16, Extent)>]>,
     out: u32,
     fixed: bool,
-    /// A timeout is in the ring, which ends a wait for a completion.
+    /// True while a timeout is queued, which ends a wait for a completion.
     ticking: bool,
-    /// Its length. The kernel reads it when it takes the entry, which may be a later call.
+    /// Length of the timeout. The kernel reads it when it takes the entry, possibly in a later
+    /// call.
     tick: Box<Timespec>,
 }
 
 impl Uring {
-    /// Call it in the thread that will submit.
+    /// Creates a ring; must be called in the thread that will submit.
     ///
     /// # Errors
     /// [`ReplayError::Ring`], [`ReplayError::Memory`].
@@ -105,7 +106,7 @@ impl Uring {
         let write_area = target.writable.then(|| BufferPool::to_write(seed)).transpose()?;
         let mut buffers = [Some(BufferPool::to_read()?), write_area];
         ring.submitter().register_files(&[target.file.as_raw_fd()]).map_err(|error| {
-            let hint = "is there room for another open file? see: ulimit -n";
+            let hint = "raise the limit of open files: ulimit -n";
             ReplayError::Ring { what: "registering the file failed", error, hint }
         })?;
         let vectors: Vec<libc::iovec> = buffers
@@ -116,7 +117,7 @@ impl Uring {
                 libc::iovec { iov_base: base.cast(), iov_len: len }
             })
             .collect();
-        // SAFETY: the areas are mapped until `Uring` is dropped, which waits for the kernel or
+        // SAFETY: the pools stay mapped until `Uring` is dropped, which waits for the kernel or
         // leaks them. Without the permission to lock so much memory, the kernel maps pages for each
         // request.
         let fixed = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
@@ -132,7 +133,7 @@ impl Uring {
         })
     }
 
-    /// Whether memory is registered: fixed buffers.
+    /// True if the memory is registered (fixed buffers).
     #[must_use]
     pub fn fixed_buffers(&self) -> bool {
         self.fixed
@@ -174,15 +175,15 @@ impl Uring {
     }
 }
 
-/// A ring whose completions are handed over only when we ask: nothing interrupts the submitting
-/// thread.
+/// Creates a ring that delivers completions only on request, so that nothing interrupts the
+/// submitting thread.
 fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
     let modern = IoUring::builder()
         .setup_single_issuer()
         .setup_defer_taskrun()
         .setup_taskrun_flag()
         .build(depth);
-    // Before Linux 6.1 without these.
+    // Fallback without these flags, before Linux 6.1.
     let ring = modern.or_else(|_| IoUring::new(depth)).map_err(|error| {
         let hint = match error.raw_os_error() {
             Some(libc::EPERM) => {
@@ -197,7 +198,7 @@ fn new_ring(depth: u32) -> Result<IoUring, ReplayError> {
         let error = io::Error::from_raw_os_error(libc::ENOSYS);
         let hint = "Linux 5.11 or later is needed: uname -r";
         return Err(ReplayError::Ring {
-            what: "this kernel's cannot wait until a time",
+            what: "this kernel's version has no timed waits",
             error,
             hint,
         });
@@ -211,8 +212,8 @@ impl IoBackend for Uring {
             Ok(entry) => entry.user_data(u64::from(slot)),
             Err(refused) => return refused,
         };
-        // SAFETY: the memory that the entry names is this slot's alone until its completion is
-        // reaped, and is unmapped only when nothing is out; the file is registered.
+        // SAFETY: the memory in the entry belongs to this slot alone until its completion is
+        // reaped, and is unmapped only when nothing is outstanding; the file is registered.
         unsafe { self.ring.submission().push(&entry) }.expect("one entry per slot fits");
         self.out += 1;
         Queueing::Yes
@@ -233,13 +234,14 @@ impl IoBackend for Uring {
                 let arguments = SubmitArgs::new().timespec(&timeout);
                 self.ring.submitter().submit_with_args(1, &arguments)
             }
-            // A timer for each wait costs some microseconds on a virtual machine; one serves many.
+            // A timer per wait costs some microseconds on a virtual machine, so one timer serves
+            // many waits.
             WaitFor::Completion(length) => {
                 if !self.ticking {
                     *self.tick = Timespec::from(Duration::from_nanos(length.0));
                     let entry = opcode::Timeout::new(&raw const *self.tick).build().user_data(TICK);
-                    // SAFETY: the time lives as long as `self`, and changes only when no entry
-                    // names it.
+                    // SAFETY: the time lives as long as `self`, and changes only while no entry
+                    // refers to it.
                     unsafe { self.ring.submission().push(&entry) }.expect("it has a place");
                     self.ticking = true;
                 }
@@ -248,7 +250,7 @@ impl IoBackend for Uring {
         };
         match sent {
             Ok(_) => Ok(()),
-            // In time order: over, a signal, and what passes when completions are taken.
+            // Time-out, signal, and conditions that end when completions are taken.
             Err(error) => match error.raw_os_error() {
                 Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
                 _ => Err(error),
@@ -273,9 +275,9 @@ impl IoBackend for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // What is still out may be written to by the drive at any time: then the memory stays.
+        // The drive may still write to the memory of outstanding requests, so the memory is leaked.
         if self.out == 0 {
-            // SAFETY: dropped here only, once; the ring first, which ends the kernel's use of the
+            // SAFETY: dropped only here, once; the ring first, which ends the kernel's use of the
             // memory.
             unsafe {
                 ManuallyDrop::drop(&mut self.ring);

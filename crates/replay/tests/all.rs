@@ -1,4 +1,4 @@
-//! Trace replay on real files, tested from outside, as one binary.
+//! Integration tests of trace replay on real files, as one binary.
 
 mod files;
 mod schedule;

@@ -1,5 +1,5 @@
-//! The engine on real files, through the real kernel. Where the file system has no O_DIRECT
-//! (tmpfs), the tests run through the page cache: what they check is the same.
+//! Tests of the engine on real files through the real kernel. On file systems without O_DIRECT
+//! (tmpfs), the tests use the page cache; the checks are the same.
 
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use drivebay_units::{Nanos, Rng};
 const MIB: u64 = 1 << 20;
 const SIZE: u64 = 64 * MIB;
 
-/// Opened past the page cache where that can be had.
+/// Opens with direct I/O if possible.
 fn target(path: &Path, capacity_bytes: u64, write: bool) -> Target {
     match Target::open(path, capacity_bytes, true, write) {
         Err(ReplayError::NoDirect { .. }) => {
@@ -94,7 +94,7 @@ fn a_replay_of_reads_only_changes_nothing() {
         request(Op::Trim, 0, MIB),
     ];
     let options = ReplayOptions { only_reads: true, trim: true, ..options() };
-    // Opened for reading alone: a write could not get through.
+    // Opened for reading only: a write would fail.
     let outcome = play(requests, target(file.path(), SIZE, false), &options);
     assert_eq!((outcome.record.completed, outcome.record.failed()), (1, 0));
     assert_eq!(outcome.skipped, Skipped { writes: 1, trims: 1, flushes: 1 });

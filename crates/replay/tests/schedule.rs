@@ -1,4 +1,4 @@
-//! The player on an invented drive and clock: what is issued when, and what is said of it.
+//! Tests of the replay loop with a simulated drive and clock: issue times and reported results.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -12,7 +12,7 @@ use drivebay_replay::{
 use drivebay_trace::{Op, Pace, Pacer};
 use drivebay_units::{Histogram, Nanos};
 
-/// Time passes when it is asked for, a little, and when somebody sleeps.
+/// A clock that advances a little at each reading, and during sleeps.
 #[derive(Default)]
 struct Time(Cell<u64>);
 
@@ -23,13 +23,13 @@ impl Clock for Time {
     }
 }
 
-/// A drive that serves its commands side by side, each in `takes`.
+/// A drive that serves its commands in parallel, each in `takes`.
 struct Drive<'a> {
     time: &'a Time,
     takes: Nanos,
-    /// Sleeps last so much longer than asked for.
+    /// Additional length of each sleep.
     oversleeps: Nanos,
-    /// Fails reads from this address on.
+    /// Reads from this address on fail.
     ends_at: u64,
     queued: Vec<(u32, Command)>,
     out: BinaryHeap<Reverse<(u64, u32, i32)>>,
@@ -69,7 +69,7 @@ impl IoBackend for Drive<'_> {
     }
 }
 
-/// Requests at these milliseconds, in the recording one millisecond long each.
+/// Requests at given milliseconds, each with a recorded response time of one millisecond.
 struct List(std::vec::IntoIter<Item>);
 
 impl List {
@@ -101,7 +101,7 @@ struct Run {
     pace: Pace,
     options: ReplayOptions,
     capacity_bytes: u64,
-    /// Stop once so many are issued.
+    /// Progress and stop flag of the replay.
     control: Control,
 }
 
@@ -120,7 +120,7 @@ impl Default for Run {
 }
 
 impl Run {
-    /// The outcome, and when each command was issued, since the first was due.
+    /// Returns the outcome, and the issue time of each command since the first was due.
     fn play(&self, mut source: impl Source) -> (Outcome, Vec<(Nanos, Command)>) {
         let (outcome, issued, _) = self.play_counting_sleeps(&mut source);
         (outcome, issued)
@@ -153,7 +153,7 @@ impl Run {
         );
         let slept = drive.slept.get();
         drop(drive);
-        // The first look at the clock is 100 ns after zero; the lead is 5 ms.
+        // The first reading of the clock is 100 ns after zero; the start delay is 5 ms.
         let start = 100 + 5_000_000;
         let since = |(at, command)| (Nanos(at).since(Nanos(start)), command);
         let issued = issued.into_inner().into_iter().map(since).collect();
@@ -161,7 +161,7 @@ impl Run {
     }
 }
 
-/// A few looks at the clock.
+/// A few readings of the clock.
 const A_LITTLE: u64 = 2_000;
 
 #[test]
@@ -189,7 +189,7 @@ fn late_wake_ups_are_counted_and_do_not_add_up() {
     assert_eq!(record.lateness.bins().map(|bin| bin.count).sum::<u64>(), 100);
     let (last, _) = issued.last().expect("a hundred");
     assert!(last.0.abs_diff(99 * 20_000_000 + oversleeps.0) <= A_LITTLE, "no drift");
-    // Spinning would have hidden nothing here: a sleep that ends beyond its margin is late as well.
+    // Spinning helps only if the sleep ends within its margin.
     let spinning = ReplayOptions { spin_us: 3_000, ..options };
     let (outcome, _) =
         Run { oversleeps, options: spinning, ..Run::default() }.play(List::reads(&at));
@@ -205,7 +205,7 @@ fn a_full_queue_makes_requests_late_and_says_so() {
     assert_eq!((record.late, record.late_queue_full), (4, 4));
     assert_eq!((record.outstanding_max, record.by_depth), (2, [3, 3, 0, 0, 0, 0, 0, 0]));
     assert!(issued[4].0.0.abs_diff(20_000_000) <= A_LITTLE * 2);
-    // The wait is in the latency, and told apart from the drive's own share of it.
+    // The wait is part of the latency, and separate from the drive's part.
     let worst = |histogram: &Histogram| histogram.bins().last().expect("six").high;
     assert!(worst(&record.service[0]) < 10_400_000);
     assert!(worst(&record.latency[0]) >= 30_000_000);
@@ -234,7 +234,7 @@ fn outstanding_agrees_with_littles_law() {
 fn nothing_is_spun_while_nothing_is_due() {
     let at = [0, 1000];
     let (_, _, slept) = Run::default().play_counting_sleeps(&mut List::reads(&at));
-    // Every 50 ms the word to stop is looked for; and before and after each request.
+    // The stop flag is checked every 50 ms, and before and after each request.
     assert!((20..=30).contains(&slept), "{slept}");
 }
 

@@ -1,9 +1,9 @@
-//! One load on one filled drive, as `drivebay.run` does it from Python: `scripts/library_cost.py`
+//! One workload on a filled drive, as `drivebay.run` runs it from Python: `scripts/library_cost.py`
 //! compares the two.
 //!
-//! Usage: one_load PROFILE.json READ_PERCENT IOS [EVENTS]: random 4 KiB at queue depth 32; keeps so
-//! many events. Prints the I/Os and the nanoseconds of processor time that they took (Linux:
-//! /proc/self/schedstat), so that other programs on the machine matter little.
+//! Usage: one_load PROFILE.json READ_PERCENT IOS [EVENTS]: random 4 KiB at queue depth 32; keeps up
+//! to EVENTS events. Prints the number of I/Os and the processor time in nanoseconds (Linux:
+//! /proc/self/schedstat), so that other programs on the machine have little effect.
 
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Keep, Pattern, Stop, Workload, run, run_keeping};
@@ -36,7 +36,7 @@ fn main() {
     println!("{} {ns}", outcome.after.commands - outcome.before.commands);
 }
 
-/// Nanoseconds that this thread has run.
+/// Processor time of this thread in nanoseconds.
 fn on_processor() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").expect("Linux");
     stat.split(' ').next().and_then(|word| word.parse().ok()).expect("a number")

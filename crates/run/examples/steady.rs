@@ -1,7 +1,7 @@
 //! Steady random writes or reads on a small drive, for `valgrind --tool=callgrind` and `perf`.
 //!
-//! Usage: steady [SECONDS] [READ_PERCENT] [full]. A drive of one die has the same path per I/O as
-//! one of 64; what memory costs shows on the full one only (1 GB).
+//! Usage: steady [SECONDS] [READ_PERCENT] [full]. A drive with one die has the same code path per
+//! I/O as one with 64; the cost of memory accesses shows only on the full one (1 GB).
 
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, Pattern, Stop, Workload, run};

@@ -1,7 +1,7 @@
 //! The Storage Bench on a catalog drive: `storage_bench NAME [SCALE] [full] [heatsink]`.
 //!
-//! For measuring and for `perf`; `drivebay replay` is the program. The drive is the SM951 512 GB
-//! (AHCI).
+//! For measurements and `perf`; the actual program is `drivebay replay`. The drive is the SM951 512
+//! GB (AHCI).
 
 use std::time::Instant;
 

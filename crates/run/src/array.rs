@@ -1,16 +1,18 @@
-//! An array: several drives in one virtual time, as Linux md puts them together.
+//! An array of several drives in one virtual time, organized like a Linux md array.
 //!
-//! `array/layout.rs` says what a request asks of which member. A member takes commands as from a
-//! host of its own: as many at once as its interface carries, those that are due first before the
-//! others. What happens next, on whichever member, is served next: so all of them are asked in time
-//! order. A request is done when its last command is; its stages are those of the commands that it
-//! waited for, and time before a member takes them is the host's.
+//! `array/layout.rs` maps requests to commands of the members. Each member has its own queue of
+//! commands: the earliest due command goes first, and at most as many are outstanding as the
+//! member's interface carries. The array always serves the earliest event of all members, so every
+//! member is called in time order. A request completes with its last command. Its stages are the
+//! sums over its steps of the command that completed last; the wait before a member takes that
+//! command counts as host time.
 //!
-//! A member that failed is asked nothing; a new one in its place is rebuilt from the others, from
-//! its first sector on, while the host's requests go on. Source: md(4); a rebuild reads 64 KiB at a
-//! time (`RESYNC_BLOCK_SIZE` of raid1-10.c), 16 of them here (guess: 1 MiB, the pages of md's
-//! stripe cache of 256), no faster than asked (`sync_speed_max`). Left out: what `array/layout.rs`
-//! names; what a member cannot read is not read from the others; several submission queues.
+//! A failed member gets no commands. Its replacement is rebuilt from the other members, starting at
+//! the first sector, while host requests continue. Source: md(4); a rebuild reads 64 KiB at a time
+//! (`RESYNC_BLOCK_SIZE` of raid1-10.c), with 16 reads outstanding here (guess: 1 MiB, the pages of
+//! md's stripe cache of 256), limited to a given rate (`sync_speed_max`). Left out: the items
+//! listed in `array/layout.rs`; reading from other members after a media error; several submission
+//! queues.
 
 mod layout;
 
@@ -32,62 +34,63 @@ pub use layout::{Layout, Level, MEMBERS_MAX, WHOLE};
 
 const REBUILD_SECTORS: u64 = 128;
 const REBUILD_DEPTH: usize = 16;
-/// No request of a load is longer, 64 MiB: the array cuts it.
+/// Longest request of a workload, 64 MiB; the array splits it into commands.
 const REQUEST_SECTORS: u32 = 1 << 17;
-/// Steps of a rebuild between two looks at whether it is cancelled.
+/// Steps of a rebuild between two checks for cancellation.
 const STEPS: u32 = 1 << 16;
 
-/// When a command is due, its number among those of the same time, and which one of which request
-/// it is.
+/// Due time of a command, a sequence number that breaks ties, its request, and its index in the
+/// request's plan.
 type Due = (Nanos, u64, usize, usize);
 
 struct Member {
     device: Device,
-    /// Up to which sector its data is good; none if it has failed.
+    /// End of the sectors with valid data; `None` if the member has failed.
     good: Option<u64>,
     slots: QueueSlots,
-    /// By slot: the request that it serves, and when the command was due.
+    /// Per slot: the request of the command, and the time when the command was due.
     serves: Vec<(usize, Nanos)>,
     waiting: BinaryHeap<Reverse<Due>>,
-    /// Commands that were not served, and completions that are still to come.
+    /// Submitted commands that are not served yet, and completion times that lie in the future.
     unserved: usize,
     completions: BinaryHeap<Reverse<Nanos>>,
 }
 
 impl Member {
-    /// When it can be given its next command.
+    /// Returns the time of the member's next submission.
     fn next_submission(&self) -> Nanos {
         self.waiting.peek().map_or(NEVER, |Reverse((at, ..))| self.slots.first().1.max(*at))
     }
 }
 
-/// A request under way: the host's by their tags, then those of a rebuild.
+/// A request under way. The host's requests come first, indexed by tag, then those of a rebuild.
 #[derive(Default)]
 struct Request {
     io: Option<Io>,
     submitted: Nanos,
-    /// Commands that it waits for.
+    /// Outstanding commands of the current step.
     left: usize,
-    /// When the last one of these was done so far, and its stages.
+    /// Latest completion of the current step so far, and the stages of that command.
     latest: Nanos,
     slowest: Stages,
-    /// Of the commands before them.
+    /// Stages of the finished steps.
     stages: Stages,
     plan: Plan,
     media_error: bool,
 }
 
-/// How far the rebuild of a member is.
+/// Progress of a member's rebuild.
 struct Rebuild {
     member: usize,
     next: u64,
-    /// By request: its first sector, if it is under way, and when it was done.
+    /// Per rebuild request: its first sector while it is under way, and the time when it was last
+    /// done.
     pieces: [(Option<u64>, Nanos); REBUILD_DEPTH],
-    /// The rate does not allow the next one before.
+    /// Earliest time of the next piece that the rate limit allows.
     due: Nanos,
 }
 
-/// What happens next.
+/// The next event of the array.
 #[derive(Clone, Copy)]
 enum Event {
     Arrival(usize),
@@ -95,18 +98,19 @@ enum Event {
     Rebuild,
 }
 
-/// Drives as one, for loads and rebuilds.
+/// Several drives combined into one, for workloads and rebuilds.
 pub struct Array {
-    /// What the host sees: the first member's, but for capacity and queues.
+    /// The array as the host sees it: the first member's specification with the array's capacity
+    /// and queues.
     spec: Spec,
     layout: Layout,
     members: Vec<Member>,
-    /// `good` of each.
+    /// `good` of each member.
     standing: Vec<Option<u64>>,
     requests: Vec<Request>,
     rebuild: Option<Rebuild>,
     rebuild_pauses: bool,
-    /// Least time of a piece of a rebuild.
+    /// Shortest time between two pieces of a rebuild.
     piece: Nanos,
     member_sectors: u64,
     number: u64,
@@ -114,8 +118,9 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of drives; the data of each is good up to a sector, [`WHOLE`] or none, and a member
-    /// that is not whole is rebuilt at so many bytes a second at most.
+    /// Creates an array of drives. `standing` gives the end of the valid data of each member
+    /// ([`WHOLE`], a sector, or `None` if it failed). Members that are not whole are rebuilt, at
+    /// `rebuild_rate` bytes per second at most.
     ///
     /// # Errors
     /// As [`Layout::check`].
@@ -168,26 +173,28 @@ impl Array {
         Ok(array)
     }
 
-    /// The drives, and up to where the data of each is good.
+    /// Returns the drives, and the end of the valid data of each.
     #[must_use]
     pub fn into_parts(self) -> (Vec<Device>, Vec<Option<u64>>) {
         (self.members.into_iter().map(|member| member.device).collect(), self.standing)
     }
 
-    /// Refuses jobs that an array cannot be asked.
+    /// Rejects jobs that an array does not support.
     pub(crate) fn check(&self, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
         let trims = jobs.iter().map(|(job, _)| job.trim_percent).find(|&percent| percent > 0.0);
         match trims {
-            // Of members' zeros after a trim md is sure only by `devices_handle_discard_safely`.
+            // md relies on members returning zeros after a trim only with
+            // `devices_handle_discard_safely`.
             Some(percent) if self.layout.parities() > 0 => {
-                let allowed = "0 on parity: md discards nothing there";
+                let allowed = "0 with parity, where md does not discard";
                 Err(WorkloadError::refused("trim_percent", &percent, allowed))
             }
             _ => Ok(()),
         }
     }
 
-    /// Rebuilds members that are not whole, with nothing else to do; returns the time that it took.
+    /// Rebuilds members that are not whole, without host requests; returns the elapsed virtual
+    /// time.
     ///
     /// # Errors
     /// [`RunError`]
@@ -207,7 +214,7 @@ impl Array {
         Ok(end.since(start))
     }
 
-    /// Begins with the next member that is to be rebuilt, if any.
+    /// Starts the rebuild of the next member that needs one, if any.
     fn rebuild_next(&mut self) {
         let to_do = |good: &Option<u64>| good.is_some_and(|sector| sector != WHOLE);
         self.rebuild = self.standing.iter().position(to_do).map(|member| Rebuild {
@@ -218,7 +225,7 @@ impl Array {
         });
     }
 
-    /// When the next piece of a rebuild begins.
+    /// Returns the time when the next piece of the rebuild begins.
     fn next_piece(&self) -> Nanos {
         let Some(rebuild) = &self.rebuild else { return NEVER };
         let free = rebuild.pieces.iter().filter(|(sector, _)| sector.is_none());
@@ -244,7 +251,7 @@ impl Array {
         self.begin(of, at, None, plan);
     }
 
-    /// A piece of a rebuild is done.
+    /// Completes a piece of a rebuild.
     fn end_piece(&mut self, piece: usize, done: Nanos) {
         let rebuild = self.rebuild.as_mut().expect("a rebuild goes on");
         rebuild.pieces[piece] = (None, done);
@@ -259,14 +266,14 @@ impl Array {
         }
     }
 
-    /// A request begins, with what it asks of members first.
+    /// Begins a request: splits its plan and queues the commands of the first step.
     fn begin(&mut self, of: usize, at: Nanos, io: Option<Io>, mut plan: Plan) {
         plan.cut(|member| self.members[member].device.spec().host.transfer_max);
         self.requests[of] = Request { io, submitted: at, latest: at, plan, ..Request::default() };
         self.ask(of, at);
     }
 
-    /// The commands that a request asks first are due.
+    /// Queues the commands of the current step as due at `at`.
     fn ask(&mut self, of: usize, at: Nanos) {
         let request = &mut self.requests[of];
         request.left = request.plan.first.len();
@@ -289,7 +296,7 @@ impl Array {
         next
     }
 
-    /// Gives a member its next command, at the time of `next_submission`.
+    /// Submits the next command to a member, at the time of `next_submission`.
     fn submit(&mut self, number: usize, at: Nanos) -> Result<Option<Completion>, DeviceError> {
         let member = &mut self.members[number];
         let Reverse((due, _, of, which)) = member.waiting.pop().expect("a command waits");
@@ -301,7 +308,7 @@ impl Array {
         member.device.accept(at, io, slot as u32, Nanos::ZERO)
     }
 
-    /// A member has served a command; the host's request, if that was its last.
+    /// Counts a served command; returns the completion of the host's request if this was its last.
     fn count(&mut self, number: usize, served: Completion) -> Option<Completion> {
         let member = &mut self.members[number];
         let slot = served.tag as usize;
@@ -349,22 +356,22 @@ impl Storage for Array {
         self.now
     }
 
-    /// Sums; of temperature and throttling the highest.
+    /// Sums over the members; for temperature and throttle stage, the maximum.
     fn counters(&self) -> Counters {
         let each = self.members.iter().map(|member| member.device.counters());
         each.reduce(added).expect("an array has members")
     }
 
-    /// All members' peaks together: what they would take if these came at once.
+    /// Sum of all members' peaks: the power if they occurred at the same time.
     fn take_peak_power_w(&mut self) -> f64 {
         self.members.iter_mut().map(|member| member.device.take_peak_power_w()).sum()
     }
 
-    /// What is under way is served; a rebuild goes on with the next load.
+    /// Serves all outstanding requests; a rebuild pauses until the next workload.
     fn idle_until(&mut self, until: Nanos) {
         self.rebuild_pauses = true;
         while self.next_arrival() < NEVER {
-            // A member that is worn out ended the load before.
+            // A worn-out member has already ended the workload before this.
             let _ = self.serve();
         }
         self.rebuild_pauses = false;

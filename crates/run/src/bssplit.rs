@@ -1,4 +1,4 @@
-//! Sizes with their shares of the requests in per cent, as fio writes them: "4k/40:64k/60".
+//! Request sizes with their shares of the requests in per cent, in fio's notation: "4k/40:64k/60".
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -15,7 +15,7 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64
     let parts: Option<Vec<_>> = text.split(':').map(size_and_percent).collect();
     parts.filter(|parts| parts.len() <= ZONES_MAX).ok_or_else(|| {
         de::Error::custom(format!(
-            "'{text}' is not allowed; must be SIZE/PERCENT:..., as 4k/40:64k/60"
+            "'{text}' is not allowed; must be SIZE/PERCENT:..., like 4k/40:64k/60"
         ))
     })
 }

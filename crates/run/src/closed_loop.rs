@@ -1,11 +1,11 @@
-//! The closed loop: a host that keeps a queue depth outstanding, in virtual time.
+//! The closed loop: a host that keeps a constant number of requests outstanding, in virtual time.
 //!
-//! Each turn takes the queue slot that is free first, serves the requests that reach the flash core
-//! before that time, and submits the next. Requests are drawn in batches so that the map entries
-//! they need are fetched meanwhile: on a map of 500 MB the cache miss is the cost. A host that
-//! wants more outstanding than the interface carries waits in its own queue, and that wait is the
-//! host's. With several submission queues the controller picks among what waits in them
-//! (`queues.rs`).
+//! Each iteration takes the first free queue slot, serves the requests that reach the flash core
+//! before the slot is free, and submits the next request. Requests are drawn in batches so that
+//! their map entries can be prefetched: with a map of 500 MB, cache misses dominate the cost. If
+//! the queue depth exceeds the number of commands that the interface carries, the surplus waits in
+//! the host's own queue, and this wait counts as host time. With several submission queues the
+//! controller arbitrates between them (`queues.rs`).
 
 use std::collections::VecDeque;
 
@@ -23,29 +23,29 @@ use crate::recorder::{Outcome, Recorder, Totals};
 use crate::storage::Storage;
 use crate::workload::{Stable, Workload};
 
-/// Requests drawn ahead.
+/// Requests per batch.
 const BATCH: usize = 32;
 
-/// The host's side: outstanding commands, and requests that wait for a command slot.
+/// Host side: outstanding commands, and requests that wait for a command slot.
 pub(crate) struct HostQueue {
     pub(crate) slots: QueueSlots,
-    /// By slot: when its request was made.
+    /// Per slot: time when its request was made.
     requested: Vec<Nanos>,
-    /// Times at which the waiting requests were made, oldest first.
+    /// Times when the waiting requests were made, oldest first.
     waiting: VecDeque<Nanos>,
-    /// From a completion to the next request in its place.
+    /// Time from a completion to the next request in its place.
     between: Nanos,
     /// Time of the last submission.
     pub(crate) now: Nanos,
 }
 
 impl HostQueue {
-    /// Most commands at the drive.
+    /// Most commands outstanding at the drive.
     pub(crate) fn commands(&self) -> usize {
         self.requested.len()
     }
 
-    /// When the request of a slot was made.
+    /// Time when the request of a slot was made.
     pub(crate) fn requested(&self, slot: u32) -> Nanos {
         self.requested[slot as usize]
     }
@@ -53,7 +53,7 @@ impl HostQueue {
     fn new(workload: &Workload, spec: &Spec, start: Nanos) -> HostQueue {
         let depth = workload.queue_depth * workload.queues;
         let most = spec.queue_depth_max.saturating_mul(workload.queues);
-        // Requests are only cut into commands on a single queue (`split.rs`).
+        // Requests are split into commands only on a single queue (`split.rs`).
         let cut = if workload.queues > 1 { 0 } else { workload.largest_bytes() };
         let parts = cut.div_ceil(u64::from(spec.host.transfer_max) * SECTOR_BYTES).max(1);
         let commands = u64::from(depth) * parts;
@@ -68,14 +68,13 @@ impl HostQueue {
         }
     }
 
-    /// When the next request may begin in the place of one that is done.
+    /// Earliest time of the request that follows one completed at `done`.
     #[inline(always)]
     pub(crate) fn next_after(&self, done: Nanos) -> Nanos {
         done.after(self.between)
     }
 
-    /// Gives the slot that is free first, at `now`, to the next request; the longest waiting goes
-    /// first.
+    /// Assigns the first free slot to a request at `now`, the longest waiting first.
     #[inline(always)]
     pub(crate) fn submit(&mut self, now: Nanos) -> u32 {
         let (slot, _) = self.slots.first();
@@ -89,27 +88,26 @@ impl HostQueue {
     }
 }
 
-/// Every so many I/Os, one is kept.
+/// Samples every n-th I/O.
 pub(crate) struct Sampling {
     every: u64,
-    /// Until the next one.
+    /// I/Os until the next sample.
     left: u64,
     taken: Vec<Sample>,
 }
 
-/// A run; the plain one and the one that keeps samples or events are compiled apart.
+/// A run. `KEEPS` compiles the plain run separately from the one that keeps samples or events.
 pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
     samples: Sampling,
     watch: Option<Box<Watch>>,
-    /// When to look into the drive next.
+    /// Time of the next reading of the drive's inside.
     pub(crate) next_look: Nanos,
     pub(crate) generator: Generator,
     pub(crate) host: HostQueue,
     pub(crate) recorder: Recorder,
     pub(crate) bytes_left: u64,
     pacing: Option<Pacing>,
-    /// The next request is not made before: zero where nothing holds it back, `NEVER` before a
-    /// pause.
+    /// Earliest time of the next request: zero without pacing, `NEVER` before a pause.
     pub(crate) due: Nanos,
     pub(crate) latest: Nanos,
     stable_rule: Option<Stable>,
@@ -121,7 +119,7 @@ pub(crate) struct ClosedLoop<'a, const KEEPS: bool> {
 }
 
 impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
-    /// At the drive's present time.
+    /// Creates a run that starts at the drive's present time.
     pub(crate) fn new(
         device: &mut impl Storage,
         workload: &Workload,
@@ -155,8 +153,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// What was recorded, and what was kept. A run by time ends with its time, one by amount with
-    /// its last completion.
+    /// Returns the results, and the samples and events. A run limited by time ends at its time
+    /// limit, one limited by amount with its last completion.
     pub(crate) fn finish(self, device: &mut impl Storage) -> (Outcome, Kept) {
         let by_amount = self.bytes_left == 0 || self.end.0 == u64::MAX;
         let end = if by_amount { self.latest.min(self.end) } else { self.end };
@@ -169,8 +167,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         )
     }
 
-    /// The loop has ended so. Where the flash wore out, what is still under way is served, and what
-    /// was measured until then is the outcome, if anything was.
+    /// Handles the end of the loop. If the flash wore out, the outstanding requests are served, and
+    /// the results so far are the outcome, unless there are none.
     pub(crate) fn end_with(
         &mut self,
         device: &mut Device,
@@ -197,7 +195,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         self.end = self.end.min(self.latest);
     }
 
-    /// Runs on one submission queue, each request in one command.
+    /// Runs on one submission queue, with one command per request.
     pub(crate) fn run_single(&mut self, device: &mut Device) -> Result<(), RunError> {
         const NOTHING: Io = Io::new(Op::Read, 0, 1);
         let mut batches = [[NOTHING; BATCH]; 2];
@@ -218,7 +216,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
                 }
                 let slot = self.host.submit(now);
                 self.request_made(&io);
-                // With its own slot taken, the first one is that of the next submission.
+                // The request's own slot is taken, so the first free slot is that of the next
+                // submission.
                 self.host.slots.take(slot as usize);
                 let until = self.host.slots.first_at();
                 if let Some(served) = device.accept(now, io, slot, until.max(self.due))? {
@@ -232,7 +231,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// Serves what reaches the flash core before the host can submit again; returns when it can.
+    /// Serves all requests that reach the flash core before the host can submit again; returns the
+    /// time of that submission.
     #[inline(always)]
     fn next_submission(&mut self, device: &mut Device) -> Result<Nanos, RunError> {
         loop {
@@ -246,8 +246,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// A request was made: how much is left of the amount, and from when on the next one may be. A
-    /// flush belongs to the write before it.
+    /// Updates the remaining amount, and the earliest time of the next request. A flush belongs to
+    /// the write before it.
     #[inline(always)]
     pub(crate) fn request_made(&mut self, io: &Io) {
         self.bytes_left = self.bytes_left.saturating_sub(self.generator.amount(io));
@@ -258,7 +258,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// Think time: from when on the next request may be made, with all before it completed.
+    /// Sets the time of the next request after a think time; all earlier requests are complete.
     pub(crate) fn resume(&mut self) {
         self.due = self.pacing.as_mut().map_or(Nanos::ZERO, |pacing| pacing.resume(self.latest));
     }
@@ -270,7 +270,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         Ok(())
     }
 
-    /// Counts a request that was served; returns its slot, and when it was done.
+    /// Counts a served request; returns its slot and its completion time.
     #[inline(always)]
     pub(crate) fn count(&mut self, mut completion: Completion) -> (usize, Nanos) {
         let Completion { tag, io, submitted, .. } = completion;
@@ -298,7 +298,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         (tag as usize, done)
     }
 
-    /// Keeps an I/O that was counted, if it is its turn.
+    /// Keeps every n-th counted I/O as a sample.
     #[inline(always)]
     pub(crate) fn sample(&mut self, io: Io, requested: Nanos, done: Nanos) {
         if !KEEPS || self.samples.every == 0 || done > self.end {
@@ -311,7 +311,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// A request was outstanding from `requested` to `done`.
+    /// Records that a request was outstanding from `requested` to `done`.
     #[inline(always)]
     pub(crate) fn note_outstanding(&mut self, requested: Nanos, done: Nanos) {
         if KEEPS && let Some(watch) = &mut self.watch {
@@ -319,7 +319,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// An interval of the watch has ended.
+    /// Reads the drive's inside at the end of an interval.
     #[cold]
     pub(crate) fn take_reading(&mut self, device: &Device, now: Nanos) {
         if let Some(watch) = &mut self.watch {
@@ -328,8 +328,8 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// Runs through several submission queues: of what is posted before the controller can take the
-    /// next command, `SubmissionQueues` picks one.
+    /// Runs on several submission queues: when the controller can take a command,
+    /// `SubmissionQueues` picks one of those posted by then.
     #[inline(never)]
     pub(crate) fn run_queues(
         &mut self,
@@ -380,7 +380,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// Serves what is still under way.
+    /// Serves all outstanding requests.
     fn drain(&mut self, device: &mut Device) -> Result<(), RunError> {
         while device.next_arrival() < NEVER {
             if let Some(served) = device.serve()? {
@@ -397,7 +397,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
     }
 
-    /// Once per virtual second: sensors, progress, cancellation, the rule for stability.
+    /// Runs once per virtual second: sensors, progress, cancellation, and the stability rule.
     #[cold]
     pub(crate) fn on_second(
         &mut self,
@@ -409,7 +409,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         }
         let second = now.since(self.start).whole_secs() as usize;
         if !self.stable && self.stable_rule.is_some_and(|rule| self.is_stable(rule, second)) {
-            // One more second, so that the run ends on a whole one.
+            // One more second, so that the run ends on a whole second.
             self.stable = true;
             self.end = self.end.min(self.start.after(Nanos::secs(second as u64 + 1)));
             self.recorder.end_at(self.end);
@@ -417,7 +417,7 @@ impl<'a, const KEEPS: bool> ClosedLoop<'a, KEEPS> {
         Ok(())
     }
 
-    /// Whether the seconds before `second` are stable by the rule.
+    /// True if the seconds before `second` are stable by the rule.
     fn is_stable(&self, rule: Stable, second: usize) -> bool {
         let window = rule.window_s as usize;
         if second < rule.min_s as usize || second < window {

@@ -1,24 +1,24 @@
-//! What another thread may see of a run, and how it may stop it.
+//! Progress and cancellation of a run, for other threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// How far a run has come.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// Virtual time since the start.
+    /// Virtual time since the start of the run.
     pub elapsed_ns: u64,
     /// Temperature of the drive, Celsius.
     pub temperature_c: f64,
-    /// I/Os of the last full second.
+    /// I/Os in the last full second.
     pub ios_last_second: u64,
-    /// Bytes of the last full second.
+    /// Bytes in the last full second.
     pub bytes_last_second: u64,
-    /// Requests of a trace that were replayed so far; zero in other runs.
+    /// Trace requests replayed so far; zero in other runs.
     pub requests: u64,
 }
 
-/// Shared between a run and whoever watches it; updated once per virtual second.
+/// State shared between a run and its observers; updated once per virtual second.
 #[derive(Debug, Default)]
 pub struct Control {
     cancelled: AtomicBool,
@@ -31,7 +31,7 @@ impl Control {
         self.cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Control::cancel`] was called.
+    /// True if [`Control::cancel`] was called.
     #[must_use]
     pub fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Relaxed)
@@ -41,7 +41,7 @@ impl Control {
         *self.lock() = progress;
     }
 
-    /// The progress as of the last full virtual second.
+    /// Returns the progress as of the last full virtual second.
     #[must_use]
     pub fn progress(&self) -> Progress {
         *self.lock()

@@ -1,8 +1,8 @@
-//! Discarding (TRIM, Deallocate) of a extent, one command after the other, as a host does that
-//! frees the blocks of deleted files.
+//! Discarding (TRIM, Deallocate) of an extent, one command after another, like a host that frees
+//! the blocks of deleted files.
 //!
 //! Source for the length of a command: Linux splits discards at `discard_max_bytes`, 2 TiB at most
-//! by NVMe's 32-bit count of blocks; chosen here: 2 GiB, which drives accept in practice.
+//! by NVMe's 32-bit block count; chosen here: 2 GiB, which drives accept in practice.
 
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::SECTOR_BYTES;
@@ -11,10 +11,10 @@ use crate::error::RunError;
 
 const COMMAND_SECTORS: u64 = 1 << 22;
 
-/// Discards what lies wholly inside the extent, from the drive's present time on.
+/// Discards the sectors wholly inside the extent, from the drive's present time on.
 ///
 /// # Errors
-/// [`RunError::Device`] for a extent beyond the drive's end.
+/// [`RunError::Device`] for an extent beyond the drive's end.
 pub fn discard(device: &mut Device, start_bytes: u64, length_bytes: u64) -> Result<(), RunError> {
     let mut lba = start_bytes.div_ceil(SECTOR_BYTES);
     let end = start_bytes.saturating_add(length_bytes) / SECTOR_BYTES;

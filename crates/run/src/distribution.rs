@@ -1,17 +1,18 @@
-//! Skewed offsets, in the words of fio's `random_distribution`: Zipf's law, and zones of the span;
-//! and zones that are written in order.
+//! Skewed offsets, in the notation of fio's `random_distribution`: Zipf's law, and zones of the
+//! span; also zones that are written sequentially.
 //!
-//! Zipf by rejection-inversion, whose cost does not depend on the number of blocks. Ranks are
-//! scattered over the span by a permutation, as a program's popular blocks are. Source: W. Hörmann,
-//! G. Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions",
-//! ACM TOMACS 6 (3), 1996. Which blocks are popular does not depend on the seed of a run: runs one
-//! after the other on the same span skew the same way, as a data set's popular records stay
-//! popular. The blocks of a zone may be scattered by such a permutation too, as in SSD-iq's
-//! `zones-shuffle` (Haas et al., VLDB 2025), which fio does not have. Open zones are what a
-//! log-structured store does on a drive without zones, and what SSD-iq's `zns` pattern does: each
-//! write goes to one of the open zones, drawn at random, behind what was written there last; a zone
-//! that is full is replaced by one drawn from all that are not open, which is trimmed as a whole
-//! before its first write. Left out: popularity that moves in time; fio's `pareto` and `normal`.
+//! Zipf is drawn by rejection-inversion, whose cost does not depend on the number of blocks.
+//! Source: W. Hörmann, G. Derflinger, "Rejection-inversion to generate variates from monotone
+//! discrete distributions", ACM TOMACS 6 (3), 1996. A permutation scatters the ranks over the span,
+//! like the popular blocks of a program. The popularity of blocks does not depend on the seed of a
+//! run: consecutive runs on the same span have the same skew, like the popular records of a data
+//! set. The blocks of a zone can be scattered by the same permutation, as in SSD-iq's
+//! `zones-shuffle` (Haas et al., VLDB 2025), which fio does not have.
+//!
+//! Open zones imitate a log-structured store on a drive without zones, and SSD-iq's `zns` pattern:
+//! each write goes to a randomly chosen open zone, after the last write in that zone. A full zone
+//! is replaced by a random zone that is not open; that zone is trimmed as a whole before its first
+//! write. Left out: popularity that changes over time; fio's `pareto` and `normal`.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -22,53 +23,54 @@ use serde::{Deserialize, Serialize};
 use crate::permutation::Permutation;
 use crate::sprandom::Sprandom;
 
-/// Largest exponent; beyond it a handful of blocks gets everything.
+/// Largest exponent; with a larger one, a handful of blocks gets all accesses.
 const THETA_MAX: f64 = 5.0;
-/// Most ranks of a block, as a drive is scaled no further.
+/// Most ranks per block; no drive is scaled further.
 const RANKS_MAX: u64 = 4096;
-/// Most zones of a span, as fio.
+/// Most zones of a span, as in fio.
 pub(crate) const ZONES_MAX: usize = 64;
-/// Most zones that are written in order, as many as a drive of 64 TB has of a gigabyte.
+/// Most zones that are written in order: zones of 1 GB on a drive of 64 TB.
 const ORDERED_ZONES_MAX: u32 = 1 << 16;
 
-/// How random offsets are drawn.
+/// Distribution of random offsets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Offsets {
-    /// Each by itself: an address may come twice before another came once.
+    /// Independent draws: an address may repeat before all others were drawn.
     #[default]
     Uniform,
-    /// Each address once in a pass over the span; every pass in a new order.
+    /// Each address once per pass over the span; every pass in a new order.
     Permutation,
-    /// Each address once in a pass, and all passes in the same order.
+    /// Each address once per pass, with the same order in all passes.
     PermutationRepeated,
-    /// The k-th most popular block with a probability in proportion to k to the power of minus
+    /// The k-th most popular block has a probability proportional to k to the power of minus
     /// `theta`.
     Zipf {
         /// The exponent.
         theta: f64,
-        /// A block stands for so many ranks in a row: on a scaled drive for those of the whole
-        /// drive, so that the same share of the blocks gets the same share of the accesses.
+        /// Consecutive ranks per block. On a scaled drive a block stands for several blocks of the
+        /// whole drive, so the same share of the blocks gets the same share of the accesses.
         ranks: u64,
     },
-    /// The span's zones in their order, each with its share of the accesses; uniform in a zone.
+    /// Zones of the span in address order, each with its share of the accesses; uniform within a
+    /// zone.
     Zoned(Vec<Zone>),
-    /// Such zones, with the blocks of each scattered over the whole span.
+    /// Zones as in `Zoned`, with the blocks of each scattered over the whole span.
     ZonedScattered(Vec<Zone>),
-    /// The span is so many zones, of which so many are open; each is written in order, and trimmed
-    /// before.
+    /// The span is split into zones, some of which are open; each is trimmed, then written in
+    /// order.
     OpenZones {
-        /// Zones that are written at the same time, fewer than all.
+        /// Zones that are written at the same time, fewer than `zones`.
         open: u32,
         /// Zones of the span.
         zones: u32,
     },
-    /// The order of fio's `sprandom`, told of so many per cent of spare flash over the capacity.
+    /// The order of fio's `sprandom`, for the given over-provisioning in per cent of the capacity.
     Sprandom(f64),
 }
 
 impl Offsets {
-    /// Blocks of a pass over a span of so many; none where passes have no end of their own.
+    /// Blocks per pass over a span of `blocks` blocks; `None` for distributions without passes.
     #[must_use]
     pub fn pass_blocks(&self, blocks: u64) -> Option<u64> {
         match self {
@@ -88,7 +90,7 @@ pub struct Zone {
     pub size_percent: u32,
 }
 
-/// How offsets are written: what stands before the colon, what behind it, and what that means.
+/// A notation for offsets: the word before the colon, the allowed text after it, and its parser.
 type Form = (&'static str, &'static str, fn(&str) -> Option<Offsets>);
 
 const PLAIN: [(&str, Offsets); 3] = [
@@ -96,7 +98,7 @@ const PLAIN: [(&str, Offsets); 3] = [
     ("permutation", Offsets::Permutation),
     ("permutation-repeated", Offsets::PermutationRepeated),
 ];
-const ZONES: &str = "ACCESS/SIZE:..., whole per cent of the accesses and of the span that are 100 each together, at most 64 \
+const ZONES: &str = "ACCESS/SIZE:..., whole percentages of the accesses and of the span that add up to 100 each, at most 64 \
                      zones";
 const FORMS: [Form; 5] = [
     ("zipf", "THETA or THETA/RANKS, above 0, up to 5, and 1 to 4096", parse_zipf),
@@ -196,24 +198,24 @@ fn parse_zones(text: &str) -> Option<Vec<Zone>> {
     (all && zones.len() <= ZONES_MAX).then_some(zones)
 }
 
-/// Uniform in 0 to 1, 1 excluded, in steps of 2^-53.
+/// Uniform in [0, 1), in steps of 2^-53.
 fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Time to the next of arrivals that come one by one at random, in the mean 1.
+/// Time to the next arrival of a Poisson process, with mean 1.
 pub(crate) fn exponential(rng: &mut Rng) -> f64 {
     -libm::log1p(-unit(rng))
 }
 
-/// Draws ranks from 0 on by Zipf's law.
+/// Draws ranks from 0 on, distributed by Zipf's law.
 pub(crate) struct Zipf {
     theta: f64,
     count: f64,
-    /// The integral of the density, from 1, at the distribution's ends.
+    /// Integral of the density from 1 to each end of the distribution.
     begin: f64,
     end: f64,
-    /// A rank this near to what was inverted is accepted at once.
+    /// Ranks within this distance of the inverted value are accepted at once.
     near: f64,
 }
 
@@ -231,7 +233,7 @@ impl Zipf {
         libm::exp(-self.theta * libm::log(x))
     }
 
-    /// (x^(1 - theta) - 1) / (1 - theta), and the logarithm of x where theta is 1.
+    /// (x^(1 - theta) - 1) / (1 - theta), or the logarithm of x if theta is 1.
     fn integral(&self, x: f64) -> f64 {
         let (log, power) = (libm::log(x), (1.0 - self.theta) * libm::log(x));
         if power.abs() < 1e-8 {
@@ -242,13 +244,13 @@ impl Zipf {
     }
 
     fn inverse(&self, x: f64) -> f64 {
-        // Below -1 by rounding only.
+        // Below -1 only by rounding.
         let power = (x * (1.0 - self.theta)).max(-1.0);
         let per_x = if power.abs() < 1e-8 { 1.0 - power / 2.0 } else { libm::log1p(power) / power };
         libm::exp(per_x * x)
     }
 
-    /// Cost: 1 draw, seldom more.
+    /// Cost: one draw, rarely more.
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         loop {
             let area = self.end + unit(rng) * (self.begin - self.end);
@@ -261,24 +263,25 @@ impl Zipf {
     }
 }
 
-/// A skewed choice among the blocks of a span.
+/// A skewed choice of blocks of a span.
 pub(crate) enum Skew {
     Zipf {
         ranks: Zipf,
-        /// Ranks that a block stands for.
+        /// Ranks per block.
         per_block: u64,
         places: Permutation,
     },
-    /// Per zone: the accesses up to its end, of 100; its first block, and the first behind it.
+    /// Per zone: cumulative accesses in per cent up to and including it; its first block; the block
+    /// after its last.
     Zoned {
         zones: Vec<(u64, u64, u64)>,
-        /// Where the blocks of scattered zones lie.
+        /// Locations of the blocks of scattered zones.
         places: Option<Permutation>,
     },
 }
 
 impl Skew {
-    /// None for offsets that are not skewed.
+    /// Returns `None` for offsets that are not skewed.
     pub(crate) fn new(offsets: &Offsets, blocks: u64) -> Option<Skew> {
         let places = || Permutation::new(blocks, &mut Rng::new(0).fork("popularity"));
         match offsets {
@@ -313,17 +316,17 @@ impl Skew {
 
 /// Zones that are written in order.
 pub(crate) struct OpenZones {
-    /// Blocks of a zone.
+    /// Blocks per zone.
     blocks: u64,
-    /// Each open zone, and the blocks of it that were written.
+    /// The open zones, each with the number of its blocks that are written.
     open: Vec<(u64, u64)>,
-    /// By zone: whether it is open.
+    /// Per zone: true if it is open.
     is_open: Vec<bool>,
-    /// The place among the open zones of one that was trimmed and waits for its first write.
+    /// Index in `open` of a zone that was trimmed and waits for its first write.
     trimmed: Option<usize>,
 }
 
-/// What a load with open zones asks for next, in blocks of the span.
+/// Next request of a workload with open zones, in blocks of the span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ZoneRequest {
     Write { block: u64 },
@@ -331,8 +334,8 @@ pub(crate) enum ZoneRequest {
 }
 
 impl OpenZones {
-    /// Of `blocks` blocks, those behind the last whole zone are not used. No zone is open at first,
-    /// as if all were full.
+    /// Splits `blocks` blocks into zones; blocks after the last whole zone stay unused. At first no
+    /// zone is open, as if all were full.
     pub(crate) fn new(open: u32, zones: u32, blocks: u64) -> OpenZones {
         let of_a_zone = blocks / u64::from(zones);
         OpenZones {
@@ -343,7 +346,7 @@ impl OpenZones {
         }
     }
 
-    /// Cost: 1 draw, and once in a zone's blocks some more.
+    /// Cost: one draw, and a few more once per zone.
     pub(crate) fn next(&mut self, rng: &mut Rng) -> ZoneRequest {
         let trimmed = self.trimmed.take();
         let place = trimmed.unwrap_or_else(|| rng.below(self.open.len() as u64) as usize);
@@ -377,7 +380,7 @@ fn bounds(zones: &[Zone], blocks: u64) -> Vec<(u64, u64, u64)> {
     found
 }
 
-/// Whether every zone that is used has a block.
+/// True if every zone with accesses has at least one block.
 pub(crate) fn zones_have_blocks(zones: &[Zone], blocks: u64) -> bool {
     let used = zones.iter().map(|zone| zone.access_percent > 0);
     used.zip(bounds(zones, blocks)).all(|(used, (_, first, end))| !used || first < end)

@@ -1,4 +1,4 @@
-//! A workload on a drive, from the drive's present time on: which loop runs it.
+//! Runs a workload on a drive from the drive's present time on, and selects the loop.
 //!
 //! `closed_loop.rs` has the loops for one and for several submission queues; requests too large for
 //! one command go through `split.rs`.
@@ -18,7 +18,7 @@ use crate::workload::Workload;
 ///
 /// # Errors
 /// [`RunError`]; after `Cancelled` the drive is in an undefined but valid state. A drive that wears
-/// out on the way is none: [`Outcome::worn_out`].
+/// out during the run is not an error: see [`Outcome::worn_out`].
 pub fn run(
     device: &mut Device,
     workload: &Workload,
@@ -28,7 +28,7 @@ pub fn run(
     run_keeping(device, workload, seed, control, Keep::default()).map(|(outcome, _)| outcome)
 }
 
-/// As [`run`], and keeps I/Os, and what happens inside the drive.
+/// Runs a workload as [`run`] does, and also keeps samples of I/Os and events inside the drive.
 ///
 /// # Errors
 /// As [`run`].
@@ -39,14 +39,14 @@ pub fn run_keeping(
     control: &Control,
     keep: Keep,
 ) -> Result<(Outcome, Kept), RunError> {
-    // The plain run and the one that keeps something are compiled apart.
+    // The plain run is compiled separately from the one that keeps something.
     let keeps = keep != Keep::default();
     let done = match keeps {
         false => run_loop::<false>(device, workload, seed, control, keep),
         true => run_loop::<true>(device, workload, seed, control, keep),
     };
     if done.is_err() {
-        // What was asked beside the request that failed is no part of the next run.
+        // Removes the other outstanding commands, which do not belong to the next run.
         while device.next_command().is_some() {
             let _ = device.serve();
         }

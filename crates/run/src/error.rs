@@ -1,14 +1,14 @@
-//! Why a run ended without an outcome.
+//! Errors of a run.
 
 use drivebay_drive::DeviceError;
 
 use crate::workload::WorkloadError;
 
-/// Why a run ended without an outcome.
+/// Reason why a run ended without an outcome.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The workload is not possible.
+    /// The workload is invalid.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
     /// The drive refused a command.

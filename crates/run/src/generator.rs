@@ -1,6 +1,6 @@
-//! Draws the requests of a workload: offset, size and kind of each.
+//! Draws the requests of a workload: offset, size and operation of each.
 //!
-//! The order of the draws is part of every result.
+//! The order of the random draws affects every result.
 
 use drivebay_drive::{Io, Op, Spec};
 use drivebay_units::{Rng, SECTOR_BYTES};
@@ -10,7 +10,7 @@ use crate::permutation::Permutation;
 use crate::sprandom::Sprandom;
 use crate::workload::{Pattern, Streams, Workload, ZoneOp};
 
-/// How the next block is found.
+/// Selection of the next block.
 enum Order {
     Uniform,
     Permuted { pass: Permutation, orders: Option<Rng> },
@@ -21,24 +21,24 @@ enum Order {
     Zones(ZoneOrder),
 }
 
-/// Sectors in a block of a drive with zones.
+/// Sectors per block of a zoned drive.
 const BLOCK_SECTORS: u64 = 8;
-/// In place of how many blocks of a zone are written: it is to be opened.
+/// Stands for the number of written blocks of a zone that is to be opened first.
 const TO_OPEN: u64 = u64::MAX;
 
-/// Zones of a drive that has them, some at a time.
+/// Requests to the zones of a zoned drive, `used` zones at a time.
 struct ZoneOrder {
     op: Op,
     sectors: u64,
     first: u64,
     count: u64,
-    /// Zones begun so far.
+    /// Zones started so far.
     begun: u64,
-    /// Those that are used now, and how many blocks of each are written.
+    /// Zones in use: the first sector, and the number of blocks written so far.
     used: Vec<(u64, u64)>,
-    /// Which of them is next.
+    /// Index in `used` of the next request's zone.
     turn: usize,
-    /// Blocks that are written of each.
+    /// Blocks to write per zone.
     blocks: u64,
 }
 
@@ -58,15 +58,15 @@ impl ZoneOrder {
             ZoneOp::Close => Op::ZoneClose,
         };
         if matches!(op, Op::ZoneOpen | Op::ZoneClose) {
-            // The same zone again and again, as few may be active.
+            // Always the same zone, because the number of active zones is limited.
             count = 1;
         }
-        // Before the first zone of each there is none to be flushed.
+        // More than `blocks`, so that no flush or finish precedes the first zones.
         let used = vec![(0, blocks + 1); workload.zones as usize];
         ZoneOrder { op, sectors, first, count, begun: 0, used, turn: 0, blocks }
     }
 
-    /// The first sector of the next zone.
+    /// Starts the next zone; returns its first sector.
     fn begin(&mut self) -> u64 {
         let zone = self.first + self.begun % self.count;
         self.begun += 1;
@@ -138,7 +138,7 @@ impl Order {
 enum Sizes {
     One,
     UpTo(u64),
-    /// Shares up to and with each, of 100.
+    /// Cumulative share in per cent, and size.
     Split(Vec<(u64, u64)>),
 }
 
@@ -170,7 +170,7 @@ impl Sizes {
     }
 }
 
-/// A share in per cent as one of 2^32.
+/// Converts a share in per cent to units of 2^-32.
 fn of_2_32(percent: f64) -> u64 {
     (percent * (1u64 << 32) as f64 / 100.0) as u64
 }
@@ -180,24 +180,24 @@ pub struct Generator {
     order: Order,
     rng: Rng,
     blocks: u64,
-    /// Next block of a stream of reads and one of writes, or of both; or a place in the
-    /// permutation.
+    /// Next block of the stream of reads, and of the stream of writes. The first one also serves a
+    /// shared stream, and is the position in a permutation.
     next_block: [u64; 2],
     start_lba: u64,
     handle: u8,
     block_sectors: u32,
     sizes: Sizes,
-    /// Of 2^32: the share of reads, and that of reads and trims together.
+    /// Share of reads, and that of reads and trims together, in units of 2^-32.
     read_share: u64,
     unwritten_share: u64,
     pure: Option<Op>,
-    /// Writes from one flush to the next, and until it.
+    /// Writes between two flushes, and writes left until the next flush.
     fsync: u64,
     until_flush: u64,
 }
 
 impl Generator {
-    /// The requests of `workload`, from this seed.
+    /// Creates the requests of `workload` from a seed.
     pub fn new(workload: &Workload, seed: u64) -> Generator {
         let seed = Rng::new(seed);
         let blocks = workload.span_bytes / workload.block_bytes;
@@ -222,7 +222,8 @@ impl Generator {
         }
     }
 
-    /// The same on a drive, whose reclaim groups and zones are used where the workload says so.
+    /// Creates the requests on a given drive, with its reclaim groups and zones if the workload
+    /// uses them.
     pub fn on(workload: &Workload, seed: u64, spec: &Spec) -> Generator {
         let mut generator = Generator::new(workload, seed);
         generator.handle += workload.reclaim_group * spec.streams.handles as u8;
@@ -232,8 +233,9 @@ impl Generator {
         generator
     }
 
-    /// The next request. Cost: 1 draw (uniform), walk (permutation) or both (Zipf), 1 more (mixed),
-    /// 1 more (sizes differ). The order of the draws is part of every result.
+    /// Returns the next request. Cost: one draw (uniform), one walk (permutation) or both (Zipf);
+    /// one more draw if mixed; one more if sizes differ. The order of the draws affects every
+    /// result.
     #[inline(always)]
     pub fn next_io(&mut self) -> Io {
         if self.until_flush == 0 {
@@ -293,7 +295,7 @@ impl Generator {
         Io { op, lba, sectors: self.block_sectors * count as u32, handle: self.handle }
     }
 
-    /// By how many bytes a request counts towards an end by amount.
+    /// Returns the bytes of a request that count towards an end by amount.
     #[inline(always)]
     pub(crate) fn amount(&self, io: &Io) -> u64 {
         if let Order::Zones(_) = self.order {
@@ -304,8 +306,8 @@ impl Generator {
         if whole_zone { 0 } else { u64::from(io.sectors) * SECTOR_BYTES }
     }
 
-    /// Whether requests of a kind are in no figure of reads and writes: trims, flushes, and by zone
-    /// all but what is asked for.
+    /// True for requests that are left out of the results of reads and writes: trims and flushes,
+    /// and for zone workloads all but the measured operation.
     #[inline(always)]
     pub(crate) fn counts_apart(&self, op: Op) -> bool {
         match &self.order {
@@ -314,7 +316,7 @@ impl Generator {
         }
     }
 
-    /// The next block of a stream, which then moves on, round and round.
+    /// Returns the next block of a stream, and advances the stream; it wraps around at the end.
     #[inline(always)]
     fn step(&mut self, stream: usize) -> u64 {
         let next = &mut self.next_block[stream];

@@ -1,21 +1,20 @@
-//! What a run keeps on request besides its figures: every so many-th I/O, and what happens inside
-//! the drive.
+//! Optional data of a run besides its results: samples of I/Os, and events inside the drive.
 //!
-//! The loop that keeps something is compiled apart from the one that does not. The drive's counters
-//! are looked at with the first request after the end of an interval, so that they may be a request
-//! late.
+//! The loop that keeps something is compiled separately from the one that does not. The drive's
+//! counters are read at the first request after the end of an interval, so a reading can be one
+//! request late.
 
 use drivebay_drive::{Activity, Counters, Device, Events, Io};
 use drivebay_units::Nanos;
 
 use crate::queue_slots::NEVER;
 
-/// What a run is to keep.
+/// Selects the data that a run keeps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
-    /// Every so many-th completed I/O, in the order in which they were served; 0 for none.
+    /// Keeps every n-th completed I/O, in the order in which they were served; 0 keeps none.
     pub sample_every: u64,
-    /// The first events, at most so many, and the drive's activity; 0 for none.
+    /// Most events to keep, the first ones, along with the drive's activity; 0 keeps none.
     pub events: usize,
 }
 
@@ -24,29 +23,29 @@ pub struct Keep {
 pub struct Sample {
     /// The request.
     pub io: Io,
-    /// When the host made it.
+    /// Time when the host made it.
     pub requested: Nanos,
-    /// When it was completed.
+    /// Time when it was completed.
     pub completed: Nanos,
 }
 
-/// What a run has kept.
+/// Data that a run has kept.
 #[derive(Default)]
 pub struct Kept {
-    /// I/Os.
+    /// Sampled I/Os.
     pub samples: Vec<Sample>,
     /// Events and activity.
     pub inside: Option<Inside>,
 }
 
-/// The drive at the end of an interval.
+/// State of the drive at the end of an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading {
-    /// What it has counted since it was made.
+    /// Counters since the drive was made.
     pub counters: Counters,
-    /// 4 KiB pages that are free, or will be with the next erase.
+    /// 4 KiB pages that are free, or will be after the next erase.
     pub free_pages: u64,
-    /// 4 KiB pages of data that the SLC cache can hold just now, and that it does.
+    /// 4 KiB pages of data that the SLC cache can hold at this time, and pages that it holds.
     pub cache_pages: (u64, u64),
 }
 
@@ -60,25 +59,25 @@ impl Reading {
     }
 }
 
-/// What happened inside the drive during a run.
+/// Events and activity inside the drive during a run.
 pub struct Inside {
-    /// Of the drive itself.
+    /// Events of the drive.
     pub events: Events,
-    /// When it began to be kept.
+    /// Start of the recording.
     pub start: Nanos,
-    /// Until when.
+    /// End of the recording.
     pub end: Nanos,
-    /// Length of the intervals; the last one ends with the run.
+    /// Length of an interval; the last one ends with the run.
     pub interval: Nanos,
-    /// How many there are.
+    /// Number of intervals.
     pub intervals: usize,
-    /// In its one column, nanoseconds of requests that were outstanding at the same time, added up.
+    /// One column: the sum of the times, in nanoseconds, that requests were outstanding.
     pub outstanding: Activity,
-    /// The drive at the start, and at the end of each interval.
+    /// Readings at the start, and at the end of each interval.
     pub readings: Vec<Reading>,
 }
 
-/// Looks into the drive while a run goes on.
+/// Reads the drive's inside during a run.
 pub(crate) struct Watch {
     start: Nanos,
     before: Reading,
@@ -88,7 +87,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Keeps events from the drive's present time on.
+    /// Starts to keep events, from the drive's present time on.
     pub(crate) fn new(device: &mut Device, events: usize) -> Watch {
         device.keep_events(events);
         let outstanding = Activity::new(device.now(), 1);
@@ -97,12 +96,12 @@ impl Watch {
         Watch { start: device.now(), before, outstanding, readings: Vec::new(), interval }
     }
 
-    /// When the next reading is due.
+    /// Time when the next reading is due.
     pub(crate) fn next(&self) -> Nanos {
         self.start.after(self.interval.times(self.readings.len() as u64 + 1))
     }
 
-    /// Looks, for all intervals that have ended by `now`.
+    /// Takes a reading for all intervals that ended by `now`.
     pub(crate) fn read(&mut self, device: &Device, now: Nanos) {
         let reading = Reading::at(device);
         while self.next() <= now {
@@ -113,13 +112,13 @@ impl Watch {
         }
     }
 
-    /// The later of each two readings is that of both intervals.
+    /// Doubles the interval: the later reading of each pair stands for both.
     fn coarsen(&mut self) {
         self.interval = self.interval.times(2);
         self.readings = self.readings.chunks(2).map(|pair| pair[pair.len() - 1]).collect();
     }
 
-    /// What happened until `end`, at which the drive is.
+    /// Returns all data until `end`, the drive's present time.
     pub(crate) fn finish(mut self, device: &mut Device, end: Nanos) -> Option<Inside> {
         self.read(device, end);
         if self.next() < end.after(self.interval) {
@@ -140,7 +139,7 @@ impl Watch {
     }
 }
 
-/// When a watch, if there is one, is read next.
+/// Time of the watch's next reading; `NEVER` without a watch.
 pub(crate) fn next_look(watch: Option<&Watch>) -> Nanos {
     watch.map_or(NEVER, Watch::next)
 }

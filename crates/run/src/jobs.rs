@@ -1,12 +1,12 @@
-//! Several closed loops on one drive at once, as fio runs the jobs of a file.
+//! Several closed loops on one drive at once, like the jobs of a fio file.
 //!
-//! Each job has its span, mix, sizes, queue depth, pacing, end and results, and over NVMe a
-//! submission queue of its own, or several, as a job of fio is a process and Linux gives each
-//! processor a queue: the controller picks among them, by the jobs' weights (`queues.rs`). Where
-//! drive or host have fewer queues, jobs share them. Requests of the same nanosecond are made in
-//! the order of the jobs. The drive's sensors and counters are of all jobs together; a peak of the
-//! power is in the results of the first. Where the flash wears out, all of them end. Left out:
-//! priorities, requests of more than one command.
+//! Each job has its own span, mix, sizes, queue depth, pacing, end and results. Over NVMe a job
+//! also has its own submission queue, or several, because a fio job is a process and Linux gives
+//! each processor a queue; the controller arbitrates between them by the jobs' weights
+//! (`queues.rs`). If the drive or the host has fewer queues, jobs share them. Requests due in the
+//! same nanosecond are made in job order. The drive's sensors and counters cover all jobs together;
+//! the power peak is in the results of the first job. If the flash wears out, all jobs end. Left
+//! out: priorities, requests of more than one command.
 
 use std::fmt::Display;
 use std::ops::Range;
@@ -25,36 +25,37 @@ use crate::recorder::{Outcome, Totals};
 use crate::storage::Storage;
 use crate::workload::{Workload, WorkloadError};
 
-/// Most jobs: each is looked at for every request.
+/// Most jobs: every request checks all of them.
 const JOBS_MAX: usize = 64;
 
 struct Job<'a> {
     run: ClosedLoop<'a, false>,
-    /// Drawn ahead, so that its map entry is fetched meanwhile.
+    /// Next request, drawn in advance so that its map entry can be prefetched.
     next: Io,
     /// Requests under way.
     outstanding: u32,
-    /// The drive's tag of the job's slot 0.
+    /// Tag at the drive of the job's slot 0.
     first_tag: u32,
-    /// Its first submission queue.
+    /// The job's first submission queue.
     first_queue: usize,
-    /// What went through each of its queues; none of a job with one.
+    /// Totals per submission queue; empty for a job with one queue.
     totals: Vec<Totals>,
 }
 
 impl Job<'_> {
-    /// The submission queue of a slot of the host: a job's slots take its queues in turn.
+    /// Returns the submission queue of a slot; a job's slots are assigned to its queues round
+    /// robin.
     fn queue_of(&self, slot: usize) -> usize {
         self.first_queue + slot % self.totals.len().max(1)
     }
 
-    /// When the next request is made; `NEVER` at the end and before a pause.
+    /// Time of the job's next request; `NEVER` at the end and before a pause.
     fn next_request(&self) -> Nanos {
         let at = self.run.host.slots.first().1.max(self.run.due);
         if at < self.run.end && self.run.bytes_left > 0 { at } else { NEVER }
     }
 
-    /// Makes a request: what is asked, and the job's slot for it.
+    /// Makes a request; returns it with its slot within the job.
     fn request(&mut self, device: &impl Storage, at: Nanos) -> (Io, usize) {
         let run = &mut self.run;
         let slot = run.host.submit(at);
@@ -66,7 +67,7 @@ impl Job<'_> {
         (io, slot as usize)
     }
 
-    /// Counts a request of its that was served; returns when it was made, and when it was done.
+    /// Counts a served request of the job; returns the times when it was made and completed.
     fn count(&mut self, mut served: Completion) -> (Nanos, Nanos) {
         served.tag -= self.first_tag;
         let requested = self.run.host.requested(served.tag);
@@ -80,15 +81,15 @@ impl Job<'_> {
     }
 }
 
-/// Whose request was served.
+/// Returns the job of a served request.
 fn job_of<'j, 'a>(running: &'j mut [Job<'a>], served: &Completion) -> &'j mut Job<'a> {
     let of = running.partition_point(|job| job.first_tag <= served.tag) - 1;
     &mut running[of]
 }
 
-/// Runs jobs at the same time, each with its seed, from the drive's present time on; results in
-/// their order. With `events`, so many at most, also what happens inside the drive, of all jobs
-/// together.
+/// Runs jobs at the same time, each with its seed, from the drive's present time on; the results
+/// are in job order. If `events` is above 0, also returns the events inside the drive (at most so
+/// many) and its activity, for all jobs together.
 ///
 /// # Errors
 /// As [`crate::run`]; also for jobs that do not fit together.
@@ -100,7 +101,7 @@ pub fn run_jobs(
 ) -> Result<(Vec<Outcome>, Option<Inside>), RunError> {
     check(device.spec(), jobs)?;
     jobs.iter().try_for_each(|(workload, _)| workload.check_state(device))?;
-    // Compiled apart, as in `run_keeping`.
+    // Compiled separately, as in `run_keeping`.
     if events == 0 {
         return run_together::<false>(device, jobs, control, events);
     }
@@ -111,7 +112,8 @@ pub fn run_jobs(
     done
 }
 
-/// As [`run_jobs`], on an array. Where a member is not whole, it is rebuilt meanwhile.
+/// Runs jobs on an array, as [`run_jobs`] does on a drive. Members that are not whole are rebuilt
+/// in parallel.
 ///
 /// # Errors
 /// As [`run_jobs`].
@@ -146,7 +148,7 @@ fn run_together<const KEEPS: bool>(
     let count = queues_of(device.spec(), jobs);
     let weights = jobs.iter().flat_map(|(job, _)| vec![job.weight; job.queues as usize]);
     let mut queues = SubmissionQueues::weighted(weights.take(count as usize).collect());
-    // There is nothing to choose then, and nothing to wait for.
+    // With one queue and enough places there is nothing to arbitrate and nothing to wait for.
     let taken_at_once = count == 1 && places.are_unlimited();
     let spans = spans_apart(jobs);
     if let Some(device) = device.one() {
@@ -162,7 +164,7 @@ fn run_together<const KEEPS: bool>(
             let room = places.free_at();
             let taken = queues.fetches_at(device.fetch_free_at().max(room)).unwrap_or(NEVER);
             let turn = device.next_arrival();
-            // Of an array something may go on that is no job's.
+            // An array may have background work (a rebuild) that belongs to no job.
             let waits = at.min(taken) < NEVER || running.iter().any(|job| job.outstanding > 0);
             if waits && turn < NEVER && turn <= at.min(taken) {
                 let Some(served) = device.serve()? else { continue };
@@ -224,7 +226,7 @@ fn run_together<const KEEPS: bool>(
     Ok((outcomes, watched.and_then(|(watch, device)| watch.finish(device, end))))
 }
 
-/// The jobs' spans in sectors; none if two of them overlap.
+/// The jobs' spans in sectors; empty if two of them overlap.
 fn spans_apart(jobs: &[(Workload, u64)]) -> Vec<Range<u64>> {
     let span = |(job, _): &(Workload, u64)| {
         let first = job.span_start_bytes / SECTOR_BYTES;
@@ -237,8 +239,8 @@ fn spans_apart(jobs: &[(Workload, u64)]) -> Vec<Range<u64>> {
     if apart { spans } else { Vec::new() }
 }
 
-/// The loop has ended so. Where the flash wore out, what is still under way is served, and what was
-/// measured until then are the outcomes, if anything was; as `ClosedLoop::end_with` of one.
+/// Handles the end of the loop. If the flash wore out, the outstanding requests are served, and the
+/// results so far are the outcomes, unless there are none; compare `ClosedLoop::end_with`.
 fn end_with(
     device: &mut impl Storage,
     running: &mut [Job<'_>],
@@ -260,12 +262,12 @@ fn end_with(
     Ok(())
 }
 
-/// Queues of which a job tells what went through each.
+/// Number of queues for which a job keeps totals.
 fn queues_with_totals(workload: &Workload) -> usize {
     if workload.queues > 1 { workload.queues as usize } else { 0 }
 }
 
-/// Submission queues that jobs have together.
+/// Number of submission queues of all jobs together.
 fn queues_of(spec: &Spec, jobs: &[(Workload, u64)]) -> u32 {
     let asked: u32 = jobs.iter().map(|(workload, _)| workload.queues).sum();
     asked.min(spec.host_interface.queues_max).min(spec.host.queues_max)
@@ -283,18 +285,22 @@ fn check(spec: &Spec, jobs: &[(Workload, u64)]) -> Result<(), WorkloadError> {
         workload.check(spec)?;
         together += u64::from(workload.queue_depth) * u64::from(workload.queues);
         if workload.stop.stable.is_some() {
-            return refuse("stop.stable", &"a rule", "none: jobs end by time or bytes".to_owned());
+            return refuse(
+                "stop.stable",
+                &"a rule",
+                "missing: jobs end by time or bytes".to_owned(),
+            );
         }
         let most = u64::from(spec.host.transfer_max) * SECTOR_BYTES;
         if workload.largest_bytes() > most {
-            let allowed = format!("at most {most} in a job, one command");
+            let allowed = format!("at most {most}, one command, in a job");
             return refuse("block_bytes", &workload.largest_bytes(), allowed);
         }
     }
     let carried = spec.queue_depth_max.saturating_mul(queues_of(spec, jobs));
     let room = carried.min(DEPTH_MAX as u32);
     if together > u64::from(room) {
-        return refuse("queue_depth", &together, format!("at most {room} in all jobs"));
+        return refuse("queue_depth", &together, format!("at most {room} in all jobs together"));
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
-//! The run: a workload on a virtual drive in virtual time, and what was recorded of it.
+//! Workloads on a virtual drive in virtual time, and their results.
 //!
-//! `driver.rs` chooses the loop, `jobs.rs` runs several at once; `closed_loop.rs` is the loop: next
-//! request, earliest free queue slot, the drive, `recorder.rs`; `inside.rs` is what it keeps on
-//! request. `replay.rs` is the open loop for traces. `trim_check.rs` validates TRIM. `array.rs` is
-//! several drives as one, on which `jobs.rs` runs as on a drive (`storage.rs`). `snapshot.rs` keeps
-//! a drive's state in a file. This crate must not know protocols on the wire, Python, or files but
+//! `driver.rs` selects the loop, `jobs.rs` runs several at once. `closed_loop.rs` is the loop: next
+//! request, first free queue slot, the drive, `recorder.rs`; `inside.rs` keeps optional data.
+//! `replay.rs` is the open loop for traces. `trim_check.rs` validates TRIM. `array.rs` combines
+//! several drives into one; `jobs.rs` runs on it as on a drive (`storage.rs`). `snapshot.rs` stores
+//! a drive's state in a file. This crate must not know wire protocols, Python, or files other than
 //! those of a drive's state.
 
 mod array;

@@ -1,9 +1,10 @@
-//! What holds the requests of a closed loop back besides the queue depth: a rate, and think time.
+//! Pacing of a closed loop: a rate limit, and think time.
 //!
-//! Rates are fio's `rate_iops` and `rate`: late requests are caught up, and a request may be made
-//! as soon as the bytes of those before it are paid for. Think time is fio's `thinktime` with
-//! `thinktime_blocks_type=issue`: after so many requests the host waits until all are completed,
-//! and then pauses. Left out: fio's other type, which counts completions.
+//! Rates work like fio's `rate_iops` and `rate`: late requests are caught up, and with a bandwidth
+//! limit a request is due when the bytes of the earlier requests have used up their time. Think
+//! time works like fio's `thinktime` with `thinktime_blocks_type=issue`: after a number of requests
+//! the host waits until all are completed, and then pauses. Left out: fio's other type, which
+//! counts completions.
 
 use drivebay_units::{Nanos, Rng};
 
@@ -11,7 +12,7 @@ use crate::distribution::exponential;
 use crate::queue_slots::NEVER;
 use crate::workload::{RateProcess, Workload};
 
-/// From when on requests may be made.
+/// Earliest times of requests.
 pub(crate) struct Pacing {
     rate: Option<Rate>,
     bandwidth: Option<Bandwidth>,
@@ -20,14 +21,14 @@ pub(crate) struct Pacing {
 
 struct Bandwidth {
     ns_per_byte: f64,
-    /// Since the start.
+    /// Time since the start.
     due_ns: f64,
 }
 
 struct Rate {
     interval_ns: f64,
     arrivals: Option<Rng>,
-    /// Since the start.
+    /// Time since the start.
     due_ns: f64,
 }
 
@@ -36,12 +37,12 @@ struct Think {
     every: u32,
     /// Requests until the next pause.
     left: u32,
-    /// End of the last pause; before a pause, when the rate lets the request behind it go.
+    /// End of the last pause. Before a pause: the time when the rate allows the request after it.
     resumed: Nanos,
 }
 
 impl Pacing {
-    /// None if nothing holds requests back.
+    /// Returns `None` for a workload without pacing.
     pub(crate) fn new(workload: &Workload, seed: u64) -> Option<Pacing> {
         let poisson = workload.rate_process == RateProcess::Poisson;
         let rate = workload.rate_iops.map(|rate| Rate {
@@ -61,8 +62,8 @@ impl Pacing {
         any.then_some(Pacing { rate, bandwidth, think })
     }
 
-    /// A request of so many bytes was made: from when on the next one may be; `NEVER` before a
-    /// pause, see `resume`.
+    /// Notes a request of `bytes` bytes; returns the earliest time of the next one. Before a pause
+    /// that is `NEVER`; see `resume`.
     pub(crate) fn next(&mut self, start: Nanos, bytes: u64) -> Nanos {
         let mut due = self.rate.as_mut().map_or(Nanos::ZERO, |rate| {
             rate.due_ns += rate.interval_ns * rate.arrivals.as_mut().map_or(1.0, exponential);
@@ -75,15 +76,15 @@ impl Pacing {
         let Some(think) = &mut self.think else { return due };
         think.left -= 1;
         if think.left > 0 {
-            // Slots that became free before the pause are free since then.
+            // Slots that became free before the pause are usable from its end on.
             return due.max(think.resumed);
         }
         (think.left, think.resumed) = (think.every, due);
         NEVER
     }
 
-    /// All requests before a pause were completed by `latest`: from when on the next one may be
-    /// made.
+    /// Returns the earliest time of the next request, after a pause whose requests were completed
+    /// by `latest`.
     pub(crate) fn resume(&mut self, latest: Nanos) -> Nanos {
         self.think.as_mut().map_or(latest, |think| {
             think.resumed = think.resumed.max(latest.after(think.pause));

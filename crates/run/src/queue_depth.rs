@@ -1,37 +1,38 @@
-//! How many requests are outstanding over time: counted at every release and completion.
+//! Number of outstanding requests over time, updated at every release and completion.
 //!
-//! Apart from the latencies: the sum of these must agree with it by Little's law, and shows by
-//! disagreeing that a request was lost or a clock went wrong.
+//! It is counted independently of the latencies, whose sum must agree with it by Little's law. A
+//! difference reveals a lost request or a wrong clock.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use drivebay_units::Nanos;
 
-/// Completions kept, 8 MiB: deeper queues are shown as this deep, with time and mean still exact.
+/// Most completions kept, 8 MiB. Deeper queues are reported with this depth; time and mean remain
+/// exact.
 const ENDS_MAX: usize = 1 << 20;
 
-/// Upper bounds of the published buckets of queue depth; the last has none.
+/// Upper bounds of the published buckets of queue depth; the last bucket is unbounded.
 const BUCKETS: [usize; 7] = [1, 2, 3, 5, 10, 20, 32];
 
-/// Follows the number of requests that are released and not completed.
+/// Tracks the number of requests that are released and not completed.
 #[derive(Debug)]
 pub struct DepthTracker {
-    /// Completions that lie ahead of the time reached.
+    /// Completion times later than `reached`.
     ends: BinaryHeap<Reverse<u64>>,
-    /// Requests released, the completion of which is not known yet.
+    /// Released requests whose completion time is not known yet.
     unknown: usize,
     reached: u64,
-    /// Sum of the number outstanding over time, and time with any.
+    /// Integral of the number outstanding over time, and time with at least one outstanding.
     request_ns: u128,
     busy_ns: u64,
-    /// Requests by the number outstanding when they were released, themselves included.
+    /// Requests by the number outstanding at their release, including themselves.
     by_depth: [u64; BUCKETS.len() + 1],
     max: usize,
 }
 
 impl DepthTracker {
-    /// Nothing is outstanding at `start`.
+    /// Creates a tracker with nothing outstanding at `start`.
     #[must_use]
     pub fn new(start: Nanos) -> DepthTracker {
         DepthTracker {
@@ -45,8 +46,8 @@ impl DepthTracker {
         }
     }
 
-    /// A request is released. Releases come in order of time, and every completion up to then is
-    /// known.
+    /// Notes the release of a request. Releases come in time order, and every completion until then
+    /// is known.
     #[inline]
     pub fn released(&mut self, at: Nanos) {
         self.advance(at.0);
@@ -56,7 +57,7 @@ impl DepthTracker {
         self.by_depth[BUCKETS.partition_point(|&bound| bound < depth)] += 1;
     }
 
-    /// One that was released is completed, at a time not before the last release.
+    /// Notes the completion of a released request, at a time not before the last release.
     #[inline]
     pub fn completed(&mut self, done: Nanos) {
         self.unknown -= 1;
@@ -66,14 +67,15 @@ impl DepthTracker {
         }
     }
 
-    /// Those that were released and never completed were refused, by `at`.
+    /// Completes all remaining requests at `at`: the drive refused them.
     pub fn refuse_rest(&mut self, at: Nanos) {
         while self.unknown > 0 {
             self.completed(at);
         }
     }
 
-    /// Books the rest of a request's time now; the others are out as well, so it adds no busy time.
+    /// Accounts for the rest of the earliest request now. Others are still outstanding, so the busy
+    /// time does not change.
     #[cold]
     fn forget_soonest(&mut self) {
         let Some(Reverse(end)) = self.ends.pop() else { return };
@@ -94,7 +96,7 @@ impl DepthTracker {
     #[inline]
     fn step(&mut self, until: u64) {
         let count = self.ends.len() + self.unknown;
-        // A completion before the last release belongs to a time already counted: see `completed`.
+        // A completion before the last release lies in a time already counted: see `completed`.
         let len = until.saturating_sub(self.reached);
         if count > 0 {
             self.busy_ns += len;
@@ -103,7 +105,7 @@ impl DepthTracker {
         self.reached = self.reached.max(until);
     }
 
-    /// What was counted, after everything has completed.
+    /// Returns the statistics, after everything has completed.
     #[must_use]
     pub fn finish(mut self) -> QueueDepths {
         self.advance(u64::MAX);
@@ -121,16 +123,16 @@ impl DepthTracker {
     }
 }
 
-/// How full the host's queue was.
+/// Statistics of the host's queue depth.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QueueDepths {
     /// Time with at least one request outstanding.
     pub busy: Nanos,
     /// Mean number outstanding over the busy time.
     pub mean: f64,
-    /// Most outstanding at once.
+    /// Largest number outstanding.
     pub max: u64,
-    /// Requests by the number outstanding at their release, themselves included: 1, 2, 3, 4-5,
+    /// Requests by the number outstanding at their release, including themselves: 1, 2, 3, 4-5,
     /// 6-10, 11-20, 21-32, above.
     pub by_depth: [u64; 8],
 }

@@ -1,10 +1,10 @@
-//! The host's outstanding commands: which slot is free first.
+//! The host's outstanding commands, and the slot that is free first.
 //!
 //! A tournament tree of (time, slot) packed in 64 bits: 54 bits of nanoseconds since the start of
-//! the run (208 days), 10 bits of slot: that is why a queue is 1,024 deep at most. No drive of the
-//! catalog carries more than its commands in the controller and its queue slots of the host; what
-//! waits beyond is the host's own queue. Cost: log2 of the depth, without branches; per level one
-//! load, one comparison and one store.
+//! the run (208 days), and 10 bits of slot, which limit the queue depth to 1,024. No drive of the
+//! catalog carries more, counting its commands in the controller and the host's queue slots;
+//! further requests wait in the host's own queue. Cost: log2 of the depth, without branches; per
+//! level one load, one comparison and one store.
 
 use drivebay_units::Nanos;
 
@@ -13,15 +13,15 @@ pub const DEPTH_MAX: usize = 1024;
 const SLOT_BITS: u32 = 10;
 const _: () = assert!(DEPTH_MAX == 1 << SLOT_BITS);
 
-/// Later than any completion: a slot whose command is not yet under way.
+/// Later than any completion; marks a slot whose command has no completion time yet.
 pub const NEVER: Nanos = Nanos(u64::MAX);
-/// The same since the start.
+/// `NEVER` as a time since the start.
 const NEVER_SINCE: u64 = (1 << (64 - SLOT_BITS)) - 1;
 
 /// Completion times of the outstanding commands.
 pub struct QueueSlots {
-    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`; of a length known when it
-    /// is compiled, so that no access needs a check.
+    /// Node 1 is the root, the children of `n` are `2 n` and `2 n + 1`. The length is a constant,
+    /// so that no access needs a bounds check.
     tree: Box<[u64; NODES]>,
     leaves: usize,
     start: Nanos,
@@ -42,7 +42,7 @@ impl QueueSlots {
         slots
     }
 
-    /// The slot that is free first, and when.
+    /// The slot that is free first, and the time when it is free.
     #[inline(always)]
     pub fn first(&self) -> (usize, Nanos) {
         let packed = self.tree[1];
@@ -51,13 +51,14 @@ impl QueueSlots {
         (packed as usize & (DEPTH_MAX - 1), at)
     }
 
-    /// When a slot is free first; where that is known of none, later than any run.
+    /// Earliest time when a slot is free; if it is not known of any slot, a time later than any
+    /// run.
     #[inline(always)]
     pub fn first_at(&self) -> Nanos {
         self.start.after(Nanos(self.tree[1] >> SLOT_BITS))
     }
 
-    /// The command in `slot` will be done at `done`.
+    /// Sets the completion time of the command in `slot`.
     #[inline(always)]
     pub fn set(&mut self, slot: usize, done: Nanos) {
         let since = done.0.wrapping_sub(self.start.0);
@@ -65,7 +66,7 @@ impl QueueSlots {
         self.store(slot, since);
     }
 
-    /// It is not known when the command in `slot` will be done.
+    /// Occupies `slot` with a command whose completion time is not known yet.
     #[inline(always)]
     pub fn take(&mut self, slot: usize) {
         self.store(slot, NEVER_SINCE);
@@ -79,8 +80,8 @@ impl QueueSlots {
         while node > 1 {
             first = first.min(self.tree[node ^ 1]);
             node >>= 1;
-            // The last to be submitted is seldom among the first to be done: its sibling stays
-            // before it.
+            // The latest submitted command is rarely among the first to complete: its sibling stays
+            // ahead of it.
             if self.tree[node] == first {
                 break;
             }
@@ -98,7 +99,7 @@ mod tests {
     fn always_gives_the_minimum() {
         for depth in [1, 2, 3, 32, 33, 1024] {
             let mut rng = Rng::new(depth as u64);
-            // Later than a run is long.
+            // Longer than any run.
             let start = 1u64 << 58;
             let mut slots = QueueSlots::new(depth, Nanos(start));
             let mut naive = vec![start; depth];

@@ -1,14 +1,13 @@
-//! Several submission queues, and how the controller picks among them.
+//! Several submission queues, and the arbitration between them.
 //!
 //! Source: NVM Express base specification 1.2, section 4.11 (2.0: 3.4.4), command arbitration:
-//! round robin, one command from each queue that has some; weighted, as many in a row as the
-//! queue's weight, as weighted round robin has of its classes: each queue is a class of its own.
-//! The controller takes a command when its host core is free and it has a place for one more
-//! (`host_interface.commands_max`), of those that stand in their queues by then. So a queue with
-//! few commands passes the many that wait in others. Left out: the urgent class, more than one
-//! queue of a class, bursts, the admin queue, the time of a look at an empty queue; the limit where
-//! all commands come through one queue, as their order is the same with and without it but for
-//! reads that pass writes.
+//! round robin takes one command from each non-empty queue; weighted round robin takes as many in a
+//! row as the weight of the class, and here each queue is a class by itself. The controller takes a
+//! command when its host core is free and it has a place for one more
+//! (`host_interface.commands_max`), from the commands in the queues by then. So a queue with few
+//! commands overtakes the many that wait in others. Left out: the urgent class, more than one queue
+//! per class, bursts, the admin queue, the time to check an empty queue; and the limit of commands
+//! if all come through one queue, where it only affects the order of reads that pass writes.
 
 use std::collections::VecDeque;
 
@@ -17,50 +16,50 @@ use drivebay_units::Nanos;
 
 use crate::queue_slots::NEVER;
 
-/// A command that waits to be taken.
+/// A command that waits to be fetched.
 pub struct QueuedCommand {
-    /// When the host began it, and since when it can be taken.
+    /// Time when the host began it, and time from which it can be fetched.
     pub posted: Posted,
-    /// What it asks.
+    /// The request.
     pub io: Io,
     /// The submission queue.
     pub queue: usize,
-    /// Slot of the host that it occupies.
+    /// The host's slot that it occupies.
     pub slot: usize,
 }
 
-/// The controller's places for commands.
+/// Places for commands in the controller.
 pub struct CommandPlaces {
     is_limited: bool,
-    /// Since when each of the free ones is so, latest first; the times may be still to come.
+    /// Times from which the free places are free, latest first; they may lie in the future.
     free: Vec<Nanos>,
 }
 
 impl CommandPlaces {
-    /// All free from `start` on; for commands of so many slots of the host.
+    /// Creates places that are free from `start` on, for the commands of `slots` slots of the host.
     pub fn new(interface: Interface, slots: u32, start: Nanos) -> CommandPlaces {
         let limit = interface.commands_max.filter(|&most| most < slots);
         let free = vec![start; limit.unwrap_or(0) as usize];
         CommandPlaces { is_limited: limit.is_some(), free }
     }
 
-    /// Whether no command waits for a place.
+    /// True if no command ever waits for a place.
     pub fn are_unlimited(&self) -> bool {
         !self.is_limited
     }
 
-    /// Since when there is a place; `NEVER` while it is not known.
+    /// Time from which a place is free; `NEVER` while that is not known.
     #[inline]
     pub fn free_at(&self) -> Nanos {
         if self.is_limited { self.free.last().copied().unwrap_or(NEVER) } else { Nanos::ZERO }
     }
 
-    /// A command takes the place that is free first.
+    /// Occupies the place that is free first.
     pub fn take(&mut self) {
         self.free.pop();
     }
 
-    /// A command is done at `done`.
+    /// Frees a place, at the completion time of its command.
     pub fn give_back(&mut self, done: Nanos) {
         if self.is_limited {
             let at = self.free.partition_point(|&later| later > done);
@@ -72,42 +71,42 @@ impl CommandPlaces {
 /// The submission queues.
 pub struct SubmissionQueues {
     waiting: Vec<VecDeque<QueuedCommand>>,
-    /// Commands that each may give in a row.
+    /// Commands in a row that the controller takes from each queue.
     weights: Vec<u32>,
-    /// Queue whose turn it is, and how many commands it may still give.
+    /// Queue whose turn it is, and the number of commands left in its turn.
     turn: usize,
     left: u32,
 }
 
 impl SubmissionQueues {
-    /// So many empty queues, of equal weight.
+    /// Creates `count` empty queues of equal weight.
     pub fn new(count: u32) -> SubmissionQueues {
         SubmissionQueues::weighted(vec![1; count as usize])
     }
 
-    /// Empty queues of these weights, of which each is at least 1.
+    /// Creates empty queues with the given weights, each at least 1.
     pub fn weighted(weights: Vec<u32>) -> SubmissionQueues {
         let waiting: Vec<_> = weights.iter().map(|_| VecDeque::new()).collect();
         SubmissionQueues { turn: waiting.len() - 1, waiting, weights, left: 0 }
     }
 
-    /// The queue of a host slot.
+    /// Returns the queue of a slot of the host.
     pub fn of_slot(&self, slot: usize) -> usize {
         slot % self.waiting.len()
     }
 
-    /// Puts a command into its queue.
+    /// Appends a command to its queue.
     pub fn submit(&mut self, command: QueuedCommand) {
         self.waiting[command.queue].push_back(command);
     }
 
-    /// When a controller that is free at `free_at` can take a command; none if no command waits.
+    /// Time when a controller that is free at `free_at` can fetch a command; `None` if none waits.
     pub fn fetches_at(&self, free_at: Nanos) -> Option<Nanos> {
         let heads = self.waiting.iter().filter_map(|queue| queue.front());
         heads.map(|head| head.posted.ready).min().map(|ready| ready.max(free_at))
     }
 
-    /// The command that the controller takes at `now`, which `fetches_at` gave.
+    /// Returns the command that the controller fetches at `now`, the result of `fetches_at`.
     pub fn fetch(&mut self, now: Nanos) -> QueuedCommand {
         let count = self.waiting.len();
         let first = if self.left > 0 { self.turn } else { (self.turn + 1) % count };

@@ -1,7 +1,7 @@
-//! What is kept of a run: a latency histogram per direction, one row per second, sensors.
+//! Results of a run: a latency histogram per direction, one row per second, and sensors.
 //!
 //! An I/O counts in the second in which it completes. Counts are exact; latencies are kept as sum
-//! and maximum per second and as a histogram over the run.
+//! and maximum per second, and as a histogram over the run.
 
 use drivebay_drive::{Counters, Op, STAGE_COUNT, Stages};
 use drivebay_units::{Histogram, Nanos};
@@ -9,39 +9,40 @@ use drivebay_units::{Histogram, Nanos};
 use crate::control::{Control, Progress};
 use crate::storage::Storage;
 
-/// Everything known after a run.
+/// Results of a run.
 pub struct Outcome {
-    /// When it began, on the drive's clock.
+    /// Start of the run, on the drive's clock.
     pub start: Nanos,
-    /// When it ended.
+    /// End of the run.
     pub end: Nanos,
-    /// What was recorded.
+    /// Recorded I/Os and sensors.
     pub recorder: Recorder,
     /// The drive's counters before the run.
     pub before: Counters,
-    /// The drive's counters after it.
+    /// The drive's counters after the run.
     pub after: Counters,
-    /// Whether a run that waits for a stable rate found one.
+    /// True if a run that waits for a stable rate reached one.
     pub stable: bool,
-    /// Whether it ended because the flash is worn out: what follows is refused.
+    /// True if the run ended because the flash is worn out; the drive refuses all later writes.
     pub worn_out: bool,
-    /// What each submission queue completed.
+    /// Totals per submission queue.
     pub queues: Vec<Totals>,
-    /// 4 KiB that the drive copied meanwhile of a job's own span, of jobs that share none.
+    /// 4 KiB pages of the job's own span that the drive copied during the run; only for jobs whose
+    /// spans do not overlap.
     pub copied_4k: Option<u64>,
 }
 
-/// What was completed: of a submission queue, or of the trims.
+/// Number and latencies of completed commands: of a submission queue, of trims or of flushes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Commands that were completed before the end.
+    /// Commands completed before the end.
     pub ios: u64,
     /// Sum of their latencies.
     pub latency_ns_sum: u64,
 }
 
 impl Totals {
-    /// One more, of this latency.
+    /// Counts a command with this latency.
     pub fn count(&mut self, latency: Nanos) {
         self.ios += 1;
         self.latency_ns_sum += latency.0;
@@ -68,20 +69,20 @@ pub struct Row {
     pub stage_ns: [u64; STAGE_COUNT],
 }
 
-/// What the drive's sensors said at the end of a second.
+/// Sensor values at the end of a second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sensor {
     /// Degrees Celsius.
     pub temperature_c: f64,
     /// Mean power over the second, watt.
     pub power_w: f64,
-    /// Highest power of a tenth of the second, watt.
+    /// Highest power over a tenth of the second, watt.
     pub power_w_peak: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
-    /// 4 KiB pages that the host had written by then, since the drive was made.
+    /// 4 KiB pages that the host has written since the drive was made.
     pub host_pages: u64,
-    /// 4 KiB pages that had been programmed by then.
+    /// 4 KiB pages programmed since the drive was made.
     pub placed_pages: u64,
 }
 
@@ -89,9 +90,9 @@ pub struct Sensor {
 pub struct Recorder {
     start: Nanos,
     end: Nanos,
-    /// Rows by second.
+    /// One row per second.
     pub rows: Vec<Row>,
-    /// Sensors by second.
+    /// Sensor values per second.
     pub sensors: Vec<Sensor>,
     /// Latencies of reads and of writes.
     pub histograms: [Histogram; 2],
@@ -107,8 +108,8 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Records from `start`, when the drive's counters were `before`; completions after `end` are
-    /// not counted.
+    /// Starts recording at `start`, when the drive's counters were `before`; ignores completions
+    /// after `end`.
     pub fn new(start: Nanos, end: Nanos, before: Counters) -> Recorder {
         Recorder {
             start,
@@ -125,7 +126,7 @@ impl Recorder {
         }
     }
 
-    /// Completions after `end` are not counted any more.
+    /// Sets the end: later completions are ignored.
     pub fn end_at(&mut self, end: Nanos) {
         self.end = end;
     }
@@ -157,13 +158,13 @@ impl Recorder {
         }
     }
 
-    /// Counts a media error of an I/O that `count` counts.
+    /// Counts a media error of an I/O that is also passed to `count`.
     #[cold]
     pub fn count_media_error(&mut self, done: Nanos) {
         self.media_errors += u64::from(done <= self.end);
     }
 
-    /// Counts a completed trim or flush, which is in no row and no histogram.
+    /// Counts a completed trim or flush, which appears in no row and no histogram.
     #[cold]
     pub fn count_apart(&mut self, op: Op, latency: Nanos, done: Nanos) {
         let totals = if op == Op::Flush { &mut self.flushes } else { &mut self.trims };
@@ -173,14 +174,14 @@ impl Recorder {
         }
     }
 
-    /// When the sensors are to be read next.
+    /// Time when the sensors are due next.
     #[inline(always)]
     pub fn next_second(&self) -> Nanos {
         self.next_second
     }
 
-    /// Once per virtual second: samples the sensors and publishes the progress; false if the run
-    /// was cancelled. `requests` is how many of a trace were replayed.
+    /// Samples the sensors and publishes the progress, once per virtual second; returns false if
+    /// the run was cancelled. `requests` is the number of trace requests replayed so far.
     #[cold]
     #[must_use]
     pub(crate) fn on_second(
@@ -204,7 +205,7 @@ impl Recorder {
         !control.cancelled()
     }
 
-    /// Leaves the drive idle until `idle_until`, and gives what was recorded up to `end`, as of one
+    /// Leaves the drive idle until `idle_until`; returns the results up to `end`, as of one
     /// submission queue.
     pub(crate) fn finish(
         mut self,
@@ -230,9 +231,10 @@ impl Recorder {
         }
     }
 
-    /// Samples the sensors, once for each second that has passed until `now`.
+    /// Samples the sensors for each second that has passed until `now`.
     ///
-    /// `power_w_peak` is the highest since the last call; it belongs to the first of these seconds.
+    /// `power_w_peak` is the highest power since the last call; it belongs to the first of these
+    /// seconds.
     fn sample_sensors(&mut self, now: Nanos, counters: &Counters, mut power_w_peak: f64) {
         while self.next_second <= now {
             let power_w = (counters.energy_nj - self.energy_nj) as f64 / 1e9;
@@ -250,7 +252,7 @@ impl Recorder {
         }
     }
 
-    /// Everything counted, as of one queue.
+    /// Totals of all I/Os, as of one queue.
     fn totals(&self) -> Totals {
         self.rows.iter().fold(Totals::default(), |sum, row| Totals {
             ios: sum.ios + row.reads + row.writes,
@@ -258,7 +260,7 @@ impl Recorder {
         })
     }
 
-    /// Bytes moved in a second, both ways; zero for one not yet reached.
+    /// Bytes moved in a second, in both directions; zero for a second not yet reached.
     #[must_use]
     pub fn bytes_in(&self, second: usize) -> u64 {
         self.rows.get(second).map_or(0, |r| r.read_bytes + r.write_bytes)

@@ -1,11 +1,11 @@
-//! A trace on a virtual drive: an open loop, paced by the recording.
+//! Replay of a trace on a virtual drive: an open loop, paced by the recording.
 //!
-//! The rules are `docs/concepts/replay.md`: the pacer says when a request is released, the
-//! placement where it goes; both are the ones that a real drive's replay uses. A second thread
-//! reads or makes the requests and places them, a bounded number ahead; the drive sees them in
-//! order, so the result is the same however the threads run. Latency counts from release: waiting
-//! for a command slot is the host's stage. Trims and flushes, where they are asked for, take a
-//! command slot and the drive's time, and count in no figure. Left out: what the host does besides.
+//! The rules are in `docs/concepts/replay.md`: the pacer releases requests, the placement maps
+//! their addresses; replay on a real drive uses the same two. A second thread reads or generates
+//! the requests and places them, a bounded number ahead. The drive processes them in order, so the
+//! result does not depend on thread timing. Latency counts from release; the wait for a command
+//! slot belongs to the host's stage. Trims and flushes, if enabled, take a command slot and the
+//! drive's time, but are left out of all results. Left out: other activity of the host.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -22,104 +22,105 @@ use crate::queue_depth::{DepthTracker, QueueDepths};
 use crate::queue_slots::{DEPTH_MAX, NEVER, QueueSlots};
 use crate::recorder::{Outcome, Recorder};
 
-/// Requests that go from thread to thread at once, and how many such batches may lie between them.
+/// Requests per batch between the threads, and most batches in transit.
 const BATCH: usize = 4096;
 const BATCHES: usize = 4;
-/// How many requests ahead map entries are fetched.
+/// Number of requests that map entries are prefetched ahead.
 const AHEAD: usize = 24;
 const LONG: Nanos = Nanos::millis(10);
 const VERY_LONG: Nanos = Nanos::millis(100);
 
-/// How a trace is replayed.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ReplayOptions {
-    /// When requests are released.
+    /// Pace of the releases.
     pub pace: Pace,
-    /// Where they go.
+    /// Placement of the recorded addresses on the drive.
     pub rule: Rule,
-    /// Where the recording's highest address ends, in bytes; 0 if nobody knows. Needed to scale.
+    /// End of the highest recorded address, in bytes; 0 if unknown. Required for scaling.
     pub recorded_bytes: u64,
-    /// Whether trims and flushes are replayed.
+    /// True to replay trims and flushes.
     pub trim: bool,
-    /// The number of a request's device is its placement handle; else all go through handle 0.
+    /// True to use the number of a request's device as its placement handle; otherwise all requests
+    /// use handle 0.
     pub handle_by_device: bool,
-    /// Events inside the drive that are kept at most; 0: nothing is.
+    /// Most events inside the drive to keep; 0 keeps nothing.
     pub events: usize,
 }
 
-/// Everything known after a replay.
+/// Results of a replay.
 pub struct ReplayOutcome {
-    /// As of any run: from the first release to the last completion.
+    /// Results as of any run, from the first release to the last completion.
     pub outcome: Outcome,
-    /// The host's queue.
+    /// Statistics of the host's queue.
     pub depths: QueueDepths,
     /// I/Os over 10 ms, and over 100 ms.
     pub long: [u64; 2],
-    /// Trims and flushes that were left out.
+    /// Trims and flushes that were skipped.
     pub skipped: u64,
-    /// What happened inside the drive, if it was kept.
+    /// Events inside the drive, if kept.
     pub inside: Option<Inside>,
 }
 
-/// Why a replay ended without a result.
+/// Reason why a replay ended without a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplayError {
-    /// The trace.
+    /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The pace is not possible.
+    /// The pace is invalid.
     #[error(transparent)]
     Pace(#[from] PaceError),
     /// A request does not fit the drive.
     #[error("{trace}: request {number}: {problem}")]
     Address {
-        /// The trace's name, as the user gave it.
+        /// Name of the trace as the user gave it.
         trace: String,
         /// Number of the request in the trace, counted from 1.
         number: u64,
-        /// How it breaks the rule for addresses.
+        /// The broken rule.
         problem: PlaceError,
     },
-    /// A device of the trace has no placement handle.
+    /// A device number of the trace exceeds the placement handles.
     #[error(
-        "{trace}: request {number}: device {device} is not allowed; must be below {handles}, the placement handles of \
-         the drive\nhint: --set fdp=8, or leave out --handle-by device"
+        "{trace}: request {number}: device {device} is not allowed; must be below {handles}, the drive's number of \
+         placement handles\nhint: --set fdp=8, or leave out --handle-by device"
     )]
     Handle {
-        /// The trace's name, as the user gave it.
+        /// Name of the trace as the user gave it.
         trace: String,
         /// Number of the request in the trace, counted from 1.
         number: u64,
-        /// Of the request.
+        /// Device number of the request.
         device: u32,
-        /// That the drive has; one without placement.
+        /// Placement handles of the drive; 1 without Flexible Data Placement.
         handles: u32,
     },
-    /// To scale, the recording's size must be known.
+    /// Scaling requires the size of the recorded drive.
     #[error(
-        "scale: the size of the recorded drive is not known\nhint: give it, or fold the addresses"
+        "scale: the size of the recorded drive is not known\nhint: give the size, or fold the addresses"
     )]
     UnknownSize,
-    /// A trace has no resets of zones.
+    /// Zoned drives take no traces, which have no zone resets.
     #[error(
-        "a drive with zones takes no trace, which writes anywhere\nhint: --set zns=none, or the suite zones"
+        "a drive with zones cannot replay a trace, which writes anywhere\nhint: --set zns=none, or the suite zones"
     )]
     Zones,
     /// The drive refused a command.
     #[error(transparent)]
     Device(#[from] DeviceError),
-    /// Somebody asked to stop.
+    /// The replay was cancelled.
     #[error("cancelled\nhint: run it again")]
     Cancelled,
 }
 
-/// A request with its place on the drive.
+/// A request with its address on the drive.
 #[derive(Clone, Copy)]
 struct Step {
     at: Nanos,
     response: Option<Nanos>,
-    /// None for what is left out but counts as time of the recording.
+    /// `None` for skipped requests, whose time still counts.
     io: Option<Io>,
 }
 
@@ -128,8 +129,8 @@ type Batch = Result<Vec<Step>, ReplayError>;
 /// Replays a trace on a drive, from the drive's present time on.
 ///
 /// # Errors
-/// [`ReplayError`]; the drive is in an undefined but valid state then. A drive that wears out on
-/// the way is none: [`Outcome::worn_out`].
+/// [`ReplayError`]; the drive is in an undefined but valid state then. A drive that wears out
+/// during the replay is not an error: see [`Outcome::worn_out`].
 pub fn replay(
     device: &mut Device,
     source: &mut dyn RequestSource,
@@ -155,12 +156,12 @@ pub fn replay(
         let (give_back, empty) = sync_channel::<Vec<Step>>(BATCHES + 2);
         scope.spawn(move || {
             if let Err(error) = produce(source, &placement, trim, handles, control, &send, &empty) {
-                // Nobody listens any more if the replay has failed meanwhile.
+                // If the replay has failed in the meantime, the channel is closed.
                 send.send(Err(error)).ok();
             }
         });
-        // Both ends go when this is over, which ends the other thread.
-        // Compiled apart, as in `run_keeping`.
+        // Dropping both ends of the channels ends the other thread. Compiled separately, as in
+        // `run_keeping`.
         if options.events == 0 {
             return OpenLoop::<false>::new(device, pacer, control, 0)
                 .run(device, batches, give_back);
@@ -174,7 +175,7 @@ pub fn replay(
     })
 }
 
-/// The other thread: requests, placed, in batches.
+/// Body of the second thread: reads, places and batches the requests.
 fn produce(
     source: &mut dyn RequestSource,
     placement: &Placement,
@@ -224,7 +225,7 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
         Some(Op::Flush) => Some(Io::new(Op::Flush, 0, 0)),
         Some(op) => {
             let (start, bytes) = placement.place(request)?;
-            // 2 TiB at once: more than any virtual drive's trim needs.
+            // 2 TiB at once: longer than any trim of a virtual drive.
             let sectors = u32::try_from(bytes / SECTOR_BYTES).unwrap_or(u32::MAX);
             Some(Io::new(op, start / SECTOR_BYTES, sectors))
         }
@@ -232,13 +233,13 @@ fn step(request: &Request, placement: &Placement, trim: bool) -> Result<Step, Pl
     Ok(Step { at: request.at, response: request.response, io })
 }
 
-/// Reads and writes are what figures are made from.
+/// True for reads and writes, the only operations in the results.
 #[inline(always)]
 fn counts(op: Op) -> bool {
     matches!(op, Op::Read | Op::Write)
 }
 
-/// What a command slot holds.
+/// Request in a command slot.
 #[derive(Clone, Copy)]
 struct InFlight {
     released: Nanos,
@@ -247,7 +248,7 @@ struct InFlight {
 
 struct OpenLoop<'a, const KEEPS: bool> {
     watch: Option<Watch>,
-    /// When to look into the drive next.
+    /// Time of the next reading of the drive's inside.
     next_look: Nanos,
     pacer: Pacer,
     slots: QueueSlots,
@@ -256,9 +257,9 @@ struct OpenLoop<'a, const KEEPS: bool> {
     recorder: Recorder,
     long: [u64; 2],
     skipped: u64,
-    /// Completion so far.
+    /// Reads and writes completed so far.
     served: u64,
-    /// Last submission.
+    /// Time of the last submission.
     now: Nanos,
     latest: Nanos,
     start: Nanos,
@@ -324,7 +325,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         })
     }
 
-    /// The whole recording, until it ends or the flash is worn out.
+    /// Replays the whole trace, until it ends or the flash is worn out.
     fn run_all(
         &mut self,
         device: &mut Device,
@@ -341,7 +342,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
                 }
                 self.step(device, batch[i])?;
             }
-            // When the other thread has ended there is nobody to take it.
+            // Fails only if the other thread has ended.
             give_back.try_send(batch).ok();
         }
         if self.control.cancelled() {
@@ -353,7 +354,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         Ok(())
     }
 
-    /// One request of the recording: released, submitted when a slot is free.
+    /// Releases a request, and submits it when a slot is free.
     #[inline(always)]
     fn step(&mut self, device: &mut Device, step: Step) -> Result<(), ReplayError> {
         self.pacer.admit(step.at, step.response);
@@ -361,7 +362,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
             self.skipped += 1;
             return Ok(());
         };
-        // What reaches the flash core before this request can be submitted is served first.
+        // First serves all requests that reach the flash core before this one can be submitted.
         let (released, now) = loop {
             let (_, free) = self.slots.first();
             let released = self.pacer.release().map(|since| self.start.after(since));
@@ -396,7 +397,7 @@ impl<'a, const KEEPS: bool> OpenLoop<'a, KEEPS> {
         Ok(())
     }
 
-    /// Serves the request whose turn it is, and counts it.
+    /// Serves the next request, and counts it.
     #[inline(always)]
     fn serve(&mut self, device: &mut Device) -> Result<(), ReplayError> {
         let Some(mut completion) = device.serve()? else { return Ok(()) };

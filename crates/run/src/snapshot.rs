@@ -1,12 +1,12 @@
-//! A drive's state as a file: prepared once, used by many runs.
+//! The state of a drive as a file, prepared once and used by many runs.
 //!
 //! Layout, little-endian: magic (8 bytes), format version (u32), fingerprint of the profile (u128),
-//! the state compressed with zstd (RFC 8878), checksum of all before it (XXH3, 64 bits). The
-//! checksum is looked at before anything is unpacked. A file is written beside its place, synced,
-//! and renamed into it. The fingerprint is that of the profile's values: sources, ranges, variants
-//! and titles do not matter. Not in the file: the profile itself, the seed of a workload, results.
-//! A state is one of the model that made it: whoever keeps states over a change of the model keeps
-//! its version beside them.
+//! the state compressed with zstd (RFC 8878), checksum of all preceding bytes (XXH3, 64 bits). The
+//! checksum is verified before anything is decompressed. A file is written to a temporary file in
+//! the same folder, synced, and renamed. The fingerprint covers the profile's values; sources,
+//! ranges, variants and titles do not matter. Not in the file: the profile itself, the seed of a
+//! workload, results. A state belongs to the model version that made it: store the model's version
+//! along with states that are kept longer.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
@@ -17,40 +17,38 @@ use serde_json::Value;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 const MAGIC: [u8; 8] = *b"dbstate\n";
-/// Raised when the layout of the file changes; that of the state inside is `STATE_VERSION`.
+/// Increased when the file layout changes; the state inside has its own version, `STATE_VERSION`.
 const FILE_VERSION: u32 = 1;
 const VERSION: u32 = FILE_VERSION << 16 | STATE_VERSION;
 const HEADER_BYTES: u64 = 8 + 4 + 16;
 const CHECKSUM_BYTES: u64 = 8;
-/// Fast, and within some per cent of the best: maps are runs, or noise.
+/// A fast level, within a few per cent of the best: maps are runs, or noise.
 const LEVEL: i32 = 1;
-/// A stream that asks for more than this (4 MiB) was not written here.
+/// Limit of the decoder's window (4 MiB); files written here need no more.
 const WINDOW_LOG_MAX: u32 = 22;
 
-/// Why a state is not saved or not restored.
+/// Reason why a state was not saved or not restored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// The file, or its folder.
+    /// The file or its folder cannot be accessed.
     #[error(
-        "{doing} {path}: {error}\nhint: give a file in a folder that exists, with room and permission"
+        "{doing} {path}: {error}\nhint: use a file in an existing folder, with free space and permission"
     )]
     File {
-        /// What was tried.
+        /// The failed action.
         doing: &'static str,
         /// The file.
         path: String,
-        /// The system's word.
+        /// Error of the operating system.
         error: io::Error,
     },
-    /// Something else.
-    #[error(
-        "{0} is no saved state of a drive\nhint: give a file that was written by VirtualDrive.save"
-    )]
+    /// The file is not a saved state.
+    #[error("{0} is not a saved state of a drive\nhint: use a file written by VirtualDrive.save")]
     Foreign(String),
-    /// Another version wrote it.
+    /// The file has another format version.
     #[error(
-        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive anew, and save it again"
+        "{path} was saved in version {found} of the format, this is version {VERSION}\nhint: prepare the drive again, and save it"
     )]
     Version {
         /// The file.
@@ -58,30 +56,30 @@ pub enum SnapshotError {
         /// Its version.
         found: u32,
     },
-    /// Bits have changed, or the end is missing.
-    #[error("{path} is damaged: {what}\nhint: prepare the drive anew, and save it again")]
+    /// The content has changed, or the end is missing.
+    #[error("{path} is damaged: {what}\nhint: prepare the drive again, and save it")]
     Damaged {
         /// The file.
         path: String,
-        /// What is wrong.
+        /// Description of the damage.
         what: String,
     },
-    /// Of another drive.
+    /// The state belongs to another profile.
     #[error(
-        "{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive of the profile it was saved with, what-ifs included"
+        "{path} is the state of a drive with another profile than {name}\nhint: restore it into a drive with the profile it was saved with, including its changes"
     )]
     Profile {
         /// The file.
         path: String,
-        /// The drive that was asked for.
+        /// Name of the requested drive.
         name: String,
     },
-    /// The machine has no memory for the drive.
+    /// The machine has too little memory for the drive.
     #[error("{0}")]
     Memory(String),
 }
 
-/// Writes a drive's state to `path`, which holds either the whole of it or what it held before.
+/// Writes a drive's state to `path` atomically: on failure the file keeps its former content.
 ///
 /// # Errors
 /// [`SnapshotError::File`].
@@ -96,7 +94,7 @@ fn write_beside(device: &Device, path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // As any file that is made here; the umask takes off what it takes off.
+        // Default permissions of a new file; the umask applies.
         beside.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let mut file = beside.tempfile_in(folder)?;
@@ -106,10 +104,10 @@ fn write_beside(device: &Device, path: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Writes a drive's state, with everything that a file of it has.
+/// Writes a drive's state to a stream, in the format of a state file.
 ///
 /// # Errors
-/// Those of the stream.
+/// Errors of the stream.
 pub fn write(device: &Device, out: impl Write) -> io::Result<()> {
     let mut out = Hashed { inner: out, hash: Xxh3::new() };
     out.write_all(&MAGIC)?;
@@ -123,9 +121,9 @@ pub fn write(device: &Device, out: impl Write) -> io::Result<()> {
     out.inner.flush()
 }
 
-/// A drive of this profile in the state that was saved to `path`.
+/// Creates a drive of this profile in the state that was saved to `path`.
 ///
-/// `memory`: a drive whose memory is used where it fits.
+/// `memory`: a drive whose memory is reused where it fits.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -138,7 +136,8 @@ pub fn restore(spec: Spec, memory: Option<Device>, path: &Path) -> Result<Device
     })
 }
 
-/// As [`restore`], from what [`write`] wrote; `path` is what errors call it.
+/// Restores a drive from the output of [`write`], as [`restore`] does; errors refer to it as
+/// `path`.
 ///
 /// # Errors
 /// [`SnapshotError`].
@@ -186,7 +185,7 @@ pub fn read(
     })
 }
 
-/// What a profile's numbers come to: equal for two profiles that are the same drive.
+/// Hash of a profile's values: equal for two profiles of the same drive.
 #[must_use]
 pub fn fingerprint(spec: &Spec) -> u128 {
     let mut values = serde_json::to_value(&spec.raw).expect("a profile is data");
@@ -194,7 +193,7 @@ pub fn fingerprint(spec: &Spec) -> u128 {
     xxh3_128(values.to_string().as_bytes())
 }
 
-/// Leaves a profile's values, in the order of their names.
+/// Removes everything but the profile's values, and sorts them by name.
 fn strip(value: &mut Value) {
     match value {
         Value::Array(entries) => entries.iter_mut().for_each(strip),
@@ -224,7 +223,7 @@ fn file_error(doing: &'static str, path: &Path, error: io::Error) -> SnapshotErr
     SnapshotError::File { doing, path: path.display().to_string(), error }
 }
 
-/// Writes on, and remembers the checksum.
+/// Writer that computes the checksum of the bytes it passes on.
 struct Hashed<W> {
     inner: W,
     hash: Xxh3,

@@ -1,10 +1,10 @@
-//! A closed loop whose requests are larger than the host's driver sends in one command.
+//! A closed loop whose requests are larger than one command of the host's driver.
 //!
-//! The driver cuts a request into commands of at most `host.transfer_max`, as the block layers of
-//! Linux and Windows do, and hands them over one behind the other: all at once where there are
-//! command slots, else as these become free. The request is done when its last command is; its
-//! stages are those of that command, and the wait before it is the host's. Commands of several
-//! requests leave in the order in which the requests were made.
+//! The driver splits a request into commands of at most `host.transfer_max`, like the block layers
+//! of Linux and Windows, and submits them in order: all at once if enough command slots are free,
+//! otherwise as slots become free. The request is done when its last command is. Its stages are
+//! those of that command; the wait before it counts as host time. Commands of several requests are
+//! submitted in the order in which the requests were made.
 
 use std::collections::VecDeque;
 
@@ -21,27 +21,27 @@ struct SplitRequest {
     requested: Nanos,
     lba: u64,
     sectors: u32,
-    /// Commands not yet done.
+    /// Commands not yet completed.
     left: u32,
-    /// When the last of those done so far was.
+    /// Latest completion of its commands so far.
     done: Nanos,
     media_error: bool,
 }
 
-/// Requests, and the commands that they were cut into.
+/// Outstanding requests, and their commands.
 struct Split {
     requests: Vec<SplitRequest>,
-    /// When each request's place is free again.
+    /// Time when each request's slot is free again.
     request_slots: QueueSlots,
-    /// Commands not yet handed over, with their requests.
+    /// Commands not yet submitted, each with its request.
     waiting: VecDeque<(u32, Io)>,
-    /// By command slot: the request that it serves, and when it was handed over.
+    /// Per command slot: the request of its command.
     serves: Vec<u32>,
     sectors_max: u32,
 }
 
 impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
-    /// As `run_single`, for requests of which some take several commands.
+    /// Runs like `run_single`, for requests that may take several commands.
     #[inline(never)]
     pub(crate) fn run_split(
         &mut self,
@@ -97,7 +97,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         }
     }
 
-    /// A command was served; its request may be done with it.
+    /// Counts a served command, and its request if that is complete.
     fn count_part(&mut self, split: &mut Split, mut completion: Completion) {
         let Completion { tag, io, submitted, .. } = completion;
         self.host.slots.set(tag as usize, completion.done);
@@ -109,8 +109,8 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
         if request.left > 0 {
             return;
         }
-        // Commands of one request end nearly in order; should an earlier one end last, the rest is
-        // the host's.
+        // Commands of a request complete nearly in order. If an earlier one completes last, the
+        // difference counts as host time.
         let late = request.done.since(completion.done);
         completion.stages.add(Stage::Host, submitted.since(request.requested).after(late));
         let (done, latency) = (request.done, request.done.since(request.requested));
@@ -132,7 +132,7 @@ impl<const KEEPS: bool> ClosedLoop<'_, KEEPS> {
 }
 
 impl Split {
-    /// A request is made, and cut into commands.
+    /// Makes a request, and splits it into commands.
     fn next_request(&mut self, request_slot: u32, io: Io, at: Nanos) {
         let sectors_max = if io.op == Op::Trim { io.sectors } else { self.sectors_max };
         let commands = io.sectors.div_ceil(sectors_max).max(1);

@@ -1,13 +1,13 @@
-//! The order of fio's `sprandom`: one pass that writes every block of a span, and some again, so
-//! that a drive is left as in the steady state of uniform random writes.
+//! The order of fio's `sprandom`: one pass that writes every block of a span, and some blocks
+//! again, so that the drive is left as in the steady state of uniform random writes.
 //!
-//! The pass has regions of as many writes each. Of a region so large a share is written again,
-//! first thing in the next one, as superblocks of that age have invalid pages in steady state.
-//! Sources: fio's HOWTO (`sprandom`, from 3.41 on: 100 regions, write amplification 0.5 / spare +
-//! 0.7); P. Desnoyers, "Analytic modeling of SSD write performance", ACM TOS 8 (2), 2012, for the
-//! distribution: of superblocks whose valid share is v a drive has an amount in proportion to 1 /
-//! v, from the victim's v = 1 - 1 / WA up to 1. Left out: fio draws by a bitmap or an LFSR, here is
-//! a permutation without memory.
+//! The pass consists of regions with the same number of writes. A share of each region's blocks is
+//! written again at the start of the next region, so that superblocks of each age have as many
+//! invalid pages as in steady state. Sources: fio's HOWTO (`sprandom`, from 3.41 on: 100 regions,
+//! write amplification 0.5 / spare + 0.7); P. Desnoyers, "Analytic modeling of SSD write
+//! performance", ACM TOS 8 (2), 2012, for the distribution: a drive has an amount of superblocks
+//! with valid share v in proportion to 1 / v, from the victim's v = 1 - 1 / WA up to 1. Left out:
+//! fio draws by a bitmap or an LFSR; here a permutation without memory is used.
 
 use drivebay_units::Rng;
 
@@ -16,36 +16,36 @@ use crate::permutation::Permutation;
 /// fio's default of `spr_num_regions`.
 const REGIONS: usize = 100;
 
-/// Passes, one behind the other.
+/// Consecutive passes.
 pub(crate) struct Sprandom {
     blocks: u64,
     regions: Vec<Region>,
     order: Permutation,
     orders: Rng,
-    /// The region that is written, and its writes so far.
+    /// Current region, and its writes so far.
     region: usize,
     place: u64,
-    /// Blocks of the order that were written so far.
+    /// Blocks of the permutation written so far.
     placed: u64,
-    /// What this region writes again, and what the next one will.
+    /// Blocks that this region writes again, and those chosen for the next region.
     again: Vec<u64>,
     chosen: Vec<u64>,
-    /// From 2^32 on the next block is chosen.
+    /// Accumulated share of blocks to write again; at 2^32 a block is chosen.
     share: u64,
 }
 
 /// A part of a pass.
 #[derive(Clone, Copy)]
 struct Region {
-    /// Writes of blocks of the region before, and of new ones behind them.
+    /// Repeated writes of blocks of the previous region, and the writes of new blocks after them.
     again: u64,
     fresh: u64,
-    /// The share of both that is written again, of 2^32.
+    /// Share of both that is written again, in units of 2^-32.
     invalid: u64,
 }
 
-/// The regions of a pass, the one to be collected next first, and what is left of the span behind
-/// them.
+/// Returns the regions of a pass, in the order in which they will be collected, and a last one for
+/// the rest of the span.
 fn regions(blocks: u64, spare: f64) -> Vec<Region> {
     let writes = ((blocks as f64 * (1.0 + spare)) as u64 / REGIONS as u64).max(1);
     let (mut placed, mut again, mut share) = (0, 0, 0u128);
@@ -63,7 +63,7 @@ fn regions(blocks: u64, spare: f64) -> Vec<Region> {
     found
 }
 
-/// The share of invalid pages of each of equally large regions, of 2^32.
+/// Returns the share of invalid pages of each of equally large regions, in units of 2^-32.
 fn invalid_shares(spare: f64) -> impl Iterator<Item = u64> {
     let victim = (1.0 - 1.0 / (0.5 / spare + 0.7)).max(0.0);
     let last = (REGIONS - 1) as f64;
@@ -84,7 +84,7 @@ fn invalid_shares(spare: f64) -> impl Iterator<Item = u64> {
 }
 
 impl Sprandom {
-    /// `spare`: the drive's spare flash over its capacity, above 0, up to 1.
+    /// Creates passes; `spare` is the drive's spare flash over its capacity, above 0 and up to 1.
     pub(crate) fn new(blocks: u64, spare: f64, mut orders: Rng) -> Sprandom {
         Sprandom {
             blocks,
@@ -100,13 +100,13 @@ impl Sprandom {
         }
     }
 
-    /// Writes of a pass.
+    /// Number of writes of a pass.
     pub(crate) fn pass_blocks(blocks: u64, spare: f64) -> u64 {
         let writes = |sum: u64, region: &Region| sum.saturating_add(region.again + region.fresh);
         regions(blocks, spare).iter().fold(0, writes)
     }
 
-    /// The next block. Cost: 1 walk of the permutation, or 1 step of a list.
+    /// Returns the next block. Cost: one walk of the permutation, or one list access.
     pub(crate) fn next(&mut self) -> u64 {
         let mut region = self.regions[self.region];
         while self.place == region.again + region.fresh {

@@ -1,36 +1,36 @@
-//! What jobs run on: a drive, or an array of drives. Compiled for each, so that a drive pays
-//! nothing for it.
+//! The device that jobs run on: a drive, or an array of drives. Generic code is compiled for each,
+//! so a single drive has no overhead.
 
 use drivebay_drive::{Completion, Counters, Device, DeviceError, Io, Posted, Spec};
 use drivebay_units::Nanos;
 
-/// A drive or an array; its functions are those of [`Device`].
+/// A drive or an array; the methods match those of [`Device`].
 pub(crate) trait Storage {
-    /// What the host sees of it.
+    /// Specification as the host sees it.
     fn spec(&self) -> &Spec;
     /// Time of the last submission, or the end of the last idle time.
     fn now(&self) -> Nanos;
-    /// Everything counted so far.
+    /// Counters so far.
     fn counters(&self) -> Counters;
     /// Highest power since the last call, watt.
     fn take_peak_power_w(&mut self) -> f64;
-    /// Nothing is asked of it until `until`.
+    /// Leaves the device idle until `until`.
     fn idle_until(&mut self, until: Nanos);
-    /// The one drive that it is, whose inside can be watched.
+    /// Returns the drive if this is a single one, so that its inside can be watched.
     fn one(&mut self) -> Option<&mut Device>;
-    /// Starts fetching what an I/O at `lba` will need.
+    /// Prefetches the memory that an I/O at `lba` needs.
     fn prefetch(&self, lba: u64);
-    /// When another command can be fetched.
+    /// Time when another command can be fetched.
     fn fetch_free_at(&self) -> Nanos;
-    /// The host puts a command into a submission queue.
+    /// Posts a command of the host to a submission queue.
     fn post(&mut self, queue: usize, now: Nanos) -> Posted;
-    /// A posted command is fetched.
+    /// Fetches a posted command.
     fn fetch(&mut self, posted: Posted, room: Nanos, io: Io, tag: u32) -> Result<(), DeviceError>;
-    /// A command is posted and fetched at once.
+    /// Posts and fetches a command at once.
     fn accept(&mut self, now: Nanos, io: Io, tag: u32) -> Result<(), DeviceError>;
-    /// When something happens next to what was accepted.
+    /// Time of the next event of the accepted commands.
     fn next_arrival(&self) -> Nanos;
-    /// What happens next; a completion, if it completes a command of the host.
+    /// Processes the next event; returns a completion if it completes a command of the host.
     fn serve(&mut self) -> Result<Option<Completion>, DeviceError>;
 }
 

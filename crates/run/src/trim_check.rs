@@ -1,10 +1,10 @@
-//! TRIM validation on a virtual drive: what was written is read, discarded, and read again.
+//! TRIM validation on a virtual drive: read written data, discard it, and read it again.
 //!
-//! The method is that of the reviews (a pattern is written, deleted, and its blocks read raw), one
-//! request at a time. The model keeps no data, so what a read gives follows from the map: a mapped
-//! page gives what was written to it, an unmapped one zeros, without flash
-//! (`docs/concepts/model.md`). Left out: drives that give other data after a discard, or now this
-//! and now that.
+//! The method follows the reviews (write a pattern, delete it, read its blocks raw), with one
+//! request at a time. The model keeps no data, so the content of a read follows from the map: a
+//! mapped page returns the data written to it, an unmapped page returns zeros without a flash read
+//! (`docs/concepts/model.md`). Left out: drives that return other data after a discard, or
+//! inconsistent data.
 
 use drivebay_drive::{Device, Io, Op};
 use drivebay_units::{Nanos, SECTOR_BYTES};
@@ -13,41 +13,41 @@ use crate::control::Control;
 use crate::error::RunError;
 use crate::recorder::{Outcome, Recorder};
 
-/// Data of one write of the pattern.
+/// Sectors per write of the pattern.
 const WRITE_SECTORS: u32 = 256;
-/// What the map counts in.
+/// Unit of the map.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u32 = (PAGE_BYTES / SECTOR_BYTES) as u32;
 
-/// Which blocks, and how often they are read.
+/// Blocks to check, and number of reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrimPlan {
-    /// Where the extents begin, in bytes; whole writes of 128 KiB.
+    /// First byte of each extent; whole writes of 128 KiB.
     pub starts: Vec<u64>,
-    /// Length of each; its middle half is discarded.
+    /// Length of each extent; its middle half is discarded.
     pub extent_bytes: u64,
-    /// How often every block of the middle halves is read.
+    /// Number of reads of every block of the middle halves.
     pub reads: u32,
-    /// Discard before reading; without it, write the pattern before reading.
+    /// True to discard before reading; false to write the pattern before reading.
     pub discard: bool,
 }
 
-/// What was found.
+/// Results of the check.
 pub struct TrimCheckOutcome {
-    /// The reads of the middle halves, 4 KiB at queue depth 1.
+    /// Reads of the middle halves, 4 KiB at queue depth 1.
     pub outcome: Outcome,
     /// 4 KiB pages of the middle halves.
     pub pages: u64,
-    /// How many of them still give what was written.
+    /// Pages of the middle halves that still return the written data.
     pub mapped: u64,
-    /// Pages of the outer quarters that are lost.
+    /// Pages of the outer quarters whose data is lost.
     pub outer_lost: u64,
 }
 
 /// Writes or discards, then reads, from the drive's present time on.
 ///
 /// # Errors
-/// [`RunError`], also where a extent does not lie on the drive.
+/// [`RunError`], also if an extent is not on the drive.
 pub fn trim_check(
     device: &mut Device,
     plan: &TrimPlan,
@@ -63,7 +63,7 @@ pub fn trim_check(
             write(device, now, start, plan.extent_bytes)?
         };
     }
-    // Else reads would come from the write buffer.
+    // Otherwise reads would be served from the write buffer.
     now = device.submit(now, io(Op::Flush, 0, 0))?.done;
     device.take_peak_power_w();
     let mut recorder = Recorder::new(now, Nanos(u64::MAX), device.counters());
@@ -101,7 +101,7 @@ fn io(op: Op, at_bytes: u64, sectors: u32) -> Io {
     Io::new(op, at_bytes / SECTOR_BYTES, sectors)
 }
 
-/// Pages of a part of every extent.
+/// Returns the pages in a part of every extent.
 fn pages(plan: &TrimPlan, part: std::ops::Range<u64>) -> impl Iterator<Item = u64> + '_ {
     plan.starts.iter().flat_map(move |&start| {
         let of = |at: u64| (start + at) / PAGE_BYTES;

@@ -1,15 +1,15 @@
-//! A synthetic workload: what fio and Iometer call a job. Everybody describes one by [`Workload`]'s
-//! fields, as a document where it comes from Python, and [`RULES`] says what they may be.
+//! A synthetic workload, called a job by fio and Iometer. It is described by [`Workload`]'s fields,
+//! or by a document with the same keys from Python; [`RULES`] lists the allowed values.
 //!
-//! Random offsets are uniform over the span's blocks with replacement, as Iometer draws them and
-//! fio does with `norandommap`, or a permutation of them in each pass, as fio does without it;
-//! sequential offsets run through the span and begin again; skewed ones are in `distribution.rs`.
-//! Requests may differ in size: uniform between two bounds, as fio's `bsrange`, or each with its
-//! share, as `bssplit`. A rate holds requests back, as `rate_iops` and `rate_mb_per_s`, and so does
-//! think time (`pacing.rs`). Some requests may be trims, and after every so many writes one may be
-//! a flush, as fio's `fsync`: it takes a queue slot like any other, and what was submitted before
-//! it need not be completed. Neither counts in a figure of reads and writes. Left out: skew that
-//! moves in time.
+//! Random offsets are uniform over the span's blocks with replacement, as in Iometer and in fio
+//! with `norandommap`, or a new permutation in each pass, as in fio without it. Sequential offsets
+//! run through the span and wrap around. Skewed offsets are in `distribution.rs`. Request sizes may
+//! vary: uniform between two bounds, like fio's `bsrange`, or with a share for each size, like
+//! `bssplit`. Requests can be paced by a rate (`rate_iops`, `rate_mb_per_s`) or by think time
+//! (`pacing.rs`). A share of the requests may be trims, and a flush may follow a number of writes,
+//! like fio's `fsync`. A flush takes a queue slot like any other request, and does not wait for
+//! earlier requests to complete. Trims and flushes are left out of the results of reads and writes.
+//! Left out: skew that changes over time.
 
 use std::fmt::Display;
 
@@ -22,7 +22,7 @@ use crate::bssplit;
 use crate::distribution::{Offsets, zones_have_blocks};
 use crate::queue_slots::DEPTH_MAX;
 
-/// 115 days: far above any test, below what the slots of a run can tell apart (208 days).
+/// 115 days: far longer than any test, and below the limit of `queue_slots.rs` (208 days).
 const RUN_S_MAX: f64 = 1e7;
 /// A quarter of an hour.
 const THINKTIME_US_MAX: u64 = 1_000_000_000;
@@ -31,24 +31,24 @@ const THINKTIME_US_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pattern {
-    /// Scattered over the span, as [`Offsets`] says.
+    /// Scattered over the span as [`Offsets`] defines.
     Random,
-    /// One after another, round and round.
+    /// One after another, wrapping around at the end.
     Sequential,
 }
 
-/// How the offsets of a sequential load that reads and writes follow each other.
+/// Streams of a sequential workload that reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Streams {
     /// Reads follow reads and writes follow writes, both from the start of the span (fio).
     #[default]
     Each,
-    /// One stream, whose requests are reads or writes by chance (Iometer).
+    /// One stream; each request is randomly a read or a write (Iometer).
     Shared,
 }
 
-/// "Stable": the data rate of the last `window_s` seconds stays within `within_percent`.
+/// Stability rule: the data rate of the last `window_s` seconds stays within `within_percent`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stable {
@@ -56,65 +56,65 @@ pub struct Stable {
     pub window_s: u64,
     /// Largest minus smallest second, over the mean, in percent.
     pub within_percent: f64,
-    /// Not judged earlier than this.
+    /// Earliest second at which the rule applies.
     pub min_s: u64,
 }
 
-/// When a run ends; the first that happens.
+/// End of a run: the first condition that is met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
-    /// After this much drive time.
+    /// Ends after this much drive time.
     pub duration_s: Option<f64>,
-    /// After requests for this many bytes; trims of whole zones do not count.
+    /// Ends after requests for this many bytes; trims of whole zones do not count.
     pub bytes: Option<u64>,
-    /// When the rate is stable.
+    /// Ends when the rate is stable.
     pub stable: Option<Stable>,
 }
 
 impl Stop {
-    /// After `seconds` of drive time.
+    /// Ends after `seconds` of drive time.
     #[must_use]
     pub fn after_s(seconds: f64) -> Stop {
         Stop { duration_s: Some(seconds), ..Stop::default() }
     }
 
-    /// After requests for `bytes`.
+    /// Ends after requests for `bytes` bytes.
     #[must_use]
     pub fn after_bytes(bytes: u64) -> Stop {
         Stop { bytes: Some(bytes), ..Stop::default() }
     }
 }
 
-/// When requests are due that a rate holds back.
+/// Due times of requests under a rate limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RateProcess {
-    /// At equal distances.
+    /// Equal intervals.
     #[default]
     Linear,
-    /// One by one at random.
+    /// Random intervals of a Poisson process.
     Poisson,
 }
 
-/// What a load by zone asks for.
+/// Operation of a zone workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ZoneOp {
-    /// Writes at the write pointers; a zone is reset before its first one.
+    /// Writes at the write pointer; each zone is reset before its first write.
     #[default]
     Write,
-    /// Zone appends, likewise.
+    /// Zone appends; each zone is reset first.
     Append,
-    /// Writes to zones that are opened with a random write area, which is flushed at a zone's end.
+    /// Writes to zones opened with a random write area, which is flushed at the end of the zone.
     Zrwa,
-    /// Resets of zone after zone, each once it is written.
+    /// Resets of one zone after another, each after it was written.
     Reset,
-    /// Finishes, likewise.
+    /// Finishes of one zone after another, each after it was written.
     Finish,
     /// Explicit opens of an empty zone, which is reset before each.
     Open,
-    /// Closes of a zone that was opened so.
+    /// Closes of an explicitly opened zone.
     Close,
 }
 
@@ -124,65 +124,65 @@ pub enum ZoneOp {
 pub struct Workload {
     /// Order of offsets.
     pub pattern: Pattern,
-    /// How random offsets are drawn.
+    /// Distribution of random offsets.
     pub offsets: Offsets,
-    /// Whether sequential reads and writes go their own ways.
+    /// Separate or shared streams of sequential reads and writes.
     pub streams: Streams,
     /// Share of reads, 0 to 100.
     pub read_percent: f64,
-    /// Share of trims, for random offsets; what is neither is a write.
+    /// Share of trims, for random offsets; the rest of the requests are writes.
     pub trim_percent: f64,
-    /// If any: a flush follows so many writes.
+    /// Number of writes between two flushes, if any.
     pub fsync: Option<u32>,
     /// Size of a request; a multiple of 512.
     pub block_bytes: u64,
-    /// If given, sizes are uniform multiples of `block_bytes` up to this; for random offsets only.
+    /// If given, sizes are uniform multiples of `block_bytes` up to this; only for random offsets.
     pub block_bytes_max: Option<u64>,
-    /// If any: sizes, multiples of `block_bytes`, with their shares of the requests in per cent;
-    /// for random offsets only.
+    /// If not empty: sizes, multiples of `block_bytes`, with their shares of the requests in per
+    /// cent; only for random offsets.
     #[serde(with = "bssplit")]
     pub bssplit: Vec<(u64, u32)>,
-    /// Requests a second, in all queues together, if the queue depth allows; late ones are caught
+    /// Requests per second over all queues, as far as the queue depth allows; late ones are caught
     /// up.
     pub rate_iops: Option<f64>,
-    /// When they are due.
+    /// Due times of requests under `rate_iops`.
     pub rate_process: RateProcess,
-    /// Megabytes a second, reads and writes in all queues together, likewise; trims take none of
-    /// it.
+    /// Megabytes per second, reads and writes over all queues, as far as the queue depth allows;
+    /// late requests are caught up. Trims do not count.
     pub rate_mb_per_s: Option<f64>,
-    /// The host's pause once `thinktime_blocks` requests were made and all are completed, in
+    /// The host's pause after `thinktime_blocks` requests were made and all are completed, in
     /// microseconds.
     pub thinktime_us: Option<u64>,
     /// Requests between two pauses.
     pub thinktime_blocks: u32,
-    /// Commands in a row that the controller takes of each of its queues, among jobs: weighted
-    /// round robin.
+    /// Commands in a row that the controller takes from each of the job's queues if there are
+    /// several jobs (weighted round robin).
     pub weight: u32,
-    /// Placement handle of the writes (Flexible Data Placement); of a drive without, 0.
+    /// Placement handle of the writes (Flexible Data Placement); 0 for a drive without.
     pub handle: u8,
-    /// Reclaim group that they go to; of a drive with one, 0.
+    /// Reclaim group of the writes; 0 for a drive with one group.
     pub reclaim_group: u8,
-    /// Zones of the span that are used at a time, in turns, each in sequence, then the next ones;
-    /// 0: not by zone.
+    /// Zones of the span that are used at a time, round robin, each in sequence, before the next
+    /// ones; 0 for a workload that does not go by zone.
     pub zones: u32,
-    /// What is asked for by zone. An end by bytes counts a reset or a finish as a block.
+    /// Operation of a zone workload. An end by bytes counts a reset or a finish as one block.
     pub zone_op: ZoneOp,
-    /// Share of each zone that is written, in percent; before a reset or finish, beside the
-    /// figures.
+    /// Share of each zone that is written, in per cent; writes before a reset or finish are not in
+    /// the results.
     pub zone_fill_percent: f64,
-    /// Requests outstanding, in each queue.
+    /// Outstanding requests per queue.
     pub queue_depth: u32,
-    /// Submission queues (NVMe), each with a processor of the host.
+    /// Submission queues (NVMe), each with its own processor of the host.
     pub queues: u32,
     /// First byte of the span; a multiple of 512.
     pub span_start_bytes: u64,
     /// Length of the span; rounded down to whole blocks.
     pub span_bytes: u64,
-    /// When to end.
+    /// End of the run.
     pub stop: Stop,
 }
 
-/// Random writes of 4 KiB at queue depth 32; `span_bytes` and `stop` are still to be given.
+/// Random writes of 4 KiB at queue depth 32; `span_bytes` and `stop` must be set.
 impl Default for Workload {
     fn default() -> Workload {
         Workload {
@@ -215,13 +215,13 @@ impl Default for Workload {
     }
 }
 
-/// Why a workload is refused.
+/// Error of a workload that is not allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{field}: {reason}\nhint: change {field} in the suite or the call")]
 pub struct WorkloadError {
     /// Field of [`Workload`].
     pub field: String,
-    /// Its value, and what would be accepted.
+    /// Its value, and the allowed values.
     pub reason: String,
 }
 
@@ -239,7 +239,7 @@ impl WorkloadError {
     }
 }
 
-/// What a field must be, whatever the drive.
+/// Allowed values of a field, for any drive.
 struct Rule {
     field: &'static str,
     allowed: &'static str,
@@ -250,19 +250,19 @@ const fn rule(field: &'static str, allowed: &'static str, holds: fn(&Workload) -
     Rule { field, allowed, holds }
 }
 
-/// Checked in this order: a rule may rely on those before it.
+/// Checked in this order; a rule may rely on those before it.
 const RULES: &[Rule] = &[
     rule("read_percent", "0 to 100", |w| (0.0..=100.0).contains(&w.read_percent)),
     rule("block_bytes", "a multiple of 512 up to 64 MiB", |w| is_size(w.block_bytes, SECTOR_BYTES)),
     rule("weight", "1 to 256", |w| (1..=256).contains(&w.weight)),
-    rule("offsets", "uniform for a sequential load", |w| {
+    rule("offsets", "uniform for a sequential workload", |w| {
         w.pattern == Pattern::Random || w.offsets == Offsets::Uniform
     }),
-    rule("streams", "each, but for mixed sequential loads", |w| {
+    rule("streams", "each, except for mixed sequential workloads", |w| {
         w.streams == Streams::Each || w.pattern == Pattern::Sequential && w.is_mixed()
     }),
-    // Of several queues each would go its own way on a real drive, and they share one here.
-    rule("queues", "at least 1, and 1 but for random, uniform offsets", |w| {
+    // On a real drive each queue would have its own sequence; here the queues share one.
+    rule("queues", "at least 1; above 1 only for random, uniform offsets", |w| {
         w.queues == 1 || w.queues > 1 && w.is_random() && w.offsets == Offsets::Uniform
     }),
     rule(
@@ -282,7 +282,7 @@ const RULES: &[Rule] = &[
     }),
     rule(
         "block_bytes_max",
-        "a multiple of block_bytes up to 64 MiB, for random offsets that are no permutation, without bssplit",
+        "a multiple of block_bytes up to 64 MiB, for random offsets other than permutations, without bssplit",
         |w| {
             w.block_bytes_max.is_none_or(|most| {
                 w.sizes_may_differ() && is_size(most, w.block_bytes) && w.bssplit.is_empty()
@@ -291,14 +291,14 @@ const RULES: &[Rule] = &[
     ),
     rule(
         "bssplit",
-        "multiples of block_bytes up to 64 MiB with whole per cent that are 100 together, for random offsets that are no permutation",
+        "multiples of block_bytes up to 64 MiB, with whole percentages that add up to 100, for random offsets other than permutations",
         |w| {
             let shares = w.bssplit.iter().map(|&(_, percent)| u64::from(percent)).sum::<u64>();
             let sizes = w.bssplit.iter().all(|&(bytes, _)| is_size(bytes, w.block_bytes));
             w.bssplit.is_empty() || w.sizes_may_differ() && shares == 100 && sizes
         },
     ),
-    rule("offsets", "with open zones random writes alone, of one size in one queue", |w| {
+    rule("offsets", "open zones only for random writes of one size in one queue", |w| {
         let plain = w.read_percent + w.trim_percent == 0.0 && w.largest_bytes() == w.block_bytes;
         !matches!(w.offsets, Offsets::OpenZones { .. }) || plain
     }),
@@ -317,16 +317,16 @@ const RULES: &[Rule] = &[
     rule("thinktime_blocks", "at least 1, and 1 without a thinktime_us", |w| {
         w.thinktime_blocks == 1 || w.thinktime_blocks > 1 && w.thinktime_us.is_some()
     }),
-    rule("queue_depth", "1 to 1024, the 10 bits that a host has for a command's place", |w| {
+    rule("queue_depth", "1 to 1024, 10 bits for a command's slot", |w| {
         (1..=DEPTH_MAX as u32).contains(&w.queue_depth)
     }),
-    rule("zones", "0, or for a sequential load without reads in one queue", |w| {
+    rule("zones", "0; above 0 only for a sequential workload without reads in one queue", |w| {
         w.zones == 0 || !w.is_random() && w.read_percent == 0.0 && w.queues == 1
     }),
     rule("zone_op", "write without zones", |w| w.zones > 0 || w.zone_op == ZoneOp::Write),
     rule(
         "zone_fill_percent",
-        "above 0, up to 100, 0 for resets and finishes alone; 0 for opens and closes, 100 without zones",
+        "above 0, up to 100, or 0 for resets and finishes; 0 for opens and closes; 100 without zones",
         |w| {
             let (share, manages) = (w.zone_fill_percent, w.manages_zones());
             if matches!(w.zone_op, ZoneOp::Open | ZoneOp::Close) {
@@ -338,7 +338,7 @@ const RULES: &[Rule] = &[
     ),
     rule(
         "queue_depth",
-        "at most the zones, where zone_op is not append or zrwa; 1 where it writes nothing",
+        "at most zones, unless zone_op is append or zrwa; 1 if it writes nothing",
         |w| {
             let most = if w.manages_zones() { 1 } else { w.zones };
             w.zones == 0
@@ -358,43 +358,51 @@ const RULES: &[Rule] = &[
             .stable
             .is_none_or(|s| s.window_s >= 2 && s.within_percent > 0.0 && s.min_s >= s.window_s)
     }),
-    rule("rate_iops", "such that the bytes take at most 115 days, or with a duration_s", |w| {
-        w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate))
-    }),
-    rule("rate_mb_per_s", "such that the bytes take at most 115 days, or with a duration_s", |w| {
-        w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate))
-    }),
-    rule("thinktime_us", "such that the bytes take at most 115 days, or with a duration_s", |w| {
-        let blocks = f64::from(w.thinktime_blocks);
-        w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
-    }),
+    rule(
+        "rate_iops",
+        "so that the bytes take at most 115 days, unless there is a duration_s",
+        |w| w.ends_in_time(w.rate_iops.map(|rate| 1.0 / rate)),
+    ),
+    rule(
+        "rate_mb_per_s",
+        "so that the bytes take at most 115 days, unless there is a duration_s",
+        |w| w.ends_in_time(w.rate_mb_per_s.map(|rate| w.block_bytes as f64 / 1e6 / rate)),
+    ),
+    rule(
+        "thinktime_us",
+        "so that the bytes take at most 115 days, unless there is a duration_s",
+        |w| {
+            let blocks = f64::from(w.thinktime_blocks);
+            w.ends_in_time(w.thinktime_us.map(|pause| pause as f64 / 1e6 / blocks))
+        },
+    ),
 ];
 
-/// What `zones` may be for a load that writes to a drive with zones.
-const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), but for one pass in sequence over zones \
-                     that are empty";
+/// Allowed values of `zones` for a workload that writes to a zoned drive.
+const ZONES: &str = "1 or more for writes to a drive with zones (suite zones), except one sequential pass over empty \
+                     zones";
 
-/// What a field may be, in words; empty where its type says all.
+/// Allowed values of a field as text; empty if its type is the only restriction.
 fn allowed(field: &str) -> String {
     let of_it = RULES.iter().filter(|rule| rule.field == field);
     of_it.map(|rule| rule.allowed).collect::<Vec<_>>().join("; ")
 }
 
-/// Whether a request may be so large: whole units, up to 64 MiB.
+/// True for an allowed request size: a multiple of `unit`, up to 64 MiB.
 fn is_size(bytes: u64, unit: u64) -> bool {
     bytes > 0 && bytes.is_multiple_of(unit) && bytes <= 1 << 26
 }
 
 impl Workload {
-    /// From a document that has the fields' names as keys; what it leaves out is as in
-    /// [`Workload::default`]. Whether it fits a drive is not known yet.
+    /// Reads a workload from a document whose keys are the field names; missing fields keep their
+    /// values of [`Workload::default`]. Does not check whether it fits a drive.
     ///
     /// # Errors
-    /// [`WorkloadError`] naming the first field that is not allowed.
+    /// [`WorkloadError`] with the name of the first field that is not allowed.
     pub fn from_document(document: Value) -> Result<Workload, WorkloadError> {
         let mut load: Workload = serde_path_to_error::deserialize(document).map_err(|error| {
             let (field, what) = (error.path().to_string(), error.inner().to_string());
-            // Of another type, or beyond what its type holds.
+            // A value of another type, or out of the range of its type.
             let says_what = !what.starts_with("invalid");
             let allowed = if says_what { String::new() } else { allowed(&field) };
             let must = if allowed.is_empty() { "" } else { "; must be " };
@@ -407,8 +415,8 @@ impl Workload {
         Ok(load)
     }
 
-    /// Name, default as JSON, and what is allowed, of each field whose values have rules that hold
-    /// for every drive.
+    /// Returns name, default as JSON, and allowed values of each field; only rules that hold for
+    /// every drive.
     #[must_use]
     pub fn fields() -> Vec<(String, String, String)> {
         let Ok(Value::Object(defaults)) = serde_json::to_value(Workload::default()) else {
@@ -424,11 +432,11 @@ impl Workload {
     /// Checks all fields against a drive and its host.
     ///
     /// # Errors
-    /// [`WorkloadError`] naming the first field that is not allowed.
+    /// [`WorkloadError`] with the name of the first field that is not allowed.
     pub fn check(&self, spec: &Spec) -> Result<(), WorkloadError> {
         self.check_fields()?;
         self.check_span(spec.capacity_bytes())?;
-        // The streams of zones are no handles of the host's.
+        // The write streams of zones are not placement handles of the host.
         let handles = if spec.zones.is_some() { 1 } else { spec.streams.handles.max(1) };
         if usize::from(self.handle) >= handles {
             let allowed = format!("below {handles}, the drive's fdp.handles (1 without)");
@@ -446,7 +454,7 @@ impl Workload {
         self.check_queues(spec)
     }
 
-    /// First zone of the span and how many lie in it whole, of zones of so many bytes.
+    /// Returns the first zone in the span, and the number of zones that lie wholly in it.
     pub(crate) fn zones_of_span(&self, zone_bytes: u64) -> (u64, u64) {
         let first = self.span_start_bytes.div_ceil(zone_bytes);
         let end = (self.span_start_bytes + self.span_bytes) / zone_bytes;
@@ -476,7 +484,7 @@ impl Workload {
             return refused("zones", &self.zones, &allowed);
         }
         if !self.block_bytes.is_multiple_of(4096) || !bytes.is_multiple_of(self.block_bytes) {
-            let allowed = format!("blocks of 4096 bytes that divide a zone's {bytes}");
+            let allowed = format!("a multiple of 4096 that divides a zone's {bytes} bytes");
             return refused("block_bytes", &self.block_bytes, &allowed);
         }
         if self.zone_op == ZoneOp::Zrwa {
@@ -485,7 +493,7 @@ impl Workload {
             let is_whole = self.zone_fill_percent == 100.0;
             if self.zones > most || self.block_bytes > kib * 1024 || !is_whole {
                 let allowed = format!(
-                    "zrwa for whole zones, {most} at a time in blocks of up to {kib} KiB (zns.zrwa)"
+                    "zrwa only for whole zones, {most} at a time, in blocks of up to {kib} KiB (zns.zrwa)"
                 );
                 return refused("zone_op", &"'zrwa'", &allowed);
             }
@@ -496,16 +504,18 @@ impl Workload {
             && self.zone_fill_percent < 100.0
             && self.stop.bytes.is_none_or(|bytes| bytes > most)
         {
-            let allowed = format!("100 for more than {most} bytes: as many zones may be active");
+            let allowed = format!(
+                "100 for more than {most} bytes, because only {active} zones may be active"
+            );
             return refused("zone_fill_percent", &self.zone_fill_percent, &allowed);
         }
         Ok(())
     }
 
-    /// Checks a load that is not by zone against what is in a drive's zones.
+    /// Checks a workload that does not go by zone against the state of a drive's zones.
     ///
     /// # Errors
-    /// [`WorkloadError`], where one that it writes to is not empty.
+    /// [`WorkloadError`] if a zone that it writes to is not empty.
     pub(crate) fn check_state(&self, device: &Device) -> Result<(), WorkloadError> {
         let Some(spec) = device.spec().zones else { return Ok(()) };
         if self.zones > 0 || self.read_percent == 100.0 {
@@ -548,11 +558,14 @@ impl Workload {
         let (fit, allowed) = match &self.offsets {
             Offsets::Zoned(zones) | Offsets::ZonedScattered(zones) => (
                 zones_have_blocks(zones, (self.span_bytes - largest) / block + 1),
-                "a block at least in every zone that is used",
+                "with at least one block in every zone with accesses",
             ),
             Offsets::OpenZones { zones, .. } => {
                 let zone = self.span_bytes / block / u64::from(*zones) * block;
-                (zone > 0 && zone / SECTOR_BYTES <= u64::from(u32::MAX), "a block to 2 TiB a zone")
+                (
+                    zone > 0 && zone / SECTOR_BYTES <= u64::from(u32::MAX),
+                    "with zones of one block to 2 TiB",
+                )
             }
             _ => (true, ""),
         };
@@ -578,26 +591,25 @@ impl Workload {
         self.read_percent > 0.0 && self.read_percent < 100.0
     }
 
-    /// Whether a request may take more than one block.
+    /// True if a request may take more than one block.
     fn sizes_may_differ(&self) -> bool {
         self.is_random() && self.offsets.pass_blocks(1).is_none()
     }
 
-    /// Whether so many requests, one by one at the rate or with the pauses that are asked for, end
-    /// in time.
+    /// True if requests at the given rate or with the given pauses end within the longest run.
     fn ends_in_time(&self, seconds_a_request: Option<f64>) -> bool {
         let (None, Some(bytes)) = (self.stop.duration_s, self.stop.bytes) else { return true };
         let requests = bytes as f64 / self.block_bytes as f64;
         seconds_a_request.is_none_or(|seconds| requests * seconds <= RUN_S_MAX)
     }
 
-    /// Bytes of one pass over the span, where passes have an end.
+    /// Bytes of one pass over the span, for offsets with passes.
     fn pass_bytes(&self) -> Option<u64> {
         let blocks = self.span_bytes.checked_div(self.block_bytes)?.max(1);
         self.offsets.pass_blocks(blocks)?.checked_mul(self.block_bytes)
     }
 
-    /// Checks the queues against what drive and host offer.
+    /// Checks the queues against those of drive and host.
     fn check_queues(&self, spec: &Spec) -> Result<(), WorkloadError> {
         let refuse = |field: &str, given: u32, allowed: String| {
             Err(WorkloadError::refused(field, &given, &allowed))
@@ -616,7 +628,7 @@ impl Workload {
         let room = DEPTH_MAX as u64;
         if queues > 1 && (together > room || self.queue_depth > spec.queue_depth_max) {
             let allowed = format!(
-                "at most {} a queue, and {room} in all {queues} together",
+                "at most {} per queue, and {room} in all {queues} queues together",
                 spec.queue_depth_max
             );
             return refuse("queue_depth", self.queue_depth, allowed);
@@ -625,14 +637,14 @@ impl Workload {
         let is_rated = self.rate_iops.is_some() || self.rate_mb_per_s.is_some();
         if (is_rated || self.thinktime_us.is_some()) && u64::from(self.queue_depth) > commands {
             let allowed = format!(
-                "at most {commands}, what the interface carries, with a rate or thinktime_us"
+                "at most {commands}, the limit of the interface, with a rate or thinktime_us"
             );
             return refuse("queue_depth", self.queue_depth, allowed);
         }
         Ok(())
     }
 
-    /// Length of the run, as far as it is bounded by time.
+    /// Length of the run if it is limited by time.
     #[must_use]
     pub fn duration(&self) -> Option<Nanos> {
         self.stop.duration_s.map(|s| Nanos((s * 1e9).round() as u64))

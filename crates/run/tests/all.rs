@@ -1,4 +1,4 @@
-//! Workloads and replay on the virtual drive, tested from outside, as one binary.
+//! Integration tests of workloads and replay on virtual drives, as one binary.
 
 mod array;
 mod replay;

@@ -1,4 +1,4 @@
-//! Arrays against theory: commands of members, bandwidth, latency, and the time of a rebuild.
+//! Tests of arrays against theory: member commands, bandwidth, latency, and the time of a rebuild.
 
 use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_run::{
@@ -9,7 +9,7 @@ use drivebay_run::{
 const CHUNK: u64 = 128;
 const MEMBER_SECTORS: u64 = 8_000_000;
 
-/// A small SM951, with this replaced in its profile.
+/// A small SM951 with `from` replaced by `to` in its profile.
 fn device_with(from: &str, to: &str) -> Device {
     let host = include_str!("../../../hosts/windows-8.1-z97.toml");
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
@@ -61,7 +61,7 @@ fn alone(device: &mut Device, load: &Workload) -> Outcome {
     ran.unwrap_or_else(|e| panic!("{e}")).0.remove(0)
 }
 
-/// Fills what loads read, in whole stripes.
+/// Writes the data that later workloads read, in whole stripes.
 fn filled(mut array: Array) -> Array {
     let block = CHUNK * 512 * 60; // whole stripes of up to six columns
     let fill =
@@ -79,7 +79,7 @@ fn latency_us(outcome: &Outcome) -> f64 {
     sum as f64 / 1e3 / ios(outcome) as f64
 }
 
-/// Reads and writes of all members for each request of a load.
+/// Reads and writes of all members per request of a workload.
 fn commands(array: Array, load: &Workload, requests: u64) -> (f64, f64) {
     let load = Workload { stop: Stop::after_bytes(requests * load.block_bytes), ..load.clone() };
     let mut array = array;
@@ -119,12 +119,12 @@ fn of_a_member_that_failed_all_others_are_read() {
     let devices = |members| (0..members).map(|_| device()).collect::<Vec<_>>();
     let reads = load(Pattern::Random, 100.0, 4096, 1);
     let (reads, _) = commands(array_of(Level::Raid5, devices(5), &standing), &reads, 5000);
-    // A fifth of the chunks needs the four others, the rest is read itself.
+    // A read of the lost fifth of the chunks needs the four others; all other reads are direct.
     assert!((reads - (0.8 + 0.2 * 4.0)).abs() < 0.03, "{reads}");
     let writes = load(Pattern::Random, 0.0, 4096, 1);
     let (reads, writes) = commands(array_of(Level::Raid5, devices(5), &standing), &writes, 5000);
-    // Data lost (1/5): three others, parity; parity lost (1/5): data alone; else old data and
-    // parity.
+    // Data lost (1/5): read the three others, write parity; parity lost (1/5): write data alone;
+    // otherwise old data and parity.
     assert!((reads - (0.2 * 3.0 + 0.6 * 2.0)).abs() < 0.05, "{reads}");
     assert!((writes - (0.2 + 0.2 + 0.6 * 2.0)).abs() < 0.03, "{writes}");
 }
@@ -137,8 +137,8 @@ fn stripes_have_the_bandwidth_of_all_members() {
     {
         for read_percent in [100.0, 0.0] {
             let one = load(pattern, read_percent, block, depth);
-            // Of small random requests the members' own queues are never even: they take more of
-            // them.
+            // Small random requests never spread evenly over the members' queues, so a higher queue
+            // depth is needed.
             let more = if pattern == Pattern::Random { 4 } else { 1 };
             let all = Workload { queue_depth: depth * members * more, ..one.clone() };
             let mut single = device();
@@ -175,7 +175,7 @@ fn mirrors_read_from_all_and_write_as_the_slower_one() {
     let gain = ios(&go(&mut filled(array(Level::Raid1, 2)), &twice)) as f64 / rate;
     assert!((1.9..=2.05).contains(&gain), "{gain}");
 
-    // At depth 1 all members are idle, and the first one reads: as if it were alone.
+    // At depth 1 all members are idle and the first one reads, exactly like a single drive.
     let one = load(Pattern::Random, 100.0, 4096, 1);
     let (mirrored, plain) = (go(&mut array(Level::Raid1, 2), &one), alone(&mut device(), &one));
     assert_eq!(mirrored.recorder.rows, plain.recorder.rows);

@@ -1,4 +1,4 @@
-//! Replays as a whole: figures that must hold whatever is replayed, and the same result every time.
+//! Tests of whole replays: invariants that hold for any recording, and repeatable results.
 
 use drivebay_drive::{Device, Spec};
 use drivebay_run::{Control, ReplayError, ReplayOptions, ReplayOutcome, replay};
@@ -19,7 +19,7 @@ fn device() -> Device {
         .expect("memory")
 }
 
-/// A recording in memory, in blocks of three.
+/// A recording in memory, returned three requests at a time.
 struct Recording(Vec<Request>, usize);
 
 impl RequestSource for Recording {
@@ -120,7 +120,7 @@ fn littles_law_holds_and_stages_add_up() {
 
 #[test]
 fn a_slower_drive_queues_in_the_host_and_the_wait_counts() {
-    // 1,000 reads at once on a drive that takes 32: the last waits for all the others.
+    // 1,000 reads at once on a drive that takes 32: the last one waits for all others.
     let at_once: Vec<Request> =
         (0..1000).map(|i| request(0, Some(1000), Op::Read, i * 4096, 4096)).collect();
     let done = go(&at_once, &plan(Pace::AS_RECORDED));
@@ -133,7 +133,7 @@ fn a_slower_drive_queues_in_the_host_and_the_wait_counts() {
 
 #[test]
 fn long_is_more_than_ten_milliseconds() {
-    // Half a second of 128 KiB writes, all released at once.
+    // Half a second of 128 KiB writes, released at once.
     let many: Vec<Request> =
         (0..5000).map(|i| request(0, None, Op::Write, i * 131_072, 131_072)).collect();
     let done = go(&many, &plan(Pace::AS_RECORDED));
@@ -196,8 +196,9 @@ fn any_request() -> impl Strategy<Value = (u64, Option<u64>, bool, u64, u64)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever is replayed: every request completes, Little's law holds, wall time is busy time
-    /// and idle time, and under dependencies no more is outstanding than in the recording.
+    /// Invariants of any replay: every request completes, Little's law holds, elapsed time is busy
+    /// time plus idle time, and with dependencies at most as many requests are outstanding as in
+    /// the recording.
     #[test]
     fn figures_hold_for_any_recording(
         requests in prop::collection::vec(any_request(), 1..200),
@@ -229,7 +230,7 @@ proptest! {
             prop_assert!(done.depths.max <= deepest);
         } else {
             let idle = wall.0 - done.depths.busy.0;
-            // Where the recording was busy for up to 5 ms, this drive may have been done at once.
+            // The drive may finish at once where the recording was busy for up to 5 ms.
             prop_assert!(idle <= recording.len() as u64 * (cap.0 + 5_000_000));
         }
     }

@@ -1,4 +1,4 @@
-//! Runs as a whole: same seed, same result; ends where they should; counts add up.
+//! Tests of whole runs: the same seed gives the same result, runs end on time, and counts add up.
 
 use std::time::Duration;
 
@@ -17,8 +17,7 @@ fn spec() -> Spec {
 
 fn spec_in(host: &str) -> Spec {
     let text = include_str!("../../../drives/sm951-ahci-512.toml");
-    // A sixteenth of the flash: the same dies, fewer blocks; no journal of the map beside the
-    // host's writes.
+    // A sixteenth of the flash (the same dies, fewer blocks), without the map journal.
     let small = text
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64")
         .replace("free_mb = { value = 33000, range = [10000, 35500]", "free_mb = { value = 1000")
@@ -65,7 +64,7 @@ fn the_same_seed_gives_the_same_result() {
     assert_ne!(first.recorder.rows, other.recorder.rows);
 }
 
-/// `renew` keeps the tables: nothing of the drive's past may show.
+/// `reset` keeps the tables; no state of the used drive may remain.
 #[test]
 fn a_renewed_drive_is_a_new_one() {
     let load = workload(Pattern::Random, 30.0, 4, 2.0);
@@ -111,7 +110,7 @@ fn completions_after_the_end_are_not_counted() {
     let outcome = go(&mut device(), &workload(Pattern::Random, 0.0, 32, 1.0), 1);
     assert_eq!(outcome.recorder.rows.len(), 1);
     assert_eq!(outcome.end.since(outcome.start).0, 1_000_000_000);
-    // 1 s at 10 us a write, less the 32 that were still under way.
+    // 1 s at 10 us per write, minus the 32 writes still outstanding.
     let (_, writes) = totals(&outcome);
     assert!((99_900..=100_000).contains(&writes), "{writes}");
 }
@@ -126,7 +125,7 @@ fn a_stable_run_ends_early_on_a_whole_second() {
     assert_eq!(outcome.recorder.rows.len(), 5);
 }
 
-/// AHCI carries 32 commands: deeper queues wait in the host, at the same rate.
+/// AHCI carries 32 commands: with deeper queues the surplus waits in the host, at the same rate.
 #[test]
 fn a_queue_deeper_than_the_interface_waits_in_the_host() {
     let at = |depth| {
@@ -143,7 +142,7 @@ fn a_queue_deeper_than_the_interface_waits_in_the_host() {
     assert!(host_64 > 2 * host_32);
 }
 
-/// The SM951 with NVMe firmware, with what the text is replaced by.
+/// The SM951 with NVMe firmware, with replacements in its profile.
 fn nvme(changes: &[(&str, &str)]) -> Device {
     let mut base = include_str!("../../../drives/sm951-ahci-512.toml")
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
@@ -155,7 +154,7 @@ fn nvme(changes: &[(&str, &str)]) -> Device {
         );
     let mut host = HOST.to_owned();
     for (old, new) in changes {
-        // Its own, its family's or its host's.
+        // In its own profile, its family's, or its host's.
         assert!([&text, &base, &host].iter().any(|part| part.contains(old)), "{old}");
         (text, base, host) =
             (text.replace(old, new), base.replace(old, new), host.replace(old, new));
@@ -173,8 +172,8 @@ fn through(queues: u32, depth: u32) -> Workload {
     load
 }
 
-/// Unmapped reads are bound by the host core, 1 / 3.09 us, however many queues there are; round
-/// robin gives each its share.
+/// Unmapped reads are bound by the host core, 1 / 3.09 us, with any number of queues; round robin
+/// gives each queue its share.
 #[test]
 fn queues_share_the_controller_evenly() {
     let outcome = go(&mut nvme(&[]), &through(4, 32), 1);
@@ -192,7 +191,7 @@ fn queues_share_the_controller_evenly() {
     assert!((mean * total as f64 / 1e9 / 128.0 - 1.0).abs() < 0.001, "{mean}");
 }
 
-/// A processor's time per command bounds one queue, but not several: each has its own.
+/// A processor's time per command limits one queue, but each further queue has its own processor.
 #[test]
 fn each_queue_has_a_processor() {
     let slow_host = [("serial_us = { value = 0, range = [0, 3.0]", "serial_us = { value = 19.7")];
@@ -204,8 +203,8 @@ fn each_queue_has_a_processor() {
     assert!((ios(4) / 200_000.0 - 1.0).abs() < 0.001);
 }
 
-/// The program's time between two requests holds a place idle and is in no latency, whatever takes
-/// the requests to the drive: one command, several, or several queues.
+/// The program's time between two requests keeps a slot idle and is in no latency, whether a
+/// request takes one command or several, in one queue or several.
 #[test]
 fn a_program_takes_its_time_between_two_requests() {
     let busy = [("[host]\n", "[host]\nbetween_us = { value = 20, source = \"test\" }\n")];
@@ -230,14 +229,14 @@ fn a_program_takes_its_time_between_two_requests() {
     }
 }
 
-/// SM951 with NVMe firmware whose controller holds so many commands.
+/// The SM951 with NVMe firmware whose controller holds at most `commands` commands.
 fn holding(commands: u32) -> Device {
     let limit =
         format!("[host_interface]\ncommands_max = {{ value = {commands}, source = \"test\" }}");
     nvme(&[("[host_interface]", &limit)])
 }
 
-/// Writes a gibibyte in sequence.
+/// Writes a gibibyte sequentially.
 fn fill(drive: &mut Device) {
     let load = Workload {
         block_bytes: 1 << 17,
@@ -247,8 +246,8 @@ fn fill(drive: &mut Device) {
     go(drive, &load, 1);
 }
 
-/// Of tenants that share no pages each has its copies, and together they are all; of those that
-/// share some none has.
+/// Tenants on disjoint spans have separate counts of copies, whose sum is the drive's; tenants with
+/// overlapping spans have none.
 #[test]
 fn a_tenants_copies_are_those_of_its_span() {
     let mut drive = nvme(&[]);
@@ -281,14 +280,14 @@ fn a_tenants_copies_are_those_of_its_span() {
     assert_eq!(run(&overlapping)[0].copied_4k, None);
 }
 
-/// Reads that the dies limit. With a limit, a queue with few commands waits for those that the
-/// controller holds and one turn, by Little's law with the limit in place of the depth; without
-/// one, for all that stand in other queues.
+/// Reads that the dies limit. With a limit of commands, a command of the short queue waits for the
+/// commands in the controller and one turn, by Little's law with the limit in place of the depth;
+/// without a limit, it waits for all commands in other queues.
 #[test]
 fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
     let deep = workload(Pattern::Random, 100.0, 248, 1.0);
     let few = Workload { rate_iops: Some(5000.0), queue_depth: 8, ..deep.clone() };
-    // Of the few: how many of all commands are done in their mean latency.
+    // Number of all commands that complete within the mean latency of the short queue's.
     let waits_for = |mut drive: Device| {
         fill(&mut drive);
         let jobs = [(deep.clone(), 1), (few.clone(), 2)];
@@ -302,16 +301,15 @@ fn a_command_waits_for_those_in_the_controller_and_not_for_other_queues() {
         row.latency_ns_sum as f64 / row.reads as f64 * all as f64 / 1e9
     };
     let limited = waits_for(holding(64));
-    // And one turn of the other queue: 65, known to 2 % from 5,000 commands.
+    // 64 commands and one turn of the other queue: 65, with an error of 2 % from 5,000 commands.
     assert!((62.0..68.0).contains(&limited), "{limited} commands");
     let free = waits_for(nvme(&[]));
     assert!((220.0..260.0).contains(&free), "{free} commands");
     assert_eq!(waits_for(holding(256)), free, "more places than commands are none");
 }
 
-/// The limit holds for one job's several queues as well: each has its share, and with 16 reads in
-/// the controller in place of 128 fewer dies are busy. By Little's law all 128 are outstanding
-/// still.
+/// The limit also holds for several queues of one job: each has its share, and with 16 reads in the
+/// controller in place of 128 fewer dies are busy. By Little's law all 128 remain outstanding.
 #[test]
 fn queues_share_the_places_of_the_controller_evenly() {
     let ios = |mut drive: Device| {
@@ -325,13 +323,14 @@ fn queues_share_the_places_of_the_controller_evenly() {
     };
     let [limited, more, free] = [holding(16), holding(32), nvme(&[])].map(ios);
     assert!(limited.0 < more.0 && more.0 < free.0, "{limited:?}, {more:?}, {free:?}");
-    // Only turns decide who comes next, but for those in the controller at the end.
+    // Round robin alone decides the order, except for the commands in the controller at the end.
     assert!(limited.1 <= 16 && more.1 <= 32, "{limited:?}, {more:?}");
     assert_eq!(ios(holding(128)), free, "never full");
 }
 
-/// A job has a turn for each of its queues: beside one of a single queue, as deep in all, it gets
-/// three of four commands. What went through each of its queues adds up to what it completed.
+/// A job has a turn for each of its queues: with three queues it gets three of four commands,
+/// compared with a job of one queue and the same total depth. The totals of its queues add up to
+/// its own.
 #[test]
 fn a_job_of_several_queues_has_a_turn_for_each() {
     let jobs = [(through(3, 32), 1), (through(1, 96), 2)];
@@ -345,7 +344,7 @@ fn a_job_of_several_queues_has_a_turn_for_each() {
     assert_eq!(done[1].queues.len(), 1);
 }
 
-/// A rate is that of all queues of a run together, alone or as a job.
+/// A rate limit covers all queues of a run together, as a single workload or as a job.
 #[test]
 fn a_rate_is_of_all_queues() {
     let held = Workload { rate_iops: Some(20_000.0), ..through(4, 8) };
@@ -357,7 +356,7 @@ fn a_rate_is_of_all_queues() {
     assert!(alone.queues.iter().all(|queue| queue.ios > 4_500), "{:?}", alone.queues);
 }
 
-/// A run by amount through several queues ends with its last command.
+/// A run by amount on several queues ends with its last command.
 #[test]
 fn a_run_by_amount_ends_through_queues_too() {
     let mut load = through(3, 4);
@@ -368,7 +367,7 @@ fn a_run_by_amount_ends_through_queues_too() {
     assert_eq!(totals(&outcome).1, 10_001);
 }
 
-/// One second of random writes: 10 us each; and the peak is that of the busiest tenth.
+/// Three seconds of random writes at 10 us each; the peak is that of the busiest tenth of a second.
 #[test]
 fn power_is_sensed_as_mean_and_peak() {
     let mut drive = device();
@@ -465,7 +464,7 @@ fn a_discard_forgets_what_it_names_and_reads_of_it_need_no_flash() {
     assert!(matches!(refused, Err(RunError::Device(_))));
 }
 
-/// A permutation writes every address of the span once a pass; uniform draws leave 1/e of them out.
+/// A permutation writes every address of the span once per pass; uniform draws miss 1/e of them.
 #[test]
 fn a_pass_of_a_permutation_writes_each_address_once() {
     let mapped = |offsets, passes: u64| {
@@ -483,8 +482,8 @@ fn a_pass_of_a_permutation_writes_each_address_once() {
     assert!((once - (1.0 - (-1f64).exp())).abs() < 0.01, "{once}");
 }
 
-/// Runs on the same span skew the same blocks, whatever their seeds: else a load before a
-/// measurement would prepare other addresses than are measured.
+/// Runs on the same span skew the same blocks for any seed; otherwise preconditioning would prepare
+/// other addresses than the measured ones.
 #[test]
 fn popular_blocks_are_the_same_in_every_run() {
     let mut load = workload(Pattern::Random, 0.0, 32, 1.0);
@@ -494,7 +493,7 @@ fn popular_blocks_are_the_same_in_every_run() {
     let mut drive = device();
     for seed in 1..=3 {
         go(&mut drive, &load, seed);
-        // Ten writes for each of its pages leave out one in 22,000.
+        // With ten writes per page, one page in 22,000 is never written.
         assert!((3_990..=4_000).contains(&drive.ftl().mapped()), "{}", drive.ftl().mapped());
     }
 }
@@ -515,8 +514,8 @@ fn a_discard_unmaps_its_range_and_nothing_else() {
     assert!(matches!(discard(&mut drive, capacity, 4096), Err(RunError::Device(_))));
 }
 
-/// Requests of 16 MiB go as commands of 1,280 KiB: one at a time reaches what depth 32 of such
-/// commands does, and every request is counted once, with stages that add up.
+/// Requests of 16 MiB go out as commands of 1,280 KiB: depth 1 reaches the rate of depth 32 with
+/// such commands, every request is counted once, and its stages add up.
 #[test]
 fn large_requests_are_cut_by_the_host() {
     const MIB: u64 = 1 << 20;
@@ -538,7 +537,7 @@ fn large_requests_are_cut_by_the_host() {
     assert!((0.8..=1.02).contains(&ratio), "{ratio} of the rate of depth 32");
     let stages: u64 = whole.recorder.rows.iter().flat_map(|row| row.stage_ns).sum();
     assert_eq!(stages, whole.queues[0].latency_ns_sum);
-    // More outstanding than the interface's 32 commands: the rest waits in the host.
+    // More than the interface's 32 commands: the rest waits in the host.
     let deep = go(&mut drive, &load(16 * MIB, 8), 1);
     assert_eq!(deep.queues[0].ios, 32);
     assert!(rate(&deep) * 16.0 / rate(&cut) < 1.02);
@@ -546,9 +545,9 @@ fn large_requests_are_cut_by_the_host() {
     assert!((6.0..=8.0).contains(&little), "{little} requests outstanding, by Little's law");
 }
 
-/// The commands of one request are at the drive together, as a driver sends them: 128 KiB in
-/// commands of 8 KiB at random come nearly as fast one at a time as commands of 8 KiB at depth 16,
-/// of which none waits for fifteen others.
+/// The commands of a request are outstanding together, as a driver sends them: random requests of
+/// 128 KiB in commands of 8 KiB at depth 1 are nearly as fast as commands of 8 KiB at depth 16,
+/// which do not wait for the other fifteen.
 #[test]
 fn commands_of_a_request_go_out_together() {
     let mut drive = nvme(&[("transfer_max_log2 = { value = 5", "transfer_max_log2 = { value = 1")]);
@@ -604,8 +603,8 @@ fn a_fractional_share_of_reads_is_met() {
     assert!((share - 0.667).abs() < allowed, "{share} of {}", reads + writes);
 }
 
-/// With uniform addresses a page is trimmed as often as it is written again where the share of
-/// pages with data is that of the writes among writes and trims: u q = (1 - u) (1 - q).
+/// With uniform addresses, pages are trimmed as often as they are written again when the share u of
+/// pages with data equals the share of writes among writes and trims: u q = (1 - u) (1 - q).
 #[test]
 fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
     let mut device = device();
@@ -627,7 +626,7 @@ fn trims_of_a_mix_leave_their_share_unmapped_and_count_apart() {
     assert!((share - 0.75).abs() < 0.02, "{share}");
 }
 
-/// Requests that are cut into commands, alone and beside another load.
+/// For requests of one command, and of several.
 #[test]
 fn trims_of_whole_zones_are_no_amount() {
     for block_bytes in [4096, 4 << 20] {
@@ -647,8 +646,8 @@ fn trims_of_whole_zones_are_no_amount() {
     }
 }
 
-/// Each write is in the buffer when it is done; a flush waits for its program, and so do all writes
-/// at queue depth 1 behind it.
+/// A write is done when it is in the buffer. A flush waits for its program, and so do all writes
+/// after it at queue depth 1.
 #[test]
 fn flushes_of_a_mix_count_apart_and_wait_for_flash() {
     let load = Workload {
@@ -667,7 +666,7 @@ fn flushes_of_a_mix_count_apart_and_wait_for_flash() {
     assert_eq!(flushed.after.commands - flushed.before.commands, 4000 + 999);
 }
 
-/// Requests of several commands, several jobs, and think time, which counts requests and not
+/// For requests of several commands, several jobs, and think time, which counts requests but not
 /// flushes.
 #[test]
 fn flushes_come_along_in_every_loop() {
@@ -690,7 +689,7 @@ fn flushes_come_along_in_every_loop() {
     }
 }
 
-/// What is kept comes from the drive as it is, and adds up to the run.
+/// Keeping events does not affect the drive, and the events add up to the run.
 #[test]
 fn keeping_events_changes_no_result() {
     let large = Workload { block_bytes: 4 << 20, ..workload(Pattern::Random, 50.0, 4, 1.0) };
@@ -738,7 +737,8 @@ fn a_job_alone_runs_as_a_workload_does() {
     }
 }
 
-/// Two jobs of different lengths: what was outstanding is that of both, until the later one ends.
+/// Two jobs of different lengths: the outstanding requests are those of both, until the longer one
+/// ends.
 #[test]
 fn events_of_jobs_are_of_all_together_and_change_no_result() {
     let short = workload(Pattern::Random, 30.0, 8, 1.0);

@@ -575,7 +575,7 @@ fn a_start_that_is_refused_leaves_nothing() {
     guest.vfio_user = Some(path("foreign"));
     let control = Options { control: Some("127.0.0.1:0".to_owned()), ..good.clone() };
     for (refused, (drive, options)) in [
-        ("foreign is no saved state", (with_state("foreign"), good.clone())),
+        ("foreign is not a saved state", (with_state("foreign"), good.clone())),
         ("folder is not a regular file", (with_state("folder"), good.clone())),
         ("pipe is not a regular file", (with_state("pipe"), good.clone())),
         ("it is not a regular file", (with_state("pipes"), good.clone())),

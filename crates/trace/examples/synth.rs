@@ -1,4 +1,4 @@
-//! Synthesizes a trace, prints its statistics and how long it took: `synth light 1.0`.
+//! Synthesizes a trace, and prints its statistics and the time that it took: `synth light 1.0`.
 
 use std::time::Instant;
 

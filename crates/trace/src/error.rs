@@ -1,69 +1,70 @@
-//! Why a trace was refused, with the place.
+//! Errors of reading and synthesizing traces.
 
-/// Why a trace was refused. Shown as `error:`; what follows the line break as `hint:`.
+/// Reason why a trace was refused. The text before the line break is shown as `error:`, the rest as
+/// `hint:`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// A line or record that cannot be read.
+    /// A line or record cannot be read.
     #[error("{file}, {unit} {number}: {problem}\nhint: {hint}")]
     Position {
-        /// The file, as the user named it.
+        /// Name of the file as the user gave it.
         file: String,
         /// "line" or "record".
         unit: &'static str,
-        /// Counted from 1.
+        /// Number of the line or record, counted from 1.
         number: u64,
-        /// What is wrong there, and what is allowed.
+        /// The problem, and the allowed values.
         problem: String,
         /// The hint shown to the user.
         hint: String,
     },
-    /// The file as a whole.
+    /// The file as a whole is refused.
     #[error("{file}: {problem}\nhint: {hint}")]
     File {
-        /// The file, as the user named it.
+        /// Name of the file as the user gave it.
         file: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
         /// The hint shown to the user.
         hint: String,
     },
-    /// A format name that is not known; says which are.
-    #[error("format {0}\nhint: leave it out to have it detected")]
+    /// Unknown format name, with a list of the known ones.
+    #[error("format {0}\nhint: omit it to detect the format")]
     UnknownFormat(String),
-    /// The machine: no such file, no permission, disk full.
+    /// An operation of the system failed: no such file, no permission, disk full.
     #[error("{file}: {what}: {error}\nhint: {hint}")]
     Io {
-        /// The file, as the user named it.
+        /// Name of the file as the user gave it.
         file: String,
-        /// What failed.
+        /// The failed operation.
         what: &'static str,
-        /// What the operating system answered.
+        /// Error of the operating system.
         error: std::io::Error,
         /// The hint shown to the user.
         hint: &'static str,
     },
-    /// A request further back in time than the reorder window holds: needs [`crate::Order::Sort`].
+    /// A request is later than the reorder window allows; [`crate::Order::Sort`] is required.
     #[error(
-        "{file}: a request lies {late_s:.6} s before one that came {window} or more requests earlier\nhint: sort it as a whole, through a temporary file"
+        "{file}: a request is {late_s:.6} s earlier than one that is {window} or more requests before it\nhint: sort the whole trace, through a temporary file"
     )]
     TooFarBack {
-        /// The file, as the user named it.
+        /// Name of the file as the user gave it.
         file: String,
         /// Seconds by which the request is out of order.
         late_s: f64,
         /// Length of the window in requests.
         window: usize,
     },
-    /// A profile to synthesize from, or an option of it.
+    /// A synthesis profile or option is refused.
     #[error(transparent)]
     Synth(#[from] SynthError),
-    /// The caller asked to stop.
+    /// The job was cancelled.
     #[error("cancelled\nhint: give the same command again")]
     Cancelled,
 }
 
-/// Why a synthesis profile or option is refused.
+/// Reason why a synthesis profile or option is refused.
 #[derive(Debug, thiserror::Error)]
 #[error("{place}: {problem}\nhint: {hint}")]
 pub struct SynthError {
@@ -78,33 +79,33 @@ impl SynthError {
     }
 }
 
-/// What a parser found wrong with one line; the reader adds the position.
+/// Problem that a parser found in a line; the reader adds the position.
 #[derive(Debug)]
 pub struct Problem {
-    /// What is wrong, and what is allowed.
+    /// The problem, and the allowed values.
     pub what: String,
     /// The hint shown to the user.
     pub hint: String,
-    /// It says something of the whole file, so the line cannot be left out.
+    /// True if the problem concerns the whole file, so that the line cannot be skipped.
     pub of_file: bool,
 }
 
 impl Problem {
-    /// Of the whole file, with a hint of its own.
+    /// Creates a problem of the whole file, with its own hint.
     #[cold]
     pub fn of_file(what: impl Into<String>, hint: impl Into<String>) -> Problem {
         Problem { what: what.into(), hint: hint.into(), of_file: true }
     }
 
-    /// Of this line alone.
+    /// Creates a problem of a single line.
     #[cold]
     pub fn new(what: impl Into<String>) -> Problem {
-        let hint = "mend or remove that line; is --format (or --from) the right one?".to_string();
+        let hint = "fix or remove that line; is --format (or --from) the right one?".to_string();
         Problem { what: what.into(), hint, of_file: false }
     }
 }
 
-/// The first bytes of what was found, printable, for messages.
+/// Printable form of the first bytes of a field, for messages.
 #[cold]
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const LONGEST: usize = 40;

@@ -1,12 +1,11 @@
-//! Text of a trace, whatever wrote it: lines of a bounded length, as UTF-8 or bytes near it. And
-//! records.
+//! Lines of a text trace, with bounded length, and binary records.
 //!
-//! Lines end with LF, CR LF or CR, in any mixture. A run of NUL bytes ends a line as well, since
-//! what stands before and behind it does not belong together: a file system leaves such runs where
-//! a machine crashed while it wrote. UTF-16 is decoded, told by its mark or by the zeros of its
-//! first letters; a UTF-8 mark is skipped wherever a line begins, since people put files together.
-//! Bytes that are no UTF-8 stay as they are: they occur in names, which no format needs as text.
-//! Bounds: a line is at most [`LINE_BYTES_MAX`].
+//! Lines end with LF, CR LF or CR, in any mixture. A run of NUL bytes also ends a line, because the
+//! text before and after it does not belong together: a file system leaves such runs after a crash
+//! during a write. UTF-16 is decoded; it is recognized by its byte order mark or by the zeros of
+//! its first letters. A UTF-8 mark is skipped at the start of any line, because files are often
+//! concatenated. Bytes that are not UTF-8 are left unchanged: they occur in names, which no format
+//! needs as text. Bounds: a line is at most [`LINE_BYTES_MAX`].
 
 use std::io::{self, Cursor, Read};
 
@@ -19,12 +18,12 @@ pub(crate) const MARK: &[u8] = b"\xef\xbb\xbf";
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// What [`Lines::next`] can run into besides the end.
+/// Errors of [`Lines::next`].
 #[derive(Debug)]
 pub(crate) enum LineError {
-    /// Longer than [`LINE_BYTES_MAX`].
+    /// The line is longer than [`LINE_BYTES_MAX`].
     TooLong,
-    /// The file cannot be read or unpacked.
+    /// The file cannot be read or decompressed.
     Io(io::Error),
 }
 
@@ -35,16 +34,17 @@ pub(crate) struct Lines {
     start: usize,
     end: usize,
     ended: bool,
-    /// The line before ended with CR: an LF right after it belongs to that end.
+    /// True if the previous line ended with CR, so that an LF right after it belongs to the same
+    /// line end.
     after_cr: bool,
-    /// Line ends passed.
+    /// Line ends passed so far.
     ends: u64,
     number: u64,
-    /// The last line given had no end: the file may have been cut there.
+    /// True if the last line had no line end: the file may be cut off there.
     pub cut: bool,
     /// Runs of NUL bytes between lines.
     pub holes: u64,
-    /// The last thing passed was such a run; at the end of a file it is no hole.
+    /// True after a run of NUL bytes; at the end of a file it does not count as a hole.
     after_hole: bool,
 }
 
@@ -65,12 +65,13 @@ impl Lines {
         }
     }
 
-    /// Number of the line or record given last, from 1.
+    /// Number of the last line or record, counted from 1.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// What the buffer holds of the file's start, for detection; call before [`Lines::next`].
+    /// Returns the buffered start of the file, for detection; must be called before
+    /// [`Lines::next`].
     pub(crate) fn peek(&mut self) -> io::Result<&[u8]> {
         if self.end == 0 && !self.ended {
             self.end = read_full(&mut self.from, &mut self.buffer)?;
@@ -78,7 +79,7 @@ impl Lines {
         Ok(&self.buffer[self.start..self.end])
     }
 
-    /// From here on as UTF-8, if it is UTF-16; call after [`Lines::peek`].
+    /// Decodes the rest of the input if it is UTF-16; must be called after [`Lines::peek`].
     pub(crate) fn decode(&mut self) -> io::Result<()> {
         let big_endian = match self.buffer[self.start..self.end] {
             [0xff, 0xfe, ..] => false,
@@ -100,7 +101,7 @@ impl Lines {
         self.peek().map(|_| ())
     }
 
-    /// The next line without its end.
+    /// Returns the next line without its end.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, LineError> {
         let mut searched = self.start;
         loop {
@@ -166,8 +167,8 @@ impl Lines {
         Ok(Some(line.strip_prefix(MARK).unwrap_or(line)))
     }
 
-    /// Passes a run of NUL bytes, as far as the buffer holds it. Once per run: a sparse file is
-    /// mostly such.
+    /// Skips a run of NUL bytes within the buffer, once per run: sparse files consist mostly of
+    /// such runs.
     #[cold]
     fn pass_zeros(&mut self) {
         let rest = &self.buffer[self.start..self.end];
@@ -175,7 +176,7 @@ impl Lines {
         self.after_hole = true;
     }
 
-    /// The next record of `N` bytes; fewer only at the end of the file.
+    /// Reads the next record of `N` bytes; it is shorter only at the end of the file.
     pub(crate) fn record<const N: usize>(&mut self) -> io::Result<([u8; N], usize)> {
         let mut record = [0; N];
         let held = (self.end - self.start).min(N);
@@ -195,11 +196,11 @@ impl Lines {
     }
 }
 
-/// UTF-16 as UTF-8; what is no character becomes U+FFFD.
+/// Decoder from UTF-16 to UTF-8; invalid characters become U+FFFD.
 struct Utf16 {
     from: Bytes,
     big_endian: bool,
-    /// The first half of a pair whose second was not read yet.
+    /// First half of a surrogate pair whose second half was not read yet.
     half: Option<u16>,
     text: String,
     given: usize,

@@ -1,7 +1,7 @@
-//! Whole jobs on a trace: its statistics, and its conversion to text.
+//! Jobs on a whole trace: its statistics, and its conversion to text.
 //!
-//! Each tries to stream first; a file too far out of order is read again and sorted as a whole. A
-//! pipe cannot be read again, so it is sorted at once.
+//! A job streams the trace first. If a file is too far out of order, it is read again and sorted as
+//! a whole. A pipe cannot be read again, so it is sorted from the start.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -19,25 +19,25 @@ use crate::write::{TextFormat, Writer};
 /// Format and size of a trace that was read to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Name of the format, given or detected; "synthesized" for what was.
+    /// Name of the format, given or detected; "synthesized" for synthesized traces.
     pub format: &'static str,
     /// Number of requests.
     pub requests: u64,
-    /// When the last of them was issued, from the first.
+    /// Issue time of the last request, since the first.
     pub length: Nanos,
-    /// Lines and events that are no requests.
+    /// Lines and events that are not requests.
     pub skipped: Skipped,
 }
 
-/// Traces of fewer requests may be as fast as they like: they can be one burst.
+/// Fewest requests for which the unit of times is checked; shorter traces may be a single burst.
 const JUDGED_MIN: u64 = 1_000;
-/// Mean time between requests below which the unit of the times is doubted: a million a second.
+/// Mean time between requests below which the unit is doubtful: a million requests per second.
 const INTERVAL_NS_MIN: u64 = 1_000;
-/// Length from which on it is doubted: thirty years.
+/// Length above which the unit is doubtful: thirty years.
 const LENGTH_S_MAX: f64 = 30.0 * 365.0 * 86_400.0;
 
 impl Summary {
-    /// What to know of the trace, in sentences.
+    /// Returns remarks about the trace, one sentence each.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let mut notes = self.skipped.notes();
@@ -46,15 +46,15 @@ impl Summary {
             requests >= JUDGED_MIN && self.length.0 < requests.saturating_mul(INTERVAL_NS_MIN);
         if (fast || length_s > LENGTH_S_MAX) && self.skipped.no_time == 0 {
             notes.push(format!(
-                "warning: {requests} requests in {length_s:.6} s by the trace's times: if these are of \
-                 another unit, say so with --time-unit s, ms, us or ns"
+                "warning: {requests} requests in {length_s:.6} s by the trace's times: if these have \
+                 another unit, give it: --time-unit s, ms, us or ns"
             ));
         }
         notes
     }
 }
 
-/// Runs `job` streaming, and again sorting if that is needed.
+/// Runs `job` on the stream, and again on the sorted trace if necessary.
 fn in_order<T>(
     source: &TraceSource,
     mut job: impl FnMut(&mut dyn RequestSource) -> Result<T, TraceError>,
@@ -70,10 +70,10 @@ fn in_order<T>(
     }
 }
 
-/// The statistics of a trace.
+/// Computes the statistics of a trace.
 ///
 /// # Errors
-/// If the trace is refused, or `keep_running` says no.
+/// If the trace is refused, or `keep_running` returns false.
 pub fn info(
     source: &TraceSource,
     keep_running: KeepRunning<'_>,
@@ -97,11 +97,11 @@ pub fn info(
     })
 }
 
-/// Writes a trace as text into `out`, which is made or emptied; it is complete and synced on
+/// Writes a trace as text into `out`, which is created or truncated; it is complete and synced on
 /// return.
 ///
 /// # Errors
-/// If the trace is refused, `out` cannot be written, or `keep_running` says no.
+/// If the trace is refused, `out` cannot be written, or `keep_running` returns false.
 pub fn convert(
     source: &TraceSource,
     out: &Path,
@@ -112,7 +112,7 @@ pub fn convert(
         file: out.display().to_string(),
         what: "cannot be written",
         error,
-        hint: "write it elsewhere, where there is room and permission",
+        hint: "write it to a place with free space and permission",
     };
     in_order(source, |trace| {
         let file = BufWriter::with_capacity(1 << 20, File::create(out).map_err(cannot)?);

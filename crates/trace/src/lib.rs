@@ -1,8 +1,8 @@
-//! Traces: the formats people have, in; fio's and CSV, out; their order and their statistics.
+//! Block traces: input in common formats, output as fio's iolog and CSV, ordering and statistics.
 //!
-//! A trace streams: memory is bounded whatever its length, see `docs/concepts/traces.md`. Text is
-//! parsed by hand, without allocation per line. This crate must not know drives, runs, wall clocks
-//! or Python.
+//! A trace streams: memory is bounded for any length, see `docs/concepts/traces.md`. Text is parsed
+//! by hand, without allocation per line. This crate must not know drives, runs, wall clocks or
+//! Python.
 
 mod error;
 mod formats;

@@ -1,9 +1,9 @@
-//! Requests in the order of their times, in bounded memory.
+//! Ordering of requests by time, in bounded memory.
 //!
-//! [`Order::Window`] holds the next [`WINDOW`] requests back and sorts among them: enough for
-//! recorders that log at completion or per processor, and it streams. [`Order::Sort`] sorts
-//! everything through a temporary file (37 bytes per request), which needs room there, and all the
-//! input before the first output. Requests of the same time keep the file's order in both.
+//! [`Order::Window`] holds the next [`WINDOW`] requests and sorts among them. It streams, and is
+//! enough for recorders that log at completion or per processor. [`Order::Sort`] sorts everything
+//! through a temporary file (37 bytes per request); it needs disk space, and reads the whole input
+//! before the first output. Both keep the file's order among requests with the same time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,31 +18,32 @@ use crate::formats::{Format, Skipped};
 use crate::reader::{Reader, TraceFile};
 use crate::request::{Op, Request};
 
-/// How many requests later a request may come than its time says: 2 x 262,144 x 48 bytes are held.
+/// Most requests by which a request may be late in the file: 2 x 262,144 x 48 bytes are held.
 pub const WINDOW: usize = 1 << 18;
-/// Requests sorted in memory at once by [`Order::Sort`]: 48 MiB, and half of that while sorting.
+/// Requests that [`Order::Sort`] sorts in memory at once: 48 MiB, and half of that in addition
+/// while sorting.
 pub const RUN: usize = 1 << 20;
-/// Read buffers of all runs together while merging, unless there are more than 16,384 runs.
+/// Total read buffers of all runs while merging, unless there are more than 16,384 runs.
 const MERGE_BYTES: usize = 64 << 20;
 const MERGE_BYTES_PER_RUN: (usize, usize) = (4096, 1 << 20);
 
-/// How a trace is brought into order.
+/// Method of ordering a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Streaming; a request more than [`WINDOW`] requests late is an error.
     Window,
-    /// Everything, through a temporary file.
+    /// Sorting of the whole trace through a temporary file.
     Sort,
 }
 
-/// A trace in the order of its times, the first request at 0.
+/// A trace in time order, with the first request at 0.
 pub struct Trace {
     reader: Reader,
     state: State,
     window: usize,
     run: usize,
     block: Vec<Request>,
-    /// Requests at the start of `block` that were given out.
+    /// Requests at the start of `block` that were already returned.
     given: usize,
     origin: Option<Nanos>,
     last: Nanos,
@@ -54,11 +55,11 @@ enum State {
     Merge(Merge),
 }
 
-/// Asked every few tens of milliseconds whether to go on.
+/// Callback that returns false to cancel; called every few tens of milliseconds.
 pub type KeepRunning<'a> = &'a mut dyn FnMut() -> bool;
 
 impl Trace {
-    /// Opens a file, compressed or not; without a format it is detected.
+    /// Opens a file, compressed or not; the format is detected unless given.
     ///
     /// # Errors
     /// As [`Reader::open`].
@@ -66,13 +67,13 @@ impl Trace {
         Ok(Trace::new(Reader::open(file)?, order))
     }
 
-    /// Orders what a reader gives.
+    /// Orders the requests of a reader.
     #[must_use]
     pub fn new(reader: Reader, order: Order) -> Trace {
         Trace::sized(reader, order, WINDOW, RUN)
     }
 
-    /// With bounds of its own, for tests.
+    /// Creates a trace with other bounds, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn sized(reader: Reader, order: Order, window: usize, run: usize) -> Trace {
@@ -84,28 +85,28 @@ impl Trace {
         Trace { reader, state, window, run, block, given: 0, origin, last }
     }
 
-    /// The format, given or detected.
+    /// Format, given or detected.
     #[must_use]
     pub fn format(&self) -> Format {
         self.reader.format()
     }
 
-    /// The file's name as given.
+    /// Name of the file as given.
     #[must_use]
     pub fn file(&self) -> &str {
         self.reader.file()
     }
 
-    /// What was left out so far.
+    /// Skipped entries so far.
     #[must_use]
     pub fn skipped(&self) -> Skipped {
         self.reader.skipped()
     }
 
-    /// The next requests, at most [`WINDOW`] of them; None at the end.
+    /// Returns the next requests, at most [`WINDOW`]; `None` at the end.
     ///
     /// # Errors
-    /// What the reader finds; [`TraceError::TooFarBack`] from [`Order::Window`];
+    /// Errors of the reader; [`TraceError::TooFarBack`] from [`Order::Window`];
     /// [`TraceError::Cancelled`].
     pub fn next_block(
         &mut self,
@@ -138,7 +139,7 @@ impl Trace {
         Ok(Some(&self.block[..len]))
     }
 
-    /// Fills the block to twice the window and returns how much of it may be given out.
+    /// Fills the block to twice the window; returns the number of requests that are in final order.
     fn fill_window(&mut self, keep_running: KeepRunning<'_>) -> Result<usize, TraceError> {
         let State::Window { ended } = &mut self.state else { unreachable!("called for a window") };
         let sorted = self.block.len().saturating_sub(1);
@@ -174,7 +175,7 @@ impl Trace {
             }
             run.sort_by_key(|request| request.at);
             if !more && runs.ends.is_empty() {
-                self.block = run; // all of it: given out window by window
+                self.block = run; // the whole trace, returned window by window
                 return Ok(State::Window { ended: true });
             }
             if !run.is_empty() {
@@ -216,11 +217,11 @@ fn unpack(record: &[u8; RECORD]) -> Request {
     }
 }
 
-/// Sorted runs one after the other in one unnamed temporary file, gone with the process.
+/// Sorted runs, one after the other in an unnamed temporary file that vanishes with the process.
 #[derive(Default)]
 struct Runs {
     file: Option<File>,
-    /// Where each run ends, in records.
+    /// End of each run, in records.
     ends: Vec<u64>,
 }
 
@@ -250,19 +251,19 @@ impl Runs {
     }
 }
 
-/// Merges the runs; ties go to the earlier run, which keeps the file's order.
+/// Merge of the runs. For equal times the earlier run goes first, which keeps the file's order.
 struct Merge {
     file: File,
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     cursors: Vec<Cursor>,
 }
 
-/// One run, read buffer by buffer.
+/// Cursor of a run, read buffer by buffer.
 struct Cursor {
     next: u64,
     end: u64,
     buffer: Box<[u8]>,
-    /// Records of the buffer that are taken, and that are there.
+    /// Records already taken from the buffer, and records in it.
     taken: usize,
     held: usize,
 }
@@ -285,7 +286,7 @@ impl Merge {
         Ok(merge)
     }
 
-    /// Puts the run's next request at the head, if there is one.
+    /// Pushes the time of the run's next request to the heap, if there is one.
     fn advance(&mut self, run: usize) -> Result<(), TraceError> {
         let cursor = &mut self.cursors[run];
         if cursor.taken == cursor.held {

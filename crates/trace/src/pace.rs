@@ -1,60 +1,63 @@
-//! When a recorded request may be issued again: the same rules for a virtual drive and a real one.
+//! Issue times of replayed requests: the same rules for virtual and real drives.
 //!
-//! The rules are written down in `docs/concepts/replay.md`. The engine shows each request in the
-//! order of the recording ([`Pacer::admit`]), asks when it may go ([`Pacer::release`]), and tells
-//! of every completion ([`Pacer::completed`]). An engine in virtual time knows the completion as it
-//! submits and tells at once; one in real time tells when it happens. Both get the same answers.
+//! The rules are defined in `docs/concepts/replay.md`. The engine passes each request in recorded
+//! order ([`Pacer::admit`]), asks for its earliest issue time ([`Pacer::release`]), and reports
+//! every completion ([`Pacer::completed`]). An engine in virtual time knows the completion when it
+//! submits and reports it at once; an engine in real time reports it when it happens. The results
+//! are the same.
 //!
 //! Nothing is allocated after [`Pacer::new`]. Times are since the start of the replay. Left out:
-//! think time in [`Pace::Dependencies`]; a host that computes between I/Os is slower than it says.
+//! think time in [`Pace::Dependencies`]; a host that computes between I/Os is slower than this.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use drivebay_units::Nanos;
 
-/// Most requests that are tracked as outstanding in the recording; beyond it the soonest to end
+/// Most requests tracked as outstanding in the recording. Beyond it the request that ends first
 /// counts as ended, so a deeper recording is replayed at this depth.
 pub const DEPTH_MAX: usize = 1 << 16;
-/// Slowest replay, in percent of the recorded time: a hundred times slower.
+/// Slowest replay, in per cent of the recorded time: a hundred times slower.
 pub const TIME_PERCENT_MAX: u32 = 10_000;
 
-/// How a recording's times become the replay's.
+/// Mapping of recorded times to replay times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// At the recorded times, whatever the drive does: a slower drive queues.
+    /// Issues at the recorded times, independent of the drive's speed: on a slower drive, requests
+    /// queue.
     Recorded {
-        /// Recorded intervals with nothing outstanding are cut to this length, in the replay's
-        /// time.
+        /// Longest idle interval; recorded intervals with nothing outstanding are cut to this
+        /// length, in replay time.
         idle_max_ns: Option<u64>,
-        /// Length of the replay in percent of the recording: 100 as recorded, 50 twice as fast.
+        /// Length of the replay in per cent of the recording: 100 as recorded, 50 twice as fast.
         time_percent: u32,
     },
-    /// As soon as every request has completed that had completed before it in the recording.
+    /// Issues each request once all requests have completed that had completed before it in the
+    /// recording.
     Dependencies,
 }
 
-/// A pace that is not possible.
+/// Error of a pace that is out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("time_percent: {0} is not allowed; must be 1 to 10000\nhint: 100 keeps the recorded times")]
 pub struct PaceError(pub u32);
 
 impl Pace {
-    /// The recorded times.
+    /// Recorded times.
     pub const AS_RECORDED: Pace = Pace::Recorded { idle_max_ns: None, time_percent: 100 };
 
-    /// The recorded times, idle intervals cut to `cap`.
+    /// Returns the recorded times with idle intervals cut to `cap`.
     #[must_use]
     pub const fn idle_capped(cap: Nanos) -> Pace {
         Pace::Recorded { idle_max_ns: Some(cap.0), time_percent: 100 }
     }
 }
 
-/// A request that was issued; given back with its completion.
+/// Identifies an issued request in [`Pacer::completed`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(u32);
 
-/// Paces one replay. Cost per request: a few additions; with dependencies a heap's push and pop.
+/// Pacer of a replay. Cost per request: a few additions; with dependencies a heap push and pop.
 #[derive(Debug)]
 pub struct Pacer {
     mode: Mode,
@@ -67,7 +70,7 @@ enum Mode {
 }
 
 impl Pacer {
-    /// A pacer at the start of a replay.
+    /// Creates a pacer at the start of a replay.
     ///
     /// # Errors
     /// [`PaceError`] if the scale is out of bounds.
@@ -84,10 +87,10 @@ impl Pacer {
         Ok(Pacer { mode })
     }
 
-    /// Shows the next request of the recording; those shown before must have been issued.
+    /// Passes the next request of the recording; all previous ones must have been issued.
     ///
-    /// `at` must not go back. Without a response time the request counts as done before anything
-    /// that was recorded later than it; requests of one time go together.
+    /// `at` must not decrease. A request without a response time counts as done before any request
+    /// with a later time; requests with the same time go together.
     #[inline]
     pub fn admit(&mut self, at: Nanos, response: Option<Nanos>) {
         match &mut self.mode {
@@ -96,8 +99,8 @@ impl Pacer {
         }
     }
 
-    /// When the request shown last may be issued, at the earliest; None while a request that it
-    /// depends on is still out. Never earlier than for the request before.
+    /// Returns the earliest issue time of the last admitted request; `None` while a request that it
+    /// depends on is outstanding. Never earlier than for the previous request.
     #[inline]
     #[must_use]
     pub fn release(&self) -> Option<Nanos> {
@@ -107,10 +110,10 @@ impl Pacer {
         }
     }
 
-    /// The request shown last is issued now.
+    /// Issues the last admitted request now.
     ///
     /// # Panics
-    /// If [`Pacer::release`] said None.
+    /// If [`Pacer::release`] returned `None`.
     #[inline]
     pub fn issue(&mut self) -> Ticket {
         match &mut self.mode {
@@ -119,7 +122,7 @@ impl Pacer {
         }
     }
 
-    /// An issued request was done at `done`; in any order, once each.
+    /// Reports the completion of an issued request at `done`; in any order, once per request.
     #[inline]
     pub fn completed(&mut self, ticket: Ticket, done: Nanos) {
         if let Mode::Dependencies(dependencies) = &mut self.mode {
@@ -128,14 +131,14 @@ impl Pacer {
     }
 }
 
-/// The recorded times less the idle time that was cut, scaled.
+/// Recorded times minus the idle time that was cut, scaled.
 #[derive(Debug)]
 struct Schedule {
-    /// In recorded time.
+    /// Longest idle interval in recorded time.
     idle_max: u64,
     time_percent: u32,
     busy_until: u64,
-    /// Recorded time that was cut so far; the time before the first request is kept.
+    /// Recorded time cut so far; the time before the first request is kept.
     cut: u64,
     due: Nanos,
 }
@@ -165,31 +168,32 @@ fn scaled(ns: u64, times: u32, over: u32) -> u64 {
     u64::try_from(wide).unwrap_or(u64::MAX)
 }
 
-/// Which requests of the recording the next one has to wait for.
+/// Requests of the recording that the next one must wait for.
 #[derive(Debug)]
 struct Dependencies {
-    /// Issued requests that the recording has not ended yet: (recorded end, tag), soonest first.
+    /// Issued requests that have not ended in the recording yet: (recorded end, tag), earliest
+    /// first.
     outstanding: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By tag.
+    /// State of each tag.
     requests: Box<[RequestState]>,
     free: Vec<u32>,
-    /// Recorded end of the request shown last.
+    /// Recorded end of the last admitted request.
     end: u64,
-    /// Latest completion of those it depends on.
+    /// Latest completion among its dependencies.
     gate: Nanos,
-    /// How many of them are still out.
+    /// Number of its dependencies that are outstanding.
     missing: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestState {
-    /// Out in the replay; nothing waits for it.
+    /// Outstanding in the replay; no request waits for it.
     Out,
-    /// Out in the replay, and the request shown last waits for it.
+    /// Outstanding in the replay; the last admitted request waits for it.
     Awaited,
-    /// Completed in the replay at this time, still out in the recording.
+    /// Completed in the replay at this time, still outstanding in the recording.
     Completed(Nanos),
-    /// No request has this tag.
+    /// Unused tag.
     Free,
 }
 
@@ -207,7 +211,8 @@ impl Dependencies {
 
     #[inline]
     fn admit(&mut self, at: Nanos, response: Option<Nanos>) {
-        // Unanswered: over before anything later, not before another of the same time.
+        // A request without a response time ends before any later request, but not before another
+        // one of the same time.
         self.end = at.0.saturating_add(response.map_or(1, |response| response.0));
         while let Some(&Reverse((end, tag))) = self.outstanding.peek() {
             if end > at.0 && self.outstanding.len() < self.requests.len() {

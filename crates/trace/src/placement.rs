@@ -1,8 +1,8 @@
-//! Where a recorded request goes on another drive: folded or scaled, alignment kept.
+//! Placement of recorded requests on another drive: folded or scaled, with alignment kept.
 //!
-//! The rules are written down in `docs/concepts/replay.md`. A recording that fits keeps its
-//! addresses under both. Left out: a request that spans two scaled granules stays in one piece, so
-//! up to its length lies in the neighbour.
+//! The rules are defined in `docs/concepts/replay.md`. A recording that fits keeps its addresses
+//! under both rules. Left out: a request that spans two scaled granules stays in one piece, so up
+//! to its length lies in the neighbouring granule.
 
 use drivebay_units::SECTOR_BYTES;
 use serde::Deserialize;
@@ -11,60 +11,61 @@ use crate::request::Request;
 
 /// Addresses move by multiples of this, so every alignment up to it is kept.
 pub const GRANULE_BYTES: u64 = 16 << 20;
-/// What a small drive is rounded down to instead.
+/// Rounding unit of the capacity for small drives.
 const SMALL_BYTES: u64 = 4096;
-/// 2^64 over the golden ratio: multiples of it, modulo 2^64, lie evenly however many there are.
+/// 2^64 over the golden ratio: any number of its multiples modulo 2^64 is evenly spread.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// How addresses beyond the drive are brought onto it.
+/// Rule for addresses beyond the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
-    /// Modulo the drive's size: what lies close stays close, ends overlap.
+    /// Modulo the drive's size: neighbouring addresses stay neighbours, the ends overlap.
     #[default]
     Fold,
-    /// In proportion, by granules: the order of addresses is kept, neighbouring granules overlap.
+    /// Proportional, by granules: the order of addresses is kept, neighbouring granules overlap.
     Scale,
 }
 
-/// Puts requests onto a drive. Cost: a division per request.
+/// Maps requests to addresses on a drive. Cost: one division per request.
 #[derive(Clone, Debug)]
 pub struct Placement {
     rule: Rule,
     block_bytes: u64,
-    /// The drive's bytes that are used.
+    /// Usable bytes of the drive.
     room_bytes: u64,
-    /// Granules of the recording over those of the drive, for scaling; None where it fits.
+    /// Granules of the recording and of the drive, for scaling; `None` if the recording fits.
     granules: Option<(u64, u64)>,
 }
 
-/// Why a recording cannot be placed.
+/// Reason why a recording cannot be placed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// The drive is smaller than a request may be.
+    /// The drive is too small.
     #[error("a drive of {0} bytes is too small for a replay\nhint: use one of at least 64 MiB")]
     TooSmall(u64),
-    /// Longer than the drive.
+    /// A request is longer than the drive.
     #[error(
         "a request of {bytes} bytes does not fit a drive of {room} bytes\nhint: replay it on a larger drive"
     )]
     TooLong {
-        /// Of the request.
+        /// Bytes of the request.
         bytes: u64,
-        /// Of the drive.
+        /// Usable bytes of the drive.
         room: u64,
     },
 }
 
-/// Where the devices of a recording begin is a multiple of this.
+/// Alignment of the start addresses of a recording's devices.
 const DEVICE_BYTES: u64 = 1 << 20;
 /// Smallest drive that is accepted.
 const ROOM_BYTES_MIN: u64 = 64 << 20;
 
 impl Placement {
-    /// Onto a drive of `capacity_bytes` with logical blocks of `block_bytes` (a power of two from
-    /// 512); `recorded_bytes` is where the recording's highest address ends, needed to scale.
+    /// Creates a placement on a drive of `capacity_bytes` with logical blocks of `block_bytes` (a
+    /// power of two from 512). `recorded_bytes` is the end of the recording's highest address,
+    /// required for scaling.
     ///
     /// # Errors
     /// [`PlaceError::TooSmall`].
@@ -98,13 +99,13 @@ impl Placement {
         Ok(Placement { rule, block_bytes, room_bytes, granules })
     }
 
-    /// How addresses of the recording become addresses of the drive.
+    /// Rule for addresses beyond the drive.
     #[must_use]
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// First byte and length on the drive, both multiples of its logical block.
+    /// Returns first byte and length on the drive, both multiples of its logical block.
     ///
     /// # Errors
     /// [`PlaceError::TooLong`].
@@ -112,7 +113,7 @@ impl Placement {
     pub fn place(&self, request: &Request) -> Result<(u64, u64), PlaceError> {
         let block = self.block_bytes - 1;
         let start = request.offset_bytes & !block;
-        // An offset and length end below 2^63, so rounding up cannot overflow.
+        // Offset plus length is below 2^63, so rounding up cannot overflow.
         let bytes = ((request.offset_bytes + request.bytes + block) & !block) - start;
         if bytes > self.room_bytes {
             return Err(PlaceError::TooLong { bytes, room: self.room_bytes });
@@ -129,7 +130,8 @@ impl Placement {
         if folded + bytes <= self.room_bytes {
             return Ok((folded, bytes));
         }
-        // Across the end: from the beginning instead, as far into its 4 KiB page as it was.
+        // A request across the end moves to the beginning, with the same offset within its 4 KiB
+        // page.
         let inside = folded % SMALL_BYTES;
         Ok((if inside + bytes <= self.room_bytes { inside } else { 0 }, bytes))
     }
@@ -141,7 +143,7 @@ impl Placement {
         if offset < self.room_bytes { offset } else { offset % self.room_bytes }
     }
 
-    /// Where a device of the recording begins: 0 for device 0, the others spread evenly.
+    /// Start address of a device of the recording: 0 for device 0, evenly spread for the others.
     fn base(&self, device: u32) -> u64 {
         let share = u64::from(device).wrapping_mul(GOLDEN);
         let bytes = ((u128::from(share) * u128::from(self.room_bytes)) >> 64) as u64;

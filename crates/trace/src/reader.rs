@@ -1,4 +1,4 @@
-//! From a file to requests, in the file's own order.
+//! Reads requests from a file, in the file's own order.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,10 +10,10 @@ use crate::input::{Lines, MARK};
 use crate::request::Request;
 use crate::unpack::unpack;
 
-/// Files that hold traces, but not as one that is read: the bytes that tell them with their place,
-/// what they are, and what makes text of them.
+/// Known files that cannot be read directly: offset and bytes of their signature, description, and
+/// the command that converts them to text.
 const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
-    (0, b"PAR1", "Parquet, and was not unpacked", "drivebay trace convert FILE.parquet FILE.csv"),
+    (0, b"PAR1", "Parquet, and was not converted", "drivebay trace convert FILE.parquet FILE.csv"),
     (1, b"tae", "blktrace's recording of one processor", "blkparse -i NAME > NAME.txt"),
     (0, b"PERFILE2", "perf's recording", "perf script -i FILE > FILE.txt"),
     (3, b"tracing", "trace-cmd's recording", "trace-cmd report -i FILE > FILE.txt"),
@@ -24,16 +24,16 @@ const FOREIGN: [(usize, &[u8], &str, &str); 6] = [
 /// A recorded trace as the user names it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What the user says of it.
+    /// Properties that the user gives.
     pub given: Given,
-    /// Of a Parquet file: where its columns are as CSV, under their own names.
+    /// For a Parquet file: path of its columns as CSV, under their own names.
     pub unpacked: Option<PathBuf>,
 }
 
 impl TraceFile {
-    /// Whether it can be read more than once, which a pipe cannot.
+    /// True if the file can be read more than once, unlike a pipe.
     #[must_use]
     pub fn is_regular(&self) -> bool {
         let path = self.unpacked.as_ref().unwrap_or(&self.path);
@@ -52,7 +52,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Opens a file, compressed or not; without a format it is detected.
+    /// Opens a file, compressed or not; the format is detected unless given.
     ///
     /// # Errors
     /// If the file cannot be opened, is empty, or is of no known format.
@@ -78,7 +78,7 @@ impl Reader {
         Reader::new(file, &name, &given)
     }
 
-    /// Reads from anything; `name` stands for it in errors.
+    /// Reads from any source; errors refer to it as `name`.
     ///
     /// # Errors
     /// If it cannot be read, is empty, or is of no known format.
@@ -115,7 +115,7 @@ impl Reader {
             return refuse(
                 format!("is of no known format; it begins with {}", shown(first)),
                 format!(
-                    "if you know it, say so with --format (or --from): {}; of a table, say which columns it has: \
+                    "give the format with --format (or --from): {}; or the columns of a table: \
                      --columns time=NAME:us,offset=NAME,length=NAME,op=NAME",
                     Format::list()
                 ),
@@ -123,7 +123,7 @@ impl Reader {
         };
         if columns.is_some() && !matches!(format, Format::Csv | Format::Parquet) {
             return refuse(
-                format!("--columns: what the columns of {} hold is known", format.name()),
+                format!("--columns: the columns of {} are known", format.name()),
                 "leave it out, or --format csv".to_string(),
             );
         }
@@ -133,7 +133,7 @@ impl Reader {
         {
             return refuse(
                 format!(
-                    "--time-unit {}: {} files say themselves in which unit their times are",
+                    "--time-unit {}: the unit of times in {} files is known",
                     unit.name(),
                     format.name()
                 ),
@@ -148,27 +148,27 @@ impl Reader {
         })
     }
 
-    /// The format, given or detected.
+    /// Format, given or detected.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The file's name as given.
+    /// Name of the file as given.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.input.file
     }
 
-    /// What was skipped so far.
+    /// Skipped entries so far.
     #[must_use]
     pub fn skipped(&self) -> Skipped {
         Skipped { holes: self.input.lines.holes, ..self.input.skipped.clone() }
     }
 
     /// Appends requests until `into` holds `len_max`, the input ends, or some ten milliseconds have
-    /// passed; false when there is no more. Memory grows by at most 65,536 requests beyond
-    /// `len_max`: those still open when the recording ends, or that a line stands for.
+    /// passed; returns false at the end. Memory grows by at most 65,536 requests beyond `len_max`:
+    /// those still open when the recording ends, or those of a single line.
     ///
     /// # Errors
     /// If a line cannot be read, the file is damaged, or it ends without a single request.

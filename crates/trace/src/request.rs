@@ -6,7 +6,7 @@ use drivebay_units::{Nanos, named};
 pub(crate) const DEVICES_MAX: usize = 1 << 16;
 
 named! {
-    /// What a request asks for.
+    /// Operation of a request.
     #[derive(PartialOrd, Ord, Hash)]
     #[repr(u8)]
     pub enum Op {
@@ -16,13 +16,13 @@ named! {
         Write = "write",
         /// Data no longer needed (TRIM, discard, unmap).
         Trim = "trim",
-        /// Written data made durable; has no bytes of its own.
+        /// Makes written data durable; has no address and no bytes.
         Flush = "flush",
     }
 }
 
 impl Op {
-    /// Reads and writes: what moves data.
+    /// True for reads and writes, which move data.
     #[must_use]
     pub const fn moves_data(self) -> bool {
         matches!(self, Op::Read | Op::Write)
@@ -30,7 +30,7 @@ impl Op {
 }
 
 named! {
-    /// The unit of a recording's times, where the user names it.
+    /// Unit of a recording's times, given by the user.
     #[derive(Hash)]
     pub enum TimeUnit {
         /// Seconds.
@@ -45,7 +45,7 @@ named! {
 }
 
 impl TimeUnit {
-    /// Its length in nanoseconds.
+    /// Length of the unit in nanoseconds.
     #[must_use]
     pub const fn ns(self) -> u64 {
         match self {
@@ -60,16 +60,16 @@ impl TimeUnit {
 /// One I/O of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// When the host issued it. Since the trace's first request, once a [`crate::Trace`] has
-    /// ordered it; on the recording's own clock before.
+    /// Issue time: since the trace's first request if a [`crate::Trace`] has ordered it, otherwise
+    /// on the recording's own clock.
     pub at: Nanos,
     /// Byte address on its device; `offset_bytes + bytes` is at most 2^63 - 1.
     pub offset_bytes: u64,
     /// Length; 0 for a flush, 1 to 4 GiB - 1 for a read or write, at least 1 for a trim.
     pub bytes: u64,
-    /// How long it took; None where the recording does not say.
+    /// Response time; `None` if the recording does not have it.
     pub response: Option<Nanos>,
-    /// The device, as the recording numbers it; in order of appearance where it has names.
+    /// Number of the device in the recording, or in order of appearance if devices have names.
     pub device: u32,
     /// Read, write, trim or flush.
     pub op: Op,

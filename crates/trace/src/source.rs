@@ -1,4 +1,4 @@
-//! Where a replay's requests come from: a file, or the synthesizer.
+//! Sources of a replay's requests: a file, or the synthesizer.
 
 use crate::error::TraceError;
 use crate::formats::Skipped;
@@ -8,18 +8,18 @@ use crate::reader::TraceFile;
 use crate::request::Request;
 use crate::synth::{Profile, Synth};
 
-/// Requests in the order of their times, the first at 0, in blocks.
+/// Requests in time order, the first at 0, in blocks.
 pub trait RequestSource: Send {
-    /// The next requests; None at the end.
+    /// Returns the next requests; `None` at the end.
     ///
     /// # Errors
-    /// What the file gives; [`TraceError::Cancelled`] when `keep_running` says no.
+    /// Errors of the file; [`TraceError::Cancelled`] if `keep_running` returns false.
     fn next_requests(
         &mut self,
         keep_running: KeepRunning<'_>,
     ) -> Result<Option<&[Request]>, TraceError>;
 
-    /// What stands in messages for where the requests come from.
+    /// Name of the source in messages.
     fn name(&self) -> &str;
 
     /// Name of the format.
@@ -27,7 +27,7 @@ pub trait RequestSource: Send {
         "synthesized"
     }
 
-    /// What was skipped so far.
+    /// Skipped entries so far.
     fn skipped(&self) -> Skipped {
         Skipped::default()
     }
@@ -67,34 +67,34 @@ impl RequestSource for Synth {
     }
 }
 
-/// A source as data.
+/// Description of a source.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceSource {
     /// A recorded trace in a file.
     File {
-        /// Where it is, and how to read it.
+        /// Path and properties of the file.
         file: TraceFile,
-        /// Sort all of it first, through a temporary file.
+        /// True to sort the whole trace first, through a temporary file.
         sort: bool,
     },
-    /// Synthesized as it is needed.
+    /// A trace that is synthesized on the fly.
     Synth {
         /// One of [`Profile::names`].
         name: String,
-        /// Times the published number of I/Os.
+        /// Factor on the published number of I/Os.
         scale: f64,
-        /// Of the generator.
+        /// Seed of the generator.
         seed: u64,
-        /// The text of a profile to be used in place of the one of that name.
+        /// Text of a profile to use instead of the built-in one.
         profile: Option<String>,
     },
 }
 
 impl TraceSource {
-    /// Opens the file, or makes the profile ready.
+    /// Opens the file, or prepares the synthesizer.
     ///
     /// # Errors
-    /// What is wrong with either.
+    /// Errors of the file or the profile.
     pub fn open(&self) -> Result<Box<dyn RequestSource>, TraceError> {
         match self {
             TraceSource::File { file, sort } => {
@@ -105,10 +105,10 @@ impl TraceSource {
         }
     }
 
-    /// The synthesizer, where it is one.
+    /// Creates the synthesizer; `None` for a file.
     ///
     /// # Errors
-    /// What is wrong with its profile or options.
+    /// Errors of the profile or its options.
     pub fn synth(&self) -> Result<Option<Synth>, TraceError> {
         let TraceSource::Synth { name, scale, seed, profile } = self else { return Ok(None) };
         let text = match profile {
@@ -118,11 +118,11 @@ impl TraceSource {
         Ok(Some(Synth::new(Profile::parse(text)?, *scale, *seed)?))
     }
 
-    /// Where the highest address may end, as a placement needs it: of a file 0, for not known,
-    /// unless addresses are scaled; then the file is read through.
+    /// Upper bound of the highest address, as a placement requires it. For a file it is 0 (unknown)
+    /// unless addresses are scaled; then the whole file is read.
     ///
     /// # Errors
-    /// What is wrong with the trace; [`TraceError::Cancelled`].
+    /// Errors of the trace; [`TraceError::Cancelled`].
     pub fn recorded_bytes(
         &self,
         rule: Rule,

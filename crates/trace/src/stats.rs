@@ -1,9 +1,9 @@
-//! A trace's statistics in one pass over its requests, in bounded memory.
+//! Statistics of a trace, in one pass over its requests and in bounded memory.
 //!
 //! Definitions: `docs/concepts/traces.md`; the buckets are those of the published tables of the
-//! AnandTech Storage Bench. Reads and writes count; trims and flushes only keep the drive busy.
-//! Bounds: outstanding requests 8 MiB; sequential streams 32 MiB (65,536 devices); pages touched
-//! about 620 MiB at most (4,194,304 regions of 2 MiB). Beyond those regions footprint and
+//! AnandTech Storage Bench. Only reads and writes count; trims and flushes only keep the drive
+//! busy. Bounds: outstanding requests 8 MiB; sequential streams 32 MiB (65,536 devices); touched
+//! pages about 620 MiB at most (4,194,304 regions of 2 MiB). With more regions, footprint and
 //! overwrites are null.
 
 use std::cmp::Reverse;
@@ -13,16 +13,16 @@ use serde::{Serialize, Serializer};
 
 use crate::request::{DEVICES_MAX, Op, Request};
 
-/// How many of the last I/Os of the same kind and device may be continued by a sequential one: the
-/// depth of SATA's queue, so that as many streams as a drive can see at once are told apart.
+/// Number of previous I/Os of the same kind and device that a sequential one may continue: the
+/// depth of SATA's queue, so that as many streams are distinguished as a drive can see at once.
 pub const STREAMS: usize = 32;
-/// A page of the footprint.
+/// Bytes of a page of the footprint.
 pub const PAGE_BYTES: u64 = 4096;
-/// Most outstanding requests that are counted; the soonest to end is forgotten beyond it.
+/// Most outstanding requests that are counted; beyond it, the one that ends first is dropped.
 const OUTSTANDING_MAX: usize = 1 << 20;
-/// Most regions of 2 MiB that are remembered.
+/// Most regions of 2 MiB that are tracked.
 const REGIONS_MAX: usize = 1 << 22;
-/// Share of requests with a response time from which on depths and idle time are given.
+/// Least share of requests with a response time for which depths and idle time are reported.
 const ANSWERED_PERCENT: u64 = 90;
 
 const SIZES: [&str; 8] = ["<4KB", "4KB", "8KB", "16KB", "32KB", "64KB", "128KB", "other"];
@@ -32,12 +32,12 @@ const DEPTHS: [&str; 8] = ["1", "2", "3", "4-5", "6-10", "11-20", "21-32", ">32"
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares {
     names: [&'static str; 8],
-    /// In the order of the published tables.
+    /// Shares in the order of the published tables.
     pub values: [f64; 8],
 }
 
 impl Shares {
-    /// Each bucket's name and share.
+    /// Returns each bucket's name and share.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
         self.names.into_iter().zip(self.values)
     }
@@ -49,7 +49,7 @@ impl Serialize for Shares {
     }
 }
 
-/// A trace's statistics. None where the trace does not say, or has no such I/O.
+/// Statistics of a trace. Fields are `None` if the trace lacks the information or has no such I/O.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
     /// Number of reads.
@@ -62,11 +62,12 @@ pub struct Info {
     pub written_bytes: u64,
     /// Shares of reads and writes by size.
     pub size_share: Option<Shares>,
-    /// Shares by outstanding requests at arrival, itself included.
+    /// Shares by outstanding requests at arrival, including the request itself.
     pub queue_depth_share: Option<Shares>,
-    /// Mean of these.
+    /// Mean number of outstanding requests at arrival.
     pub queue_depth_mean: Option<f64>,
-    /// Share that begins where one of the last [`STREAMS`] of its kind and device ended.
+    /// Share of I/Os that begin where one of the last [`STREAMS`] of the same kind and device
+    /// ended.
     pub sequential_share: Option<f64>,
     /// Seconds with nothing outstanding.
     pub idle_s: Option<f64>,
@@ -82,11 +83,11 @@ pub struct Info {
     pub devices: u64,
     /// Lowest address that is read or written, of any device.
     pub address_start_bytes: Option<u64>,
-    /// Where the highest address ends, of any device.
+    /// End of the highest address, of any device.
     pub address_end_bytes: Option<u64>,
 }
 
-/// Gathers [`Info`] from requests in the order of their times.
+/// Collects [`Info`] from requests in time order.
 pub struct Stats {
     counts: [u64; 2],
     bytes: [u64; 2],
@@ -107,7 +108,7 @@ pub struct Stats {
     pages: Option<Pages>,
 }
 
-/// Where the last I/Os of one kind on one device ended.
+/// Ends of the last I/Os of one kind on one device.
 #[derive(Clone)]
 struct Ends {
     at: [u64; STREAMS],
@@ -137,12 +138,12 @@ impl Default for Stats {
     }
 }
 
-/// More devices than a trace can have.
+/// Error: more devices than a trace can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooManyDevices;
 
 impl Stats {
-    /// Takes the next requests.
+    /// Adds the next requests.
     ///
     /// # Errors
     /// If there are more than 65,536 devices.
@@ -150,7 +151,8 @@ impl Stats {
         requests.iter().try_for_each(|request| self.one(request))
     }
 
-    /// Cost: a heap's push and pop, a scan of 32 numbers, a hash look-up per 2 MiB touched.
+    /// Adds a request. Cost: a heap push and pop, a scan of 32 numbers, a hash look-up per 2 MiB
+    /// touched.
     fn one(&mut self, request: &Request) -> Result<(), TooManyDevices> {
         let at = request.at.0;
         if self.began_ns.is_none() {
@@ -200,7 +202,7 @@ impl Stats {
         }
     }
 
-    /// A small number for the device.
+    /// Returns a small number for the device.
     fn device(&mut self, device: u32) -> Result<u32, TooManyDevices> {
         if let Some((known, number)) = self.last_device
             && known == device
@@ -221,7 +223,7 @@ impl Stats {
         Ok(number)
     }
 
-    /// The statistics so far.
+    /// Returns the statistics so far.
     #[must_use]
     pub fn info(&self) -> Info {
         let ios = self.counts[0] + self.counts[1];
@@ -288,7 +290,7 @@ struct Region {
     written: [u64; WORDS],
 }
 
-/// Which pages were touched, and which written.
+/// Touched and written pages.
 #[derive(Default)]
 struct Pages {
     by_key: HashMap<u64, u32>,
@@ -302,7 +304,7 @@ struct Pages {
 }
 
 impl Pages {
-    /// Marks the pages of a request; false if there are too many regions to remember.
+    /// Marks the pages of a request; returns false if there are too many regions to track.
     fn touch(&mut self, device: u32, request: &Request) -> bool {
         let first = request.offset_bytes / PAGE_BYTES;
         let last = (request.offset_bytes + request.bytes - 1) / PAGE_BYTES;

@@ -1,8 +1,8 @@
-//! Compressed traces: gzip, bzip2, zstd and xz, told by their magic bytes.
+//! Decompression of traces: gzip, bzip2, zstd and xz, recognized by their magic bytes.
 //!
 //! Sources: RFC 1952 (gzip), RFC 8878 (zstd), the bzip2 format's "BZh" header, the .xz file format
-//! 1.2.1. Files made of several members, frames or streams one after the other are read to their
-//! end. Bounds: compressed data may unpack to at most [`UNPACK_RATIO_MAX`] times its size (after
+//! 1.2.1. Files that consist of several members, frames or streams are read to their end. Bounds:
+//! compressed data may expand to at most [`UNPACK_RATIO_MAX`] times its size (after
 //! [`UNPACK_FREE_BYTES`]); a zstd window or an xz dictionary may have at most 128 MiB.
 
 use std::io::{self, BufReader, Cursor, Read};
@@ -11,18 +11,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use lzma_rust2::XzReader;
 
-/// Compressed text traces unpack to 3-30 times their size; gzip's possible most is 1032.
+/// Largest expansion. Compressed text traces expand 3 to 30 times; gzip's limit is 1032.
 pub const UNPACK_RATIO_MAX: u64 = 250;
-/// Unpacked before the ratio counts.
+/// Decompressed bytes to which the ratio does not apply.
 pub const UNPACK_FREE_BYTES: u64 = 16 << 20;
 
-/// Most that an xz dictionary may have, in KiB; the largest of `xz -9` is 64 MiB.
+/// Largest xz dictionary, in KiB; `xz -9` uses 64 MiB.
 const XZ_KIB_MAX: u32 = 128 << 10;
 
-/// A file's bytes, as they are or unpacked.
+/// Bytes of a file, plain or decompressed.
 pub(crate) type Bytes = Box<dyn Read + Send>;
 
-/// Unpacks `raw` if it is compressed.
+/// Decompresses `raw` if it is compressed.
 pub(crate) fn unpack(mut raw: Bytes) -> io::Result<Bytes> {
     let mut start = [0; 4];
     let len = read_full(&mut raw, &mut start)?;
@@ -60,7 +60,7 @@ pub(crate) fn read_full(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<u
     Ok(len)
 }
 
-/// Counts what is taken from the file.
+/// Counts the bytes read from the file.
 struct Counted {
     inner: Bytes,
     bytes: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ impl Read for Counted {
     }
 }
 
-/// Refuses a decompression bomb.
+/// Rejects decompression bombs.
 struct Guard {
     inner: Bytes,
     packed: Arc<AtomicU64>,
@@ -88,7 +88,7 @@ impl Read for Guard {
         let packed = self.packed.load(Ordering::Relaxed);
         if self.unpacked > packed.saturating_mul(UNPACK_RATIO_MAX).max(UNPACK_FREE_BYTES) {
             let what = format!(
-                "it unpacks to more than {UNPACK_RATIO_MAX} times its size, as no trace does"
+                "it unpacks to more than {UNPACK_RATIO_MAX} times its size, unlike any trace"
             );
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }

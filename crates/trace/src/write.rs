@@ -1,9 +1,8 @@
-//! Traces out: fio's iolog version 3, and CSV with everything a request has.
+//! Output of traces: fio's iolog version 3, and CSV with all fields of a request.
 //!
 //! Source: fio's HOWTO, "Trace file format v3"; its times are microseconds and begin at 1 here,
 //! since fio takes 0 for "no time". Lost in an iolog: nanoseconds, response times, device numbers
-//! (each device becomes a file name, `device<number>`; send it elsewhere with fio's
-//! --replay_redirect).
+//! (each device becomes a file name, `device<number>`; fio's --replay_redirect changes it).
 
 use std::collections::HashSet;
 use std::io::{self, Write};
@@ -11,7 +10,7 @@ use std::io::{self, Write};
 use crate::formats::CSV_HEADER;
 use crate::request::{DEVICES_MAX, Op, Request};
 
-/// Text formats that traces are written in.
+/// Text formats for output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextFormat {
     /// fio's iolog, version 3.
@@ -20,7 +19,7 @@ pub enum TextFormat {
     Csv,
 }
 
-/// Writes a trace as text.
+/// Writer of a trace as text.
 pub struct Writer<W: Write> {
     out: W,
     kind: TextFormat,
@@ -29,10 +28,10 @@ pub struct Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins with what stands before the requests.
+    /// Creates a writer, and writes the header.
     ///
     /// # Errors
-    /// As `out`.
+    /// Errors of `out`.
     pub fn new(mut out: W, kind: TextFormat) -> io::Result<Writer<W>> {
         match kind {
             TextFormat::Iolog => writeln!(out, "fio version 3 iolog")?,
@@ -44,7 +43,7 @@ impl<W: Write> Writer<W> {
     /// Writes requests, in order.
     ///
     /// # Errors
-    /// As `out`; and if there are more than 65,536 devices.
+    /// Errors of `out`, or if there are more than 65,536 devices.
     pub fn write(&mut self, requests: &[Request]) -> io::Result<()> {
         for request in requests {
             match self.kind {
@@ -83,10 +82,10 @@ impl<W: Write> Writer<W> {
         writeln!(self.out, "{us} device{device} {action} {offset_bytes} {bytes}")
     }
 
-    /// Ends the file and gives back what it was written to.
+    /// Ends the file and returns `out`.
     ///
     /// # Errors
-    /// As `out`.
+    /// Errors of `out`.
     pub fn finish(mut self) -> io::Result<W> {
         if self.kind == TextFormat::Iolog {
             let mut devices: Vec<_> = self.devices.into_iter().collect();

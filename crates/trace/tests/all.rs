@@ -1,4 +1,4 @@
-//! Trace formats, order, statistics and synthesis, tested from outside, as one binary.
+//! Integration tests of trace formats, order, statistics and synthesis, as one binary.
 
 mod formats;
 mod kernel;

@@ -1,5 +1,5 @@
-//! Each format on a few lines, detected and named; then every kind of dirt, refused with its place
-//! or left out and counted.
+//! Tests of each format on a few lines, detected and named; then invalid input of every kind, which
+//! is refused with its position or skipped and counted.
 
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ use crate::support::{Row, drain, ordered, raw, reader, request};
 use drivebay_trace::Op::{Flush, Read, Trim, Write};
 use drivebay_trace::{ColumnMap, Given, Order, Reader, Request, TimeUnit, Trace, TraceError};
 
-/// Read by detection and by name, in order of time from 0.
+/// Checks that detection and the format's name give these rows, in time order from 0.
 pub fn holds(format: &str, text: &str, rows: &[Row]) {
     let expected: Vec<_> = rows.iter().map(|row| request(*row)).collect();
     let detected = reader(text.as_bytes(), None).expect("detected").format().name();
@@ -15,7 +15,7 @@ pub fn holds(format: &str, text: &str, rows: &[Row]) {
     for format in [None, Some(format)] {
         assert_eq!(ordered(text.as_bytes(), format).expect("readable"), expected);
     }
-    // Other line ends, a mark, blank lines, no end of the last line: all the same.
+    // Other line ends, a byte order mark, blank lines, or a missing last line end change nothing.
     let windows = text.replace('\n', "\r\n");
     let marked = format!("\u{feff}{}", text.trim_end());
     let blank = text.replace('\n', "\n\n");
@@ -25,7 +25,7 @@ pub fn holds(format: &str, text: &str, rows: &[Row]) {
     }
 }
 
-/// What is said of a file that is read.
+/// Notes on a file that is read.
 pub fn notes(bytes: &[u8]) -> Vec<String> {
     let mut reader = reader(bytes, None).expect("detected");
     while reader.read(&mut Vec::new(), usize::MAX).expect("readable") {}
@@ -92,7 +92,7 @@ fn tencent() {
     );
 }
 
-/// The first lines of libCacheSim's data/cloudPhysicsIO.csv, whose 113,872 requests last two hours.
+/// First lines of libCacheSim's data/cloudPhysicsIO.csv, whose 113,872 requests last two hours.
 #[test]
 fn vscsi_text_of_libcachesim_is_in_seconds() {
     let text = "version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,28,6144,31954535\n\
@@ -108,14 +108,14 @@ fn vscsi_text_of_libcachesim_is_in_seconds() {
     );
 }
 
-/// What cannot be seconds is no guess of ours.
+/// Times that cannot be seconds require a unit; it is not guessed.
 #[test]
 fn vscsi_text_in_microseconds_asks_for_the_unit() {
     let text = b"1,5633898611441,2a,512,8\n1,5633898611541,28,4096,16\n";
     assert_eq!(
         refused(text, None),
-        "t, line 1: time is '5633898611441', which are no seconds\n\
-         hint: say in which unit the times are: --time-unit us"
+        "t, line 1: time is '5633898611441', which cannot be seconds\n\
+         hint: give the unit of the times: --time-unit us"
     );
     let read = in_unit(text, TimeUnit::Us).expect("with its unit");
     assert_eq!(read[1].at.0, 100_000);
@@ -140,31 +140,26 @@ fn the_unit_of_times_is_the_users_where_the_format_does_not_fix_it() {
     }
     let own = b"at_ns,op,offset_bytes,bytes,device,response_ns\n0,read,4096,4096,1,50000\n";
     let error = in_unit(own, TimeUnit::Ms).expect_err("the column's name says it").to_string();
-    assert!(error.starts_with("t: --time-unit ms: csv files say themselves"), "{error}");
+    assert!(error.starts_with("t: --time-unit ms: the unit of times in csv files"), "{error}");
 }
 
-/// Small numbers of microseconds fit 32 bits of seconds, but not a disk that is traced.
+/// Small numbers of microseconds fit 32 bits of seconds, but would be implausibly far apart for a
+/// traced disk.
 #[test]
 fn vscsi_text_whose_seconds_would_be_too_long_asks_for_the_unit() {
     let lines = |step: u64| -> String {
         (0..100).map(|i| format!("1,{},28,4096,{}\n", 1_000_000 + i * step, i * 8)).collect()
     };
     let error = refused(lines(100_000).as_bytes(), None);
-    assert!(
-        error.starts_with("t, line 4: times of 4 requests reach over 300000 seconds"),
-        "{error}"
-    );
-    assert!(
-        error.ends_with("hint: say in which unit the times are: --time-unit us (or s)"),
-        "{error}"
-    );
+    assert!(error.starts_with("t, line 4: times of 4 requests span 300000 seconds"), "{error}");
+    assert!(error.ends_with("hint: give the unit of the times: --time-unit us (or s)"), "{error}");
     let error = refused(lines(150).as_bytes(), None);
-    assert!(error.starts_with("t, line 100: times of 100 requests reach over 14850 s"), "{error}");
+    assert!(error.starts_with("t, line 100: times of 100 requests span 14850 s"), "{error}");
     assert_eq!(in_unit(lines(150).as_bytes(), TimeUnit::S).expect("said so").len(), 100);
     assert_eq!(ordered(lines(9).as_bytes(), None).expect("seconds").len(), 100);
 }
 
-/// The README of IOTTA 26930: seconds since the first request of all volumes.
+/// From the README of IOTTA 26930: seconds since the first request of all volumes.
 #[test]
 fn k5cloud() {
     let text = "1063,0.000102,R,4096,8192\n1063,0.500102,W,51200,512\n";
@@ -172,7 +167,7 @@ fn k5cloud() {
     holds("k5cloud", text, &rows);
 }
 
-/// By their names, in any order; ids are sectors, as in oracleGeneral.
+/// Columns by name, in any order; ids are sectors, as in oracleGeneral.
 #[test]
 fn libcachesim_with_a_header() {
     let rows =
@@ -186,7 +181,7 @@ fn libcachesim_with_a_header() {
         no_op,
         &rows.map(|(at, _, place, len, disk, _)| (at, Read, place, len, disk, None)),
     );
-    let note = "2 requests count as reads: this file does not say what they are";
+    let note = "2 requests count as reads: this file has no operations";
     assert_eq!(notes(no_op.as_bytes()), [note]);
     let names = b"time,obj_id,obj_size\n1,user:17,512\n";
     assert!(
@@ -234,7 +229,7 @@ fn columns_that_the_user_names() {
     let text = text.replace("10,WS", "10,RS");
     assert_eq!(mapped(&text, columns).expect("readable"), expected);
     assert_eq!(mapped(&text.replace(',', "\t"), columns).expect("readable"), expected);
-    // Numbers where there is no header; a column of drivebay's own keeps its name.
+    // Column numbers if there is no header; drivebay's own columns keep their names.
     let bare = "8,10,R,16\n1,11.5,W,1\n";
     let numbers = "time=2:us,offset=1:512,length=4:512,op=3";
     assert_eq!(mapped(bare, numbers).expect("readable").len(), 2);
@@ -245,30 +240,29 @@ fn columns_that_the_user_names() {
     let ops = mapped(flag, "time=ts,op=is_write:false").expect("readable");
     assert_eq!((ops[0].op, ops[1].op), (Read, Write));
     for (columns, what) in [
-        ("time", "--columns: 'time' is no FIELD=COLUMN\nhint: --columns time="),
-        ("when=ts", "--columns: 'when' is no field; must be one of time, offset, length, op,"),
-        ("time=ts:h", "--columns: 'h' is no unit of time; must be s, ms, us, ns or a number"),
-        ("offset=lba:0", "--columns: '0' is no unit of offset; must be a number of bytes"),
+        ("time", "--columns: 'time' is not FIELD=COLUMN\nhint: --columns time="),
+        ("when=ts", "--columns: 'when' is not a field; must be one of time, offset, length, op,"),
+        ("time=ts:h", "--columns: 'h' is not a unit of time; must be s, ms, us, ns or a number"),
+        ("offset=lba:0", "--columns: '0' is not a unit of offset; must be a number of bytes"),
         ("offset=", "--columns: 'offset=' names no column"),
         ("device=d:1", "--columns: 'device=d:1': a device has no unit"),
         (
             "time=at,offset=lba",
             "t, line 1: no column is named at; this line has 'ts', 'lba', 'bytes', 'op'",
         ),
-        (
-            "time=bytes,offset=lba,op=ts",
-            "t, line 2: the kind of request is '5'\nhint: say which word",
-        ),
+        ("time=bytes,offset=lba,op=ts", "t, line 2: the operation is '5'\nhint: give the word"),
     ] {
         let error = mapped(own, columns).expect_err("refused");
         assert!(error.starts_with(what), "{columns}: {error}");
     }
     let fraction =
         mapped("time,offset,length,op\n0.5,0,512,r\n", "time=time").expect_err("of what?");
-    assert!(fraction.starts_with("t, line 2: time is '0.5', which is no whole number\nhint: say"));
+    assert!(
+        fraction.starts_with("t, line 2: time is '0.5', which is not a whole number\nhint: give")
+    );
 }
 
-/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made of the same trace as its
+/// Records of libCacheSim's data/cloudPhysicsIO.oracleGeneral.bin, made from the same trace as its
 /// CSV.
 #[test]
 fn oracle_general() {
@@ -369,7 +363,7 @@ fn biosnoop_with_the_pattern() {
     holds("biosnoop", text, &rows);
 }
 
-/// It has the columns that a replay does not need.
+/// It lacks the columns that a replay needs.
 #[test]
 fn bpftraces_biosnoop_is_refused_with_the_reason() {
     let text = b"Attaching 4 probes...
@@ -379,7 +373,11 @@ TIME(ms)     DISK ID        COMM             PID    LAT(ms)
 ";
     let error = refused(text, None);
     assert!(error.starts_with("t, line 2: these are lines of bpftrace's biosnoop.bt"), "{error}");
-    assert!(error.contains("neither its kind nor its place nor its size\nhint: record with bcc's"));
+    assert!(
+        error.contains(
+            "neither its operation nor its address nor its size\nhint: record with bcc's"
+        )
+    );
 }
 
 #[test]
@@ -441,7 +439,7 @@ fn iolog() {
     );
 }
 
-/// Version 2 has no times but those that its waits say.
+/// Version 2 has no times except its waits.
 #[test]
 fn iolog_of_version_2() {
     let text = "fio version 2 iolog
@@ -463,12 +461,12 @@ fn iolog_of_version_2() {
         (300_000, Trim, 0, 65536, 0, None),
     ];
     holds("iolog", text, &rows);
-    let note = "4 requests have no times: this format gives their order, and pauses between them";
+    let note = "4 requests have no times: this format has only their order and pauses";
     assert_eq!(notes(text.as_bytes()), [note]);
     let other = b"fio version 4 iolog\n1 x read 0 4096\n";
     assert!(refused(other, None).starts_with("t, line 1: iolog version '4'; must be 2 or 3"));
     let bare = b"1 x read 0 4096\n";
-    assert!(refused(bare, Some("iolog")).contains("stands before the line: fio version 3 iolog"));
+    assert!(refused(bare, Some("iolog")).contains("comes before the line: fio version 3 iolog"));
 }
 
 #[test]
@@ -487,7 +485,7 @@ fn csv() {
     );
 }
 
-/// A line after which another comes, and what is said of it.
+/// Format, invalid line (followed by a valid one), and the expected message.
 const DIRT: &[(&str, &str, &str)] = &[
     ("msr", "1,h,0,Read,-4096,512,1", "Offset is negative ('-4096')"),
     ("msr", "1,h,0,Read,99999999999999999999,512,1", "Offset is too large"),
@@ -498,22 +496,22 @@ const DIRT: &[(&str, &str, &str)] = &[
     ),
     ("msr", "1,h,0,Read,0,4294967296,1", "a read of 4294967296 bytes is too long"),
     ("msr", "1,h,0,Read,0,,1", "Size is empty"),
-    ("msr", "1,h,0,Reed,0,512,1", "the kind of request is 'Reed'"),
+    ("msr", "1,h,0,Reed,0,512,1", "the operation is 'Reed'"),
     ("msr", "1,h,0,Read,0,512", "6 columns in '1,h,0,Read,0,512'; must be 7: Timestamp,"),
     ("msr", "-1,h,0,Read,0,512,1", "Timestamp is negative"),
     ("msr", "999999999999999999,h,0,Read,0,512,1", "Timestamp is too large"),
     ("msr", "1,h,0,Read,0,512,99999999999999999", "the response time is longer"),
     ("msr", "1,h,4294967296,Read,0,512,1", "DiskNumber is too large"),
     ("msr", "\x01\x02\x03", "1 columns in '???'"),
-    ("systor", "1.5,0.1,X,0,0,512", "the kind of request is 'X'"),
+    ("systor", "1.5,0.1,X,0,0,512", "the operation is 'X'"),
     ("systor", "1.5.5,0.1,R,0,0,512", "Timestamp is '1.5.5'"),
     ("systor", "1.5,-0.1,R,0,0,512", "Response is negative"),
     ("alibaba", "1,R,0,512", "4 columns"),
     ("alibaba", "1,R,0,512,1e9", "timestamp is '1e9'"),
-    ("tencent", "1,0,8,2,1", "the kind of request is '2'; must be 0 (read) or 1 (write)"),
+    ("tencent", "1,0,8,2,1", "the operation is '2'; must be 0 (read) or 1 (write)"),
     ("tencent", "1,99999999999999999,8,0,1", "offset is too large"),
     ("vscsi", "3,1,28,512,8", "version is '3'"),
-    ("vscsi", "1,1,xx,512,8", "the kind of request is 'xx'"),
+    ("vscsi", "1,1,xx,512,8", "the operation is 'xx'"),
     ("spc", "0,1,512,r,", "Timestamp is empty"),
     ("mqsim", "1.5 0 8 8 1", "time is '1.5'"),
     ("mqsim", "1 0 8 8", "4 columns"),
@@ -526,24 +524,24 @@ const DIRT: &[(&str, &str, &str)] = &[
     ("blkparse", "8,0 1 1 0.5 7 %% R 100 + 8 [x]", "the action is '%%'"),
     ("blkparse", "\u{1}\u{2}", "the device is '??'"),
     ("ftrace", "x-1 [0] 1.0: block_rq_issue: 8,0 R 4096 () 100 +", "has no sector + count"),
-    ("ftrace", "x-1 [0] 1.0: block_rq_issue: 8,0 R 4", "'8,0 R 4' breaks off"),
-    ("ftrace", "x-1 [0] 1.0: block_rq_issue", "is no line of a trace"),
+    ("ftrace", "x-1 [0] 1.0: block_rq_issue: 8,0 R 4", "'8,0 R 4' is cut off"),
+    ("ftrace", "x-1 [0] 1.0: block_rq_issue", "is not a line of a trace"),
     ("ftrace", "x-1 [0] noon: block_rq_issue: 8,0 R 4096 () 0 + 8 [x]", "the time is 'noon'"),
-    ("ftrace", "\u{1}\u{2}", "'??' is no line of a trace"),
+    ("ftrace", "\u{1}\u{2}", "'??' is not a line of a trace"),
     ("biosnoop", "1.0 x 1 sda R 8 4096", "PID is 'x'"),
     ("biosnoop", "1.0 x 1 sda Q 8 4096 1.0", "T is 'Q'"),
     ("biosnoop", "noise", "'noise' has too few words"),
-    ("etw", "DiskRead, 5, System ( 4), 1, 0x1, 0x0, 0x200", "breaks off"),
+    ("etw", "DiskRead, 5, System ( 4), 1, 0x1, 0x0, 0x200", "is cut off"),
     ("etw", "DiskRead, 5, System ( 4), 1, 0x1, 0xzz, 0x200, 1, 0, ", "ByteOffset is '0xzz'"),
-    ("etw", "\u{1}\u{2}", "'??' is no text"),
-    ("iolog", "1 x read 0", "'1 x read 0' is no action"),
+    ("etw", "\u{1}\u{2}", "'??' is not text"),
+    ("iolog", "1 x read 0", "'1 x read 0' is not an action"),
     ("iolog", "x read 0 4096", "timestamp is 'x'"),
     ("iolog", "1 x read -1 4096", "offset is negative"),
-    ("k5cloud", "1,0.5,X,0,512", "the kind of request is 'X'; must be R or W"),
+    ("k5cloud", "1,0.5,X,0,512", "the operation is 'X'; must be R or W"),
     ("libcachesim", "1,8", "2 columns in '1,8'; must be 3 or more"),
-    ("meta", "5,9,40,512,0,u,n,getPhoto,1,h,0", "the kind of request is 'getPhoto'"),
+    ("meta", "5,9,40,512,0,u,n,getPhoto,1,h,0", "the operation is 'getPhoto'"),
     ("meta", "5,9,40,512,0,u,n,putChunk,99999,h,0", "op_count is 99999; must be 10000 or less"),
-    ("csv", "1,erase,0,512,0,", "the kind of request is 'erase'"),
+    ("csv", "1,erase,0,512,0,", "the operation is 'erase'"),
     ("csv", "1,read,0,512,0", "5 columns"),
 ];
 

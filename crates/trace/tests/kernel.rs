@@ -1,5 +1,5 @@
-//! Recordings of Linux's block layer: issues, completions, what is given back, flushes, and lines
-//! of others.
+//! Tests of recordings of Linux's block layer: issues, completions, requeues, flushes, and foreign
+//! lines.
 
 use crate::formats::{holds, notes, refused};
 use crate::support::{ordered, raw, reader};
@@ -66,7 +66,7 @@ CPU:1 [LOST 12 EVENTS]
     assert_eq!((reader.skipped().lost, reader.skipped().unmatched), (12, 1));
 }
 
-/// The same events, with the process apart from its number and the subsystem before the name.
+/// The same events, with the process separate from its number and the subsystem before the name.
 #[test]
 fn perf_script_is_read_as_ftrace() {
     let text = "     randread.pl  2522 [000]  6011.824759: block:block_rq_issue: 254,16 R 0 () 7322849 + 16 [randread.pl]
@@ -82,7 +82,7 @@ fn perf_script_is_read_as_ftrace() {
     holds("ftrace", text, &rows);
 }
 
-/// A driver that has no room gives a request back; it counts once, from the issue that was served.
+/// A busy driver requeues a request; it counts once, from the issue that was served.
 #[test]
 fn a_requeued_request_is_one_from_its_last_issue() {
     let text = "  8,0    0        1     0.000000000   697  D   R 1000 + 64 [dd]
@@ -102,7 +102,7 @@ fn a_requeued_request_is_one_from_its_last_issue() {
     ];
     holds("blkparse", text, &rows);
     let said =
-        "2 issues were taken back by the driver; their requests count once, from the last issue";
+        "2 issues were requeued by the driver; their requests count once, from the last issue";
     assert_eq!(notes(text.as_bytes()), [said]);
     let ftrace = "dd-1 [000] 1.000000: block_rq_issue: 8,0 WS 512 () 8 + 1 [dd]
 dd-1 [000] 1.000100: block_rq_issue: 8,0 WS 512 () 8 + 1 [dd]
@@ -118,8 +118,8 @@ dd-1 [000] 1.001500: block_rq_complete: 8,0 WS () 8 + 1 [0]
     holds("ftrace", ftrace, &of_two);
 }
 
-/// sync(1): its bio waits for the flush and completes behind it, with no sectors, wherever the last
-/// write ended.
+/// sync(1): its bio waits for the flush and completes after it, with no sectors, at the end of the
+/// last write.
 #[test]
 fn the_completion_of_a_bio_that_waited_for_a_flush_is_no_request() {
     for bio in ["C  WS 0 [0]", "C WSM 43781957 [0]", "C FWS 0 [0]", "C FWS 0 (     123) [0]"] {
@@ -143,7 +143,7 @@ fn the_completion_of_a_bio_that_waited_for_a_flush_is_no_request() {
     }
 }
 
-/// What consoles, crashes and two recorders in one file leave.
+/// Lines left by consoles, crashes, and two recorders in one file.
 #[test]
 fn one_odd_line_among_many_is_left_out_and_told() {
     use std::fmt::Write as _;
@@ -167,7 +167,7 @@ fn one_odd_line_among_many_is_left_out_and_told() {
         let mostly = [good(1).as_bytes(), &[odd, b"\n"].concat().repeat(2_000)].concat();
         let error = refused(&mostly, Some("blkparse"));
         assert!(error.starts_with("t, line 2: "), "{error}");
-        assert!(error.contains("; nor can 101 more of 10"), "refused at once: {error}");
+        assert!(error.contains("; 101 more of 10"), "refused at once: {error}");
     }
     let many = [good(50).as_bytes(), b"^C\n"].concat();
     let error = refused(&many, None);

@@ -1,8 +1,9 @@
-//! A whole file of each format, changed at random: cut, joined, swapped, with bytes of all kinds
-//! put in. It is read or refused; no panic, no request beyond the bounds, no figure that is none.
+//! Random changes to a whole file of each format: cut, joined, swapped, with arbitrary bytes
+//! inserted. It is read or refused; there is no panic, no request out of bounds, and no figure that
+//! is not a number.
 //!
-//! 300 of each in `make test`, 10,000 with DRIVEBAY_LONG. What fails prints the format and the
-//! number of the case.
+//! 300 cases per format in `make test`, 10,000 with DRIVEBAY_LONG. A failure prints the format and
+//! the number of the case.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -14,7 +15,7 @@ use drivebay_units::Rng;
 
 const LINES: u64 = 60;
 
-/// A file of that format as its recorder writes it.
+/// Returns a file of the format as its recorder writes it.
 fn sample(format: Format) -> Vec<u8> {
     let line = |i: u64| -> String {
         let (at, place) = (i * 1_000, i % 7 * 4096);
@@ -113,8 +114,8 @@ fn oracle_record(i: u64) -> Vec<u8> {
     [&parts.concat()[..], &(-1_i64).to_le_bytes()].concat()
 }
 
-/// What is put in: marks, ends, numbers of all sizes, pieces of other formats, bytes that are no
-/// text.
+/// Inserted pieces: marks, line ends, numbers of all sizes, parts of other formats, bytes that are
+/// not text.
 const PIECES: &[&[u8]] = &[
     b"\0",
     b"\0\0\0\0\0\0\0\0",
@@ -193,7 +194,7 @@ fn mutate(bytes: &mut Vec<u8>, rng: &mut Rng) {
         }
         _ => {
             let piece = PIECES[rng.below(PIECES.len() as u64) as usize];
-            // In place of a number as often as between.
+            // Replaces a number as often as it inserts.
             let digits = bytes[place..].iter().take_while(|byte| byte.is_ascii_digit()).count();
             let end = if rng.below(2) == 0 { place + digits } else { place };
             bytes.splice(place..end, piece.iter().copied());

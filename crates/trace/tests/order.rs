@@ -1,4 +1,4 @@
-//! Both orders against the standard library's stable sort, and what each can and cannot do.
+//! Tests of both orders against the standard library's stable sort, and of their limits.
 
 use crate::support::{drain, reader, request};
 use drivebay_trace::{
@@ -12,7 +12,7 @@ fn csv(requests: &[Request]) -> Vec<u8> {
     writer.finish().expect("in memory")
 }
 
-/// Requests at these times, told apart by their offsets.
+/// Requests at these times, distinguished by their offsets.
 fn at_times(times: &[u64]) -> Vec<Request> {
     let op = drivebay_trace::Op::Read;
     (0..).zip(times).map(|(i, at)| request((*at, op, i * 512, 512, 0, Some(i)))).collect()

@@ -1,11 +1,12 @@
-//! No bytes make a parser panic, loop or take memory; what is written is read back the same.
+//! Property tests: no input makes a parser panic, loop or use much memory; written traces are read
+//! back unchanged.
 
 use crate::support::{ordered, survives};
 use drivebay_trace::{Format, Op, Request, TextFormat, Writer};
 use drivebay_units::Nanos;
 use proptest::prelude::*;
 
-/// Pieces of all formats, so that random lines come close to real ones.
+/// Pieces of all formats, so that random lines resemble real ones.
 const PIECES: &[&str] = &[
     "1",
     "0",
@@ -90,7 +91,7 @@ fn dirty_text() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// In every format, and in that which is detected.
+/// Reads the bytes in every format, and in the detected one.
 fn survives_all(bytes: &[u8]) {
     let formats = Format::ALL.into_iter().map(|format| Some(format.name())).chain([None]);
     formats.for_each(|format| survives(bytes, format));

@@ -1,4 +1,4 @@
-//! The statistics against a naive reference, and against figures worked out by hand.
+//! Tests of the statistics against a naive reference, and against figures computed by hand.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn info(requests: &[Request]) -> Info {
     stats.info()
 }
 
-/// Everything the slow way: all earlier requests are looked at again for each.
+/// Naive reference: scans all earlier requests again for each request.
 fn naive(requests: &[Request]) -> Info {
     let data: Vec<_> = requests.iter().filter(|r| r.op.moves_data()).collect();
     let ios = data.len() as f64;
@@ -64,7 +64,8 @@ fn naive(requests: &[Request]) -> Info {
     let answered = data.iter().filter(|r| r.response.is_some()).count();
     let known = !data.is_empty() && answered * 10 >= data.len() * 9;
     let part = |n: f64, of: f64| (of > 0.0).then(|| n / of);
-    // The type's names are its own: taken from it, the values from here.
+    // The names are private to the type, so they are taken from it; only the values are computed
+    // here.
     let shares = |values: [f64; 8], of: Option<drivebay_trace::Shares>| {
         of.map(|mut shares| {
             shares.values = values;
@@ -111,7 +112,7 @@ fn some_request() -> impl Strategy<Value = Request> {
     let op = prop::sample::select(&[Read, Read, Read, Write, Write, Write, Trim, Flush][..]);
     let bytes =
         prop::sample::select(&[1u64, 512, 4096, 8192, 16384, 65536, 131_072, 300_000, 3 << 20][..]);
-    // Mostly answered, so that both sides of the nine-in-ten bound occur.
+    // Mostly with response times, so that both sides of the nine-in-ten bound occur.
     let response = prop::option::weighted(0.93, 0..3_000u64);
     (op, 0..2_000u64, bytes, 0..3u32, response, 0..200u64).prop_map(
         |(op, place, bytes, device, response, gap)| {
@@ -140,7 +141,7 @@ proptest! {
 
 #[test]
 fn figures_by_hand() {
-    // A write of two pages, a read that follows it within a stream of reads, a rewrite of one page.
+    // A write of two pages, a read that continues a stream of reads, a rewrite of one page.
     let requests = [
         request((0, Write, 0, 8192, 0, Some(100))),
         request((50, Read, 65536, 4096, 0, Some(100))),

@@ -1,7 +1,7 @@
-//! Synthesized traces have the published statistics, and are the same for the same seed.
+//! Tests that synthesized traces have the published statistics, and are the same for the same seed.
 //!
-//! Expected numbers are those of the printed tables (AnandTech 8979, 2015-02-24), written down here
-//! again and not read from the profiles. GB is read as GiB: docs/adr/0010.
+//! The expected numbers are copied from the printed tables (AnandTech 8979, 2015-02-24), not read
+//! from the profiles. GB is read as GiB: docs/adr/0010.
 
 use drivebay_trace::{Info, Profile, Request, Stats, Synth};
 
@@ -17,7 +17,7 @@ struct Table {
     sizes: [f64; 7],
     /// 1, 2, 3, 4-5, 6-10, 11-20, 21-32, >32, percent.
     depths: [f64; 8],
-    /// Printed, or what the depth table allows (Light).
+    /// Printed, or the range that the depth table allows (Light).
     depth_mean: std::ops::Range<f64>,
     sequential: f64,
 }
@@ -112,8 +112,8 @@ fn heavy_has_the_published_statistics() {
     check(&HEAVY, 0.02, 2);
 }
 
-/// A fiftieth of it; the whole takes half a minute, most of it for the statistics:
-/// `cargo run --release -p drivebay-trace --example synth destroyer`.
+/// A fiftieth of the trace; the whole takes half a minute, most of it for the statistics: `cargo
+/// run --release -p drivebay-trace --example synth destroyer`.
 #[test]
 fn the_destroyer_has_the_published_statistics() {
     check(&DESTROYER, 0.02, 1);
@@ -146,7 +146,7 @@ fn requests_lie_within_the_extent_and_heavy_does_not_overwrite_a_drive() {
             assert!(block.iter().all(|r| r.offset_bytes + r.bytes <= extent));
         }
     }
-    // "Does not overwrite the drive once": it also has to fit the smallest drive of its time.
+    // "Does not overwrite the drive once": it must also fit the smallest drive of its time.
     let got = info(synth("heavy", 1.0, 1));
     assert!(got.footprint_bytes.expect("small enough to count") < 120_000_000_000);
 }

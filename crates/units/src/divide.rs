@@ -11,7 +11,7 @@ pub struct Divider {
 }
 
 impl Divider {
-    /// A divider by `divisor`.
+    /// Creates a divider by `divisor`.
     ///
     /// # Panics
     /// If `divisor` is zero or one (no drive has one-page superblocks).
@@ -21,14 +21,14 @@ impl Divider {
         Divider { reciprocal: u64::MAX / u64::from(divisor) + 1, divisor }
     }
 
-    /// `dividend / divisor`, rounded down.
+    /// Returns `dividend / divisor`, rounded down.
     #[inline(always)]
     #[must_use]
     pub fn divide(self, dividend: u32) -> u32 {
         ((u128::from(self.reciprocal) * u128::from(dividend)) >> 64) as u32
     }
 
-    /// The divisor.
+    /// Returns the divisor.
     #[must_use]
     pub fn divisor(self) -> u32 {
         self.divisor

@@ -1,7 +1,7 @@
 //! A log-linear histogram: exact counts in bins at most 1.6 % wide.
 //!
-//! As in fio and HdrHistogram: values under 64 have bins of their own, every octave above has 64
-//! equal bins, so a bin's width is at most 1/64 of its lower edge. Histograms merge by adding
+//! As in fio and HdrHistogram, values under 64 have bins of their own, and every octave above has
+//! 64 equal bins, so a bin's width is at most 1/64 of its lower edge. Histograms merge by adding
 //! counts.
 
 const SUB_BITS: u32 = 6;
@@ -14,14 +14,14 @@ pub struct Histogram {
     counts: Box<[u64]>,
 }
 
-/// A bin that counted something.
+/// A bin with a count above zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bin {
     /// Lowest value of the bin.
     pub low: u64,
-    /// Lowest value above the bin.
+    /// Lowest value above the bin; `u64::MAX` for the last bin.
     pub high: u64,
-    /// How many values are in the bin.
+    /// Number of values in the bin.
     pub count: u64,
 }
 
@@ -38,7 +38,7 @@ impl Histogram {
         self.counts[index(value)] += 1;
     }
 
-    /// All bins with a count, in order.
+    /// Returns all bins with a count, in ascending order.
     pub fn bins(&self) -> impl Iterator<Item = Bin> + '_ {
         self.counts.iter().enumerate().filter(|&(_, &count)| count > 0).map(|(i, &count)| Bin {
             low: edge(i),

@@ -1,6 +1,6 @@
-//! Units: time, sizes and addresses as types, the seeded generator, counts of times.
+//! Units: time, sizes and addresses as types, the seeded random generator, and histograms of times.
 //!
-//! Time is integer nanoseconds, an address says what it counts, and only operations that make sense
+//! Time is integer nanoseconds, each kind of address is a type, and only meaningful operations
 //! exist. This crate knows nothing of drives, workloads or files.
 
 mod address;

@@ -1,6 +1,6 @@
-//! Enumerations whose variants have words in files and results.
+//! Enumerations whose variants have names in files and results.
 
-/// Defines an enumeration with `ALL`, its variants in order, `name`, the word of one, and
+/// Defines an enumeration with `ALL` (its variants in order), `name` (the name of a variant) and
 /// `from_name`.
 #[macro_export]
 macro_rules! named {
@@ -10,16 +10,16 @@ macro_rules! named {
         pub enum $name { $($(#[$doc])* $variant,)+ }
 
         impl $name {
-            /// All, in the order of their codes in results.
+            /// All variants, in the order of their codes in results.
             pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
 
-            /// The word for it in files and results.
+            /// Name in files and results.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $($name::$variant => $word,)+ }
             }
 
-            /// What a word stands for.
+            /// Returns the variant with this name.
             #[must_use]
             pub fn from_name(word: &str) -> Option<$name> {
                 $name::ALL.into_iter().find(|one| one.name() == word)

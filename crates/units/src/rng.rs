@@ -1,10 +1,10 @@
 //! The seeded generator: xoshiro256++ (Blackman and Vigna, 2019), seeded by splitmix64.
 //!
 //! It is frozen: the same seed gives the same numbers on every platform and in every version. Each
-//! part of a run draws from its own stream (`fork`), so a draw added in one part moves no other. A
-//! number that stands for a place or a moment, not for the next draw, is a hash of it (`mix`,
-//! `mix_upper`). Left out: rejection in `below`; its bias is under n / 2^64, far below what any run
-//! can see.
+//! part of a run draws from its own stream (`fork`), so an additional draw in one part does not
+//! affect the others. A random number that belongs to an address or a time, rather than to the next
+//! draw, is a hash of it (`mix`, `mix_upper`). Left out: rejection in `below`; its bias is under n
+//! / 2^64, far below the resolution of any run.
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub fn mix(z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A cheaper hash, with the bits of its upper half well mixed: multiply, fold, multiply.
+/// A cheaper hash whose upper half is well mixed: multiply, xor with the upper half, multiply.
 #[must_use]
 #[inline(always)]
 pub fn mix_upper(key: u64) -> u64 {
@@ -39,14 +39,14 @@ pub fn mix_upper(key: u64) -> u64 {
 }
 
 impl Rng {
-    /// The stream of this seed.
+    /// Creates the stream of a seed.
     #[must_use]
     pub fn new(seed: u64) -> Rng {
         let mut x = seed;
         Rng { state: std::array::from_fn(|_| splitmix64(&mut x)) }
     }
 
-    /// An independent stream for the part called `name`; this stream does not move.
+    /// Returns an independent stream for the part called `name`; this stream does not advance.
     #[must_use]
     pub fn fork(&self, name: &str) -> Rng {
         // FNV-1a, 64 bits: http://www.isthe.com/chongo/tech/comp/fnv/
@@ -56,19 +56,19 @@ impl Rng {
         Rng::new(self.state[0] ^ self.state[3].rotate_left(17) ^ hash)
     }
 
-    /// Where the stream stands.
+    /// Returns the state of the stream.
     #[must_use]
     pub fn state(&self) -> [u64; 4] {
         self.state
     }
 
-    /// The stream that stands there; none for all zeros, from which no stream comes.
+    /// Restores a stream from its state; `None` for all zeros, which is not a valid state.
     #[must_use]
     pub fn from_state(state: [u64; 4]) -> Option<Rng> {
         (state != [0; 4]).then_some(Rng { state })
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[inline(always)]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.state;
@@ -83,7 +83,7 @@ impl Rng {
         result
     }
 
-    /// A number in `0..n`, uniform; zero if `n` is zero. Cost: one draw, one multiplication.
+    /// Returns a uniform number in `0..n`; zero if `n` is zero. Cost: one draw, one multiplication.
     #[inline(always)]
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next_u64()) * u128::from(n)) >> 64) as u64
@@ -94,7 +94,7 @@ impl Rng {
 mod tests {
     use super::*;
 
-    /// First outputs of xoshiro256++ from the state 1, 2, 3, 4: the reference implementation's.
+    /// First outputs of the reference implementation of xoshiro256++ from the state 1, 2, 3, 4.
     #[test]
     fn reference_vector() {
         let mut rng = Rng { state: [1, 2, 3, 4] };

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A point in, or a length of, simulated time, in integer nanoseconds.
+/// A point in simulated time, or a duration, in integer nanoseconds.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// No time, or the start of it.
+    /// Zero duration, or the origin of time.
     pub const ZERO: Nanos = Nanos(0);
 
     /// `us` microseconds.
@@ -31,41 +31,41 @@ impl Nanos {
         Nanos(s * 1_000_000_000)
     }
 
-    /// The point `len` after this one.
+    /// Returns the time `len` after this one.
     #[must_use]
     pub const fn after(self, len: Nanos) -> Nanos {
         Nanos(self.0 + len.0)
     }
 
-    /// The length from `earlier` to this point.
+    /// Returns the duration from `earlier` to this time.
     ///
     /// # Panics
-    /// In debug builds, when `earlier` is later.
+    /// In debug builds, if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Nanos) -> Nanos {
         debug_assert!(self.0 >= earlier.0);
         Nanos(self.0 - earlier.0)
     }
 
-    /// The length from `earlier` to this point, zero if `earlier` is later.
+    /// Returns the duration from `earlier` to this time; zero if `earlier` is later.
     #[must_use]
     pub const fn since_or_zero(self, earlier: Nanos) -> Nanos {
         Nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// This length, `count` times.
+    /// Returns this duration multiplied by `count`.
     #[must_use]
     pub const fn times(self, count: u64) -> Nanos {
         Nanos(self.0 * count)
     }
 
-    /// Whole seconds, rounded down.
+    /// Returns whole seconds, rounded down.
     #[must_use]
     pub const fn whole_secs(self) -> u64 {
         self.0 / 1_000_000_000
     }
 
-    /// Seconds as a float, for reports only.
+    /// Returns seconds as a float, for reports only.
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

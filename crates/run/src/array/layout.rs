@@ -1,14 +1,14 @@
-//! Where an array's data lies on its members, and what a request of the host asks of them.
+//! The location of an array's data on its members, and the member commands of a host request.
 //!
-//! Source: Linux md: md(4), and `drivers/md/raid{0,1,10,5}.c` of Linux 6.6. Chunks go around the
-//! members; RAID 10 is "near 2"; parity goes around left-symmetric, md's default. A write to part
-//! of a stripe reads what the new parity needs: the old data and parity (read-modify-write) where
-//! these are fewer blocks, else the rest of the stripe (reconstruct-write), by rows of 4 KiB. What
-//! lies on a member that failed is computed from the others. Requests of one member that touch are
-//! merged. Left out: the stripe cache, which gathers small sequential writes to whole stripes
-//! (those are too slow here, and too many); the rest of a page of which less is written; the lock
-//! of a stripe; the bitmap, the journal, where data begins on a member; the processor's time for
-//! parity.
+//! Source: Linux md: md(4), and `drivers/md/raid{0,1,10,5}.c` of Linux 6.6. Chunks are distributed
+//! round robin over the members; RAID 10 is "near 2"; parity rotates left-symmetric, md's default.
+//! A write to part of a stripe first reads the blocks that the new parity needs: the old data and
+//! parity (read-modify-write) where these are fewer blocks, else the rest of the stripe
+//! (reconstruct-write), by rows of 4 KiB. Data of a failed member is computed from the others.
+//! Adjacent requests to one member are merged. Left out: the stripe cache, which gathers small
+//! sequential writes into whole stripes (such writes are too slow here, and too many); rewriting
+//! the rest of a partly written page; the stripe lock; the bitmap, the journal, the offset of data
+//! on a member; processor time for parity.
 
 use std::ops::Range;
 
@@ -17,47 +17,48 @@ use drivebay_units::SECTOR_BYTES;
 
 use crate::workload::WorkloadError;
 
-/// Most members: a stripe's blocks are bits of a word.
+/// Most members: the blocks of a stripe are bits of a 64-bit word.
 pub const MEMBERS_MAX: usize = 32;
-/// A member's data is good to the end.
+/// Marks a member whose data is valid to the end.
 pub const WHOLE: u64 = u64::MAX;
-/// A row of parity: md's stripe head is a page.
+/// Sectors of a parity row: md's stripe head is one page.
 const ROW_SECTORS: u64 = 8;
 
-/// How data is spread over the members.
+/// Distribution of data over the members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// Stripes.
+    /// Striping.
     Raid0,
-    /// Mirrors: every member holds all.
+    /// Mirroring: every member holds all data.
     Raid1,
-    /// Stripes over pairs of mirrors.
+    /// Striping over pairs of mirrors.
     Raid10,
-    /// Stripes with one parity.
+    /// Striping with one parity block per stripe.
     Raid5,
-    /// Stripes with two.
+    /// Striping with two parity blocks per stripe.
     Raid6,
 }
 
-/// A level, over so many members, in such chunks.
+/// RAID level, number of members, and chunk size.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// How data is spread.
+    /// RAID level.
     pub level: Level,
-    /// How many members there are.
+    /// Number of members.
     pub members: usize,
-    /// Sectors of a chunk.
+    /// Sectors per chunk.
     pub chunk: u64,
 }
 
-/// What is asked of members: first these, and once all are done those.
+/// Member commands of a request: those of `first`, and those of `then` once all of `first` are
+/// done.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     pub(super) first: Vec<(usize, Io)>,
     pub(super) then: Vec<(usize, Io)>,
 }
 
-/// By member: up to where its data is good, none where it has failed.
+/// Per member: end of its valid data; `None` if the member failed.
 pub(super) type Standing = [Option<u64>];
 
 fn is_readable(standing: &Standing, member: usize, end: u64) -> bool {
@@ -65,7 +66,7 @@ fn is_readable(standing: &Standing, member: usize, end: u64) -> bool {
 }
 
 impl Plan {
-    /// Cuts what is longer than a member's commands can be.
+    /// Splits commands that are longer than a member supports.
     pub(super) fn cut(&mut self, most: impl Fn(usize) -> u32) {
         for parts in [&mut self.first, &mut self.then] {
             let mut at = 0;
@@ -83,7 +84,7 @@ impl Plan {
 }
 
 impl Layout {
-    /// Refuses what is no array, and members with which data is lost.
+    /// Rejects an impossible layout, and failed members that mean data loss.
     ///
     /// # Errors
     /// [`WorkloadError`]
@@ -109,7 +110,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Members' blocks of a stripe that hold data of their own.
+    /// Blocks with distinct data per stripe.
     pub(super) fn columns(&self) -> usize {
         match self.level {
             Level::Raid0 => self.members,
@@ -129,7 +130,7 @@ impl Layout {
         }
     }
 
-    /// Blocks of parity in a stripe.
+    /// Parity blocks per stripe.
     pub(super) fn parities(&self) -> usize {
         match self.level {
             Level::Raid5 => 1,
@@ -138,7 +139,7 @@ impl Layout {
         }
     }
 
-    /// Fewest members.
+    /// Fewest members of a level.
     fn members_min(level: Level) -> usize {
         match level {
             Level::Raid0 | Level::Raid1 => 2,
@@ -147,19 +148,19 @@ impl Layout {
         }
     }
 
-    /// Sectors of the host's data in a stripe.
+    /// Sectors of host data per stripe.
     #[must_use]
     pub fn stripe(&self) -> u64 {
         self.chunk * self.columns() as u64
     }
 
-    /// Sectors of the host's data, in whole stripes, on members of which the smallest has so many.
+    /// Sectors of host data, in whole stripes, if the smallest member has `least` sectors.
     #[must_use]
     pub fn sectors(&self, least: u64) -> u64 {
         least / self.chunk * self.stripe()
     }
 
-    /// Whether nothing is lost, with members as they are.
+    /// True if all data can be read or computed from the working members.
     fn survives(&self, standing: &Standing) -> bool {
         let whole = |member: &usize| standing[*member] == Some(WHOLE);
         let missing = (0..self.members).filter(|member| !whole(member)).count();
@@ -173,15 +174,16 @@ impl Layout {
         column * self.copies()..(column + 1) * self.copies()
     }
 
-    /// The member that has the block of a stripe: data first, then parity.
+    /// Returns the member that holds a block of a stripe; blocks are numbered data first, then
+    /// parity.
     fn member_of(&self, stripe: u64, block: usize) -> usize {
         let last = self.members - 1 - (stripe % self.members as u64) as usize;
         let after = (block + self.parities()) % self.members;
         (last + after) % self.members
     }
 
-    /// What a request asks of the members; of mirrors that can be read, of the one with the fewest
-    /// requests `pending`.
+    /// Plans the member commands of a request. A mirrored read goes to the readable member with the
+    /// fewest `pending` requests.
     pub(super) fn plan(
         &self,
         io: Io,
@@ -215,7 +217,7 @@ impl Layout {
         merge(&mut plan.then);
     }
 
-    /// Columns of a range of a stripe's data, each with its rows.
+    /// Returns the columns of a range of a stripe's data, each with its first and last sector.
     fn columns_of(&self, range: &Range<u64>) -> impl Iterator<Item = (usize, u64, u64)> + use<> {
         let (chunk, from, until) = (self.chunk, range.start, range.end);
         (from / chunk..until.div_ceil(chunk)).map(move |column| {
@@ -267,7 +269,7 @@ impl Layout {
         }
     }
 
-    /// As many blocks of a row as it takes to compute the others.
+    /// Reads enough blocks of the rows to compute the others.
     fn read_others(
         &self,
         stripe: u64,
@@ -282,8 +284,8 @@ impl Layout {
         plan.first.extend(readable.take(self.columns()).map(|member| (member, part)));
     }
 
-    /// Rows of a stripe in which the same columns are written are planned together: at most three
-    /// ranges.
+    /// Plans a write to one stripe. Rows in which the same columns are written are planned
+    /// together, as at most three ranges.
     fn plan_write(
         &self,
         io: Io,
@@ -346,7 +348,7 @@ impl Layout {
         plan.then.extend(data.chain(parity()).map(|block| part(io.op, block)));
     }
 
-    /// What it takes to compute sectors of a member anew: reads, and then its write.
+    /// Plans the reads that recompute sectors of a member, and the write that stores them.
     pub(super) fn plan_rebuild(
         &self,
         member: usize,
@@ -371,12 +373,12 @@ impl Layout {
     }
 }
 
-/// Whole rows of parity that have these sectors of a chunk.
+/// Rounds a range of a chunk's sectors out to whole parity rows.
 fn rows(from: u64, until: u64) -> (u64, u64) {
     (from / ROW_SECTORS * ROW_SECTORS, until.next_multiple_of(ROW_SECTORS))
 }
 
-/// Requests of a member that touch or overlap become one.
+/// Merges adjacent and overlapping commands of a member.
 fn merge(parts: &mut Vec<(usize, Io)>) {
     parts.sort_unstable_by_key(|&(member, io)| (member, io.lba));
     parts.dedup_by(|next, kept| {

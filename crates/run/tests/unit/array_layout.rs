@@ -1,4 +1,4 @@
-//! Unit tests of `array/layout.rs`: with its private parts in reach.
+//! Unit tests of `array/layout.rs`, with access to its private items.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ fn planned(layout: &Layout, io: Io, standing: &Standing) -> Plan {
     plan
 }
 
-/// Rows of parity of commands of one kind, as (member, row).
+/// Parity rows of the commands with operation `op`, as (member, row).
 fn rows_of(parts: &[(usize, Io)], op: Op) -> HashSet<(usize, u64)> {
     let of = parts.iter().filter(|(_, io)| io.op == op);
     of.flat_map(|&(member, io)| {
@@ -60,8 +60,7 @@ fn data_and_parity_of_a_stripe_lie_on_different_members() {
     }
 }
 
-/// Whatever is written and whoever has failed: what is read suffices for the parity that is
-/// written.
+/// For any write and any failed members: the read blocks suffice to compute the written parity.
 #[test]
 fn parity_can_be_computed_from_what_was_read() {
     let mut rng = Rng::new(5);

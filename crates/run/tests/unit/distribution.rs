@@ -1,8 +1,8 @@
-//! Unit tests of `distribution.rs`: with its private parts in reach.
+//! Unit tests of `distribution.rs`, with access to its private items.
 
 use super::*;
 
-/// Against the law itself, for exponents below, at and above 1.
+/// Compares with the law itself, for exponents below, at and above 1.
 #[test]
 fn ranks_follow_zipfs_law() {
     const COUNT: u64 = 1_000;
@@ -107,8 +107,9 @@ fn what_is_no_distribution_is_refused_in_its_own_words() {
     assert_eq!("zipf:1/64".parse(), Ok(Offsets::Zipf { theta: 1.0, ranks: 64 }));
 }
 
-/// The most popular hundredth of the blocks gets what it gets of 64 times as many: of a
-/// million, 0.70 by the law, and 0.57 of a 64th with ranks of its own.
+/// The most popular hundredth of the blocks gets the same share as the most popular hundredth of 64
+/// times as many blocks: 0.70 by the law for a million blocks, compared with 0.57 for a 64th of
+/// them with one rank each.
 #[test]
 fn a_block_that_stands_for_several_ranks_is_as_popular_as_they_are_together() {
     const BLOCKS: u64 = 15_625;

@@ -1,4 +1,4 @@
-//! Unit tests of `generator.rs`: with its private parts in reach.
+//! Unit tests of `generator.rs`, with access to its private items.
 
 use super::*;
 use crate::workload::Stop;
@@ -87,7 +87,7 @@ fn open_zones_are_trimmed_and_then_written_in_order() {
         let open = written.iter().filter(|&&blocks| blocks < ZONE).count();
         assert!(open <= OPEN, "{open}");
     }
-    // 396 zones, each drawn as often as the others.
+    // 396 trims, spread evenly over the zones.
     assert!(trims.iter().all(|&count| (25..=55).contains(&count)), "{trims:?}");
     assert_eq!(turns.iter().sum::<u64>() + trims.iter().sum::<u64>(), 40_000);
 }

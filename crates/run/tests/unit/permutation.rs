@@ -1,4 +1,4 @@
-//! Unit tests of `permutation.rs`: with its private parts in reach.
+//! Unit tests of `permutation.rs`, with access to its private items.
 
 use super::*;
 
@@ -14,8 +14,8 @@ fn every_number_comes_once_whatever_the_length() {
     }
 }
 
-/// The longest run of consecutive numbers, the mean step and the neighbours' order are those of
-/// a random order: steps from one to the next are n/3 on average, half of them upwards.
+/// Consecutive numbers, mean step and direction of the steps match a random order: steps are n/3 on
+/// average, half of them upwards.
 #[test]
 fn the_order_looks_random() {
     let n = 100_000;

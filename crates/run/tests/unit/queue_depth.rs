@@ -1,10 +1,10 @@
-//! Unit tests of `queue_depth.rs`: with its private parts in reach.
+//! Unit tests of `queue_depth.rs`, with access to its private items.
 
 use super::*;
 use proptest::prelude::*;
 
 proptest! {
-    /// The same as looking at every nanosecond.
+    /// The result equals counting at every nanosecond.
     #[test]
     fn equals_counting_each_nanosecond(requests in prop::collection::vec((0u64..20, 1u64..60), 1..40)) {
         let mut at = 0;

@@ -1,10 +1,10 @@
-//! Unit tests of `queues.rs`: with its private parts in reach.
+//! Unit tests of `queues.rs`, with access to its private items.
 
 use drivebay_drive::Op;
 
 use super::*;
 
-/// Queues from which `count` commands are taken, of queues with `depth` commands each.
+/// Returns the queues of the first `count` fetched commands, for queues with these depths.
 fn fetched(depths: &[usize], count: usize) -> Vec<usize> {
     fetched_of(SubmissionQueues::new(depths.len() as u32), depths, count)
 }
@@ -36,7 +36,7 @@ fn empty_queues_are_passed_over() {
     assert_eq!(fetched(&[0, 2, 0, 2], 4), [1, 3, 1, 3]);
 }
 
-/// Places for so many commands, of a host that has more.
+/// Places for `commands_max` commands, for a host with 5 slots.
 fn places(commands_max: u32) -> CommandPlaces {
     let (commands_max, none) = (Some(commands_max), Nanos::ZERO);
     CommandPlaces::new(

@@ -1,4 +1,4 @@
-//! Unit tests of `sprandom.rs`: with its private parts in reach.
+//! Unit tests of `sprandom.rs`, with access to its private items.
 
 use super::*;
 
@@ -16,15 +16,15 @@ fn a_pass_writes_each_block_and_some_again_as_many_as_it_says() {
     }
 }
 
-/// Spans that no drive has are refused later, in words.
+/// Spans larger than any drive are refused later, with a message.
 #[test]
 fn a_span_that_no_drive_has_has_a_length_too() {
     assert!(Sprandom::pass_blocks(u64::MAX >> 9, 1.0) > u64::MAX >> 9);
 }
 
-/// Of the pages of a region those that the next one writes again are as many as theory has
-/// invalid ones there: of the first, the victim, 1 / WA; of the last none; and in the mean the
-/// spare flash's share.
+/// The share of a region's pages that the next region writes again equals the share of invalid
+/// pages in theory: 1 / WA for the first region (the victim), none for the last, and the share of
+/// the spare flash on average.
 #[test]
 fn regions_are_as_full_as_superblocks_in_steady_state() {
     for spare in [0.07, 0.15, 0.28] {
@@ -32,8 +32,8 @@ fn regions_are_as_full_as_superblocks_in_steady_state() {
             invalid_shares(spare).map(|share| share as f64 / (1u64 << 32) as f64).collect();
         let victim = 1.0 / (0.5 / spare + 0.7);
         assert!((invalid[0] - victim).abs() < 1e-6 && invalid[REGIONS - 1] < 1e-6);
-        // Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of
-        // both ends.
+        // Amounts in proportion to 1 / v: half of the flash lies below the geometric mean of both
+        // ends.
         let middle = 1.0 - (1.0 - victim).sqrt();
         assert!((invalid[REGIONS / 2] - middle).abs() < 0.005, "{spare}: {}", invalid[REGIONS / 2]);
         assert!(invalid.windows(2).all(|pair| pair[0] > pair[1]), "{invalid:?}");

@@ -1,10 +1,10 @@
-//! Formats that are comma-separated columns, one request per line.
+//! Formats with comma-separated columns, one request per line.
 //!
-//! Sources: the header or README that each collection is published with. MSR Cambridge (SNIA IOTTA
-//! 388), SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
+//! Sources: the header or README published with each collection. MSR Cambridge (SNIA IOTTA 388),
+//! SYSTOR '17 (IOTTA 4928), Alibaba (github.com/alibaba/block-traces), Tencent (IOTTA 27917),
 //! K5cloud (IOTTA 26930), CloudPhysics (data/trace.csv of libCacheSim: 7,200 s in whole seconds),
 //! SPC trace file format specification 1.0.1. Not read: MSR's host name (a file has one host).
-//! Effect: files of several hosts put into one mix disks of the same number.
+//! Effect: in a concatenation of several hosts' files, disks with the same number are mixed.
 
 use std::marker::PhantomData;
 
@@ -19,36 +19,36 @@ const SECOND: u64 = 1_000_000_000;
 
 use Holds::{Device, Kind, Length, Offset, Other, Response, Time};
 
-/// What a column holds.
+/// Content of a column.
 #[derive(Clone, Copy)]
 enum Holds {
     Time,
     Kind(ReadKind),
-    /// Numbers of a unit of so many bytes.
+    /// Numbers in units of the given number of bytes.
     Offset(u64),
     Length(u64),
     Device,
     /// May be empty.
     Response,
-    /// Not read.
+    /// Ignored.
     Other,
 }
 
-/// How a kind of request is read; None for what is no I/O.
+/// Parser of a column with the operation; `None` for entries that are not I/Os.
 type ReadKind = fn(&[u8]) -> Result<Option<Op>, Problem>;
 
-/// A format's columns in their order, with their names.
+/// Columns of a format in order, with their names.
 pub(crate) struct Table {
-    /// How it writes times, unless the user says otherwise.
+    /// Notation of times, unless the user gives a unit.
     clock: Clock,
     columns: &'static [(&'static str, Holds)],
-    /// Whether columns may follow that are not read.
+    /// True if further, ignored columns may follow.
     open: bool,
-    /// Whether a line with empty fields is left out, and counted.
+    /// True if lines with empty fields are skipped and counted.
     may_be_incomplete: bool,
 }
 
-/// Formats as rows `Name(clock, what else is so): "column" what it holds, ...`.
+/// Defines formats by rows `Name(clock, flag): "column" content, ...`.
 macro_rules! rows {
     ($($(#[$doc:meta])* $name:ident($clock:expr $(, $so:ident)?): $($column:literal $holds:expr),*;)*) => {$(
         $(#[$doc])*
@@ -66,22 +66,22 @@ macro_rules! rows {
 const PLAIN: Table =
     Table { clock: Clock::whole(1), columns: &[], open: false, may_be_incomplete: false };
 
-/// A format of columns; a type of its own, so that its parser is compiled for it.
+/// A format with columns. Each is a type, so that its parser is compiled separately.
 pub(crate) trait Row: Send {
     const TABLE: Table;
 }
 
-/// Parser for a format of columns: headers and comments are passed over anywhere, since people put
-/// files together.
+/// Parser for a format with columns. Headers and comments are skipped anywhere, because files are
+/// often concatenated.
 pub(crate) struct Csv<R>(Clock, PhantomData<R>);
 
 impl<R: Row> Csv<R> {
-    /// With times in the format's own unit, or in that which the user named.
+    /// Creates a parser with times in the format's own unit, or in the user's.
     pub(crate) fn new(unit: Option<TimeUnit>) -> Csv<R> {
         Csv(R::TABLE.clock.in_unit(unit), PhantomData)
     }
 
-    /// None for what is left out and counted.
+    /// Returns `None` for lines that are skipped and counted.
     #[inline]
     fn request(&self, fields: &[&[u8]; 8], out: &mut Out<'_>) -> Result<Option<Request>, Problem> {
         let (at, response, op) = (Nanos::ZERO, None, Op::Read);
@@ -139,7 +139,8 @@ fn not_a_row(table: &Table, line: &[u8], count: usize) -> Result<bool, Problem> 
     Err(Problem::new(format!("{count} columns in {}; must be {wanted}: {names}", shown(line))))
 }
 
-/// A header begins with the first column's name, in any case.
+/// True for an empty line, a comment, or a line that begins with the first column's name, in any
+/// case.
 fn is_header(table: &Table, line: &[u8]) -> bool {
     let (line, (first, _)) = (line.trim_ascii(), table.columns[0]);
     line.is_empty()
@@ -149,7 +150,7 @@ fn is_header(table: &Table, line: &[u8]) -> bool {
 
 #[cold]
 fn wrong_op(field: &[u8], must: &str) -> Problem {
-    Problem::new(format!("the kind of request is {}; must be {must}", shown(field)))
+    Problem::new(format!("the operation is {}; must be {must}", shown(field)))
 }
 
 /// R or W, in either case.
@@ -205,8 +206,9 @@ rows! {
     Msr(Clock::whole(100)): "Timestamp" Time, "Hostname" Other, "DiskNumber" Device,
         "Type" Kind(word), "Offset" Offset(1), "Size" Length(1), "ResponseTime" Response;
 
-    /// SYSTOR '17: seconds; stamped at issue, logged at completion, so not in order. Fields may be
-    /// empty: without a response the request counts, without anything else the line is left out.
+    /// SYSTOR '17: seconds; stamped at issue and logged at completion, so the order varies. Fields
+    /// may be empty: a request without a response time counts, a line with any other empty field is
+    /// skipped.
     Systor(Clock::decimal(SECOND), may_be_incomplete): "Timestamp" Time, "Response" Response,
         "IOType" Kind(letter), "LUN" Device, "Offset" Offset(1), "Size" Length(1);
 
@@ -226,7 +228,7 @@ rows! {
     Spc(Clock::decimal(SECOND), open): "ASU" Device, "LBA" Offset(SECTOR_BYTES),
         "Size" Length(1), "Opcode" Kind(letter), "Timestamp" Time;
 
-    /// This program's own: everything a request has.
+    /// This program's own format, with all fields of a request.
     Own(Clock::whole(1)): "at_ns" Time, "op" Kind(own_word), "offset_bytes" Offset(1),
         "bytes" Length(1), "device" Device, "response_ns" Response;
 
@@ -239,9 +241,9 @@ rows! {
 /// The first line of this program's own CSV.
 pub const CSV_HEADER: &str = "at_ns,op,offset_bytes,bytes,device,response_ns";
 
-/// The same, where it must be told from vscsiStats' own text, which has these columns in
-/// microseconds: taken as seconds, its requests lie far apart. What cannot be seconds is asked for,
-/// never guessed.
+/// The same format, distinguished from vscsiStats' own text, which has the same columns with times
+/// in microseconds. Read as seconds, those requests would be implausibly far apart. If the times
+/// cannot be seconds, the user must give the unit; it is never guessed.
 pub(crate) struct VscsiText {
     rows: Csv<Vscsi>,
     unit: Option<TimeUnit>,
@@ -251,9 +253,9 @@ pub(crate) struct VscsiText {
 }
 
 impl VscsiText {
-    /// Seconds between requests on average: disks that are traced are busier.
+    /// Longest mean time between requests in seconds; traced disks are busier than this.
     const INTERVAL_S_MAX: u64 = 10;
-    /// Let go before the end of the file: some pauses of a day.
+    /// Additional length that is accepted before the end of the file: some pauses of a day.
     const PAUSES_S: u64 = 3 * 86_400;
 
     pub(crate) fn new(unit: Option<TimeUnit>) -> VscsiText {
@@ -269,10 +271,8 @@ impl VscsiText {
         }
         let requests = self.requests;
         Err(Problem::of_file(
-            format!(
-                "times of {requests} requests reach over {length_s} seconds, if they are seconds"
-            ),
-            "say in which unit the times are: --time-unit us (or s)",
+            format!("times of {requests} requests span {length_s} seconds, if they are seconds"),
+            "give the unit of the times: --time-unit us (or s)",
         ))
     }
 }
@@ -304,20 +304,20 @@ impl Parse for VscsiText {
     }
 }
 
-/// What is no seconds of any clock is asked for at once.
+/// Rejects times that are not seconds of any clock.
 fn must_be_seconds(field: &[u8]) -> Result<(), Problem> {
-    /// The year 2106: where libCacheSim's own 32 bits of seconds end.
+    /// The year 2106, the end of libCacheSim's 32 bits of seconds.
     const SECONDS_MAX: u64 = u32::MAX as u64;
     if whole(field, "time").is_ok_and(|time| time > SECONDS_MAX) {
         return Err(Problem::of_file(
-            format!("time is {}, which are no seconds", shown(trimmed(field))),
-            "say in which unit the times are: --time-unit us",
+            format!("time is {}, which cannot be seconds", shown(trimmed(field))),
+            "give the unit of the times: --time-unit us",
         ));
     }
     Ok(())
 }
 
-/// What a SCSI opcode asks (SBC-3); None for what moves no blocks.
+/// Operation of a SCSI opcode (SBC-3); `None` for commands that transfer no blocks.
 pub(crate) fn scsi_op(code: u64) -> Option<Op> {
     match code {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
@@ -327,7 +327,7 @@ pub(crate) fn scsi_op(code: u64) -> Option<Op> {
     }
 }
 
-/// A flush has neither place nor bytes.
+/// Clears address and length of a flush.
 pub(crate) fn for_op(request: Request) -> Request {
     match request.op {
         Op::Flush => Request { offset_bytes: 0, bytes: 0, ..request },

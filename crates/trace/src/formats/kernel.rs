@@ -1,13 +1,14 @@
-//! What Linux's block layer prints: blkparse's default text, and text of ftrace and perf.
+//! Text of Linux's block layer: blkparse's default output, and output of ftrace and perf.
 //!
 //! Sources: blktrace's blkparse_fmt.c and manual page; include/trace/events/block.h
 //! (block_rq_issue, block_rq_complete, block_rq_requeue); blk_fill_rwbs() for the letters of a
-//! request's kind; block/blk-flush.c for what a flush is made of. A request begins at its issue to
-//! the driver (blkparse: action D) and ends at its completion (C). One that the driver gives back
-//! (R) begins with its next issue. A flush is issued without a place (`D FN [kworker]`). A
-//! completion of no sectors that is none of a flush (`C WS 0 [0]`) is that of a bio which waited
-//! for one, as sync makes it: no request. Other events are the same requests at other places, not
-//! I/Os left out. Not read: zone commands, appends among them; they are counted.
+//! request's operation; block/blk-flush.c for the parts of a flush. A request begins at its issue
+//! to the driver (blkparse: action D) and ends at its completion (C). A request that the driver
+//! requeues (R) begins with its next issue. A flush is issued without an address (`D FN
+//! [kworker]`). A completion of no sectors that does not belong to a flush (`C WS 0 [0]`) is that
+//! of a bio which waited for a flush, as sync issues it; it is not a request. Other events are
+//! other stages of the same requests, not skipped I/Os. Not read: zone commands including appends;
+//! they are counted.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -20,7 +21,7 @@ use crate::request::{Op, Request};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// The kind of a request of so many sectors by its letters; None for what is no I/O of data.
+/// Operation of a request of `sectors` sectors by its letters; `None` if it transfers no data.
 pub(crate) fn rwbs_op(letters: &[u8], sectors: u64) -> Option<Op> {
     let has = |letter| letters.contains(&letter);
     if has(b'Z') || has(b'N') && !has(b'F') {
@@ -36,7 +37,8 @@ pub(crate) fn rwbs_op(letters: &[u8], sectors: u64) -> Option<Op> {
     }
 }
 
-/// "8,16" as one number, major above minor, as the kernel does it.
+/// Encodes a device such as "8,16" as one number with the major number in the upper bits, like the
+/// kernel.
 fn major_minor(field: &[u8]) -> Result<u32, Problem> {
     let wrong = || Problem::new(format!("the device is {}; must be major,minor", shown(field)));
     let comma = memchr::memchr(b',', field).ok_or_else(wrong)?;
@@ -45,9 +47,9 @@ fn major_minor(field: &[u8]) -> Result<u32, Problem> {
     if major >= 1 << 12 || minor >= 1 << 20 { Err(wrong()) } else { Ok(major << 20 | minor) }
 }
 
-/// "sector + count": the request's place in bytes and its sectors; without a count there are none.
+/// Parses "sector + count": the address in bytes, and the number of sectors, 0 without a count.
 fn place(sector: &[u8], plus: &[u8], count: &[u8]) -> Result<(u64, u64), Problem> {
-    // The kernel's "no sector" is all ones.
+    // The kernel's "no sector" has all bits set.
     if sector == b"18446744073709551615" {
         return Ok((0, 0));
     }
@@ -55,26 +57,25 @@ fn place(sector: &[u8], plus: &[u8], count: &[u8]) -> Result<(u64, u64), Problem
     Ok((scaled(sector, SECTOR_BYTES, "the sector")?, sectors))
 }
 
-/// A line of a tool's head or summary: printable.
+/// True for a printable line, such as a tool's header or summary.
 fn is_text(line: &[u8]) -> bool {
     line.iter().all(|byte| *byte >= b' ' || *byte == b'\t')
 }
 
-/// The end of a line of events is the process or the error in brackets; without it something is
-/// missing.
+/// Checks that a line ends with the process or the error in brackets; otherwise it is cut off.
 fn ends_in_bracket(line: &[u8]) -> Result<(), Problem> {
     if line.trim_ascii_end().ends_with(b"]") {
         return Ok(());
     }
-    Err(Problem::new(format!("{} breaks off: there is no ] at its end", shown(line))))
+    Err(Problem::new(format!("{} is cut off: it does not end with ]", shown(line))))
 }
 
-/// What happens to a request.
+/// Event type of a request.
 #[derive(Clone, Copy, PartialEq)]
 enum Action {
     Issue,
     Complete,
-    /// Given back to the queue by the driver.
+    /// Returned to the queue by the driver.
     Requeue,
 }
 
@@ -99,7 +100,7 @@ impl Event<'_> {
             out.skipped.no_bytes += u64::from(action == Action::Issue);
             return Ok(());
         }
-        // A flush that is issued and the bio that asked for it differ in their letters: FN, FWS.
+        // The letters of an issued flush differ from those of the bio that requested it: FN, FWS.
         let of_bio = op == Op::Flush && letters.contains(&b'W');
         let place = if op == Op::Flush { u64::from(of_bio) } else { offset_bytes };
         let key = (device, place, op);
@@ -131,7 +132,7 @@ impl Parse for Blkparse {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
         let (f, count) = words::<10>(line);
         if count == 0 || f[0][0].is_ascii_alphabetic() && is_text(line) {
-            return Ok(false); // the summary: CPU0 (8,0): Reads Queued: ...
+            return Ok(false); // summary: CPU0 (8,0): Reads Queued: ...
         }
         let device = major_minor(f[0])?;
         if count < 6 {
@@ -192,28 +193,28 @@ impl Parse for Ftrace {
         let found =
             names.iter().find_map(|(name, action)| Some((rest.strip_prefix(*name)?, *action)));
         let Some((rest, action)) = found else {
-            // An event of another name, unless it is the start of one of these.
+            // Another event, unless the line is cut off inside one of these names.
             let cut = names.iter().any(|(name, _)| name.starts_with(rest));
             return if cut { Err(no_line(line)) } else { other_line(line, out) };
         };
         if memchr::memmem::find(rest, EVENT).is_some() {
             return Err(Problem::new(format!("{} holds two events", shown(line))));
         }
-        // Before the name: "comm-pid [cpu] flags time:", and perf's "comm pid [cpu] time: block:".
+        // Before the name: "comm-pid [cpu] flags time:", or perf's "comm pid [cpu] time: block:".
         let head = line[..start].trim_ascii_end();
         let head = head.strip_suffix(b"block:").unwrap_or(head).trim_ascii_end();
         let time =
             head.strip_suffix(b":").and_then(|head| head.rsplit(|byte| *byte == b' ').next());
-        let time = time.ok_or_else(|| Problem::new("no time stands before the event's name"))?;
+        let time = time.ok_or_else(|| Problem::new("there is no time before the event's name"))?;
         let at = Nanos(decimal_ns(time, SECOND, "the time")?);
-        // After it: "maj,min rwbs [bytes] (command) sector + count ... [comm or error]".
+        // After the name: "maj,min rwbs [bytes] (command) sector + count ... [comm or error]".
         let rest = rest.trim_ascii();
         let (f, _) = words::<2>(rest);
         let device = major_minor(f[0])?;
         let command = memchr::memchr(b'(', rest)
             .and_then(|open| memchr::memchr(b')', &rest[open..]).map(|close| open + close + 1))
             .ok_or_else(|| {
-                Problem::new(format!("{} breaks off: there is no (command)", shown(rest)))
+                Problem::new(format!("{} is cut off: it has no (command)", shown(rest)))
             })?;
         let (place_words, count) = words::<3>(&rest[command..]);
         if count < 3 || place_words[1] != b"+" {
@@ -232,7 +233,7 @@ impl Parse for Ftrace {
     }
 }
 
-/// Comments, other events, and "CPU:3 [LOST 123 EVENTS]".
+/// Handles comments, other events, and "CPU:3 [LOST 123 EVENTS]".
 fn other_line(line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
     if let Some(start) = memchr::memmem::find(line, b"[LOST ") {
         let (f, _) = words::<1>(&line[start + 6..]);
@@ -244,5 +245,5 @@ fn other_line(line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
 
 #[cold]
 fn no_line(line: &[u8]) -> Problem {
-    Problem::new(format!("{} is no line of a trace", shown(line)))
+    Problem::new(format!("{} is not a line of a trace", shown(line)))
 }

@@ -1,15 +1,15 @@
-//! Columns found by their names: libCacheSim's CSV, Meta's block traces, and any whose columns the
+//! Columns identified by name: libCacheSim's CSV, Meta's block traces, and files whose columns the
 //! user names.
 //!
-//! Sources: libCacheSim's doc and its tracePrint for the names, enum.h for the kinds of request;
-//! the README of cache_dataset for Meta's columns. The header may come after other lines and again,
-//! in any order of columns; fields are separated as the header's are and may be quoted.
-//! libCacheSim: an object's id is a sector of 512 bytes, as in its conversions of block traces; ids
-//! from 2^53 on are hashes, taken modulo that. Without a column `op` all are reads. Not read:
-//! key-value traces, whose ids are names. Meta: a chunk, a shard of a block of Tectonic, is no
-//! place on a drive. Chunks get places in order of appearance, [`CHUNK_BYTES`] apart, which is what
-//! one is at most in Meta's description; `op_count` requests of a line come at once. Effect: what
-//! lies where, and seeks from chunk to chunk, are ours.
+//! Sources: libCacheSim's doc and its tracePrint for the names, enum.h for the operations; the
+//! README of cache_dataset for Meta's columns. The header may follow other lines and may be
+//! repeated, with the columns in any order. Fields have the header's separator and may be quoted.
+//! libCacheSim: an object id is a sector of 512 bytes, as in its conversions of block traces; ids
+//! from 2^53 on are hashes, taken modulo that. Without a column `op` all requests are reads. Not
+//! read: key-value traces, whose ids are names. Meta: a chunk (a shard of a Tectonic block) has no
+//! drive address. Chunks get addresses in order of appearance, [`CHUNK_BYTES`] apart, the largest
+//! chunk in Meta's description; the `op_count` requests of a line come at once. Effect: the layout,
+//! and seeks between chunks, are artificial.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -21,14 +21,14 @@ use super::records::OBJECT_SECTORS;
 use crate::error::{Problem, shown};
 use crate::request::{Op, Request, TimeUnit};
 
-/// From one of Meta's chunks to the next.
+/// Distance of Meta's chunks.
 const CHUNK_BYTES: u64 = 16 << 20;
-/// Most requests that a line may stand for; in Meta's traces some hundred.
+/// Most requests per line; Meta's traces have some hundred.
 const COUNT_MAX: u64 = 10_000;
-/// Columns of a line that are looked at.
+/// Most columns that are read of a line.
 const COLUMNS_MAX: usize = 64;
 
-/// What a column can hold.
+/// Content of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     Time,
@@ -44,7 +44,7 @@ enum Field {
 
 const FIELDS: usize = Field::Count as usize + 1;
 
-/// Fields that a user may name a column for: the field's name, and the column's in drivebay's own
+/// Fields whose columns the user may name: name of the field, and column name in drivebay's own
 /// files.
 const OF_USER: [(Field, &str, &str); 6] = [
     (Field::Time, "time", "at_ns"),
@@ -56,24 +56,23 @@ const OF_USER: [(Field, &str, &str); 6] = [
 ];
 const REQUIRED: [Field; 4] = [Field::Time, Field::Offset, Field::Length, Field::Op];
 
-/// Which column holds what, as the user says it: `time=ts:us,offset=lba:512,length=len,op=rw`.
+/// The user's map of columns: `time=ts:us,offset=lba:512,length=len,op=rw`.
 ///
-/// Behind the colon stands what a number is multiplied with to give bytes, or nanoseconds, or a
-/// unit of time; for `op` the word that means a read, where all others are writes. A column without
-/// a header has a number, from 1. What is not named has the name of the field, or of drivebay's own
-/// column.
+/// After the colon comes a factor to bytes or nanoseconds, or a unit of time; for `op`, the word
+/// for a read, and all other words are writes. In files without a header, a column is given by
+/// number, from 1. Fields that are not given use the field's name or drivebay's own column name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnMap(Vec<Wanted>);
 
-/// A column, by one of its names.
+/// A column, identified by any of its names.
 #[derive(Clone, Debug, PartialEq)]
 struct Wanted {
     field: Field,
     names: Vec<String>,
     required: bool,
-    /// What its numbers are multiplied with; None for whole nanoseconds or bytes.
+    /// Factor of its numbers; `None` for whole nanoseconds or bytes.
     unit: Option<u64>,
-    /// Of `op`: the word for a read.
+    /// For `op`: the word for a read.
     read: Option<String>,
 }
 
@@ -90,10 +89,10 @@ impl Wanted {
 }
 
 impl ColumnMap {
-    /// Reads what the user wrote.
+    /// Parses the user's text.
     ///
     /// # Errors
-    /// What is wrong with it, and behind a line break a hint.
+    /// The problem, and a hint after a line break.
     pub fn parse(text: &str) -> Result<ColumnMap, String> {
         let mut wanted: Vec<Wanted> = OF_USER
             .iter()
@@ -107,13 +106,13 @@ impl ColumnMap {
         };
         for part in text.split(',') {
             let Some((field, column)) = part.split_once('=') else {
-                return refuse(format!("'{part}' is no FIELD=COLUMN"));
+                return refuse(format!("'{part}' is not FIELD=COLUMN"));
             };
             let field = field.trim();
             let Some(at) = OF_USER.iter().position(|(_, name, own)| [*name, *own].contains(&field))
             else {
                 let known = OF_USER.map(|(_, name, _)| name).join(", ");
-                return refuse(format!("'{field}' is no field; must be one of {known}"));
+                return refuse(format!("'{field}' is not a field; must be one of {known}"));
             };
             let of = &mut wanted[at];
             let (name, unit) = match column.rsplit_once(':') {
@@ -136,7 +135,7 @@ impl ColumnMap {
                 (_, None) => {
                     let must =
                         if is_time { "s, ms, us, ns or a number" } else { "a number of bytes" };
-                    return refuse(format!("'{unit}' is no unit of {field}; must be {must}"));
+                    return refuse(format!("'{unit}' is not a unit of {field}; must be {must}"));
                 }
             }
         }
@@ -144,16 +143,16 @@ impl ColumnMap {
     }
 }
 
-/// How the word for a kind of request is understood.
+/// Parser of an operation.
 type Word = fn(&[u8]) -> Option<Op>;
 
 /// Parser for columns that a header names.
 pub(crate) struct Mapped {
     wanted: Vec<Wanted>,
     word: Word,
-    /// Where each field is; None until a header said so.
+    /// Index of each field's column; `None` before the header.
     places: Option<[Option<usize>; FIELDS]>,
-    /// Of fields; None until there was a line.
+    /// Separator of fields; `None` before the first line.
     separator: Option<u8>,
     by_user: bool,
     devices: Names,
@@ -181,7 +180,7 @@ impl Mapped {
         mapped
     }
 
-    /// libCacheSim's, in seconds.
+    /// Creates the parser for libCacheSim's columns, with times in seconds by default.
     pub(crate) fn lib_cache_sim(unit: Option<TimeUnit>) -> Mapped {
         let wanted = vec![
             Wanted::new(
@@ -200,7 +199,7 @@ impl Mapped {
             Wanted::new(Field::Op, &["op"], None, false),
         ];
         Mapped::new(wanted, unit, |word| {
-            // A number of libCacheSim's list; with a zero before it, it is a SCSI code.
+            // A number in libCacheSim's list; with a leading zero it is a SCSI opcode.
             let is_number = word.len() == 1 || !word.starts_with(b"0");
             let number = std::str::from_utf8(word).ok().filter(|_| is_number);
             let name = number.and_then(|text| CACHE_OPS.get(text.parse::<usize>().ok()?));
@@ -208,7 +207,8 @@ impl Mapped {
         })
     }
 
-    /// Meta's, in seconds; without a header as its columns are published.
+    /// Creates the parser for Meta's columns, with times in seconds by default; without a header,
+    /// the published columns are assumed.
     pub(crate) fn meta(unit: Option<TimeUnit>) -> Mapped {
         let wanted = vec![
             Wanted::new(Field::Time, &["op_time"], Some(TimeUnit::S.ns()), true),
@@ -231,7 +231,7 @@ impl Mapped {
         mapped
     }
 
-    /// As the user says.
+    /// Creates the parser for the user's columns.
     pub(crate) fn by(columns: &ColumnMap, unit: Option<TimeUnit>) -> Mapped {
         let mut wanted = columns.0.clone();
         let times = wanted.iter_mut().filter(|of| of.is_time() && of.unit.is_none());
@@ -251,7 +251,7 @@ impl Mapped {
         mapped
     }
 
-    /// Takes the columns of a header; false if the line is none.
+    /// Reads the columns of a header; returns false if the line is not a header.
     fn header(&mut self, line: &[u8]) -> bool {
         let line = line.strip_prefix(b"#").unwrap_or(line);
         let separator = separator_of(line);
@@ -263,7 +263,7 @@ impl Mapped {
             };
             match of.names.iter().enumerate().find_map(|(at, name)| Some((at, place(name)?))) {
                 Some((at, place)) => {
-                    of.names.swap(0, at); // the name for messages
+                    of.names.swap(0, at); // first name, used in messages
                     places[of.field as usize] = Some(place);
                 }
                 None if of.required => return false,
@@ -360,7 +360,7 @@ impl Mapped {
 
 impl Parse for Mapped {
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem> {
-        // Blanks at the ends may be separators of empty fields: they stay.
+        // Blanks at the ends may separate empty fields, so they are kept.
         let Some(first) = line.trim_ascii().first().copied() else { return Ok(false) };
         if self.places.is_some() {
             return match self.row(line, out) {
@@ -372,12 +372,12 @@ impl Parse for Mapped {
     }
 }
 
-/// What separates the fields of a table that has this line.
+/// Separator of the fields in a line.
 fn separator_of(line: &[u8]) -> u8 {
     [b',', b';', b'\t', b'|', b' '].into_iter().find(|byte| line.contains(byte)).unwrap_or(b',')
 }
 
-/// The fields of a line, without blanks and quotes around them.
+/// Splits a line into fields, without surrounding blanks and quotes.
 fn fields(line: &[u8], separator: u8) -> ([&[u8]; COLUMNS_MAX], usize) {
     let (mut fields, count) = match memchr::memchr(b'"', line) {
         None => split(line, separator),
@@ -405,14 +405,13 @@ fn fields(line: &[u8], separator: u8) -> ([&[u8]; COLUMNS_MAX], usize) {
     (fields, count.min(COLUMNS_MAX))
 }
 
-/// libCacheSim's kinds of request, by their numbers.
+/// libCacheSim's operations by number.
 const CACHE_OPS: [&str; 15] = [
     "nop", "get", "gets", "set", "add", "cas", "replace", "append", "prepend", "delete", "incr",
     "decr", "read", "write", "update",
 ];
 
-/// What programs call the kinds of request: words, SCSI operation codes as two hexadecimal digits,
-/// and the kernel's letters.
+/// Operation for a word, a SCSI opcode as two hexadecimal digits, or the kernel's letters.
 fn op_word(word: &[u8]) -> Option<Op> {
     const WORDS: [(Op, &[&str]); 4] = [
         (Op::Read, &["read", "r", "rd", "get", "gets"]),
@@ -439,10 +438,9 @@ fn op_word(word: &[u8]) -> Option<Op> {
 
 #[cold]
 fn not_a_kind(field: &[u8], by_user: bool) -> Problem {
-    let what = format!("the kind of request is {}", shown(field));
+    let what = format!("the operation is {}", shown(field));
     if by_user && field.iter().all(u8::is_ascii_alphanumeric) {
-        let hint =
-            "say which word is a read, where all others are writes: --columns op=COLUMN:WORD";
+        let hint = "give the word for a read; all others are writes: --columns op=COLUMN:WORD";
         return Problem::of_file(what, hint);
     }
     Problem::new(format!("{what}; must be a word like read or write"))

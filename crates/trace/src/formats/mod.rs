@@ -1,8 +1,9 @@
-//! The formats: what each line means. One file per family; detection by trying them all.
+//! Trace formats: one file per family of parsers, and detection by trying all of them.
 //!
 //! A parser turns one line into at most a few requests and knows nothing of files or order. It
-//! refuses what it cannot read; it leaves out, and counts, only what its format is known to hold
-//! besides I/Os. A new format is a parser in one of these files and a line in [`formats!`] below.
+//! rejects lines that it cannot read. It skips, and counts, only entries that its format is known
+//! to contain besides I/Os. A new format needs a parser in one of these files and a line in
+//! [`formats!`] below.
 
 mod columns;
 mod kernel;
@@ -27,32 +28,31 @@ pub use mapped::ColumnMap;
 pub use parse::Skipped;
 pub(crate) use parse::{Input, Out, Parse, read_error};
 
-/// What the user says of a file; all else is detected.
+/// Properties of a file that the user gives; all others are detected.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Given {
-    /// Its format.
+    /// Format of the file.
     pub format: Option<Format>,
-    /// The unit of its times, in place of the format's own.
+    /// Unit of the times, in place of the format's own.
     pub time_unit: Option<TimeUnit>,
-    /// Which column of a CSV or Parquet file holds what.
+    /// Columns of a CSV or Parquet file.
     pub columns: Option<ColumnMap>,
 }
 
-/// Makes the enum and its table of rows `Variant "name" parser`, with `in units` before the parser
-/// where the user may name the unit of times. Where a file fits two formats equally, the earlier
-/// wins.
+/// Defines the enum and its table from rows `Variant "name" parser`, with `in units` before the
+/// parser if the user may give the unit of times. If a file fits two formats equally, the earlier
+/// row wins.
 macro_rules! formats {
     ($($(#[$doc:meta])* $variant:ident $name:literal $(in $units:ident)? $parser:expr;)*) => {
         drivebay_units::named! {
-            /// A trace format that is read.
+            /// A trace format that can be read.
             #[derive(Hash)]
             #[non_exhaustive]
             pub enum Format { $($(#[$doc])* $variant = $name,)* }
         }
 
         impl Format {
-            /// Whether the user may say in which unit its times are: not where the format itself
-            /// says so.
+            /// True if the user may give the unit of times; false if the format defines it.
             #[must_use]
             pub fn takes_time_unit(self) -> bool {
                 match self { $(Format::$variant => formats!(@units $($units)?),)* }
@@ -104,14 +104,14 @@ formats! {
     Etw "etw" |_| Box::new(Etw);
     /// fio's iolog, versions 2 and 3.
     Iolog "iolog" |_| Box::<Iolog>::default();
-    /// This program's own CSV, or another one whose columns the user names.
+    /// This program's own CSV, or another CSV whose columns the user names.
     Csv "csv" |_| Box::new(Csv::<Own>::new(None));
-    /// Parquet, of which the caller has made such a CSV.
+    /// Parquet, converted to such a CSV by the caller.
     Parquet "parquet" |_| Box::new(Csv::<Own>::new(None));
 }
 
 impl Format {
-    /// The format of that name.
+    /// Returns the format with this name.
     ///
     /// # Errors
     /// [`TraceError::UnknownFormat`].
@@ -122,7 +122,7 @@ impl Format {
         })
     }
 
-    /// Made of records of one length, not of text.
+    /// True for formats with records of fixed length instead of text lines.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Format::VscsiBinary | Format::OracleGeneral)
     }
@@ -134,17 +134,17 @@ impl Format {
         }
     }
 
-    /// All names in one line.
+    /// All names, separated by commas.
     #[must_use]
     pub fn list() -> String {
         Format::ALL.map(Format::name).join(", ")
     }
 }
 
-/// How many lines of a file's start are looked at.
+/// Most lines at a file's start that detection reads.
 const DETECT_LINES: usize = 2_000;
 
-/// The binary format that a file's start has.
+/// Detects a binary format from a file's start.
 pub(crate) fn detect_binary(sample: &[u8]) -> Option<Format> {
     if records::looks_like_vscsi(sample) {
         Some(Format::VscsiBinary)
@@ -153,7 +153,8 @@ pub(crate) fn detect_binary(sample: &[u8]) -> Option<Format> {
     }
 }
 
-/// The text format whose parser knows the most lines of `sample`; None if none knows any.
+/// Returns the text format whose parser recognizes the most lines of `sample`; `None` if no parser
+/// recognizes any.
 pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
     let sample = sample.strip_prefix(MARK).unwrap_or(sample);
     if sample.starts_with(b"fio version ") {
@@ -161,15 +162,15 @@ pub(crate) fn detect(sample: &[u8]) -> Option<Format> {
     }
     let begins = |line: &[u8]| line.starts_with(b"TIME(ms)");
     if sample.split(|byte| *byte == b'\n').take(4).any(begins) {
-        return Some(Format::Biosnoop); // bpftrace's, and its parser says why it cannot be read
+        return Some(Format::Biosnoop); // bpftrace's; its parser reports why it cannot be read
     }
     let mut best = (0, None);
     for format in Format::ALL {
-        // An iolog is told by how it begins; its parser would claim any words.
+        // An iolog is recognized by its first line; its parser would accept any words.
         if format == Format::Iolog {
             continue;
         }
-        // Lines of either unit are of this format; the reader then asks for the unit.
+        // Accepts lines with either unit; the reader then asks for the unit.
         let unit = (format == Format::Vscsi).then_some(TimeUnit::Us);
         let known = known_lines(&mut *format.maker()(unit), sample);
         if known > best.0 {

@@ -1,9 +1,9 @@
-//! Numbers and fields in text, by hand: no allocation unless something is wrong.
+//! Parsers for numbers and fields in text, without allocation except for errors.
 
 use crate::error::{Problem, shown};
 use crate::request::TimeUnit;
 
-/// A field without the blanks around it.
+/// Removes the blanks around a field.
 #[inline]
 pub(crate) fn trimmed(field: &[u8]) -> &[u8] {
     match field {
@@ -12,7 +12,7 @@ pub(crate) fn trimmed(field: &[u8]) -> &[u8] {
     }
 }
 
-/// Digits only, in u64.
+/// Parses digits only, up to 2^64 - 1.
 #[inline]
 fn digits(field: &[u8]) -> Option<u64> {
     if field.is_empty() || field.len() > 20 {
@@ -39,27 +39,28 @@ fn digits(field: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A whole number, 0 to 2^64 - 1.
+/// Parses a whole number, 0 to 2^64 - 1.
 #[inline]
 pub(crate) fn whole(field: &[u8], name: &str) -> Result<u64, Problem> {
     let field = trimmed(field);
     digits(field).ok_or_else(|| wrong_number(field, name, "a whole number, 0 or more"))
 }
 
-/// A whole number times a unit.
+/// Parses a whole number and multiplies it by a unit.
 #[inline]
 pub(crate) fn scaled(field: &[u8], unit: u64, name: &str) -> Result<u64, Problem> {
     let count = whole(field, name)?;
     count.checked_mul(unit).ok_or_else(|| too_large(field, name))
 }
 
-/// A number of a device.
+/// Parses a device number.
 #[inline]
 pub(crate) fn device(field: &[u8], name: &str) -> Result<u32, Problem> {
     u32::try_from(whole(field, name)?).map_err(|_| too_large(field, name))
 }
 
-/// A decimal fraction of a unit of `unit_ns` (a power of ten) in whole nanoseconds, rounded down.
+/// Parses a decimal fraction of a unit of `unit_ns` (a power of ten) to whole nanoseconds, rounded
+/// down.
 #[inline]
 pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, Problem> {
     let field = trimmed(field);
@@ -83,8 +84,8 @@ pub(crate) fn decimal_ns(field: &[u8], unit_ns: u64, name: &str) -> Result<u64, 
     Ok(ns)
 }
 
-/// A decimal number, also with an exponent as programs write floats, times `unit`, rounded down;
-/// without a unit it must be whole.
+/// Parses a decimal number, optionally with an exponent, and multiplies it by `unit`, rounded down;
+/// without a unit the number must be whole.
 pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64, Problem> {
     let field = trimmed(field);
     if let Some(value) = digits(field) {
@@ -107,7 +108,7 @@ pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64
         if digit > 9 {
             return Err(wrong());
         }
-        // 19 digits times any unit fit; what lies behind them is no more than rounding.
+        // 19 digits times any unit fit; further digits are below the rounding error.
         match value < 10u128.pow(18) {
             true => value = value * 10 + u128::from(digit),
             false => exponent = exponent.saturating_add(1),
@@ -124,15 +125,15 @@ pub(crate) fn measure(field: &[u8], unit: Option<u64>, name: &str) -> Result<u64
         }
         (false, None) if unit.is_some() => Some(0),
         (false, _) => {
-            let hint = "say what it is multiplied with: --columns time=ts:s,offset=lba:512";
-            let what = format!("{name} is {}, which is no whole number", shown(field));
+            let hint = "give its unit: --columns time=ts:s,offset=lba:512";
+            let what = format!("{name} is {}, which is not a whole number", shown(field));
             return Err(Problem::of_file(what, hint));
         }
     };
     value.and_then(|value| value.try_into().ok()).ok_or_else(|| too_large(field, name))
 }
 
-/// How a file writes its times.
+/// Notation of times in a file.
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
     /// A power of ten, or 100.
@@ -141,22 +142,22 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Whole numbers of a unit.
+    /// Creates a clock for whole numbers of a unit.
     pub(crate) const fn whole(unit_ns: u64) -> Clock {
         Clock { unit_ns, decimal: false }
     }
 
-    /// Decimal numbers of a unit.
+    /// Creates a clock for decimal numbers of a unit.
     pub(crate) const fn decimal(unit_ns: u64) -> Clock {
         Clock { unit_ns, decimal: true }
     }
 
-    /// This clock, or decimal numbers of the unit that the user named.
+    /// Returns this clock, or one for decimal numbers of the user's unit.
     pub(crate) fn in_unit(self, unit: Option<TimeUnit>) -> Clock {
         unit.map_or(self, |unit| Clock::decimal(unit.ns()))
     }
 
-    /// A time in whole nanoseconds.
+    /// Parses a time to whole nanoseconds.
     #[inline]
     pub(crate) fn ns(self, field: &[u8], name: &str) -> Result<u64, Problem> {
         if self.decimal {
@@ -167,7 +168,7 @@ impl Clock {
     }
 }
 
-/// A hexadecimal number with 0x before it, or a decimal one.
+/// Parses a hexadecimal number with the prefix 0x, or a decimal one.
 pub(crate) fn hex_or_whole(field: &[u8], name: &str) -> Result<u64, Problem> {
     let field = trimmed(field);
     match field {
@@ -201,7 +202,7 @@ fn too_large(field: &[u8], name: &str) -> Problem {
     Problem::new(format!("{name} is too large ({})", shown(field)))
 }
 
-/// The fields of a line between separators; those beyond `N` are counted and dropped.
+/// Splits a line at separators; fields beyond `N` are counted and dropped.
 #[inline]
 pub(crate) fn split<const N: usize>(line: &[u8], separator: u8) -> ([&[u8]; N], usize) {
     let mut fields = [&line[..0]; N];
@@ -216,7 +217,7 @@ pub(crate) fn split<const N: usize>(line: &[u8], separator: u8) -> ([&[u8]; N], 
     (fields, count)
 }
 
-/// The words of a line between blanks; those beyond `N` are counted and dropped.
+/// Splits a line at blanks; words beyond `N` are counted and dropped.
 pub(crate) fn words<const N: usize>(line: &[u8]) -> ([&[u8]; N], usize) {
     let mut fields = [&line[..0]; N];
     let mut count = 0;

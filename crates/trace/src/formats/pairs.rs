@@ -1,9 +1,10 @@
-//! Issues held until their completions, for recordings that have the two as lines of their own.
+//! Matching of issues with completions, for recordings that have them on separate lines.
 //!
-//! Matched by device, first sector and kind; of several alike, the oldest first. An issue that the
-//! driver gives back to the queue is forgotten: the newest of those alike, since drivers do so at
-//! once. Bounded: an issue still open [`OPEN_MAX`] issues later is given without a response time.
-//! Not modelled: requests that complete in parts. Effect: they seem to end with their first part.
+//! Events match by device, first sector and operation; among equal issues, the oldest matches
+//! first. A requeued issue is removed: the newest of equal ones, because drivers requeue at once.
+//! Bounded: an issue that is still open [`OPEN_MAX`] issues later is output without a response
+//! time. Not modelled: requests that complete in parts. Effect: they seem to end with their first
+//! part.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -13,13 +14,13 @@ use super::parse::Out;
 use crate::error::Problem;
 use crate::request::{Op, Request};
 
-/// Most issues held open.
+/// Most open issues.
 pub(crate) const OPEN_MAX: usize = 1 << 16;
 
-/// What an event says of the request that it is about: device, sector or what stands for it, kind.
+/// Identity of a request in an event: device, sector or a stand-in, and operation.
 pub(crate) type Key = (u32, u64, Op);
 
-/// An issue, with the issues of the same key before and behind it.
+/// An issue, linked with the previous and next issue of the same key.
 struct Slot {
     request: Option<(Key, Request)>,
     before: Option<u64>,
@@ -29,15 +30,15 @@ struct Slot {
 /// Issues that wait for their completions.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// Issues in order, from number `first` on.
+    /// Issues in order, starting with number `first`.
     open: VecDeque<Slot>,
     first: u64,
-    /// Oldest and newest open issue of each key.
+    /// Oldest and newest open issue per key.
     by_key: HashMap<Key, (u64, u64)>,
 }
 
 impl Pairs {
-    /// A request is issued.
+    /// Adds the issue of a request.
     pub(crate) fn issue(
         &mut self,
         key: Key,
@@ -62,7 +63,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// A request is complete at `at`. True if its issue was seen.
+    /// Completes a request at `at`; returns true if its issue was seen.
     pub(crate) fn complete(
         &mut self,
         key: Key,
@@ -76,8 +77,8 @@ impl Pairs {
         out.push(Request { response, ..request })
     }
 
-    /// The driver gives a request back to the queue; it will be issued again. True if its issue was
-    /// seen.
+    /// Removes a request that the driver requeues, and will issue again; returns true if its issue
+    /// was seen.
     pub(crate) fn take_back(&mut self, key: Key) -> bool {
         let Some((_, newest)) = self.by_key.get(&key).copied() else { return false };
         self.remove(newest);
@@ -85,7 +86,7 @@ impl Pairs {
         true
     }
 
-    /// The recording ends: what is open has no response time.
+    /// Ends the recording: outputs all open issues without a response time.
     pub(crate) fn end(&mut self, out: &mut Out<'_>) {
         for (_, request) in self.open.drain(..).filter_map(|slot| slot.request) {
             out.push(request).expect("was checked when it was issued");
@@ -97,7 +98,7 @@ impl Pairs {
         &mut self.open[(number - self.first) as usize]
     }
 
-    /// Takes out an open issue.
+    /// Removes an open issue.
     fn remove(&mut self, number: u64) -> Request {
         let slot = self.slot(number);
         let (before, behind) = (slot.before.take(), slot.behind.take());

@@ -1,5 +1,4 @@
-//! What the parsers of all formats share: the loop over the input, where requests go, and their
-//! checks.
+//! Common parts of all parsers: the loop over the input, the output of requests, and their checks.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,67 +9,65 @@ use crate::error::{Problem, TraceError};
 use crate::input::{LINE_BYTES_MAX, LineError, Lines};
 use crate::request::{Op, Request};
 
-/// Lines or records taken by one call of [`Parse::pump`]: some ten milliseconds.
+/// Lines or records per call of [`Parse::pump`]: some ten milliseconds.
 const LINES_PER_CALL: usize = 1 << 16;
 /// Longest read or write.
 const TRANSFER_BYTES_MAX: u64 = u32::MAX as u64;
-/// Longest response, and the clock's start for recordings that stamp completions: 73 years.
+/// Longest response time, and latest time of recordings that stamp completions: 73 years.
 const RESPONSE_NS_MAX: u64 = 1 << 61;
-/// Added to times from which a response is taken off, so that the first cannot fall below zero.
+/// Added to times from which a response time is subtracted, so that the result cannot fall below
+/// zero.
 const BIAS_NS: u64 = 1 << 62;
 
-/// A file may have one odd line in so many. Recorders, consoles and crashes leave such lines.
+/// At most one unreadable line per so many lines. Recorders, consoles and crashes leave such lines.
 const LINES_PER_ODD: u64 = 100;
-/// Odd lines that may come before the others, in a file that is not read to its end yet.
+/// Additional unreadable lines that are accepted before the end of the file.
 const ODD_AHEAD: u64 = 100;
 
-/// What a recording lacks, counted by reason: most are entries that became no request.
+/// Gaps of a recording, counted by reason; most are entries that became no request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
-    /// Lines that cannot be read.
+    /// Unreadable lines.
     pub odd: u64,
-    /// The first of them, and what is wrong with it.
+    /// Number of the first unreadable line, with its problem.
     pub first_odd: Option<String>,
     /// Runs of NUL bytes between lines.
     pub holes: u64,
     /// Lines that the format is known to leave incomplete (SYSTOR's empty fields).
     pub incomplete: u64,
-    /// Reads, writes and trims of no bytes.
+    /// Reads, writes and trims of zero bytes.
     pub no_bytes: u64,
-    /// Events of other kinds, and SCSI commands other than read and write.
+    /// Events that are not I/Os, and SCSI commands other than read and write.
     pub other_events: u64,
-    /// Events that the recorder says it lost.
+    /// Events that the recorder reports as lost.
     pub lost: u64,
-    /// Completions whose issue is not in the recording.
+    /// Completions without an issue in the recording.
     pub unmatched: u64,
-    /// Issues that the driver gave back to the queue; the request counts from its next issue.
+    /// Issues that the driver requeued; the request counts from its next issue.
     pub requeued: u64,
-    /// Requests, all kept, of a format that does not say what they are.
+    /// Requests of a format without operations; all are kept, as reads.
     pub no_op: u64,
-    /// Requests, all kept, of a format that gives their order and no times.
+    /// Requests of a format with their order but without times; all are kept.
     pub no_time: u64,
 }
 
 impl Skipped {
-    /// One sentence for each reason that occurred.
+    /// Returns one sentence per reason that occurred.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
         let reasons = [
-            (self.holes, "runs of NUL bytes, as a crash leaves them, may have taken lines"),
+            (self.holes, "runs of NUL bytes, as after a crash, may have replaced lines"),
             (self.incomplete, "lines with empty fields were left out"),
             (self.no_bytes, "requests of no bytes were left out"),
-            (self.other_events, "events that are no read, write, trim or flush were left out"),
-            (self.lost, "events were lost while recording, as the recorder says"),
+            (self.other_events, "events other than read, write, trim and flush were left out"),
+            (self.lost, "events were lost while recording, as the recorder reports"),
             (self.unmatched, "completions have no issue in the recording"),
             (
                 self.requeued,
-                "issues were taken back by the driver; their requests count once, from the last issue",
+                "issues were requeued by the driver; their requests count once, from the last issue",
             ),
-            (self.no_op, "requests count as reads: this file does not say what they are"),
-            (
-                self.no_time,
-                "requests have no times: this format gives their order, and pauses between them",
-            ),
+            (self.no_op, "requests count as reads: this file has no operations"),
+            (self.no_time, "requests have no times: this format has only their order and pauses"),
         ];
         let odd = self.first_odd.iter().map(|first| {
             let lines = if self.odd == 1 {
@@ -85,7 +82,7 @@ impl Skipped {
     }
 }
 
-/// Where a parser puts the requests that it finds.
+/// Output of a parser.
 pub(crate) struct Out<'a> {
     pub requests: &'a mut Vec<Request>,
     pub skipped: &'a mut Skipped,
@@ -105,7 +102,7 @@ impl Out<'_> {
     }
 }
 
-/// The input of a parser, with its position.
+/// Input of a parser, with its position.
 pub(crate) struct Input {
     pub file: String,
     pub lines: Lines,
@@ -120,8 +117,8 @@ impl Input {
         Input { file, lines, skipped, ended: false, first_odd: None }
     }
 
-    /// Leaves out a line that cannot be read, if there are few of them and it is not what a cut
-    /// left.
+    /// Skips an unreadable line, if such lines are few and the line is not cut off by the end of
+    /// the file.
     #[cold]
     fn leave_out(&mut self, problem: Problem) -> Result<(), TraceError> {
         if problem.of_file || self.lines.cut {
@@ -136,7 +133,7 @@ impl Input {
         self.judge(ODD_AHEAD)
     }
 
-    /// The first odd line, if there are too many beyond `ahead`.
+    /// Returns the first unreadable line as an error if there are too many, allowing `ahead` more.
     fn judge(&mut self, ahead: u64) -> Result<(), TraceError> {
         let (odd, lines) = (self.skipped.odd, self.lines.number());
         if odd <= ahead + lines / LINES_PER_ODD {
@@ -146,7 +143,7 @@ impl Input {
         if let TraceError::Position { problem, .. } = &mut first
             && odd > 1
         {
-            problem.push_str(&format!("; nor can {} more of {lines} lines be read", odd - 1));
+            problem.push_str(&format!("; {} more of {lines} lines cannot be read", odd - 1));
         }
         Err(first)
     }
@@ -173,7 +170,7 @@ impl Input {
 pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceError {
     use std::io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     if !matches!(error.kind(), InvalidData | InvalidInput | Other | UnexpectedEof) {
-        let hint = "is the disk or the connection all right? see: dmesg";
+        let hint = "check the disk or the connection: dmesg";
         return TraceError::Io { file: file.to_string(), what: "cannot be read", error, hint };
     }
     TraceError::File {
@@ -183,17 +180,17 @@ pub(crate) fn read_error(file: &str, line: u64, error: std::io::Error) -> TraceE
     }
 }
 
-/// The reader of one trace format.
+/// Parser of a trace format.
 pub(crate) trait Parse: Send {
-    /// Parses one line, not empty; true if it was an I/O or event of this format.
+    /// Parses a line that is not empty; returns true if it was an I/O or event of this format.
     fn line(&mut self, line: &[u8], out: &mut Out<'_>) -> Result<bool, Problem>;
 
-    /// Gives what was held back for its completion, and judges what only the whole file shows.
+    /// Outputs requests that wait for their completion, and checks properties of the whole file.
     fn end(&mut self, _out: &mut Out<'_>) -> Result<(), Problem> {
         Ok(())
     }
 
-    /// Parses the next line; false at the end of the input.
+    /// Parses the next line; returns false at the end of the input.
     #[inline]
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
         let mut out = Out { requests: into, skipped: &mut input.skipped };
@@ -262,7 +259,7 @@ pub(crate) fn check(request: &Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// When a request was issued that ended at `end_ns` after `response_ns`, and its response; for
+/// Issue time and response time of a request that ended at `end_ns` after `response_ns`; for
 /// recordings that stamp completions.
 pub(crate) fn issued(end_ns: u64, response_ns: u64) -> Result<(Nanos, Option<Nanos>), Problem> {
     if end_ns > RESPONSE_NS_MAX || response_ns > RESPONSE_NS_MAX {
@@ -271,13 +268,13 @@ pub(crate) fn issued(end_ns: u64, response_ns: u64) -> Result<(Nanos, Option<Nan
     Ok((Nanos(BIAS_NS + end_ns - response_ns), Some(Nanos(response_ns))))
 }
 
-/// Numbers for what has names, in order of appearance: disks, files, blocks. At most
-/// [`Names::MAX`], told apart by 64 bits of a hash.
+/// Numbers of named entities (disks, files, blocks) in order of appearance. At most [`Names::MAX`],
+/// distinguished by a 64-bit hash.
 #[derive(Default)]
 pub(crate) struct Names(HashMap<u64, u32>);
 
 impl Names {
-    /// Some 150 MB of them.
+    /// Some 150 MB of names.
     const MAX: usize = 1 << 22;
 
     pub(crate) fn number(&mut self, name: impl Hash) -> Result<u32, Problem> {

@@ -1,11 +1,11 @@
-//! Formats of binary records of one length, little endian.
+//! Formats of binary records of fixed length, little endian.
 //!
-//! Sources: libCacheSim's readers, which state the layouts. CloudPhysics (vscsi), version 1, 32
+//! Sources: libCacheSim's readers, which define the layouts. CloudPhysics (vscsi), version 1, 32
 //! bytes: serial u32, length in bytes u32, segments u32, command u16, version u16 (its high byte is
 //! 1), sector u64, microseconds u64. oracleGeneral, 24 bytes: seconds u32, object id u64, size u32,
-//! number of the request that is the object's next i64 (-1 or the largest for none). Not read:
-//! vscsi's version 2 (40 bytes, with a response time of unstated unit); oracleGeneral's next
-//! request. oracleGeneral does not say what a request is: all are reads.
+//! number of the next request for the same object i64 (-1 or the largest if there is none). Not
+//! read: vscsi's version 2 (40 bytes, with a response time of unspecified unit); oracleGeneral's
+//! next request. oracleGeneral has no operations: all requests are reads.
 
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
@@ -17,20 +17,20 @@ use crate::request::{Op, Request, TimeUnit};
 const VSCSI_BYTES: usize = 32;
 const ORACLE_BYTES: usize = 24;
 
-/// Records that are looked at to recognise a format.
+/// Records that detection reads.
 const LOOKED_AT: usize = 8;
 
-/// An object id is the number of a sector of 512 bytes, as in libCacheSim's conversions of block
-/// traces. Ids from 2^53 on, which are hashes, are taken modulo this, so that all addresses fit.
+/// An object id is the number of a 512-byte sector, as in libCacheSim's conversions of block
+/// traces. Ids from 2^53 on are hashes; they are taken modulo this, so that all addresses fit.
 pub(crate) const OBJECT_SECTORS: u64 = 1 << 53;
 
-/// Whether a file that begins so holds vscsi records.
+/// True if a file with this start holds vscsi records.
 pub(crate) fn looks_like_vscsi(sample: &[u8]) -> bool {
     looks_like::<VSCSI_BYTES>(sample, |_, r| r[15] == 1 && r[13] == 0 && eight(r, 16) < 1 << 54)
 }
 
-/// Whether a file that begins so holds oracleGeneral records: times that never fall, and next
-/// requests that come later than the request itself.
+/// True if a file with this start holds oracleGeneral records: times never fall, and next requests
+/// come after the request itself.
 pub(crate) fn looks_like_oracle(sample: &[u8]) -> bool {
     let mut last = 0;
     looks_like::<ORACLE_BYTES>(sample, |number, r| {
@@ -58,7 +58,7 @@ fn four(record: &[u8], at: usize) -> u64 {
     u64::from(u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes of a record")))
 }
 
-/// Reads the next record of `N` bytes; false at the end of the input.
+/// Reads the next record of `N` bytes; returns false at the end of the input.
 fn next_record<const N: usize>(
     input: &mut Input,
     into: &mut Vec<Request>,
@@ -81,12 +81,12 @@ fn next_record<const N: usize>(
     parsed.map_err(|problem| input.error_at("record", problem)).map(|()| true)
 }
 
-/// Reads CloudPhysics' records.
+/// Parser of CloudPhysics' records.
 pub(crate) struct VscsiRecords;
 
 impl Parse for VscsiRecords {
     fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
-        Ok(false) // it has records, no lines
+        Ok(false) // has records, not lines
     }
 
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {
@@ -119,13 +119,13 @@ fn parse_vscsi(record: &[u8; VSCSI_BYTES], out: &mut Out<'_>) -> Result<(), Prob
     out.push(for_op(request)).map(|_| ())
 }
 
-/// Reads oracleGeneral's records.
+/// Parser of oracleGeneral's records.
 pub(crate) struct OracleRecords {
     unit_ns: u64,
 }
 
 impl OracleRecords {
-    /// With times in seconds, or in the unit that the user named.
+    /// Creates a parser with times in seconds, or in the user's unit.
     pub(crate) fn new(unit: Option<TimeUnit>) -> OracleRecords {
         OracleRecords { unit_ns: unit.unwrap_or(TimeUnit::S).ns() }
     }
@@ -133,7 +133,7 @@ impl OracleRecords {
 
 impl Parse for OracleRecords {
     fn line(&mut self, _line: &[u8], _out: &mut Out<'_>) -> Result<bool, Problem> {
-        Ok(false) // it has records, no lines
+        Ok(false) // has records, not lines
     }
 
     fn next(&mut self, input: &mut Input, into: &mut Vec<Request>) -> Result<bool, TraceError> {

@@ -1,9 +1,9 @@
-//! Text of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
+//! Text output of tools: biosnoop, Windows' xperf, DiskSim and MQSim, fio's iolog.
 //!
-//! Sources: bcc's tools/biosnoop.py (the time printed is that of the completion); xperf's own
+//! Sources: bcc's tools/biosnoop.py (the printed time is that of the completion); xperf's own
 //! header lines for the columns, and the ETW class DiskIo_TypeGroup1 (logged at completion);
 //! DiskSim 4.0 manual, section on ASCII traces, and MQSim's README; fio's HOWTO, sections "Trace
-//! file format v2" and "v3", and fio 3.33 as it runs for the unit, microseconds. bpftrace's
+//! file format v2" and "v3", and the behaviour of fio 3.33 for the unit, microseconds. bpftrace's
 //! tools/biosnoop.bt as of 2026. Not read: xperf's DiskFlush (its columns are not published).
 //! Effect: Windows traces have no flushes.
 
@@ -22,7 +22,7 @@ use crate::request::{Op, Request, TimeUnit};
 #[derive(Default)]
 pub(crate) struct Biosnoop {
     disks: Names,
-    /// Columns between BYTES and LAT: the pattern (-P), the time in the queue (-Q).
+    /// Number of columns between BYTES and LAT: the pattern (-P), the time in the queue (-Q).
     columns_between: usize,
 }
 
@@ -31,8 +31,8 @@ impl Parse for Biosnoop {
         let line = line.trim_ascii();
         if line.starts_with(b"TIME(ms)") {
             return Err(Problem::of_file(
-                "these are lines of bpftrace's biosnoop.bt, which tell when an I/O ended and how long it took, \
-                 but neither its kind nor its place nor its size",
+                "these are lines of bpftrace's biosnoop.bt, which have the end and the duration of an I/O, \
+                 but neither its operation nor its address nor its size",
                 "record with bcc's biosnoop, or: sudo drivebay trace record /dev/DEVICE",
             ));
         }
@@ -44,7 +44,7 @@ impl Parse for Biosnoop {
         if line.is_empty() || line.starts_with(b"Tracing") || line.starts_with(b"Attach") {
             return Ok(false);
         }
-        // From the right: a command's name may hold blanks.
+        // Parsed from the right, because a command's name may contain blanks.
         let mut from_right = line.rsplit(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let mut next = || from_right.next().ok_or_else(|| too_few(line));
         let latency = next()?;
@@ -84,7 +84,7 @@ fn too_few(line: &[u8]) -> Problem {
     Problem::new(format!("{} has too few words", shown(line)))
 }
 
-/// xperf's text of disk events; all other events are passed over.
+/// xperf's text of disk events; all other events are ignored.
 #[derive(Default)]
 pub(crate) struct Etw;
 
@@ -100,7 +100,7 @@ impl Parse for Etw {
                 return Ok(true);
             }
             _ if line.iter().all(|byte| *byte >= b' ' || *byte == b'\t') => return Ok(false),
-            _ => return Err(Problem::new(format!("{} is no text", shown(line)))),
+            _ => return Err(Problem::new(format!("{} is not text", shown(line)))),
         };
         let rest = start.get(comma + 1..).ok_or_else(|| breaks_off(line))?;
         let comma = memchr::memchr(b',', rest).ok_or_else(|| breaks_off(line))?;
@@ -108,7 +108,7 @@ impl Parse for Etw {
         if time == b"TimeStamp" {
             return Ok(true); // the header's line for this event
         }
-        // The process ends with ")," and may itself hold commas.
+        // The process ends with ")," and may itself contain commas.
         let process = memchr::memmem::find(&rest[comma + 1..], b"),");
         let process = process.ok_or_else(|| breaks_off(line))?;
         let (f, count) = split::<6>(&rest[comma + 1 + process + 2..], b',');
@@ -130,15 +130,15 @@ impl Parse for Etw {
 
 #[cold]
 fn breaks_off(line: &[u8]) -> Problem {
-    Problem::new(format!("{} breaks off", shown(line)))
+    Problem::new(format!("{} is cut off", shown(line)))
 }
 
-/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a point
-/// in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
+/// `time device LBA size type`: sectors of 512 bytes, 1 = read. Times are milliseconds with a
+/// decimal point in DiskSim's own files (`MS`), whole nanoseconds in MQSim's.
 pub(crate) struct DiskSim<const MS: bool>(Clock);
 
 impl<const MS: bool> DiskSim<MS> {
-    /// With times in the format's own unit, or in that which the user named.
+    /// Creates a parser with times in the format's own unit, or in the user's.
     pub(crate) fn new(unit: Option<TimeUnit>) -> DiskSim<MS> {
         let own = if MS { Clock::decimal(1_000_000) } else { Clock::whole(1) };
         DiskSim(own.in_unit(unit))
@@ -159,7 +159,7 @@ impl<const MS: bool> Parse for DiskSim<MS> {
         }
         let at = self.0.ns(f[0], "time")?;
         let op = match whole(f[4], "type")? {
-            // DiskSim's other flag bits (B_ASYNC and so on) stand above the lowest.
+            // DiskSim's other flags (B_ASYNC and so on) are above the lowest bit.
             flags if MS || flags <= 1 => {
                 if flags & 1 == 1 {
                     Op::Read
@@ -180,13 +180,13 @@ impl<const MS: bool> Parse for DiskSim<MS> {
             device: device(f[1], "device")?,
             op,
         })?;
-        // Without a point it may be MQSim's as well: no sign of DiskSim.
+        // Without a decimal point it may also be MQSim's, so it does not count for detection.
         Ok(!MS || f[0].contains(&b'.'))
     }
 }
 
 /// fio's iolog: version 3, `timestamp file action [offset length]`, and version 2, which has no
-/// timestamps; there `file wait us` lets time pass.
+/// timestamps but pauses, `file wait us`.
 #[derive(Default)]
 pub(crate) struct Iolog {
     files: Names,
@@ -209,7 +209,7 @@ impl Parse for Iolog {
             return Ok(false);
         }
         if self.version == 0 {
-            let what = format!("{} stands before the line: fio version 3 iolog", shown(line));
+            let what = format!("{} comes before the line: fio version 3 iolog", shown(line));
             return Err(Problem::of_file(what, "is --format (or --from) the right one?"));
         }
         if count == 0 {
@@ -242,7 +242,7 @@ impl Parse for Iolog {
             (b"sync" | b"datasync", 2 | 4) => Op::Flush,
             _ => {
                 return Err(Problem::new(format!(
-                    "{} is no action; must be: {}file read|write|trim|sync|datasync offset length, or add, \
+                    "{} is not an action; must be: {}file read|write|trim|sync|datasync offset length, or add, \
                      open, close{}",
                     shown(line),
                     if timed { "timestamp " } else { "" },

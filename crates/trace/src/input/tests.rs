@@ -1,4 +1,4 @@
-//! Lines with every kind of end and in every encoding; records.
+//! Tests of lines with every kind of end and encoding, and of records.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn runs_of_nul_end_a_line_and_are_counted_where_they_are_inside() {
     assert_eq!((lines.holes, lines.cut), (2, false), "zeros at the end are no hole");
 }
 
-/// What Windows' editors and shells write; marks also where files were put together.
+/// Files as Windows' editors and shells write them, also concatenated ones with several marks.
 #[test]
 fn every_encoding_gives_the_same_lines() {
     let text = "1,é,\u{1f600}\r\nsecond line\n";
@@ -46,7 +46,7 @@ fn every_encoding_gives_the_same_lines() {
     let expected = lines_of(text.as_bytes());
     let twice = format!("{marked}{marked}");
     assert_eq!(lines_of(twice.as_bytes())[2], (3, expected[0].1.clone()));
-    let long = marked.repeat(5_000); // past what is decoded at once
+    let long = marked.repeat(5_000); // longer than one decoding step
     let mut whole = lines_of(&units(&long, false));
     assert_eq!(whole.len(), 10_000);
     whole.truncate(2);

@@ -1,4 +1,4 @@
-//! The pacer's word, checked against its definition on small recordings.
+//! Tests of the pacer against its definition, on small recordings.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ fn ms(ms: u64) -> Nanos {
     Nanos::millis(ms)
 }
 
-/// Times at which a schedule issues; completions do not matter to it.
+/// Issue times of a schedule, which do not depend on completions.
 fn due(pace: Pace, recording: &[(Nanos, Option<Nanos>)]) -> Vec<Nanos> {
     let mut pacer = Pacer::new(pace).expect("an allowed pace");
     let issue = |&(at, response): &(Nanos, Option<Nanos>)| {
@@ -23,7 +23,7 @@ fn due(pace: Pace, recording: &[(Nanos, Option<Nanos>)]) -> Vec<Nanos> {
 
 #[test]
 fn idle_counts_from_the_last_completion() {
-    // Busy from 0 to 50 ms, although the second request is short; then 100 ms of idle time.
+    // Busy from 0 to 50 ms, although the second request is short; then idle for 100 ms.
     let recording =
         [(ms(0), Some(ms(50))), (ms(10), Some(ms(1))), (ms(150), None), (ms(160), None)];
     let capped = Pace::idle_capped(ms(25));
@@ -34,7 +34,7 @@ fn idle_counts_from_the_last_completion() {
 #[test]
 fn the_cap_is_in_the_time_of_the_replay() {
     let half = Pace::Recorded { idle_max_ns: Some(ms(25).0), time_percent: 50 };
-    // 60 ms of idle time are 30 in the replay, cut to 25; 40 ms are 20 and stay.
+    // 60 ms of idle time are 30 ms in the replay, cut to 25; 40 ms are 20 and stay.
     let recording = [(ms(0), None), (ms(60), None), (ms(100), None)];
     assert_eq!(due(half, &recording), [ms(0), ms(25), ms(45)]);
 }
@@ -68,7 +68,7 @@ fn a_deep_recording_is_replayed_at_the_bound() {
     assert_eq!((dependencies.missing, dependencies.gate), (0, ms(7)));
 }
 
-/// A recording in order of time: gap, response and how long the replay takes for it.
+/// A recording in time order: gap, response time, and service time in the replay.
 fn recording() -> impl Strategy<Value = Vec<(u64, Option<u64>, u64)>> {
     let request = (0u64..30, prop::option::weighted(0.9, 0u64..60), 0u64..100);
     prop::collection::vec(request, 1..60).prop_map(|requests| {
@@ -82,8 +82,9 @@ fn recording() -> impl Strategy<Value = Vec<(u64, Option<u64>, u64)>> {
 }
 
 proptest! {
-    /// A request goes exactly when the last of those has completed that ended before it in the
-    /// recording, or with the request before it; by the definition, without heap or tags.
+    /// A request is issued when the last of the requests that ended before it in the recording has
+    /// completed, but not before the previous request; checked by the definition, without heap or
+    /// tags.
     #[test]
     fn dependencies_are_the_definition(recording in recording(), real_time in any::<bool>()) {
         let mut pacer = Pacer::new(Pace::Dependencies).expect("an allowed pace");
@@ -93,7 +94,7 @@ proptest! {
         for (i, &(at, response, takes)) in recording.iter().enumerate() {
             pacer.admit(Nanos(at), response.map(Nanos));
             if real_time {
-                // Completions are told only when somebody waits for them, the latest first.
+                // Completions are reported only when a request waits for them, the latest first.
                 while pacer.release().is_none() {
                     let (ticket, at) = out.pop().expect("what is awaited is out");
                     pacer.completed(ticket, at);
@@ -105,7 +106,8 @@ proptest! {
             };
             let expected = (0..i).filter(ended).map(|j| done[j]).fold(before, u64::max);
             let released = pacer.release().expect("all is told").0;
-            // Released is the latest dependency; the engine issues in order, not before the last.
+            // The release time is the latest dependency; the engine issues in order, never before
+            // the previous request.
             prop_assert_eq!(released.max(before), expected);
             before = expected;
             done.push(expected + takes);
@@ -118,7 +120,7 @@ proptest! {
         }
     }
 
-    /// Order is kept, busy intervals keep their length, and no idle interval is over the cap.
+    /// The order is kept, busy intervals keep their length, and no idle interval exceeds the cap.
     #[test]
     fn a_cap_cuts_idle_time_and_nothing_else(recording in recording(), cap in 0u64..40) {
         let requests: Vec<_> =

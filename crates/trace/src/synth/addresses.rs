@@ -1,13 +1,13 @@
-//! Addresses of a synthesized trace: files that are read and written in sequence, and random I/Os.
+//! Addresses of a synthesized trace: files that are read and written sequentially, and random I/Os.
 //!
-//! Each phase has its own data: old files that it only reads, and what it writes, with a hot part;
-//! all share the system's files, which are divided so as well. (What was written a moment ago is
-//! read from the host's cache, so that reads reach a drive mostly for what is old.) A sequential
-//! I/O goes on where one of the last [`crate::STREAMS`] of its kind ended, as the statistics define
-//! it. A random one falls anywhere on 4 KiB pages of its area, uniformly; but a write that begins a
-//! stream or is large begins a new file, and those lie one behind the other, as a file system
-//! places them (next fit), and come round. Left out: scattered files. A stream goes on without a
-//! break until it is begun elsewhere.
+//! Each phase has its own data: old files that it only reads, and new files that it writes, with a
+//! hot part. All phases share the system's files, which are divided in the same way. (Recently
+//! written data is read from the host's cache, so reads that reach a drive are mostly for old
+//! data.) A sequential I/O continues one of the last [`crate::STREAMS`] I/Os of its kind, as the
+//! statistics define it. A random I/O falls uniformly on the 4 KiB pages of its area. A write that
+//! begins a stream or is large begins a new file; new files follow one another, as a file system
+//! places them (next fit), and wrap around. Left out: fragmented files. A stream continues without
+//! gaps until it is restarted elsewhere.
 
 use drivebay_units::Rng;
 
@@ -16,7 +16,7 @@ use crate::stats::STREAMS;
 
 const PAGE: u64 = 4096;
 const AREA_UNIT: u64 = 1 << 20;
-/// So that even the smallest area takes the largest request many times.
+/// Large enough that even the smallest area holds the largest request many times.
 const AREA_BYTES_MIN: u64 = 64 << 20;
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Area {
         self.start + self.bytes
     }
 
-    /// A random place for so many bytes: on a page, or within one.
+    /// Returns a random address for `bytes` bytes: at a page boundary, or within a page.
     #[inline]
     fn draw(self, bytes: u64, rng: &mut Rng) -> u64 {
         let page = self.start + rng.below((self.bytes - bytes) / PAGE + 1) * PAGE;
@@ -47,7 +47,7 @@ impl Area {
     }
 }
 
-/// Old files, then those that are written, and the hot part of these.
+/// Old files, new files, and the hot part of the new files.
 #[derive(Clone, Copy, Debug)]
 struct Files {
     old: Area,
@@ -64,24 +64,24 @@ impl Files {
     }
 }
 
-/// Where the next I/O of a stream begins, and when its last one was.
+/// End and time of the last I/O of a stream.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stream {
     end: u64,
-    /// Number of that I/O among its kind, from 1; 0 for none.
+    /// Number of that I/O among its kind, from 1; 0 if there is none.
     number: u64,
-    /// Where its files end.
+    /// End of its files.
     limit: u64,
-    /// The file that it writes, if it is one: an index of [`AddressGenerator::ends`].
+    /// Index in [`AddressGenerator::ends`] of the file that it writes, if any.
     file: Option<usize>,
 }
 
-/// The streams of one kind: reads or writes.
+/// Streams of one kind, reads or writes.
 #[derive(Clone, Debug, Default)]
 struct StreamSet {
     streams: [Stream; STREAMS_MAX],
     turn: usize,
-    /// Small records one after the other: a journal. Keeps the other streams on whole pages.
+    /// Consecutive small records: a journal. It keeps the other streams on whole pages.
     journal: Stream,
     last: Stream,
     last_on_page: Stream,
@@ -89,7 +89,7 @@ struct StreamSet {
 }
 
 impl StreamSet {
-    /// Whether that stream may be continued by so many bytes and still counts as sequential.
+    /// True if an I/O of `bytes` bytes can continue the stream and still counts as sequential.
     #[inline]
     fn continues(&self, stream: Stream, bytes: u64) -> bool {
         stream.number > 0
@@ -98,25 +98,25 @@ impl StreamSet {
     }
 }
 
-/// Draws the addresses of a trace.
+/// Generator of a trace's addresses.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressGenerator {
     system: Files,
-    /// By phase.
+    /// Files of each phase.
     data: Vec<Files>,
     phase: usize,
     streams: u64,
-    /// Parts of 2^32.
+    /// Probabilities in units of 2^-32.
     hot: u64,
     system_part: u64,
     seek: u64,
     old: u64,
     /// Smallest write that begins a file.
     file_bytes: u64,
-    /// Whether this phase's own files are written in place.
+    /// True if this phase's own files are written in place.
     in_place: bool,
     kinds: [StreamSet; 2],
-    /// By phase (the system's files last) and stream: where the file written last ends.
+    /// Per phase (the system's files last) and stream: end of the file written last.
     ends: Vec<u64>,
     rng: Rng,
 }
@@ -147,7 +147,7 @@ impl AddressGenerator {
         }
     }
 
-    /// Where the highest address ends.
+    /// End of the highest address.
     pub(crate) fn extent_bytes(&self) -> u64 {
         self.data.last().unwrap_or(&self.system).new.end()
     }
@@ -160,7 +160,7 @@ impl AddressGenerator {
         self.in_place = phase.in_place;
     }
 
-    /// Another stream's turn, for the next group.
+    /// Selects the streams of the next group.
     #[inline]
     pub(crate) fn turn(&mut self) {
         for kind in &mut self.kinds {
@@ -168,7 +168,7 @@ impl AddressGenerator {
         }
     }
 
-    /// The first byte of the next I/O. Cost: one or two draws.
+    /// Returns the first byte of the next I/O. Cost: one or two draws.
     #[inline]
     pub(crate) fn next(&mut self, write: bool, sequential: bool, bytes: u64) -> u64 {
         let (start, limit) = if sequential {
@@ -212,8 +212,8 @@ impl AddressGenerator {
         (start, area.end())
     }
 
-    /// A new file of the stream whose turn it is, where a file system would put it: behind the one
-    /// before, and at the front of the stream's part of the area when its end is reached.
+    /// Begins a new file of the current stream where a file system would put it: after the previous
+    /// file, or at the front of the stream's part of the area when its end is reached.
     #[inline]
     fn begin_file(&mut self, whose: usize, area: Area, bytes: u64) -> (u64, u64) {
         let kind = &mut self.kinds[1];
@@ -221,7 +221,7 @@ impl AddressGenerator {
         let front = area.start + kind.turn as u64 * share;
         let limit = front + share;
         let file = whose * STREAMS_MAX + kind.turn;
-        // One page is left out, so that it does not count as the same file going on.
+        // One page is left out, so that the new file does not count as a continuation.
         let behind = self.ends[file].next_multiple_of(PAGE) + PAGE;
         let fits = (front..limit).contains(&behind) && behind + bytes <= limit;
         // The largest request may be longer than a stream's part.
@@ -232,8 +232,8 @@ impl AddressGenerator {
         (start, limit)
     }
 
-    /// Goes on with the stream whose turn it is, or the best one that counts as sequential; gives
-    /// the place and where its files end.
+    /// Continues the current stream, or the best one that counts as sequential; returns the address
+    /// and the end of its files.
     #[inline]
     fn sequential_address(&mut self, write: bool, bytes: u64) -> (u64, u64) {
         let kind = &mut self.kinds[usize::from(write)];
@@ -256,7 +256,7 @@ impl AddressGenerator {
                 }
             }
         }
-        // The very first, or at the end of all data.
+        // The first I/O, or one at the end of all data.
         let files = self.data[self.phase];
         let area = if write { files.new } else { files.old };
         let start = area.draw(bytes, &mut self.rng);

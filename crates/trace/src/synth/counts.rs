@@ -1,15 +1,15 @@
-//! How many I/Os of each kind a trace has: the published totals, spread over phases and groups.
+//! Number of I/Os of each kind in a trace: the published totals, spread over phases and groups.
 //!
-//! A cell is a phase, a pool of groups, a direction, a size, and sequential or not. Odds from the
-//! profile are the first guess, and are scaled in turn until all published totals hold (iterative
-//! proportional fitting: Deming and Stephan, 1940), which keeps the odds ratios. Only +, -, x and /
-//! are used, so every platform gets the same counts.
+//! A cell is a combination of phase, pool of groups, direction, size, and sequential or not. Odds
+//! from the profile are the first guess; they are scaled in turn until all published totals hold
+//! (iterative proportional fitting: Deming and Stephan, 1940), which keeps the odds ratios. Only +,
+//! -, x and / are used, so every platform gets the same counts.
 
 use super::depths::{Groups, POOLS};
 use super::profile::Profile;
 use crate::error::SynthError;
 
-/// Sizes from here on count as large.
+/// Smallest size that counts as large.
 const LARGE_BYTES: u64 = 65_536;
 const TABLE_KIB: [u64; 6] = [4, 8, 16, 32, 64, 128];
 const ROUNDS: usize = 400;
@@ -31,7 +31,7 @@ pub(crate) struct RequestCounts {
     pub counts: Vec<[Vec<u64>; POOLS]>,
 }
 
-/// A size and how many I/Os have it, as a share of all.
+/// A size, and its share of all I/Os.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     bytes: u64,
@@ -59,7 +59,7 @@ pub(crate) fn request_counts(
             })
         })
         .collect();
-    // Totals per direction and size; a class and its sequential twin share one.
+    // Totals per direction and size; the random and the sequential class of a size share one.
     let totals: Vec<f64> = [false, true]
         .into_iter()
         .flat_map(|write| {
@@ -87,7 +87,8 @@ pub(crate) fn request_counts(
     Ok(RequestCounts { classes, counts })
 }
 
-/// Sizes with their shares; those that the table leaves out make up its sum and the printed volume.
+/// Sizes with their shares; sizes that the table leaves out make up the remaining share and the
+/// printed volume.
 fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     let (published, chosen) = (&profile.published, &profile.chosen);
     let mut sizes: Vec<Size> = Vec::new();
@@ -101,7 +102,8 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     let other = 1.0 - known;
     let bytes: f64 = sizes.iter().map(|size| size.share * size.bytes as f64).sum();
     let other_mean = (mean - bytes) / other;
-    // Between weights falling with the size and weights growing with it, whichever has this mean.
+    // Mix of weights that fall with the size and weights that grow with it, so that the mean is
+    // met.
     let of = |weight: fn(f64) -> f64| {
         let weights: Vec<f64> =
             chosen.other_kib.iter().map(|&kib| weight(kib as f64 * 1024.0)).collect();
@@ -116,8 +118,8 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     let mix = (other_mean - low) / (high - low);
     if !(0.0..=1.0).contains(&mix) {
         let problem = format!(
-            "the sizes outside of the table must be {other_mean:.0} bytes in the mean for the \
-             printed volume; those of other_kib reach {low:.0} to {high:.0}"
+            "the sizes outside the table must have a mean of {other_mean:.0} bytes for the \
+             printed volume; other_kib allows {low:.0} to {high:.0}"
         );
         return Err(SynthError::new(&profile.name, problem, "change chosen.other_kib"));
     }
@@ -128,9 +130,9 @@ fn sizes(profile: &Profile) -> Result<Vec<Size>, SynthError> {
     Ok(sizes)
 }
 
-/// For each size the share of reads: 1 / (1 + a (1 + b s^2)), s in units of 64 KiB, with a and b
-/// such that the number of reads and their volume are the published ones. Where reads are the
-/// larger ones, the same with reads and writes exchanged.
+/// Share of reads for each size: 1 / (1 + a (1 + b s^2)), s in units of 64 KiB, with a and b such
+/// that number and volume of the reads are as published. If reads are larger than writes, reads and
+/// writes are exchanged.
 fn read_shares(profile: &Profile, sizes: &[Size]) -> Result<Vec<f64>, SynthError> {
     let published = &profile.published;
     let (reads, writes) = (published.reads as f64, published.writes as f64);
@@ -164,7 +166,7 @@ fn read_shares(profile: &Profile, sizes: &[Size]) -> Result<Vec<f64>, SynthError
     Ok(shares.map(|share| if swapped { 1.0 - share } else { share }).collect())
 }
 
-/// Where `below` turns from true to false, in geometric steps.
+/// Point where `below` changes from true to false, found by geometric bisection.
 fn bisect(mut low: f64, mut high: f64, below: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..200 {
         let middle = (low * high).sqrt();
@@ -216,7 +218,7 @@ impl Cells {
         Cells { values, phases: profile.phases.len(), classes: classes.len() }
     }
 
-    /// Scales to each set of totals in turn; returns the largest error left.
+    /// Scales to each set of totals in turn; returns the largest remaining error.
     fn fit(&mut self, wanted: &Totals) -> f64 {
         let classes = self.classes;
         let mut error = 0.0f64;
@@ -255,8 +257,8 @@ impl Cells {
             .fold(0.0, f64::max)
     }
 
-    /// Whole numbers: errors are carried from cell to cell, so that every run of cells of one
-    /// class, then of one size, has its sum, and reads and writes are exact.
+    /// Rounds to whole numbers. Errors are carried from cell to cell, so that each run of cells of
+    /// one class, then of one size, keeps its sum, and reads and writes are exact.
     fn rounded(&self, reads: u64, writes: u64) -> Vec<[Vec<u64>; POOLS]> {
         let empty = || std::array::from_fn(|_| vec![0; self.classes]);
         let mut counts: Vec<[Vec<u64>; POOLS]> = (0..self.phases).map(|_| empty()).collect();
@@ -277,7 +279,7 @@ impl Cells {
                     }
                 }
             }
-            // What floating point may have left over goes to the fullest cell.
+            // Any rest from floating point goes to the fullest cell.
             let (_, phase, pool, class) = largest;
             let cell = &mut counts[phase][pool][class];
             *cell = (*cell + total).saturating_sub(given);

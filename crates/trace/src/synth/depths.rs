@@ -1,19 +1,20 @@
-//! Group sizes that give the published shares of queue depth.
+//! Group sizes that reproduce the published shares of queue depth.
 //!
-//! I/Os arrive in groups, each group when nothing is outstanding, all of it before its first I/O is
-//! done. Then the k-th of a group sees depth k, and the share of I/Os at depth k is proportional to
-//! the number of groups with at least k: the table fixes the groups. This needs shares that fall
-//! with the depth, which all three tables have. Inside a bucket they fall linearly, half way
-//! towards its neighbours; above 32 linearly down to zero, as far as the mean depth asks. Left out:
-//! depth that is held, two or three I/Os at a time over a long while; it counts as that many groups
-//! of two or three, which a drive sees as a little more bursty than it was.
+//! I/Os arrive in groups: each group arrives when nothing is outstanding, completely before its
+//! first I/O is done. The k-th I/O of a group then sees depth k, and the share of I/Os at depth k
+//! is proportional to the number of groups with at least k I/Os, so the table determines the
+//! groups. This requires shares that fall with the depth, which all three tables have. Within a
+//! bucket the shares fall linearly, half way towards its neighbours; above 32 they fall linearly to
+//! zero, as far as the mean depth requires. Left out: a constant depth, two or three I/Os at a time
+//! over a long period; it becomes as many groups of two or three, which a drive sees as slightly
+//! more bursty.
 
 use drivebay_units::Rng;
 
 use super::profile::Profile;
 use crate::error::SynthError;
 
-/// Kinds of groups that are told apart: 1; 2-3; 4-32; above.
+/// Number of group kinds: 1; 2-3; 4-32; above.
 pub(crate) const POOLS: usize = 4;
 /// I/Os of the largest group.
 pub(crate) const GROUP_MAX: usize = 4096;
@@ -23,18 +24,19 @@ const DEEP: usize = 33;
 /// The groups of one kind.
 #[derive(Clone, Debug)]
 pub(crate) struct Groups {
-    /// Share of all I/Os that come in them.
+    /// Share of all I/Os in these groups.
     pub io_share: f64,
-    /// Mean number of I/Os.
+    /// Mean number of I/Os per group.
     pub mean: f64,
-    /// Sizes, and the share of groups up to each as part of 2^64.
+    /// Sizes, each with the cumulative share of groups in units of 2^-64.
     sizes: Vec<(u32, u64)>,
-    /// Where on the scale of shares the next group lies; moves evenly over it.
+    /// Position of the next group on the scale of shares; it moves evenly over the scale.
     place: u64,
 }
 
 impl Groups {
-    /// The size of the next group: each as often as its share, as evenly as can be.
+    /// Returns the size of the next group; sizes occur in proportion to their shares, as evenly as
+    /// possible.
     #[inline]
     pub(crate) fn draw(&mut self) -> u32 {
         // 2^64 over the golden ratio: the additive recurrence of lowest discrepancy.
@@ -64,7 +66,7 @@ fn groups(shares: &[f64], sizes: std::ops::RangeInclusive<usize>, place: u64) ->
     let mut upto = 0.0;
     let table = counts.iter().filter(|(_, count)| *count > 0.0).map(|&(size, count)| {
         upto += count / total;
-        // Saturates at 2^64 - 1 for the last.
+        // Saturates at 2^64 - 1 for the last size.
         (size as u32, (upto * 2f64.powi(64)) as u64)
     });
     let sizes: Vec<_> = table.collect();
@@ -73,7 +75,7 @@ fn groups(shares: &[f64], sizes: std::ops::RangeInclusive<usize>, place: u64) ->
     Groups { io_share, mean, sizes, place }
 }
 
-/// Shares of I/Os at depth 1, 2, 3 and so on; their sum is 1 and they fall.
+/// Shares of I/Os at depth 1, 2, 3 and so on; they fall, and their sum is 1.
 fn per_depth(profile: &Profile) -> Result<Vec<f64>, SynthError> {
     let published = &profile.published;
     let sum: f64 = published.depth_percent.iter().sum();
@@ -86,7 +88,7 @@ fn per_depth(profile: &Profile) -> Result<Vec<f64>, SynthError> {
     let deep_share = published.depth_percent[7] / sum;
     if !means.is_sorted_by(|a, b| a >= b) {
         let problem =
-            "depth_percent per depth must fall with the depth, as groups cannot give else";
+            "depth_percent per depth must fall with the depth, as groups cannot give anything else";
         return Err(SynthError::new(&profile.name, problem, "check the table"));
     }
     let mut shares = Vec::with_capacity(GROUP_MAX);

@@ -1,12 +1,13 @@
-//! Traces made from published statistics: the AnandTech Storage Bench's Destroyer, Heavy and Light.
+//! Traces synthesized from published statistics: the AnandTech Storage Bench's Destroyer, Heavy and
+//! Light.
 //!
 //! The traces themselves were never published. A synthesized one has their numbers of reads and
-//! writes, volumes, sizes, queue depths, sequential share and idle cap; what those leave open is
-//! chosen in the profile ([`Profile`]) from what the named workloads do.
-//! `docs/concepts/synthesis.md` says how.
+//! writes, volumes, sizes, queue depths, sequential share and idle cap; all other properties are
+//! chosen in the profile ([`Profile`]) from the behaviour of the named workloads.
+//! `docs/concepts/synthesis.md` describes the method.
 //!
-//! [`Synth`] is a stream: it holds one block and the tables of its profile, whatever the trace's
-//! length. The same profile, scale and seed give the same requests on every platform.
+//! [`Synth`] is a stream: it holds one block and the tables of its profile, for any length of the
+//! trace. The same profile, scale and seed give the same requests on every platform.
 
 mod addresses;
 mod counts;
@@ -25,9 +26,9 @@ pub use profile::{Chosen, Phase, Profile, Published};
 use profile::{is_drawn, part};
 use timing::Timing;
 
-/// Requests given out at once, but for a group that is not cut.
+/// Requests per block; the last group of a block is completed.
 const BLOCK: usize = 8192;
-/// Scales that are accepted: from a handful of I/Os to ten times the published number.
+/// Accepted scales: from a handful of I/Os to ten times the published number.
 const SCALES: std::ops::RangeInclusive<f64> = 1e-4..=10.0;
 
 /// A synthesized trace, as a stream.
@@ -46,10 +47,11 @@ pub struct Synth {
 }
 
 impl Synth {
-    /// A trace of `scale` times the published number of I/Os, on as much less space.
+    /// Creates a trace of `scale` times the published number of I/Os, on a space scaled by the same
+    /// factor.
     ///
     /// # Errors
-    /// [`SynthError`] if the scale is out of bounds or the profile contradicts itself.
+    /// [`SynthError`] if the scale is out of bounds or the profile is inconsistent.
     pub fn new(profile: Profile, scale: f64, seed: u64) -> Result<Synth, SynthError> {
         if !SCALES.contains(&scale) {
             let problem = format!("{scale} is not allowed; must be 0.0001 to 10");
@@ -78,33 +80,32 @@ impl Synth {
         Ok(synth)
     }
 
-    /// The profile's name.
+    /// Name of the profile.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.profile.name
     }
 
-    /// Number of requests of the whole trace.
+    /// Number of requests in the whole trace.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.ios
     }
 
-    /// Where the highest address may end.
+    /// Upper bound of the highest address.
     #[must_use]
     pub fn extent_bytes(&self) -> u64 {
         self.addresses.extent_bytes()
     }
 
-    /// The name of the phase that the next block begins in, and the share of the trace given so
-    /// far.
+    /// Returns the name of the next block's phase, and the share of the trace returned so far.
     #[must_use]
     pub fn place(&self) -> (&str, f64) {
         let phase = self.profile.phases.get(self.phase).or(self.profile.phases.last());
         (phase.map_or("", |phase| &phase.name), self.given as f64 / self.ios as f64)
     }
 
-    /// The next requests in order of time; None at the end.
+    /// Returns the next requests in time order; `None` at the end.
     pub fn next_block(&mut self) -> Option<&[Request]> {
         self.block.clear();
         while self.block.len() < BLOCK {
@@ -133,7 +134,8 @@ impl Synth {
         self.timing.begin_phase(&self.profile.phases[index]);
     }
 
-    /// One group: arrives at once, ends as the recorded drive serves it, and a gap follows.
+    /// Adds a group: it arrives at once, ends when the recorded drive has served it, and a gap
+    /// follows.
     fn group(&mut self) {
         let pool = self.draw_pool();
         let bag = &mut self.remaining[pool];
@@ -163,7 +165,7 @@ impl Synth {
         self.timing.idle_after(end);
     }
 
-    /// The kind of the next group, as often as groups of each are left.
+    /// Draws the kind of the next group, in proportion to the remaining groups of each kind.
     #[inline]
     fn draw_pool(&mut self) -> usize {
         let left: [u64; POOLS] = std::array::from_fn(|pool| self.remaining[pool].groups_left());
@@ -180,14 +182,14 @@ impl Synth {
 
 const CHUNK: usize = 8;
 
-/// I/Os that are left in a phase, by class; drawn without putting back.
+/// Remaining I/Os of a phase by class, drawn without replacement.
 #[derive(Clone, Debug, Default)]
 struct Remaining {
     counts: Vec<u64>,
     /// Sums of eight counts each.
     chunks: Vec<u64>,
     left: u64,
-    /// Groups per I/O as a part of 2^32.
+    /// Groups per I/O in units of 2^-32.
     groups_per_io: u64,
 }
 
@@ -205,7 +207,8 @@ impl Remaining {
         (groups as u64).max(u64::from(self.left > 0))
     }
 
-    /// A class, as often as it is left. Cost: a draw, a scan of some ten and one of eight numbers.
+    /// Draws a class in proportion to its remaining I/Os. Cost: a draw, a scan of some ten and one
+    /// of eight numbers.
     #[inline]
     fn draw(&self, rng: &mut Rng) -> usize {
         let mut at = rng.below(self.left);

@@ -1,37 +1,35 @@
-//! What a synthesized trace is made from: published statistics, and what was chosen where they are
-//! silent.
+//! Profiles of synthesized traces: published statistics, and chosen values where those are silent.
 //!
-//! The three profiles are the TOML files beside this one; each number there has its source. A
-//! changed copy can be given in their place, which is how `scripts/refit_traces.py` sets the free
-//! parameters.
+//! The three profiles are the TOML files in this folder; each number there has its source. A
+//! changed copy can replace them, which is how `scripts/refit_traces.py` sets the free parameters.
 
 use drivebay_units::Rng;
 use serde::Deserialize;
 
 use crate::error::SynthError;
 
-/// Largest request that a profile may ask for.
+/// Largest request that a profile may have.
 const BYTES_MAX: u64 = 16 << 20;
-/// Most sequential streams of one kind: that many stay among the last [`crate::STREAMS`].
+/// Most sequential streams of one kind: so many stay among the last [`crate::STREAMS`].
 pub(crate) const STREAMS_MAX: usize = 8;
 
-/// A profile, as its file says it.
+/// A profile as read from its file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// What it is called on the command line.
+    /// Name on the command line.
     pub name: String,
-    /// Name for people.
+    /// Title for readers.
     pub title: String,
     /// Statistics of the trace as they were published.
     pub published: Published,
-    /// What was chosen for the whole trace.
+    /// Chosen values for the whole trace.
     pub chosen: Chosen,
-    /// What is done one after the other.
+    /// Phases in order.
     pub phases: Vec<Phase>,
 }
 
-/// The published statistics, in the units of their tables.
+/// Published statistics, in the units of their tables.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
@@ -47,64 +45,64 @@ pub struct Published {
     pub size_percent: [f64; 7],
     /// Shares of I/Os in percent by depth: 1, 2, 3, 4-5, 6-10, 11-20, 21-32, above.
     pub depth_percent: [f64; 8],
-    /// Mean depth, where what was printed is possible.
+    /// Mean depth, if the printed value is possible.
     pub depth_mean: Option<f64>,
     /// Sequential I/Os in percent.
     pub sequential_percent: f64,
-    /// Idle intervals are cut to this.
+    /// Longest idle interval.
     pub idle_ms_max: u64,
 }
 
-/// What the statistics leave open.
+/// Values that the statistics leave open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Chosen {
-    /// Mean depth above 32, where no mean was published.
+    /// Mean depth above 32, if no mean was published.
     pub deep_mean: Option<f64>,
-    /// Sizes below 4 KiB, bytes, equally often.
+    /// Sizes below 4 KiB in bytes, with equal shares.
     pub small_bytes: Vec<u64>,
-    /// Sizes that the table leaves out, KiB.
+    /// Sizes outside the table, KiB.
     pub other_kib: Vec<u64>,
-    /// Odds of being sequential, from 64 KiB on, against smaller ones.
+    /// Odds of being sequential, from 64 KiB on, relative to smaller ones.
     pub sequential_if_large: f64,
-    /// Odds of coming in deep groups, from 64 KiB on, against smaller ones.
+    /// Odds of being in deep groups, from 64 KiB on, relative to smaller ones.
     pub deep_if_large: f64,
-    /// The same for writes against reads.
+    /// Odds of being in deep groups, for writes relative to reads.
     pub deep_if_write: f64,
-    /// Share of a group's I/Os that are like the one before, percent.
+    /// Share of a group's I/Os that are like the previous one, percent.
     pub alike_percent: f64,
-    /// Share of random I/Os from which a sequential stream goes on, percent.
+    /// Share of random I/Os that a sequential stream continues, percent.
     pub seek_percent: f64,
-    /// Files of the system, which all phases use: size; a half is only read.
+    /// Size of the system's files, which all phases use; half of them are only read.
     pub system_gb: f64,
-    /// And the share of random I/Os that goes there, percent.
+    /// Share of random I/Os that go to the system's files, percent.
     pub system_percent: f64,
     /// Share of random reads that go to files which the trace does not write, percent.
     pub old_percent: f64,
-    /// Writes from this size on that do not go on from one begin a file, KiB; smaller ones change
-    /// files in place.
+    /// Size from which writes that continue no other begin a file, KiB; smaller ones change files
+    /// in place.
     pub file_kib: u64,
-    /// Between the arrivals of a group, nanoseconds.
+    /// Time between the arrivals of a group, nanoseconds.
     pub spacing_ns: u64,
-    /// The drive recorded on: fixed time per I/O.
+    /// Fixed time per I/O of the recorded drive.
     pub recorded_us: f64,
-    /// And its data rate.
+    /// Data rate of the recorded drive.
     pub recorded_mb_per_s: f64,
-    /// Mean time from a group's end to the next group, microseconds, where there is no pause.
+    /// Mean time from a group's end to the next group without a pause, microseconds.
     pub gap_us: f64,
-    /// Groups followed by a pause, in 10,000.
+    /// Groups followed by a pause, per 10,000.
     pub pauses_per_10000: u64,
     /// Mean length of a pause before it is cut, milliseconds.
     pub pause_ms: f64,
 }
 
-/// A period of work of one kind. Factors are odds: 1 is as the whole trace.
+/// A period with one kind of activity. Factors are odds relative to the whole trace.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
-    /// The activity that the phase stands for.
+    /// Activity that the phase stands for.
     pub name: String,
-    /// Why the phase has these numbers.
+    /// Reason for the phase's numbers.
     pub why: String,
     /// Share of all I/Os, percent.
     pub io_percent: f64,
@@ -120,21 +118,21 @@ pub struct Phase {
     /// Odds of groups of four and more.
     #[serde(default = "one")]
     pub deep: f64,
-    /// Its own data; a half is old files, which are only read.
+    /// Size of its own data; half of it is old files, which are only read.
     pub data_gb: f64,
-    /// The hot part of them.
+    /// Size of the hot part.
     pub hot_gb: f64,
     /// Share of its random I/Os that go to the hot part, percent.
     pub hot_percent: f64,
-    /// Sequential streams side by side, of each kind.
+    /// Parallel sequential streams of each kind.
     pub streams: usize,
-    /// Whether its own data are images and databases, in which also large writes fall in place.
+    /// True if its own data are images and databases, where large writes are also in place.
     #[serde(default)]
     pub in_place: bool,
-    /// Length of gaps, of the trace's.
+    /// Length of gaps, relative to the whole trace.
     #[serde(default = "one")]
     pub gaps: f64,
-    /// Number of pauses, of the trace's.
+    /// Number of pauses, relative to the whole trace.
     #[serde(default = "one")]
     pub pauses: f64,
 }
@@ -150,16 +148,16 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 impl Profile {
-    /// Names of the profiles that come with the program.
+    /// Names of the built-in profiles.
     #[must_use]
     pub fn names() -> [&'static str; FILES.len()] {
         FILES.map(|(name, _)| name)
     }
 
-    /// The file of a profile that comes with the program.
+    /// Returns the text of a built-in profile.
     ///
     /// # Errors
-    /// If there is none of that name.
+    /// If the name is unknown.
     pub fn text(name: &str) -> Result<&'static str, SynthError> {
         let found = FILES.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
         found.ok_or_else(|| {
@@ -168,10 +166,10 @@ impl Profile {
         })
     }
 
-    /// Reads and checks a profile.
+    /// Parses and checks a profile.
     ///
     /// # Errors
-    /// On the first thing that is wrong.
+    /// The first problem of the profile.
     pub fn parse(text: &str) -> Result<Profile, SynthError> {
         let profile: Profile = toml::from_str(text).map_err(|error| {
             let problem = error.to_string().replace('\n', " ");
@@ -184,7 +182,11 @@ impl Profile {
     fn check(&self) -> Result<(), SynthError> {
         let refuse = |field: &str, allowed: &str| {
             let problem = format!("{field} is not allowed; must be {allowed}");
-            Err(SynthError::new(&format!("profile {}", self.name), problem, "change it there"))
+            Err(SynthError::new(
+                &format!("profile {}", self.name),
+                problem,
+                "change it in the profile",
+            ))
         };
         let p = &self.published;
         let shares = |shares: &[f64]| {
@@ -212,7 +214,7 @@ impl Profile {
         {
             return refuse(
                 "chosen.other_kib",
-                "two to sixteen multiples of 4, none of the table's",
+                "two to sixteen multiples of 4 that are not in the table",
             );
         }
         if c.file_kib > BYTES_MAX >> 10 {
@@ -249,22 +251,25 @@ impl Profile {
                 && (0.0..=1e3).contains(&phase.pauses)
         };
         if !self.phases.iter().all(sane) || !(0.01..=1e5).contains(&c.system_gb) {
-            return refuse("a phase's sizes, streams or percentages", "as in the others");
+            return refuse(
+                "a phase's sizes, streams or percentages",
+                "like those of the other phases",
+            );
         }
         let sum: f64 = self.phases.iter().map(|phase| phase.io_percent).sum();
         if (sum - 100.0).abs() > 0.01 {
-            return refuse("io_percent of the phases", "100 together");
+            return refuse("io_percent of the phases", "100 in total");
         }
         Ok(())
     }
 }
 
-/// A share in percent as a part of 2^32, for [`is_drawn`].
+/// Converts a share in percent to units of 2^-32, for [`is_drawn`].
 pub(crate) fn part(percent: f64) -> u64 {
     (percent / 100.0 * 2f64.powi(32)).round() as u64
 }
 
-/// True as often as `part` says. Cost: a draw.
+/// Returns true with probability `part`, in units of 2^-32. Cost: one draw.
 #[inline(always)]
 pub(crate) fn is_drawn(part: u64, rng: &mut Rng) -> bool {
     rng.next_u64() >> 32 < part

@@ -1,9 +1,9 @@
-//! Times of a synthesized trace: arrivals of a group, the recorded drive's answers, gaps and
+//! Times of a synthesized trace: arrivals of a group, the recorded drive's response times, gaps and
 //! pauses.
 //!
 //! The recorded drive serves one I/O after the other, so a group's last I/O ends after the sum of
-//! their times. Then comes a gap in which the host computes, or a pause in which it waits for
-//! somebody. Both are drawn from an exponential distribution in whole numbers, so that every
+//! their times. It is followed by a gap, in which the host computes, or by a pause, in which it
+//! waits for a person. Both are exponentially distributed and drawn in whole numbers, so that every
 //! platform draws the same.
 
 use drivebay_units::{Nanos, Rng};
@@ -14,7 +14,7 @@ use super::profile::{Phase, Profile};
 pub(crate) struct Timing {
     pub spacing_ns: u64,
     fixed_ns: u64,
-    /// Femtoseconds per byte, as a rate in MB/s is rarely whole nanoseconds per byte.
+    /// Femtoseconds per byte, because a rate in MB/s is rarely whole nanoseconds per byte.
     fs_per_byte: u64,
     idle_ns_max: u64,
     gap_us: f64,
@@ -49,13 +49,13 @@ impl Timing {
         self.pauses_per_10000 = (self.pauses * phase.pauses).round() as u64;
     }
 
-    /// How long the recorded drive is busy with so many bytes.
+    /// Service time of the recorded drive for `bytes` bytes.
     #[inline]
     pub(crate) fn service_ns(&self, bytes: u64) -> u64 {
         self.fixed_ns + bytes * self.fs_per_byte / 1_000_000
     }
 
-    /// The group that ends at `end` is over; the next one comes after a gap or a pause.
+    /// Ends the group at `end`; the next one comes after a gap or a pause.
     #[inline]
     pub(crate) fn idle_after(&mut self, end: u64) {
         let pause = self.rng.below(10_000) < self.pauses_per_10000;
@@ -65,16 +65,17 @@ impl Timing {
     }
 }
 
-/// An exponentially distributed number: -ln u, as the whole part of -log2 u from the leading zeros
-/// and a straight line between; right in the mean, and within 9 % of it everywhere.
+/// Returns an exponentially distributed number: -ln u, from the leading zeros as the whole part of
+/// -log2 u, and linear interpolation between; its mean is exact, and its error is within 9 %
+/// everywhere.
 #[inline]
 fn exponential(mean: u64, random: u64) -> u64 {
     let random = random | 1;
     let zeros = random.leading_zeros();
-    // The 32 bits behind the leading one, from 0 to 1 as a fraction of 2^32.
+    // The 32 bits after the leading one, from 0 to 1 as a fraction of 2^32.
     let rest = (random << zeros << 1) >> 32;
     let minus_log2 = (u64::from(zeros) << 32) + (1 << 32) - rest;
-    // -log2 u is 1.5 in the mean with the straight line.
+    // With the linear interpolation, the mean of -log2 u is 1.5.
     ((u128::from(minus_log2) * u128::from(mean) * 2 / 3) >> 32) as u64
 }
 

@@ -1,4 +1,4 @@
-//! Each compression, also cut, in several parts, and as a bomb.
+//! Tests of each compression, also cut off, in several parts, and as a bomb.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! What the tests share: reading from memory, and short requests.
+//! Common parts of the tests: reading from memory, and short notation for requests.
 
 use std::io::Cursor;
 
@@ -10,7 +10,7 @@ pub fn reader(bytes: &[u8], format: Option<&str>) -> Result<Reader, TraceError> 
     Reader::new(Cursor::new(bytes.to_vec()), "t", &Given { format, ..Given::default() })
 }
 
-/// All requests in the file's order, on its own clock.
+/// Returns all requests in the file's order, on its own clock.
 pub fn raw(bytes: &[u8], format: Option<&str>) -> Result<Vec<Request>, TraceError> {
     let mut reader = reader(bytes, format)?;
     let mut requests = Vec::new();
@@ -18,7 +18,7 @@ pub fn raw(bytes: &[u8], format: Option<&str>) -> Result<Vec<Request>, TraceErro
     Ok(requests)
 }
 
-/// All requests in order of time, from 0.
+/// Returns all requests in time order, from 0.
 pub fn ordered(bytes: &[u8], format: Option<&str>) -> Result<Vec<Request>, TraceError> {
     drain(Trace::new(reader(bytes, format)?, Order::Window))
 }
@@ -39,8 +39,8 @@ pub fn request(of: Row) -> Request {
     Request { at: Nanos(at), op, offset_bytes, bytes, device, response: response.map(Nanos) }
 }
 
-/// Reads any bytes in a format, or in that which is detected: refused, or requests within the
-/// bounds and figures that are numbers.
+/// Reads any bytes in a format, or in the detected one: the file is refused, or its requests are
+/// within bounds and its figures are numbers.
 pub fn survives(bytes: &[u8], format: Option<&str>) {
     let Ok(reader) = reader(bytes, format) else { return };
     let most = bytes.len() + 1;

@@ -1,4 +1,4 @@
-//! Unit tests of `formats/number.rs`: with its private parts in reach.
+//! Unit tests of `formats/number.rs`, with access to its private items.
 
 use super::*;
 
@@ -55,7 +55,7 @@ fn floats_as_programs_write_them() {
         assert!(measure(bad.as_bytes(), Some(1), "x").is_err(), "{bad}");
     }
     let fraction = measure(b"0.5", None, "time").expect_err("of what?");
-    assert_eq!(fraction.what, "time is '0.5', which is no whole number");
+    assert_eq!(fraction.what, "time is '0.5', which is not a whole number");
 }
 
 #[test]

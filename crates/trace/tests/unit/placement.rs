@@ -1,4 +1,4 @@
-//! Unit tests of `placement.rs`: with its private parts in reach.
+//! Unit tests of `placement.rs`, with access to its private items.
 
 use drivebay_units::Nanos;
 use proptest::prelude::*;
@@ -70,7 +70,7 @@ proptest! {
         prop_assert!(start % block == 0 && len % block == 0);
         prop_assert!(start + len <= capacity);
         prop_assert!(len >= bytes && len < bytes + 2 * block);
-        // Alignment to 4 KiB pages is what the recording had (of the block it begins in).
+        // Alignment to 4 KiB pages is that of the recorded request's first block.
         if block <= SMALL_BYTES && device == 0 && bytes < SMALL_BYTES {
             prop_assert_eq!(start % SMALL_BYTES, (offset & !(block - 1)) % SMALL_BYTES);
         }
