@@ -117,7 +117,7 @@ def run(stage: Stage, *, jobs: int | None, out: Path | None) -> dict[str, Any]:
 
 
 def markdown(stages: Sequence[dict[str, Any]]) -> str:
-    """The table of docs/concepts/calibration.md."""
+    """The fitted values as a table in Markdown."""
     lines = [
         "| stage | parameter | range | catalog | fitted | ± | left open | |",
         "|---|---|---|---|---|---|---|---|",

@@ -2,11 +2,11 @@
 
 Sources: the abstract of WARP's authors at SNIA's developer conference (2.58 and 4.49 for three
 streams), counters of both drives in WARP's artifact (2.04 and 3.68 for one stream). `drivebay
-validate` has these figures over whole runs (docs/concepts/placement.md); here is the quarter of a
-drive write in which write amplification is highest, once the spare flash of the newly filled drive
-is used up. Each drive is a PM9A3 whose spare flash is what theory (lmcache.py) asks for at the
-published figure of one stream. Not published: how the drives isolate handles, the shares of the
-streams, and which part of a run counts.
+validate` has these figures over whole runs (docs/concepts/placement-figures.md). This script shows
+the quarter of a drive write with the highest write amplification, after the spare flash of the
+newly filled drive is used up. Each drive is a PM9A3 whose spare flash is what theory (lmcache.py)
+requires for the published figure of one stream. Not published: how the drives isolate handles, the
+shares of the streams, and which part of a run counts.
 
 Usage: python examples/placement/warp.py [SHARE OF THE DRIVE, 1/128]
 """

@@ -10,9 +10,9 @@ def pages() -> dict[str, str]:
     """The page by its path in docs/."""
     body = "".join(_command(command) for command in commands.every())
     introduction = (
-        "Generated from the program: what `drivebay COMMAND --help` prints. Data goes to stdout, "
-        "everything else to stderr. The exit codes are [here](errors.md). A man page says the "
-        "same: `man drivebay`."
+        "This page lists every command and option. It is generated from the program, and has the "
+        "same text as `drivebay COMMAND --help` and `man drivebay`. Data goes to stdout, "
+        "everything else to stderr. [Errors and exit codes](errors.md) lists the exit codes."
     )
     return {"reference/cli.md": page("Command line", introduction, body)}
 
@@ -21,7 +21,7 @@ def _command(command: commands.Command) -> str:
     parts = [f"## {command.path}\n\n", fence(command.usage), plain_paragraphs(command.words)]
     for head, options in (("Argument", command.arguments), ("Option", command.options)):
         rows = [(code(option.form), plain(option.words)) for option in options]
-        parts.append(table((head, "What it does"), rows))
+        parts.append(table((head, "Meaning"), rows))
     if command.epilog:
         parts.append(fence(command.epilog))
     return "".join(parts)

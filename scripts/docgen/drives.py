@@ -82,22 +82,20 @@ def overview(
 ) -> str:
     """The page of all drives: a table for each class."""
     introduction = f"""
-The virtual drives by class, each with its own hardware. Each drive has a page with its facts and
-their sources, its score, and what it is good for. Of a *stand-in* too little is known of the real
-drive; its page says what is missing, and every page that shows the drive calls it one.
+This page helps you to choose a virtual drive. It lists them by class. The page of a drive shows its
+hardware with sources, its score, and the figures that it is good for. A *stand-in* is a drive of
+which too little is known; its page states what is missing, and every page that shows it says so.
 
-- **Predicted** are published figures that the model was not calibrated on: how many, their median
-  error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
-- **Good for** lists the kinds of figures of which at least {kinds.LEAST_PREDICTED} rows are
-  predicted, and at least {100 * kinds.GOOD_FROM:.0f} % of all rows and of the predicted rows are
-  within bounds.
-- **Not good for** lists the kinds of which less than {100 * kinds.BAD_BELOW:.0f} % of all rows, or
-  of at least {kinds.LEAST_PREDICTED} predicted rows, are within bounds.
-- A predicted row is **within bounds** if its figure is so without that row in the fit. Other rows
-  count as they come out.
+- **Predicted** are published figures that the model was not calibrated on: their number, their
+  median error without their row in the fit, and the share within bounds ([how](../fidelity.md)).
+- **Good for** lists the kinds of figures with at least {kinds.LEAST_PREDICTED} predicted rows, and
+  with at least {100 * kinds.GOOD_FROM:.0f} % of all rows and of the predicted rows within bounds.
+- **Not good for** lists the kinds with less than {100 * kinds.BAD_BELOW:.0f} % of all rows, or of
+  at least {kinds.LEAST_PREDICTED} predicted rows, within bounds.
+- A predicted row is **within bounds** if its figure is within them without that row in the fit.
+  Other rows count by their figure in the fit.
 
-This page and those of the drives are generated from `drives/*.toml` and
-`published/computed/`."""
+This page and those of the drives are generated from `drives/*.toml` and `published/computed/`."""
     head = ("Drive", "Interface", "Flash", "Predicted", "Good for", "Not good for")
     body = ""
     for one in CLASSES:
@@ -149,16 +147,17 @@ def drive_page(profile: Profile, rows: Sequence[RowOf], found: Mapping[str, Any]
     derived = f", based on [{base}]({base}.md)" if base else ""
     sourced, guessed = sources(profile.raw)
     introduction = (
-        f"{code(name)}, class {plain(profile.drive_class)}. Its profile, `drives/{name}.toml`"
-        f"{derived}, has {sourced + guessed} values: {sourced} with a source and {guessed} "
-        f"guesses ({100 * guessed / (sourced + guessed):.0f} %)."
+        f"This page shows how well {code(name)} is known and how far to trust it (class: "
+        f"{plain(profile.drive_class)}). Its profile, `drives/{name}.toml`{derived}, has "
+        f"{sourced + guessed} values: {sourced} with a source and {guessed} guesses "
+        f"({100 * guessed / (sourced + guessed):.0f} %)."
     )
     if profile.stand_in:
         introduction += f" **It is a stand-in**, because {plain(profile.stand_in)}."
     body = compact(table(("Fact", "Value", "Source"), facts(profile)))
     body += f"## Score\n\n{_score(rows, found)}"
     if links := calibration(profile, [row["id"] for row in rows]):
-        body += f"How its values came about: {', '.join(links)}.\n"
+        body += f"Its calibrations: {', '.join(links)}.\n"
     return NO_CONTENTS + page(profile.title, introduction, body)
 
 
@@ -252,7 +251,7 @@ SLC = {
     "slc_cache.dynamic_mb": "dynamic",
     "slc_cache.when_full": "when full",
 }
-WHEN_FULL = {"direct": "writes go past it", "fold": "writes wait for folding"}
+WHEN_FULL = {"direct": "writes bypass it", "fold": "writes wait for folding"}
 """What happens when the cache is full, as the profile says it and as the page does."""
 
 
@@ -338,9 +337,9 @@ def _score(rows: Sequence[RowOf], found: Mapping[str, Any] | None) -> str:
     ]
     return (
         f"{compact(table(('Measure', 'Result'), lines))}"
-        f"In brackets: how many rows of a kind are within bounds, of all and of those predicted. "
-        f"[The catalog's page](index.md) defines the terms, [the page of rows]"
-        "(../reference/fidelity-rows.md) lists all.\n\n"
+        "Brackets show how many rows of a kind are within bounds, of all rows and of the "
+        "predicted rows. [The catalog's page](index.md) defines the terms, and [the page of rows]"
+        "(../reference/fidelity-rows.md) lists all rows.\n\n"
     )
 
 

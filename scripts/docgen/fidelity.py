@@ -38,9 +38,9 @@ TRIALS_PAGE = "reference/trials.md"
 COMPUTED = (ROWS_PAGE, SENSITIVITY_PAGE)
 """Pages that say when what they are computed from is stale."""
 ANSWERS = {
-    "mechanism": "both come out",
+    "mechanism": "the model gives both",
     "followed": "one is followed",
-    "explained": "both can be",
+    "explained": "both can be true",
     "open": "**open**",
 }
 """What became of a contradiction: as remarks.toml says it, and as the page does."""
@@ -53,21 +53,23 @@ def pages() -> dict[str, str]:
     validation, kept = fidelity.recorded(), fidelity.kept()
     rows = f"{_scores(validation, kept)}\n{_rows(validation)}"
     about = (
-        "Every published row beside what the model reproduces, from `published/computed/`: "
-        "[how it is computed](../fidelity.md#how-it-is-computed). `make fidelity` computes it anew."
+        "This page is for readers who check single figures. It compares every published row with "
+        "the model's figure, from `published/computed/` ([how they are "
+        "computed](../fidelity.md#how-it-is-computed)). `make fidelity` computes them again."
     )
     moved = (
-        "For each figure: what moves it most, and by how much, when the parameter goes from one "
-        "end of its range to the other; each range stands beside its value in the profile or host. "
-        "**Set by** names a parameter that alone brings nine tenths of what all ranges together "
-        "leave open: where it is a guess, the figure is that guess "
+        "This page is for readers who want to know which parameters a figure depends on. For each "
+        "figure it lists the parameters that move it most, and by how much, when a parameter goes "
+        "from one end of its range to the other. The profile or host states each range next to the "
+        "value. **Set by** names a parameter that alone causes nine tenths of the variance that "
+        "all ranges together cause: if that parameter is a guess, the figure is a guess "
         "([how](../fidelity.md#how-it-is-computed))."
     )
     what = (
-        "What was tried for each drive, in the order in which it was written: which rows were in "
-        "view, what came out, what was kept. Figures are of their day; what holds now is on "
-        "[the fidelity page](../fidelity.md). Keys that profiles no longer have are listed in "
-        "[0033](../adr/0033-what-no-drive-used.md)."
+        "This page is a journal of all calibrations, in the order of writing: which rows were "
+        "considered, the results, and the values that were kept. Its figures were right on their "
+        "day; [the fidelity page](../fidelity.md) has the present ones. Decision "
+        "[0033](../adr/0033-what-no-drive-used.md) lists keys that profiles no longer have."
     )
     return {
         ROWS_PAGE: page("Published rows and what the drives reproduce", about, rows),
@@ -99,8 +101,8 @@ def score(validation: Document, kept: Document) -> str:
     apart = sorted(abs(one["linear"] - one["real"]) for one in refits)
     shift = sorted(abs(one["real"] - one["fitted"]) for one in refits)
     linear = (
-        f" The linear formula beside {len(refits)} real refits: without its row a figure moves by "
-        f"{_log_percent(shift[len(shift) // 2])} in the median, and the two differ by "
+        f" In {len(refits)} real refits a figure moves by {_log_percent(shift[len(shift) // 2])} "
+        f"in the median without its row; the linear formula differs from them by "
         f"{_log_percent(apart[len(apart) // 2])} in the median, {_log_percent(apart[-1])} at most."
     )
     return (
@@ -109,7 +111,7 @@ def score(validation: Document, kept: Document) -> str:
         f"{_percent(found['p90_abs_loo_error_pct'])} (of {found['n_numbers']} with a printed "
         f"number), {100 * (found['within_share'] or 0):.0f} % within their bounds.** "
         f"Parameters' 90 % intervals hold {100 * (found['coverage_90'] or 0):.0f} % of the "
-        f"published values. It was fitted to {found['n_fitted']} others; "
+        f"published values. The model was fitted to {found['n_fitted']} other figures; "
         f"{found['n_in_profile']} more are in its profiles.{linear if refits else ''}\n"
     )
 
@@ -126,8 +128,8 @@ def modern(validation: Document) -> str:
         f"{_share(head['within_share'])} within their bounds. {head['n_contradicted']} of them "
         "contradict another published figure; of the others "
         f"{_share(head['within_of_others'])} are within. The profiles were fitted to "
-        f"{head['n_fitted']} others, {head['n_in_profile']} more are in them. Of all "
-        f"{len(some)} rows {sum(row['ok'] for row in some)} come out within their bounds.\n"
+        f"{head['n_fitted']} other figures; {head['n_in_profile']} more are in them. Of all "
+        f"{len(some)} rows {sum(row['ok'] for row in some)} are within their bounds.\n"
     )
 
 
@@ -183,7 +185,7 @@ def _reproduced(row: dict[str, Any]) -> str:
 
 
 def _contradictions(rows: Mapping[str, dict[str, Any]]) -> str:
-    head = ("drive", "sources", "published and reproduced", "", "how it is known")
+    head = ("drive", "sources", "published and reproduced", "answer", "reason")
     return tabled(
         head,
         (
@@ -207,8 +209,8 @@ def _scores(validation: Document, kept: Document) -> str:
     out = ["## Scores\n\n" + _drives(validation["drives"] | validation["unscored"]["drives"])]
     if refits := _refitted(kept):
         head = ("row", "leverage", "with the row", "without, linear", "without, run",
-                "moved most, in standard deviations of the range")  # fmt: skip
-        out += ["## Rows left out and fitted again\n\n" + tabled(
+                "largest changes, in standard deviations of the range")  # fmt: skip
+        out += ["## Fits without a row\n\n" + tabled(
             head, (_refit(one, rows[one["id"]], kept["rows"][one["id"]]["log"]) for one in refits)
         )]  # fmt: skip
     return "\n".join(out)
@@ -251,19 +253,19 @@ def _rows(validation: Document) -> str:
     for of_today in (False, True):
         some = [row for row in validation["rows"] if row["scored"] != of_today]
         for title, predicted in (("Predicted", True), ("Fitted, or in the profile", False)):
-            out.append(f"## {title}{' of today' if of_today else ''}\n")
+            out.append(f"## {title}{', drives of today' if of_today else ''}\n")
             out.append(tabled(head, (
                 _row(row, known[row["id"]].conflict)
                 for row in some if table.is_predicted(row) == predicted
             )))  # fmt: skip
     rows = {row["id"]: row for row in validation["rows"]}
-    out += ["## Where the sources contradict each other\n", _contradictions(rows)]
+    out += ["## Contradictions between sources\n", _contradictions(rows)]
     return "\n".join(out + _notes(validation, known)) + "\n"
 
 
 def _notes(validation: Document, known: Mapping[str, Row]) -> list[str]:
     """Conditions, ranges, conflicts, and what is not covered."""
-    out = ["## Conditions that differ, ranges for words, conflicts", ""]
+    out = ["## Different conditions, ranges for words, conflicts", ""]
     for row in validation["rows"]:
         one = known[row["id"]]
         low, high = row["bounds"] or (0, 0)
@@ -271,7 +273,7 @@ def _notes(validation: Document, known: Mapping[str, Row]) -> list[str]:
         parts = (
             one.differs and f"condition: {one.differs}",
             one.reason and f"{ends}: {one.reason}",
-            one.calibrated_on and f"the profile was written with it, {one.calibrated_on}",
+            one.calibrated_on and f"the profile was calibrated on it, {one.calibrated_on}",
             one.conflict,
             one.note,
         )
@@ -334,12 +336,12 @@ def sensitivity(validation: Document, kept: Document) -> str:
         one for j, one in enumerate(parameters) if one["moves"] is True and j not in by_row
     ]
     out += ["", "## Parameters that move nothing", ""]
-    out += ["No figure of any published row's test changes at all, bit by bit:", ""]
+    out += ["No figure of any published row's test changes, bit for bit:", ""]
     out += _names(nothing)
     out += ["", "No published row changes by more than its scatter between seeds:", ""]
     out += _names(figures_only)
     if stuck:
-        out += ["", "Cannot be moved, as the model takes no drive with another value:", ""]
+        out += ["", "Cannot be moved, because the model accepts no other value:", ""]
         out += _names(stuck)
     return "\n".join(out) + "\n"
 

@@ -15,19 +15,19 @@ from docgen.markdown import page, plain, table
 PACKAGE = Path(drivebay.__file__).resolve().parent
 
 CODES = (
-    ("0", "Done.", ""),
+    ("0", "The command succeeded.", ""),
     (
         "1",
-        "It ran, and a check failed.",
-        "a published row out of its bounds, old data after TRIM, failed requests of a replay",
+        "The command ran, and a check failed.",
+        "a published row outside its bounds, old data after TRIM, failed requests of a replay",
     ),
-    ("2", "Wrong usage.", "an unknown name, a value out of range, a malformed file"),
+    ("2", "The usage is wrong.", "an unknown name, a value out of range, a malformed file"),
     (
         "3",
         "The environment lacks something.",
-        "fio, a permission, disk space, memory; see `drivebay doctor`. Or a result is damaged",
+        "fio, a permission, disk space or memory (see `drivebay doctor`); or a damaged result",
     ),
-    ("130", "Interrupted by Ctrl-C or SIGTERM.", "what had finished is kept"),
+    ("130", "Ctrl-C or SIGTERM interrupted the command.", "finished steps are kept"),
 )
 KINDS = {"UserError": "2", "EnvironmentProblem": "3", "DrivebayError": "2", "Interrupted": "130"}
 
@@ -35,13 +35,14 @@ KINDS = {"UserError": "2", "EnvironmentProblem": "3", "DrivebayError": "2", "Int
 def pages() -> dict[str, str]:
     """The page by its path in docs/."""
     introduction = """
-A mistake gives two lines on stderr and no stack trace: `error:` says what is wrong, where and
-what is allowed, `hint:` something to type. A stack trace is a bug of ours."""
+This page lists exit codes and messages for users and scripts. A mistake prints two lines on stderr
+and no stack trace: `error:` names the mistake, its place and the allowed values, and `hint:`
+suggests a command or value. A stack trace is a bug in drivebay."""
     body = "## Exit codes\n\n" + table(("Code", "Meaning", "For example"), CODES)
     body += (
-        "## Messages\n\nGenerated from the sources, by the part that says it; … stands for what is "
-        "filled in. The checks of a profile's values are the core's: "
-        "[Profiles of drives](profile.md) says what each may be.\n\n"
+        "## Messages\n\nThis list is generated from the sources, by package; … stands for inserted "
+        "text. The core checks the values of a profile: [Profiles of drives](profile.md) lists "
+        "the allowed values.\n\n"
     )
     for room, found in _messages().items():
         body += f"### {room}\n\n" + table(("error:", "hint:", "Code"), found)

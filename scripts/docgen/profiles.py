@@ -59,16 +59,17 @@ def pages() -> dict[str, str]:
     structs = _structs()
     body = "".join(_sections(structs, "RawSpec", ""))
     introduction = f"""
-A profile is a TOML file. Every value is a table `{{ value = ..., source = "..." }}`; `range =
-[low, high]` says between which values it is plausible, and is checked. A source is a publication,
-a computation from one, or `guess:` and what it was fitted to. Names end with their unit. A key
-that the model does not know is refused. [How to add a drive](../guides/add-a-drive.md) shows the
-way; [what is modelled](../concepts/model.md) says what the sections do.
+This page is for authors of profiles. A profile is a TOML file. Every value is a table
+`{{ value = ..., source = "..." }}`; an optional `range = [low, high]` gives the plausible values,
+and is checked. A source is a publication, a computation from one, or `guess:` with the figure that
+the value was fitted to. Names end with their unit. drivebay refuses unknown keys.
+[Add a drive](../guides/add-a-drive.md) shows the steps; [the virtual drive](../concepts/model.md)
+explains the mechanisms.
 
-This page is generated from the core's types. "Allowed" is what the core answers when it is asked;
-the example is the value of `{EXAMPLE}`, or of the first drive of the catalog that has one. A
-profile may also have `base = "NAME"`, a drive of the catalog from which it differs, and `without
-= ["section", ...]` for what it lacks of it."""
+This page is generated from the core's types. "Allowed" is the core's own description of valid
+values. The example is the value of `{EXAMPLE}`, or of the first catalog drive that has one. A
+profile may also have `base = "NAME"`, a catalog drive that supplies all other values, and
+`without = ["section", ...]` for sections of the base that it lacks."""
     return {"reference/profile.md": page("Profiles of drives", introduction, body)}
 
 
@@ -116,7 +117,7 @@ def _sections(
         brackets = f"[[{shown}]]" if path.endswith(".0") else f"[{shown}]"
         yield f"## `{brackets}`\n\n"
     yield f"{plain(words)}\n\n"
-    yield table(("Key", "Unit", "What it is", "", "Allowed", "Example"), rows)
+    yield table(("Key", "Unit", "Meaning", "", "Allowed", "Example"), rows)
     for inner, dotted, listed, optional in below:
         parts = list(_sections(structs, inner, dotted))
         note = " May be repeated." if listed else ""

@@ -14,33 +14,33 @@ from drivebay.results.manifest import Manifest
 # The columns' units follow from their names; this says what the names leave open.
 COLUMNS = {
     "phase": "label of the phase, as in the manifest",
-    "second": "whole second of the phase, from 0; of telemetry, from its start, negative before",
-    "reads": "reads that were completed in this second",
-    "writes": "writes that were completed in this second",
+    "second": "whole second of the phase, from 0; in telemetry from its start, negative before it",
+    "reads": "reads completed in this second",
+    "writes": "writes completed in this second",
     "read_bytes": "bytes read in this second",
     "write_bytes": "bytes written in this second",
-    "latency_ns_mean": "mean latency of what was completed in this second, in ns",
-    "latency_ns_max": "longest latency of what was completed in this second, in ns",
-    "temperature_c": "the drive's temperature by its sensor, in °C; empty if nothing says it",
-    "power_w": "the drive's mean power in this second, in W; empty if nothing measures it",
-    "throttle_stage": "0: not throttled; else the stage in force; empty if nothing says it",
+    "latency_ns_mean": "mean latency of the I/Os completed in this second, in ns",
+    "latency_ns_max": "longest latency of the I/Os completed in this second, in ns",
+    "temperature_c": "temperature by the drive's sensor, in °C; empty if unknown",
+    "power_w": "mean power of the drive in this second, in W; empty if not measured",
+    "throttle_stage": "0: not throttled; else the active stage; empty if unknown",
     "direction": "`read` or `write`",
     "low_ns": "the bin's lowest latency in ns",
     "high_ns": "the bin's highest latency in ns",
     "count": "I/Os in the bin",
-    "name": "the reading: what was read, with its unit last",
-    "value": "the reading's value, in the unit that its name ends with",
-    "stage": "stage of the drive that the time was spent in",
-    "ns": "time of all I/Os of this second in that stage, in ns",
+    "name": "name of the reading, ending with its unit",
+    "value": "value of the reading, in the unit at the end of its name",
+    "stage": "stage of the drive in which the time was spent",
+    "ns": "time that all I/Os of this second spent in that stage, in ns",
 }
 
 TABLES = {
     "series.parquet": (records.SERIES_SCHEMA, "each second of each phase"),
     "histogram.parquet": (
         records.HISTOGRAM_SCHEMA,
-        "latencies of each phase, in bins; merge these, never percentiles",
+        "latencies of each phase, in bins; merge bins, never percentiles",
     ),
-    "stages.parquet": (records.STAGES_SCHEMA, "where the time went; virtual drives only"),
+    "stages.parquet": (records.STAGES_SCHEMA, "time by stage; virtual drives only"),
     "telemetry.parquet": (records.TELEMETRY_SCHEMA, "sensors of drive and host; real drives only"),
 }
 
@@ -60,9 +60,10 @@ def _suite() -> str:
 
     shorthand = inspect.cleandoc(loader.__doc__ or "").split("\n\n", 1)[1]
     introduction = f"""
-A suite is a TOML file with these fields; [Suites](../concepts/suites.md) explains them in use and
-[Add a suite](../guides/add-a-suite.md) begins one. The same as
-[JSON Schema](suite.schema.json), of the form after what the file may abbreviate:
+This page is for authors of suites. A suite is a TOML file with the fields below;
+[Suites](../concepts/suites.md) explains their use, and [Add a suite](../guides/add-a-suite.md) has
+a first example. The [JSON Schema](suite.schema.json) describes the form without abbreviations. A
+file may abbreviate:
 
 {shorthand}"""
     return page("Suites", introduction, describe(Suite))
@@ -70,31 +71,34 @@ A suite is a TOML file with these fields; [Suites](../concepts/suites.md) explai
 
 def _result() -> str:
     introduction = """
-A result is a folder. It is written step by step, each step whole or not at all, and never changed
-after; reports are made from it alone, at any later time, on any machine.
+This page is for programs that read results. A result is a folder. drivebay writes it step by step,
+each step completely or not at all, and never changes a finished step. A report needs only this
+folder, so it can be made at any later time and on any machine.
 
-| file | what it holds |
+| file | content |
 | --- | --- |
-| `manifest.json` | what was asked for, of what, by which drivebay, how far it has come |
-| `log.jsonl` | when it was begun, resumed, and each step ended: the only file with times of day |
+| `manifest.json` | suite, target, options, version of drivebay, and the state of every step |
+| `log.jsonl` | times of day of the start, of resumptions and of each step; no other file has any |
 | `steps/TEST/step.json` | counts, durations and metrics of each phase of a test |
 | `steps/TEST/*.parquet` | the tables below |
-| `steps/TEST/raw/` | of real drives: fio's job and output, SMART before and after, the purge |
-| `report.html` | made from the rest, and made again by `drivebay report DIR` |
+| `steps/TEST/raw/` | real drives only: fio's job and output, SMART before and after, the purge |
+| `report.html` | the report; `drivebay report DIR` makes it again |
 
-The manifest has the SHA-256 of every file of a finished step. A manifest of another schema is
-refused, with what to do. Two reviews of a virtual drive with the same seed have the same bytes in
-all but `log.jsonl`.
+The manifest has the SHA-256 of every file of a finished step. drivebay refuses a manifest of
+another schema, with a hint. Two reviews of a virtual drive with the same seed differ only in
+`log.jsonl`.
 
-The manifest as [JSON Schema](manifest.schema.json)."""
+The manifest also has a [JSON Schema](manifest.schema.json)."""
     body = "## Tables\n\n"
     for name, (schema, words) in TABLES.items():
         rows = [(code(field.name), str(field.type), _column(field)) for field in schema]
         rows.insert(0, (code("phase"), "string", COLUMNS["phase"]))
         body += f"### {code(name)}\n\n{words[0].upper()}{words[1:]}.\n\n"
-        body += table(("Column", "Type", "What it is"), rows)
+        body += table(("Column", "Type", "Meaning"), rows)
     phase = inspect.cleandoc(records.PhaseResult.__doc__ or "").split("\n\n", 1)[1]
-    body += f"## A phase's figures\n\nIn `step.json`, one for each phase.\n\n{plain(phase)}\n\n"
+    body += (
+        f"## Figures of a phase\n\n`step.json` has one entry for each phase.\n\n{plain(phase)}\n\n"
+    )
     body += "## The manifest\n\n" + describe(Manifest, level=3)
     return page("Results", introduction, body)
 

@@ -26,15 +26,15 @@ def pages() -> dict[str, str]:
         for suite in loaded
     ]
     introduction = """
-Each suite is data, `suites/*.toml`; these pages are generated from it, and a report shows the
-same words beside each figure. "Chosen here" marks what a publication leaves open. Tests in the
-manner of a proprietary tool are named so ("ATTO-style"): they imitate its method and are not the
-tool. [Suites](../concepts/suites.md) explains the form, [the reference](../reference/suite.md)
-each field.
+These pages describe every test for readers of reports. They are generated from the suites,
+`suites/*.toml`, and a report shows the same text with each figure. "Chosen here" marks a choice
+that the publication leaves open. Tests like those of a proprietary tool are named after it
+("ATTO-style"): they imitate its method and are not the tool. [Suites](../concepts/suites.md)
+explains the form, [the reference](../reference/suite.md) every field.
 
-The times are of loads and rests on a drive, at their longest; fills come on top of them. A
-virtual drive does an hour in seconds."""
-    head = ("Suite", "What it is", "Tests", "Loads and rests", "Source")
+The times are the longest times of loads and rests on a drive, without fills. A virtual drive
+simulates an hour in seconds."""
+    head = ("Suite", "Title", "Tests", "Loads and rests", "Source")
     index = page("How each test works", introduction, table(head, rows))
     return {"tests/index.md": index} | {f"tests/{suite.name}.md": _suite(suite) for suite in loaded}
 
@@ -42,7 +42,7 @@ virtual drive does an hour in seconds."""
 def _suite(suite: Suite) -> str:
     introduction = (
         f"{plain(suite.description)}\n\nSource: {plain(suite.source)}.\n\n"
-        f"`drivebay review DRIVE --suite {suite.name}` runs it; `--list`: how long it takes."
+        f"Run it with `drivebay review DRIVE --suite {suite.name}`; `--list` shows the times."
     )
     return page(suite.title, introduction, "".join(_test(test) for test in suite.tests))
 
@@ -51,12 +51,12 @@ def _test(test: Test) -> str:
     facts = [
         ("Name", code(test.id)),
         ("Kind of figures", code(test.kind)),
-        ("Before it", plain(text.preparation(test))),
+        ("Preparation", plain(text.preparation(test))),
     ]
     if test.what_if:
-        facts.append(("The drive changed by", ", ".join(code(word) for word in test.what_if)))
+        facts.append(("Changes of the drive", ", ".join(code(word) for word in test.what_if)))
     if test.metric_window_s is not None:
-        facts.append(("Figures of the last", duration(test.metric_window_s)))
+        facts.append(("Figures are from the last", duration(test.metric_window_s)))
     if test.metric_queue_depths:
         depths = ", ".join(str(depth) for depth in test.metric_queue_depths)
         facts.append(("The bar is the mean of queue depths", depths))
@@ -72,7 +72,7 @@ def _test(test: Test) -> str:
     facts += [(f"Score: {plain(score.label)}", _score(score)) for score in test.scores]
     facts.append(("Loads and rests", f"at most {duration(test.drive_seconds())}"))
     count = len(test.phases)
-    phases = table(("Phase", "Load", "Before it"), [_phase(phase) for phase in test.phases])
+    phases = table(("Phase", "Load", "Before the phase"), [_phase(phase) for phase in test.phases])
     return (
         f"## {plain(test.title)} {{#{test.id}}}\n\n{plain(test.method)}\n\n"
         f"Source: {plain(test.source)}.\n\n{table(('', ''), facts)}"

@@ -68,8 +68,8 @@ def _decisions() -> str:
             (f"[{path.stem[:4]}]({path.name})", plain(re.sub(r"^(ADR )?\d+[:.]? ", "", title)))
         )
     introduction = """
-What was decided, with what was measured, and how we would notice that it was wrong. A decision is
-not edited; a later one takes its place."""
+These records are for contributors. Each states a decision, the measurements behind it, and how we
+would notice that it was wrong. A decision is not edited; a later one replaces it."""
     return page("Decisions", introduction, table(("", "Decision"), rows))
 
 
@@ -81,5 +81,5 @@ def _published() -> str:
     shown = [[plain(value) for value in row] for row in rows]
     return (
         f"{linked(readme, 'published/README.md', place).rstrip()}\n\n"
-        f"## The {len(rows)} rows\n\n`published/figures.csv`, as it is.\n\n{table(head, shown)}"
+        f"## The {len(rows)} rows\n\nAll of `published/figures.csv`.\n\n{table(head, shown)}"
     )

@@ -2,7 +2,7 @@
 //!
 //! Write amplification: closed forms for uniform random page writes, single frontier, whole victims
 //! (FIFO: Menon 1995, Xiang and Kurkoski 2012; greedy: Desnoyers 2012; d-choices: Van Houdt 2013,
-//! values of the mean field as in docs/concepts/model.md). Bandwidths: the narrowest of link,
+//! values of the mean field as in docs/concepts/model-tests.md). Bandwidths: the narrowest of link,
 //! channels, dies.
 
 use crate::support::{Profile, at_depth, one_by_one, page, repeated};
