@@ -52,8 +52,8 @@ def write(
     """
     if not 1 <= len(dirs) <= DRIVES_MAX:
         raise UserError(
-            f"{len(dirs)} result folders given; must be 1 to {DRIVES_MAX} for one file",
-            "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
+            f"{len(dirs)} result folders given; one file takes 1 to {DRIVES_MAX}",
+            "write the Bench, a folder of pages: drivebay report DIR... --out bench",
         )
     reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
     page = render(entries(reviews), shipped=shipped, quick=quick)
@@ -70,8 +70,8 @@ def _written(place: Path, page: str, command: str, out: Path | None) -> Path:
             with place.open("rb") as file:
                 if GENERATOR not in file.read(4096):
                     raise UserError(
-                        f"{place} is there, and is no report of drivebay",
-                        "give another file with --out",
+                        f"{place} exists and is not a drivebay report",
+                        "choose another file with --out",
                     )
         place.parent.mkdir(parents=True, exist_ok=True)
         files.replace(place, page.encode())
@@ -112,25 +112,25 @@ def write_bench(
         raise UserError("no result folders given", "drivebay report DIR... --out bench")
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / bench.MARK).is_file()):
         raise UserError(
-            f"--out: {out} is not a Bench, and would be written over",
-            f"give a new folder, for example: --out {out}-bench",
+            f"--out: {out} exists and is not a Bench; it would be overwritten",
+            f"choose a new folder, for example: --out {out}-bench",
         )
-    found = []
+    reviews = []
     for folder in unique:
         try:
-            one = review(results.load_finished(folder), intervals=intervals)
-            found.append((folder.resolve().name, one))
+            computed = review(results.load_finished(folder), intervals=intervals)
+            reviews.append((folder.resolve().name, computed))
         except DrivebayError as problem:
             if left_out is None:
                 raise
             left_out(problem)
-    if not found and not shipped:
+    if not reviews and not shipped:
         raise UserError("none of the folders can be shown", "drivebay report DIR... --out bench")
-    names = [name for name, _ in found]
+    names = [name for name, _ in reviews]
     with system_errors(
         f"the Bench {out} cannot be written", "choose another place with: --out FOLDER"
     ):
-        all_entries = entries([one for _, one in found]) if found else ()
+        all_entries = entries([computed for _, computed in reviews]) if reviews else ()
         others = competitors.others(shipped, all_entries)
         return bench.write(all_entries, names, out, shipped=others, progress=progress)
 
@@ -143,6 +143,11 @@ def write_pictures(
     EnvironmentProblem if the folder cannot be written."""
     from drivebay.report import picture_files
 
+    if not dirs:
+        raise UserError(
+            "--png needs result folders: pictures show reviews",
+            "drivebay report DIR... --png pictures",
+        )
     shown = entries([review(results.load(folder)) for folder in dirs])
     who = "; ".join(who_of(entry) for entry in shown)
     with system_errors(

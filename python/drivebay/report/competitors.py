@@ -60,52 +60,58 @@ def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Jso
     if beside:
         known = [{"profile": name, **_peerage(name)} for name in names]
         near = _nearest(known, beside[0])[: NEAR + len(beside)]
-        names = {name: names[name] for name in sorted(one["profile"] for one in near)}
-    found = [_unpacked(path) for path in names.values()]
-    return [_known(one) for one in found if one["format"] == FORMAT]
+        names = {name: names[name] for name in sorted(drive["profile"] for drive in near)}
+    documents = [_unpacked(path) for path in names.values()]
+    return [_known(drive) for drive in documents if drive["format"] == FORMAT]
 
 
 def load_quick(folder: Path | None = None) -> list[Json]:
     """The same of shortened runs: figures and `loads` alone; [] where none are shipped."""
     path = (folder or data.path(FOLDER)) / f"{QUICK}{ENDING}"
-    found = _unpacked(path) if path.exists() else {}
-    return [_known(one) for one in found["drives"]] if found.get("format") == FORMAT else []
+    document = _unpacked(path) if path.exists() else {}
+    return (
+        [_known(drive) for drive in document["drives"]] if document.get("format") == FORMAT else []
+    )
 
 
 def _unpacked(path: Path) -> Json:
-    found: Json = json.loads(lzma.decompress(path.read_bytes()))
-    return found
+    document: Json = json.loads(lzma.decompress(path.read_bytes()))
+    return document
 
 
-def _known(one: Json) -> Json:
-    return {**one, **_peerage(one["profile"]), "old": _old(one["profile"], one["fingerprint"])}
+def _known(drive: Json) -> Json:
+    return {
+        **drive,
+        **_peerage(drive["profile"]),
+        "old": _old(drive["profile"], drive["fingerprint"]),
+    }
 
 
-def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
+def write(entry: Entry, folder: Path, fingerprint: Mapping[str, str]) -> Path:
     """Writes the digest of a catalog drive's review into a folder; the same bytes for the same
     review. `of`: `fingerprint` of the drive when the review began."""
-    one = _shipped(entry, of)
-    tests = {test_id: _rounded(test) for test_id, test in one["tests"].items()}
-    return _packed({**one, "tests": tests}, folder / f"{one['profile']}{ENDING}")
+    document = _shipped(entry, fingerprint)
+    tests = {test_id: _rounded(test) for test_id, test in document["tests"].items()}
+    return _packed({**document, "tests": tests}, folder / f"{document['profile']}{ENDING}")
 
 
 def write_quick(reviews: Sequence[tuple[Entry, Mapping[str, str]]], folder: Path) -> Path:
     """Writes the figures and loads of the catalog's shortened reviews, each with `fingerprint` of
     its drive, into one file."""
     drives = []
-    for entry, of in reviews:
-        one = _shipped(entry, of)
+    for entry, fingerprint in reviews:
+        document = _shipped(entry, fingerprint)
         tests = {
             name: {key: test[key] for key in ("how", "title", "bars")}
-            for name, test in one["tests"].items()
+            for name, test in document["tests"].items()
         }
-        drives.append({**one, "tests": tests, "loads": nearest.loads(entry.review)})
+        drives.append({**document, "tests": tests, "loads": nearest.loads(entry.review)})
     return _packed({"format": FORMAT, "drives": drives}, folder / f"{QUICK}{ENDING}")
 
 
-def _shipped(entry: Entry, of: Mapping[str, str]) -> Json:
+def _shipped(entry: Entry, fingerprint: Mapping[str, str]) -> Json:
     version = entry.review.result.tool.version
-    return {"format": FORMAT, "fingerprint": dict(of), "version": version, **digest(entry)}
+    return {"format": FORMAT, "fingerprint": dict(fingerprint), "version": version, **digest(entry)}
 
 
 def _packed(document: Json, path: Path) -> Path:
@@ -131,8 +137,8 @@ def fingerprint(drive: str) -> dict[str, str]:
 def _values(raw: Any) -> Any:
     """A profile without sources and notes, which change no figure."""
     if isinstance(raw, Mapping):
-        return {key: _values(one) for key, one in raw.items() if key not in ("source", "note")}
-    return [_values(one) for one in raw] if isinstance(raw, list) else raw
+        return {key: _values(value) for key, value in raw.items() if key not in ("source", "note")}
+    return [_values(value) for value in raw] if isinstance(raw, list) else raw
 
 
 def _old(drive: str, then: Mapping[str, str]) -> str:
@@ -154,7 +160,7 @@ def _old(drive: str, then: Mapping[str, str]) -> str:
 def others(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
     """The shipped drives that are not under review themselves."""
     names = {unchanged(entry.review) for entry in entries}
-    return tuple(one for one in shipped if one["profile"] not in names)
+    return tuple(drive for drive in shipped if drive["profile"] not in names)
 
 
 def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
@@ -174,26 +180,26 @@ def _nearest(known: Sequence[Json], target: Json) -> list[Json]:
     size = float(target["capacity_bytes"])
     bus = own.get("bus") or ("SATA" if "SATA" in interface(target) else "PCIe")
 
-    def by_size(one: Json) -> float:
-        return abs(math.log(one["bytes"] / size)) if size else 0.0  # fio need not say the size
+    def by_size(drive: Json) -> float:
+        return abs(math.log(drive["bytes"] / size)) if size else 0.0  # fio need not say the size
 
-    def apart(one: Json) -> tuple[float, ...]:
-        years = abs(one["released"] - own["released"]) if own else -one["released"]
-        cells = bool(own) and one["cells"] != own["cells"]
-        return one["bus"] != bus, cells, years, by_size(one)
+    def apart(drive: Json) -> tuple[float, ...]:
+        years = abs(drive["released"] - own["released"]) if own else -drive["released"]
+        cells = bool(own) and drive["cells"] != own["cells"]
+        return drive["bus"] != bus, cells, years, by_size(drive)
 
     near = [
-        one
-        for one in known
-        if "released" in one
-        and (not own or abs(one["released"] - own["released"]) <= YEARS)
-        and one["market"] == own.get("market", "client")
-        and one["flash"] == own.get("flash", True)
-        and one["model"] != own.get("model")
+        drive
+        for drive in known
+        if "released" in drive
+        and (not own or abs(drive["released"] - own["released"]) <= YEARS)
+        and drive["market"] == own.get("market", "client")
+        and drive["flash"] == own.get("flash", True)
+        and drive["model"] != own.get("model")
     ]
     models: dict[str, Json] = {}
-    for one in sorted(near, key=by_size):
-        models.setdefault(one["model"], one)
+    for drive in sorted(near, key=by_size):
+        models.setdefault(drive["model"], drive)
     return sorted(models.values(), key=apart)
 
 
@@ -248,22 +254,22 @@ def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -
     real one, so that the others must be called simulated."""
     if key in STEADINESS:
         return []
-    found = []
-    for one, test in running(shipped, measured.test):
+    bars = []
+    for drive, test in running(shipped, measured.test):
         row = next((bar["row"] for bar in test["bars"] if bar["key"] == key), None)
         if row is None:
             continue
         value, _, ends, _, detail, *printed = row
         known = None
         if printed:
-            level, words, relation, source, address = printed
+            level, text, relation, source, address = printed
             bound = relation if relation in ("gt", "lt") else ""
-            known = Published(level, words, source, bound, address)
-        name = f"{one['drive']} (simulated)" if real else one["drive"]
+            known = Published(level, text, source, bound, address)
+        name = f"{drive['drive']} (simulated)" if real else drive["drive"]
         why = detail if value is None else ""
         bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
-        found.append(replace(bar, other=True))
-    return found
+        bars.append(replace(bar, other=True))
+    return bars
 
 
 def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
@@ -276,9 +282,9 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
             real = how(test.in_real_time())
             ways |= {how(form) for form in forms if how(form.in_real_time()) == real}
     return [
-        (one, one["tests"][test.id])
-        for one in shipped
-        if test.id in one["tests"] and one["tests"][test.id]["how"] in ways
+        (drive, drive["tests"][test.id])
+        for drive in shipped
+        if test.id in drive["tests"] and drive["tests"][test.id]["how"] in ways
     ]
 
 

@@ -86,23 +86,23 @@ def _bars(entry: Entry, measured: Measured) -> list[Json]:
         if row.test_id == measured.test.id and row.published is not None
     }
     shown: list[Json] = []
-    for place, bar in enumerate(kinds.of(measured.test.kind).bars(measured)):
+    for place, bar in enumerate(kinds.by_name(measured.test.kind).bars(measured)):
         if place >= BARS_MAX and bar.chart:  # there each has a ranking of its own
             continue
-        found = measured.figures.get(bar.key)
+        figure = measured.figures.get(bar.key)
         about = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
-        if found is None:
+        if figure is None:
             shown.append({**about, "row": None})
             continue
-        words = [number(found.value), figures.detail(found)]
-        row = [found.value, found.spread, found.interval, *words, *printed.get(bar.key, ())]
+        texts = [number(figure.value), figures.detail(figure)]
+        row = [figure.value, figure.spread, figure.interval, *texts, *printed.get(bar.key, ())]
         shown.append({**about, "row": row})
     return shown
 
 
 def _data(entry: Entry, measured: Measured) -> Json:
     """One test's charts, each for this drive alone, its facts and sentences."""
-    kind = kinds.of(measured.test.kind)
+    kind = kinds.by_name(measured.test.kind)
     run = bench_run(entry.review, measured)
     return {
         "panels": [encoded(panel) for panel in kind.panels("", [run])],

@@ -30,7 +30,7 @@ Child = str | Html | None | Iterable["Child"]
 CUT = 5
 CUT_ROOM = 1.25
 """A cut bar is so much longer than the next, to its break and beyond."""
-CUT_WORDS = f"cut: over {CUT} times as long as any bar without a gap"
+CUT_NOTE = f"Bar with a gap: more than {CUT} times as long as any bar without one"
 _VOID = {"meta", "input", "br"}
 _CONTROLS = dict.fromkeys(
     {*range(32), *range(127, 160)} - {*map(ord, "\t\n\r")}, "\N{REPLACEMENT CHARACTER}"
@@ -49,12 +49,12 @@ def text(child: Child) -> Html:
         return child
     if isinstance(child, str):
         return Html(_escaped(child))
-    return Html("".join(text(one) for one in child))
+    return Html("".join(text(part) for part in child))
 
 
-def _escaped(words: str) -> str:
+def _escaped(text: str) -> str:
     """For HTML, in which no control characters may stand (HTML Standard, 13.2.3.5)."""
-    return html.escape(words.translate(_CONTROLS))
+    return html.escape(text.translate(_CONTROLS))
 
 
 def el(tag: str, /, *children: Child, **attributes: str | bool | None) -> Html:
@@ -101,27 +101,27 @@ def chart_text(value: str) -> str:
     return html.escape(value, quote=False).replace("%{", "%\u200b{")
 
 
-def heading(tag: str, words: str, anchor: str) -> Html:
+def heading(tag: str, text: str, anchor: str) -> Html:
     """A heading with a link to itself."""
-    link = el("a", "#", href=f"#{anchor}", class_="anchor-link", aria_label=f"Link to {words}")
-    return el(tag, words, link)
+    link = el("a", "#", href=f"#{anchor}", class_="anchor-link", aria_label=f"Link to {text}")
+    return el(tag, text, link)
 
 
 def linked(source: str) -> list[Child]:
     """A source with its publications as links, where their addresses are known."""
-    return [el("a", words, href=where) if where else words for words, where in addresses(source)]
+    return [el("a", text, href=where) if where else text for text, where in addresses(source)]
 
 
-def publication(words: str, where: str) -> Html:
+def publication(name: str, where: str) -> Html:
     """A publication as a link; one whose address is not known says so."""
-    return el("a", words, href=where) if where else text(f"{words} (no address known)")
+    return el("a", name, href=where) if where else text(f"{name} (no link)")
 
 
 def cited(source: str) -> Child:
     """The source of a published figure with its links; one without an address says so.
 
-    >>> text(cited("maker's specification, Plextor M6e, 2014"))[-28:]
-    'M6e, 2014 (no address known)'
+    >>> text(cited("maker's specification, Plextor M6e, 2014"))[-19:]
+    'M6e, 2014 (no link)'
     """
     return linked(source) if address(source) else publication(source, "")
 
@@ -131,13 +131,13 @@ class Published:
     """What is published beside a bar; `bound` is "gt" or "lt" where only one end is known."""
 
     value: float
-    words: str
+    text: str
     source: str
     bound: str = ""
     address: str = ""
 
     @property
-    def of(self) -> Html:
+    def link(self) -> Html:
         """The publication."""
         return publication(self.source, self.address)
 
@@ -150,7 +150,7 @@ class Bar:
 
     Parameters
     ----------
-    words : stand for the value where it is more than a number.
+    text : stand for the value where it is more than a number.
     published : drawn as a mark on the bar of the figure that it belongs to.
     itself : this bar is a published figure.
     place : its rank; 0 for none.
@@ -162,7 +162,7 @@ class Bar:
     colour: str
     spread: float | None = None
     detail: str = ""
-    words: str = ""
+    text: str = ""
     ends: tuple[float, float] | None = None
     published: Published | None = None
     itself: Published | None = None
@@ -189,7 +189,7 @@ def bars(
     rows: Sequence[Bar],
     *,
     better: str = "higher",
-    of: tuple[str, str] | None = None,
+    link: tuple[str, str] | None = None,
     more: Child = None,
     doubt: str = "",
     picture: str = "",
@@ -197,13 +197,16 @@ def bars(
     """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
     the title and the anchor that they lead to; `more` stands below; `doubt` says why the figure is
     not to be trusted; `picture` names the chart of the same bars that the page can save."""
-    words = [word for word in (unit, f"{better} is better" if better else "") if word]
+    texts = [word for word in (unit, f"{better} is better" if better else "") if word]
     name, heading = title, [el("strong", title)]
-    if of is not None:
-        name = f"{of[0]}: {title}"
-        heading = [el("strong", el("a", of[0], href=f"#{of[1]}")), el("span", title, class_="of")]
+    if link is not None:
+        name = f"{link[0]}: {title}"
+        heading = [
+            el("strong", el("a", link[0], href=f"#{link[1]}")),
+            el("span", title, class_="of"),
+        ]
     mark = el("span", doubt, class_="chip warn doubt") if doubt else None
-    caption = el("caption", heading, el("span", ", ".join(words), class_="unit"), mark)
+    caption = el("caption", heading, el("span", ", ".join(texts), class_="unit"), mark)
     forms = ["CSV", "PNG", "SVG"] if picture else ["CSV"]
     save = [
         el(
@@ -270,18 +273,28 @@ def _bar(row: Bar, top: float) -> Html:
         style=f"width:{width:.2f}%"
         + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
     )
-    words: list[Child] = [el("b", row.words or number(row.value))]
-    words.append(el("small", row.itself.of if row.itself else None, row.detail))
+    texts: list[Child] = [el("b", row.text or number(row.value))]
+    texts.append(el("small", row.itself.link if row.itself else None, row.detail))
     cell = el(
         "td",
         el("span", fill, drawn, class_="track", aria_hidden="true"),
-        el("span", words, class_="value"),
+        el("span", texts, class_="value"),
     )
-    spread = None if row.spread is None else repr(row.spread)
-    exact = {"data_value": repr(row.value), "data_spread": spread}
-    said = [CUT_WORDS] if cut else []
-    said += [f"published: {row.published.words}, {row.published.source}"] if row.published else []
-    return el("tr", label, cell, class_=of_row, title="; ".join(said) or None, **exact)
+    ends = row.ends or (None, None)
+    published = row.published.value if row.published else None
+    exact: dict[str, str | None] = {
+        f"data_{key}": None if value is None else repr(value)
+        for key, value in (
+            ("value", row.value),
+            ("spread", row.spread),
+            ("low", ends[0]),
+            ("high", ends[1]),
+            ("published", published),
+        )
+    }
+    notes = [CUT_NOTE] if cut else []
+    notes += [f"published: {row.published.text}, {row.published.source}"] if row.published else []
+    return el("tr", label, cell, class_=of_row, title="; ".join(notes) or None, **exact)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:

@@ -27,7 +27,7 @@ POLICY = (
     "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
 
-DETAILS = "Details: every test with its method, stages and spread, all figures, sources"
+DETAILS = "Details: method, latency breakdown and all figures of every test, sources"
 
 
 def render(
@@ -129,7 +129,7 @@ def document(
 def _pictures(page: Page) -> dict[str, str]:
     """The bars as SVG to be saved, by id."""
     who = "; ".join(who_of(entry) for entry in page.entries)
-    return {one.chart.id: picture(one, who) for one in page.pictures}
+    return {panel.chart.id: picture(panel, who) for panel in page.pictures}
 
 
 def head(title: str, policy: str, style: str = "") -> Html:
@@ -155,7 +155,7 @@ def chart_script() -> str:
 
 def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:
     items = [el("li", home)] if home else []
-    items += [el("li", el("a", words, href=f"#{target}")) for target, words in links]
+    items += [el("li", el("a", title, href=f"#{target}")) for target, title in links]
     return navigation(items)
 
 
@@ -180,25 +180,25 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         body.append(
             el(
                 "p",
-                "The drive, its flash, its firmware and the host are a model that ran in virtual "
-                "time. Every parameter and its source is listed under Specification."
+                "The drive, its flash, its firmware and the host are simulated in virtual time. "
+                "Specification lists every parameter with its source."
                 if result.simulated
-                else "The figures were measured on the drive named above by the tool and on the "
+                else "The figures were measured on the drive named above, with the tool and on the "
                 "machine named here.",
             )
         )
         rows: list[list[Child]] = [
             ["Tool", f"drivebay {result.tool.version}"],
-            ["Commit", result.tool.git_commit or "not known"],
+            ["Commit", result.tool.git_commit or "unknown"],
             *_build(result.tool),
             ["Suite", f"{result.suite.name}: {result.suite.source}"],
             ["Seed", str(result.seed)],
         ]
-        rows += [[reference.label(name), words] for name, words, _ in reference.flat(result.host)]
+        rows += [[reference.label(name), text] for name, text, _ in reference.flat(result.host)]
         drive_time = sum(
             phase.timeline.seconds_total
-            for one in entry.review.tests.values()
-            for phase in one.phases
+            for measured in entry.review.tests.values()
+            for phase in measured.phases
         )
         rows.append(["Time under load", units.duration(drive_time)])
         body.append(table(["", ""], rows, caption="This review", kind="data narrow"))
@@ -207,9 +207,9 @@ def _about(all_entries: Sequence[Entry]) -> Html:
     body.append(
         el(
             "p",
-            "Rates are decimal: 1 MB/s is 1,000,000 bytes per second. Percentiles are nearest-rank "
-            "over exact counts, given as the upper edge of a bin that is at most 1.6 % wide; they "
-            "are never averaged. A mean latency is the mean over all I/Os.",
+            "Data rates are decimal: 1 MB/s is 1,000,000 bytes per second. Percentiles are nearest-"
+            "rank percentiles of exact counts, given as the upper edge of a histogram bin at most "
+            "1.6 % wide; they are never averaged. Mean latency is the mean over all I/Os.",
         )
     )
     return el("section", el("h2", "About"), body, id="about", class_="page")

@@ -58,9 +58,9 @@ NAME = "@name"
 """Colour and name of a run that the Bench lays over others: it gives each drive its own there."""
 
 
-def by_drive(found: Sequence[Run]) -> bool:
+def by_drive(runs: Sequence[Run]) -> bool:
     """True if runs are told apart by their drive's colour: several of them, or on the Bench."""
-    return len(found) > 1 or any(run.colour == SELF for run in found)
+    return len(runs) > 1 or any(run.colour == SELF for run in runs)
 
 
 def bench_run(review: Review, measured: Measured) -> Run:
@@ -110,9 +110,9 @@ def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     )
 
 
-def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
+def runs_of(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
     """The finished runs of these tests: coloured by drive where there are several, else by test."""
-    found = []
+    runs = []
     for place, test_id in enumerate(test_ids):
         for entry in all_entries:
             measured = entry.review.tests.get(test_id)
@@ -123,14 +123,14 @@ def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
             parts = [entry.name if several else "", name]
             colour = entry.colour if several else SERIES[place % len(SERIES)]
             label = " · ".join(part for part in parts if part)
-            found.append(Run(entry, measured, label, colour))
-    return found
+            runs.append(Run(entry, measured, label, colour))
+    return runs
 
 
 def run_differently(all_entries: Sequence[Entry], test_id: str) -> bool:
     """True if the finished runs of a test cannot be compared."""
     tests = (entry.review.tests.get(test_id) for entry in all_entries)
-    return comparable.run_differently(one.test for one in tests if one is not None)
+    return comparable.run_differently(measured.test for measured in tests if measured is not None)
 
 
 def short_title(test: Test) -> str:
@@ -151,7 +151,7 @@ def phase_name(run: Run, phase: PhaseFigures) -> str:
         return mix_words(load)
     if run.measured.test.kind == "sizes":
         return f"{units.binary_bytes(load.block_bytes)} {NAMES[load.read_percent][0]}"
-    depths = {one.workload.queue_depth for one in phases}
+    depths = {other.workload.queue_depth for other in phases}
     apart = len(depths) == len(phases) and "queue_depth" not in load.unknown
     return f"QD {load.queue_depth}" if apart else spoken(phase.label)
 

@@ -23,15 +23,15 @@ from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
 SPREAD = (
-    "± is the standard deviation of samples of 1 s, n their number; where it is another kind, "
-    "pointing at the figure says so."
+    "± is the standard deviation of n samples of 1 s. The tooltip of a figure names any other kind "
+    "of spread."
 )
 
 
 def header(all_entries: Sequence[Entry]) -> Html:
     """Title, what kind of figures these are, suite and seed of every review."""
     single = len(all_entries) == 1
-    title = all_entries[0].full_name if single else "Drives side by side"
+    title = all_entries[0].full_name if single else "Comparison of drives"
     lines = []
     for entry in all_entries:
         result = entry.review.result
@@ -49,7 +49,7 @@ def header(all_entries: Sequence[Entry]) -> Html:
 def _stand_in(target: Mapping[str, Any]) -> Html | None:
     """Why too little is known of a virtual drive that is called a stand-in."""
     why = target.get("stand_in")
-    return el("p", f"A stand-in: {why}.", class_="note") if why else None
+    return el("p", f"Stand-in: {why}.", class_="note") if why else None
 
 
 def _host(target: Mapping[str, Any]) -> str:
@@ -91,13 +91,13 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
             for step in result.missing
         ]
         who = f"{entry.name}: " if len(all_entries) > 1 else ""
-        done = f"{who}{len(result.done)} of {len(result.steps)} tests are done."
+        done = f"{who}{len(result.done)} of {len(result.steps)} tests are complete."
         resume = el("code", f"drivebay review --resume {result.folder.name}")
         notices.append(
             el(
                 "aside",
-                el("p", el("strong", done), " To go on: ", resume, " in the folder that holds it."),
-                details(f"{len(rows)} without figures so far", el("ul", rows)),
+                el("p", el("strong", done), " Resume with ", resume, " in the parent folder."),
+                details(f"{len(rows)} tests without results", el("ul", rows)),
                 class_="notice",
             )
         )
@@ -107,9 +107,11 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
 def overview(entries: Sequence[Entry]) -> list[Child]:
     """The first of the details: how two drives differ, all main figures, what was published."""
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
-    about = [el("p", " ".join(one.description.split()), class_="lede") for one in suites.values()]
-    said = [(entry.name, agreement(entry.review.headline)) for entry in entries]
-    met = [f"{name}: {words}." for name, words in said if words]
+    about = [
+        el("p", " ".join(suite.description.split()), class_="lede") for suite in suites.values()
+    ]
+    agreements = [(entry.name, agreement(entry.review.headline)) for entry in entries]
+    met = [f"{name}: {text}." for name, text in agreements if text]
     return [
         _differences(entries),
         el("p", " ".join(met)) if met else None,
@@ -126,24 +128,26 @@ def _differences(entries: Sequence[Entry]) -> list[Html]:
         return []
     names = [el("strong", entry.name) for entry in entries]
     return [
-        el("p", "What differs most, from ", names[0], " to ", names[1], ":"),
+        el("p", "Largest differences, from ", names[0], " to ", names[1], ":"),
         el("ul", [el("li", line) for line in lines], class_="findings"),
     ]
 
 
 def difference(before: Entry, after: Entry) -> list[str]:
     """The main figures that differ most between two reviews, largest first."""
-    found = sorted(moved(before.review, after.review).values(), key=lambda one: -abs(one.percent))
+    differences = sorted(
+        moved(before.review, after.review).values(), key=lambda change: -abs(change.percent)
+    )
     lines = [
         f"{title}, {inside(first.label)}: {_or_why(first)}; then {_or_why(other)}."
         for title, first, other in gone(before.review, after.review)
     ]
     lines += [
-        f"{one.test_title}, {inside(one.after.label)}: "
-        f"{quantity(one.before.value, one.before.unit)} to "
-        f"{quantity(one.after.value, one.after.unit)} ({percent(one.percent)})."
-        for one in found[:DIFFERENCES_MAX]
-        if abs(one.percent) >= WORTH_PERCENT
+        f"{change.test_title}, {inside(change.after.label)}: "
+        f"{quantity(change.before.value, change.before.unit)} to "
+        f"{quantity(change.after.value, change.after.unit)} ({percent(change.percent)})."
+        for change in differences[:DIFFERENCES_MAX]
+        if abs(change.percent) >= WORTH_PERCENT
     ]
     return lines
 
@@ -164,20 +168,22 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     if not rows:
         return el("p", "No test has figures yet.", class_="missing")
     single = len(all_entries) == 1
-    compared = single and any(row.verdict for found in rows.values() for row in found.values())
-    word = "Reproduced" if all_entries[0].kind == "virtual" else "Measured"
+    compared = single and any(
+        row.verdict for headlines in rows.values() for row in headlines.values()
+    )
+    word = "Simulated" if all_entries[0].kind == "virtual" else "Measured"
     heads = [word, "Published", "Error"] if compared else [word]
     differences = moved(*(e.review for e in all_entries)) if len(all_entries) == 2 else {}
     if not single:
         heads = [entry.name for entry in all_entries] + (["Difference"] if differences else [])
     body: list[Html] = []
     last = ""
-    for (test_id, key), found in rows.items():
-        any_row = next(iter(found.values()))
+    for (test_id, key), headlines in rows.items():
+        any_row = next(iter(headlines.values()))
         if test_id != last:
             link: list[Child] = [el("a", any_row.test_title, href=f"#{test_id}")]
             if run_differently(all_entries, test_id):
-                link.append(el("small", " run differently: not comparable", class_="bad"))
+                link.append(el("small", " different conditions: not comparable", class_="bad"))
             span = str(len(heads) + 1)
             body.append(
                 el("tr", el("th", link, colspan=span, scope="rowgroup"), class_="group-row")
@@ -187,13 +193,15 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
             (_compared(any_row) if compared else [_value(any_row)])
             if single
             else [
-                _value(found.get(entry.key) or _other(entry, test_id, key), published=True)
+                _value(headlines.get(entry.key) or _other(entry, test_id, key), published=True)
                 for entry in all_entries
             ]
         )
         if differences:
-            one = differences.get((test_id, key))
-            cells.append(el("td", el("span", percent(one.percent) if one else DASH, class_="num")))
+            change = differences.get((test_id, key))
+            cells.append(
+                el("td", el("span", percent(change.percent) if change else DASH, class_="num"))
+            )
         body.append(el("tr", el("th", any_row.label, scope="row"), cells))
     head = el("tr", el("th", "", scope="col"), [el("th", name, scope="col") for name in heads])
     kind = "single" if single else "few" if len(all_entries) <= 3 else "many-drives"
@@ -214,11 +222,11 @@ def _value(row: Headline | None, *, published: bool = False) -> Html:
     if row is None:
         return el("td", el("span", DASH, class_="num"))
     if row.value is None:
-        return el("td", el("span", DASH, class_="num"), el("small", row.note, class_="why"))
-    words = [text for text in (between(row), row.place) if text]
-    words += [f"±{GAP}{number(row.spread)}"] if row.spread is not None and not words else []
-    words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
-    below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")
+        return el("td", el("span", row.missing, class_="num"), el("small", row.note, class_="why"))
+    texts = [text for text in (between(row), row.place) if text]
+    texts += [f"±{GAP}{number(row.spread)}"] if row.spread is not None and not texts else []
+    texts += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
+    below = el("small", ", ".join(texts), title=f"{row.spread_kind}; {row.n_kind}")
     said_of = (
         el("small", f"published: {row.published_text}", class_="said")
         if published and row.published_text
@@ -252,11 +260,11 @@ def verdict(row: Headline) -> list[Child]:
     error = row.error_percent or 0.0
     within = row.verdict == "within"
     if bound and error == 0:
-        return [el("span", "inside", class_="num good"), el("small", "the published bound")]
+        return [el("span", "within", class_="num good"), el("small", "the published bound")]
     limit = f"{number(row.tolerance_percent)} %"
     return [
         el("span", percent(error), class_="num good" if within else "num bad"),
-        el("small", f"within {limit}" if within else f"off: more than {limit}"),
+        el("small", f"within {limit}" if within else f"outside {limit}"),
     ]
 
 
@@ -278,5 +286,5 @@ def all_published(all_entries: Sequence[Entry]) -> Html | None:
             )
     if not rows:
         return None
-    heads = ["Figure", "Here", "Published", "Error", "What the comparison rests on", "Source"]
+    heads = ["Figure", "Result", "Published", "Error", "Basis of the comparison", "Source"]
     return details("All published figures, with sources and notes", table(heads, rows))

@@ -100,13 +100,13 @@ def load(workload: Workload) -> str:
             f"until {workload.until_written_percent} % of the capacity is written, at most {length}"
         )
     if workload.once:
-        length = f"once over, at most {length}"
+        length = f"one pass, at most {length}"
     size = units.binary_bytes(workload.block_bytes)
     if workload.block_bytes_max is not None:
         size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
     if workload.bssplit:
         split = shares_of(workload.bssplit)
-        size = ", ".join(f"{percent} % {units.binary_bytes(of)}" for of, percent in split)
+        size = ", ".join(f"{percent} % {units.binary_bytes(bytes)}" for bytes, percent in split)
     if workload.rate_iops is not None:
         length = f"at most {workload.rate_iops:,g} IOPS, {length}"
     if workload.rate_mb_per_s is not None:
@@ -127,16 +127,16 @@ def tenancy(phase: Phase) -> str:
     held = ""
     if phase.rate_of is not None:
         held = f", {phase.rate_percent:g} % of the IOPS of {phase.rate_of}, Poisson arrivals"
-    return held + (", at the same time as the one before" if phase.together else "")
+    return held + (", in parallel with the previous load" if phase.together else "")
 
 
 def kind(workload: Workload) -> str:
     """Reads, writes, or the share of reads."""
     kinds: dict[float, str] = {100: "read", 0: "write"}
     pure = kinds.get(workload.read_percent)
-    words = pure or f"mix of {workload.read_percent} % reads"
-    words += f" with {workload.trim_percent} % trims" if workload.trim_percent else ""
-    return words + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
+    text = pure or f"mix of {workload.read_percent} % reads"
+    text += f" with {workload.trim_percent} % trims" if workload.trim_percent else ""
+    return text + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
 
 
 def _order(workload: Workload) -> str:
@@ -165,7 +165,8 @@ def span(where: Workload | Prepare) -> str:
         return "whole drive"
     else:
         text = f"{where.span_percent:g} % of the addresses"
-    return text + (f" from {where.span_start_percent:g} % on" if where.span_start_percent else "")
+    start = where.span_start_percent
+    return text + (f", starting at {start:g} %" if start else "")
 
 
 def preparation(test: Test) -> str:
@@ -178,22 +179,22 @@ def step_words(step: Prepare) -> str:
     if step.kind == "purge":
         return "purged"
     if step.kind == "rest":
-        return f"rested {units.duration(step.seconds)}"
+        return f"idle for {units.duration(step.seconds)}"
     if step.kind == "discard":
         return f"trimmed ({span(step)})"
     if step.kind == "sprandom":
-        return f"written as by fio's sprandom ({step.spare_percent:g} % of spare flash)"
+        return f"written as fio's sprandom does ({step.spare_percent:g} % spare flash)"
     if step.kind == "steady":
         rounds, rule = step.rounds
         return (
-            f"rounds of {load(rounds)}, until steady (range at most {rule.range_percent:g} %, "
-            f"slope {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), at "
-            f"most {rule.rounds_max} rounds"
+            f"rounds of {load(rounds)}, until steady (range at most {rule.range_percent:g} % and "
+            f"slope at most {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), "
+            f"at most {rule.rounds_max} rounds"
         )
     if step.load is not None:
         return load(step.load)
     percent = step.content.compressible_percent
     content = f" with {step.content.words()}" if percent else ""
     often = "" if step.passes == 1 else f" {step.passes} times"
-    needed = " where needed" if step.if_needed else ""
+    needed = " if needed" if step.if_needed else ""
     return f"filled sequentially{often}{needed}{content} ({span(step)})"

@@ -35,10 +35,10 @@ def _rounded(chart: Json, at: int, trace: Json) -> Json:
     out = dict(trace)
     for way in ("x", "y"):
         values = trace.get(way)
-        if values and not any(isinstance(one, str) for one in values):
-            known = [one for one in values if one is not None]
+        if values and not any(isinstance(value, str) for value in values):
+            known = [value for value in values if value is not None]
             steps = _steps(chart, at, way, known)
-            out[way] = [_round(one, steps) for one in values]
+            out[way] = [_round(value, steps) for value in values]
     return out
 
 
@@ -50,7 +50,7 @@ def _steps(chart: Json, at: int, way: str, known: Sequence[float]) -> tuple[floa
     low, high = base.get("domain", (0, 1))
     height = (chart["height"] - MARGINS_PX) * (high - low)
     steps = (WIDTH_PX if way == "x" else height) / STEP_PX
-    shown = [one["layout"] for one in chart["views"].values() if one.get("show", {at: True})[at]]
+    shown = [view["layout"] for view in chart["views"].values() if view.get("show", {at: True})[at]]
     flat, share = math.inf, math.inf
     for view in shown or [{}]:
         ends = view.get(f"{axis}.range", base.get("range"))

@@ -73,10 +73,10 @@ const DrivebayBench = (() => {
 
   const choose = (drives) => {
     if (drives.length > CHOSEN_MAX) {
-      say(`At most ${CHOSEN_MAX} drives can be compared at once.`);
+      say(`At most ${CHOSEN_MAX} drives can be compared at a time.`);
       drives = drives.slice(0, CHOSEN_MAX);
     } else {
-      say(`${drives.length} chosen`);
+      say(`${drives.length} selected`);
     }
     state.drives = drives;
     write();
@@ -121,9 +121,9 @@ const DrivebayBench = (() => {
         el("div", {}, el("label", { for: "kind" }, "Figures"), el("select", { id: "kind", onchange: set("kind") },
           el("option", { value: "" }, "simulated and measured"), el("option", { value: "virtual" }, "simulated only"), el("option", { value: "real" }, "measured only"))),
         el("div", {}, el("label", { for: "bars" }, "Bars"), el("select", { id: "bars", onchange: set("bars") },
-          el("option", { value: "" }, "chosen drives, if two or more"), el("option", { value: "all" }, "all drives, in rank order"), el("option", { value: "chosen" }, "chosen drives only"))),
-        el("button", { type: "button", onclick: () => choose([]) }, "Choose none")),
-      el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "Drives to choose from" }, el("table", { id: "list" })));
+          el("option", { value: "" }, "selected drives, if two or more"), el("option", { value: "all" }, "all drives, ranked"), el("option", { value: "chosen" }, "selected drives only"))),
+        el("button", { type: "button", onclick: () => choose([]) }, "Clear selection")),
+      el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "List of drives" }, el("table", { id: "list" })));
   };
 
   // A name that is not broken inside "(stand-in)".
@@ -133,7 +133,7 @@ const DrivebayBench = (() => {
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
     if (!reviews.every(({ suite }) => suite === reviews[0].suite)) more.unshift(review.suite);
-    if (review.stand_in) more.unshift("too little is known of it");
+    if (review.stand_in) more.unshift("too little is published");
     return more.length ? el("small", {}, more.join("; ")) : null;
   };
 
@@ -182,8 +182,8 @@ const DrivebayBench = (() => {
     };
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
-      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Capacity"].map((head) => el("th", { scope: "col" }, head)), shown.map(sorting), linked ? el("th", { scope: "col" }, "Review") : null)),
-      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: columns }, "No review has these words. Clear the filter to see all."))));
+      el("thead", {}, el("tr", {}, ["Selected", "Drive", "Capacity"].map((head) => el("th", { scope: "col" }, head)), shown.map(sorting), linked ? el("th", { scope: "col" }, "Review") : null)),
+      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: columns }, "No drive matches. Clear the filter to show all."))));
     if (focused && (focused.startsWith("choose-") || focused.startsWith("sort-"))) {
       const again = document.getElementById(focused);
       if (again) again.focus();
@@ -204,6 +204,7 @@ const DrivebayBench = (() => {
 
   // Where the scale ends, and which bars are cut: the rule of markup.py.
   const CUT = 5;
+  const CUT_NOTE = `Bar with a gap: more than ${CUT} times as long as any bar without one`;
   const CUT_ROOM = 1.25;
   const scaleEnd = (rows) => {
     const values = rows.map((row) => row[0]).sort((a, b) => b - a);
@@ -227,9 +228,9 @@ const DrivebayBench = (() => {
     const text = [el("b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
       if (printed <= top) track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
-      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no address known)`));
+      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no link)`));
     }
-    return el("tr", { class: on ? "on" : null, title: cut ? `cut: over ${CUT} times as long as any bar without a gap` : null },
+    return el("tr", { class: on ? "on" : null, title: cut ? CUT_NOTE : null },
       el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, unbroken(review.name),
         review.old ? el("span", { class: "chip warn", title: review.old }, "old") : null),
       el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
@@ -258,7 +259,7 @@ const DrivebayBench = (() => {
     if (shown.length < list.length && !onlyChosen()) {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
     }
-    if (rows.some((row) => row[0] > top)) box.append(el("p", { class: "small" }, `A bar with a gap is cut: it is over ${CUT} times as long as any without.`));
+    if (rows.some((row) => row[0] > top)) box.append(el("p", { class: "small" }, `${CUT_NOTE}.`));
     return shown.length ? box : null;
   };
 
@@ -273,7 +274,7 @@ const DrivebayBench = (() => {
     for (const { data } of loaded) for (const { review } of loaded) gaps.push(...((data.against || {})[review.key] || []));
     const lines = [...gaps, ...own];
     const list = el("ul", { class: "explained" }, lines.map((line) => el("li", {}, line)));
-    if (lines.length > FOLDED_ABOVE) return el("details", {}, el("summary", {}, `Where the time went, in ${lines.length} sentences`), list);
+    if (lines.length > FOLDED_ABOVE) return el("details", {}, el("summary", {}, `Analysis in ${lines.length} sentences`), list);
     return lines.length ? list : null;
   };
 
@@ -299,7 +300,7 @@ const DrivebayBench = (() => {
       for (const figure of made) { live.add(figure); figure.paint(); }
       section.dataset.ready = wanted;
     } catch (problem) {
-      box.replaceChildren(el("p", { class: "missing" }, `${problem.message} could not be loaded: is the folder complete?`));
+      box.replaceChildren(el("p", { class: "missing" }, `${problem.message} could not be loaded. Check that the folder of the Bench is complete.`));
     }
   };
 
@@ -316,8 +317,8 @@ const DrivebayBench = (() => {
     const without = state.drives.filter((key) => !drives.includes(key)).map((key) => byKey.get(key).name);
     section.dataset.drives = drives.join(",");
     section.replaceChildren(el("h3", {}, test.title), ...test.bars.map((bar) => rank(test, bar, false)).filter(Boolean),
-      without.length ? el("p", { class: "missing" }, `Has no figures of this test: ${without.join("; ")}.`) : "",
-      el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Choose drives to see their charts here.")),
+      without.length ? el("p", { class: "missing" }, `No results of this test: ${without.join("; ")}.`) : "",
+      el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Select drives to show their charts.")),
       el("details", { class: "method" }, el("summary", {}, `Method: ${test.title}`), el("p", {}, test.method), el("p", { class: "small" }, `Source: ${test.source}`)));
     section.dataset.built = "yes";
     if (drives.length) fill(section, test, drives);

@@ -268,30 +268,42 @@ const DrivebayCharts = ((themes) => {
 
   const lines = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 
+  // Interval of each point of a trace: from its whiskers, or from the band of the same name.
+  const intervals = (chart, trace) => {
+    const { error_y: bars } = trace;
+    if (bars && bars.symmetric === false) return (i) => [trace.y[i] - bars.arrayminus[i], trace.y[i] + bars.array[i]];
+    const band = chart.traces.find(({ name, fill }) => fill === "toself" && name === trace.name);
+    if (!band) return () => [null, null];
+    const half = band.y.length / 2;
+    const ends = new Map(band.x.slice(0, half).map((x, i) => [x, [band.y[2 * half - 1 - i], band.y[i]]]));
+    return (i) => ends.get(trace.x[i]) || [null, null];
+  };
+
   const csv = (chart) => {
     const unit = (chart.layout.annotations || []).map((one) => one.text)[0] || "value";
     const over = (chart.layout.xaxis && chart.layout.xaxis.title || {}).text || "x";
     const flat = chart.traces.some((trace) => trace.orientation === "h");
-    const rows = [["series", "unit", flat ? "load" : over, "value", "spread"]];
+    const rows = [["series", "unit", flat ? "load" : over, "value", "spread", "low", "high"]];
     for (const trace of chart.traces.filter(({ showlegend }) => showlegend !== false)) {
       const place = flat ? trace.y : trace.x;
+      const interval = flat || !place ? () => [null, null] : intervals(chart, trace);
       (flat ? trace.x : trace.y || []).forEach((value, i) => {
         const at = place ? place[i] : trace.x0 + i * trace.dx;
-        const spread = trace.error_y && trace.error_y.array ? trace.error_y.array[i] : null;
-        rows.push([trace.name || "", trace.meta || unit, at, value, spread]);
+        const spread = trace.error_y && trace.error_y.symmetric !== false && trace.error_y.array ? trace.error_y.array[i] : null;
+        rows.push([trace.name || "", trace.meta || unit, at, value, spread, ...interval(i)]);
       });
     }
     return lines(rows);
   };
 
   const barsCsv = (table) => {
-    const rows = [["figure", "unit", "name", "value", "spread"]];
+    const keys = ["value", "spread", "low", "high", "published"];
+    const rows = [["figure", "unit", "name", ...keys]];
     for (const row of table.querySelectorAll("tbody tr")) {
-      const { value, spread } = row.dataset;
       const name = row.querySelector("th").cloneNode(true);
       for (const mark of name.querySelectorAll(".place, .chip")) mark.remove();
       rows.push([table.dataset.title, table.dataset.unit, name.textContent.trim(),
-        value === undefined ? null : Number(value), spread === undefined ? null : Number(spread)]);
+        ...keys.map((key) => (key in row.dataset ? Number(row.dataset[key]) : null))]);
     }
     return lines(rows);
   };

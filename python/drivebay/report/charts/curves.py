@@ -22,8 +22,8 @@ Interval = tuple[float, float]
 COLOURS = (*SERIES, "@muted", "@heat")
 BOTH = (model.LINEAR, model.LOG)
 LOG_FIRST = (model.LOG, model.LINEAR)
-BAND = "Band: 90 % interval, by what parameters leave open and the model was wrong by."
-WHISKERS = "Whiskers: 90 % interval, by what parameters leave open and the model was wrong by."
+BAND = "Band: 90 % interval (parameter uncertainty and known error of the model)."
+WHISKERS = "Whiskers: 90 % interval (parameter uncertainty and known error of the model)."
 DEVIATION = "Whiskers: standard deviation of the samples."
 
 
@@ -51,8 +51,8 @@ class Curves:
     drives one group at a time; without it all groups are shown, in the drives' colours."""
 
     chart_id: str
-    found: Sequence[Run]
-    of: Callable[[Run], Sequence[Group]]
+    runs: Sequence[Run]
+    groups_of: Callable[[Run], Sequence[Group]]
     _: KW_ONLY
     title: str
     unit: str
@@ -88,7 +88,7 @@ class Curves:
         notes = (
             *(model.scale_notes(*self.scales) if self.y is None else ()),
             *model.notes(*self.notes, BAND if bands else ""),
-            *model.notes(WHISKERS if any(any(one.ends) for one in lines) else ""),
+            *model.notes(WHISKERS if any(any(line.ends) for line in lines) else ""),
         )
         return Panel(
             self.title, chart, self.samples, notes, self.lead, switches, self._keys(), self.wide
@@ -96,7 +96,7 @@ class Curves:
 
     @cached_property
     def _groups(self) -> list[tuple[Run, Group]]:
-        return [(run, group) for run in self.found for group in self.of(run)]
+        return [(run, group) for run in self.runs for group in self.groups_of(run)]
 
     @cached_property
     def _names(self) -> list[str]:
@@ -104,7 +104,7 @@ class Curves:
 
     @cached_property
     def _drives(self) -> bool:
-        return by_drive(self.found)
+        return by_drive(self.runs)
 
     @cached_property
     def _by_run(self) -> bool:
@@ -120,7 +120,7 @@ class Curves:
     def _colours(self) -> dict[str, str]:
         """Of each run or group, by its name."""
         if self._by_run:
-            return {run.name: run.colour for run in self.found}
+            return {run.name: run.colour for run in self.runs}
         own = {group.name: group.colour for _, group in self._groups}
         named = enumerate(self._names)
         return {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in named}
@@ -166,7 +166,7 @@ class Curves:
             groups = enumerate(self._groups)
             shown = [at for at, (_, group) in groups if part in ("", group.name)]
             tops = [value for at in shown for value in _extent(lines[at])]
-            tops += [value for at, one in bands.items() if at in shown for value in one.y]
+            tops += [value for at, band in bands.items() if at in shown for value in band.y]
             behind = [place for place, at in enumerate(bands) if at in shown]
             for scale, _ in self.scales:
                 key = "|".join([part] * self._chosen + [scale] * (len(self.scales) > 1))
@@ -204,9 +204,11 @@ curves = _panel_of(Curves)
 
 def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
     """The outline of the intervals around a line: their upper ends, then back their lower ones."""
-    known = [(x, one) for x, one in zip(line.x, ends, strict=True) if one is not None]
+    known = [
+        (x, interval) for x, interval in zip(line.x, ends, strict=True) if interval is not None
+    ]
     x = [place for place, _ in known]
-    high, low = [one[1] for _, one in known], [one[0] for _, one in known]
+    high, low = [interval[1] for _, interval in known], [interval[0] for _, interval in known]
     return Series(
         "band",
         [*x, *reversed(x)],

@@ -15,12 +15,12 @@ from drivebay.report.charts.stages import stages
 from drivebay.report.runs import Run, phase_name
 
 TAIL_FLOOR_PERCENT = 1e-4
-TITLE = "latency in ms, logarithmic"
+TITLE = "latency in ms"
 
 
-def inside(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def inside(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """How latencies are spread and, for virtual drives, where the time went."""
-    return _tail(f"{prefix}-tail", found) + stages(prefix, found)
+    return _tail(f"{prefix}-tail", runs) + stages(prefix, runs)
 
 
 def _limits(phases: Sequence[PhaseFigures]) -> model.Limits:
@@ -29,13 +29,13 @@ def _limits(phases: Sequence[PhaseFigures]) -> model.Limits:
     return model.log_limits(max(low, 1) / 1e6, high / 1e6)
 
 
-def _tail(chart_id: str, found: Sequence[Run]) -> list[Panel]:
+def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
     """The share of I/Os that took longer than each latency, one load at a time."""
-    phases = [p for run in found for p in run.measured.phases if p.histogram.total]
+    phases = [p for run in runs for p in run.measured.phases if p.histogram.total]
     if not phases:
         return []
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         groups = []
         for phase in run.measured.phases:
             if not phase.histogram.total:
@@ -53,17 +53,15 @@ def _tail(chart_id: str, found: Sequence[Run]) -> list[Panel]:
     return [
         curves(
             chart_id,
-            found,
-            of,
-            title="I/Os slower than",
+            runs,
+            groups_of,
+            title="Latency distribution",
             unit="%",
             x=Axis(TITLE, "log", _limits(phases)),
-            y=Axis(
-                "% of I/Os slower, logarithmic", "log", model.log_limits(TAIL_FLOOR_PERCENT, 100)
-            ),
-            samples=model.counted(found, "histogram"),
+            y=Axis("% of I/Os that took longer", "log", model.log_limits(TAIL_FLOOR_PERCENT, 100)),
+            samples=model.counted(runs, "histogram"),
             notes=["Both axes are logarithmic and do not start at zero."],
-            lead="The share of I/Os that took longer, from exact counts.",
+            lead="Share of I/Os that took longer than each latency, from exact counts.",
             steps=True,
             choice="Load",
             hover="{y} % slower than {x} ms",

@@ -112,7 +112,7 @@ class Series:
     def whiskers(self) -> list[Limits]:
         """Both ends of every point's whisker, NaN where there is none; [] without any."""
         if any(self.ends):
-            return [one or (math.nan, math.nan) for one in self.ends]
+            return [interval or (math.nan, math.nan) for interval in self.ends]
         if self.spread is None or not any(self.spread):
             return []
         return [(y - sd, y + sd) for y, sd in zip(self.y, self.spread, strict=True)]
@@ -168,7 +168,7 @@ class Chart:
 class Note:
     """A sentence of the caption; with `at` it is shown only while a switch stands there."""
 
-    words: str
+    text: str
     at: str = ""
 
 
@@ -201,7 +201,8 @@ class Key:
 class Panel:
     """A chart with title, caption, switches and legend. `samples`: how many samples there are of
     each run, and how far they spread. `apart`: on the Bench it stands beside those of other drives
-    instead of under them. `said`: the result in a sentence, for whoever does not see the chart."""
+    instead of under them. `result`: the result in a sentence, for readers who do not see the chart.
+    `who`: the drives in it, if they are not all drives of the page."""
 
     title: str
     chart: Chart
@@ -212,17 +213,18 @@ class Panel:
     key: tuple[Key, ...] = ()
     wide: bool = True
     apart: bool = False
-    said: str = ""
+    result: str = ""
+    who: str = ""
 
     @property
     def alt(self) -> str:
         """What stands for the picture: its title and its result."""
-        return f"{self.title}: {self.said or self.samples}".rstrip(": ")
+        return f"{self.title}: {self.result or self.samples}".rstrip(": ")
 
 
-def notes(*words: str) -> tuple[Note, ...]:
+def notes(*texts: str) -> tuple[Note, ...]:
     """Sentences that are always shown; empty ones are dropped."""
-    return tuple(Note(one) for one in words if one)
+    return tuple(Note(text) for text in texts if text)
 
 
 def scale_notes(*scales: tuple[str, str]) -> tuple[Note, ...]:
@@ -231,25 +233,25 @@ def scale_notes(*scales: tuple[str, str]) -> tuple[Note, ...]:
     return tuple(Note(SCALE_NOTES[name], "" if lone else name) for name, _ in scales)
 
 
-def spoken(found: Sequence[Run], words: Sequence[str]) -> str:
+def spoken(runs: Sequence[Run], texts: Sequence[str]) -> str:
     """A statement for each run, with the run's name where there are several."""
-    if len(found) == 1:
-        return words[0]
-    return "; ".join(f"{run.name}: {word}" for run, word in zip(found, words, strict=True))
+    if len(runs) == 1:
+        return texts[0]
+    return "; ".join(f"{run.name}: {word}" for run, word in zip(runs, texts, strict=True))
 
 
-def counted(found: Sequence[Run], what: Literal["ios", "histogram", "seconds"] = "ios") -> str:
+def counted(runs: Sequence[Run], what: Literal["ios", "histogram", "seconds"] = "ios") -> str:
     """How many I/Os each run has, how many its histograms counted, or how many full seconds."""
-    words = []
-    for phases in (run.measured.phases for run in found):
+    texts = []
+    for phases in (run.measured.phases for run in runs):
         if what == "seconds":
             total = sum(phase.step.rate.n for phase in phases if phase.step.rate)
         elif what == "ios":
             total = sum(phase.step.total_ios for phase in phases)
         else:
             total = sum(phase.histogram.total for phase in phases)
-        words.append(f"n = {total:,} {'samples of 1 s' if what == 'seconds' else 'I/Os'}")
-    return spoken(found, words)
+        texts.append(f"n = {total:,} {'samples of 1 s' if what == 'seconds' else 'I/Os'}")
+    return spoken(runs, texts)
 
 
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
@@ -265,13 +267,13 @@ BAR_PATTERNS = ("plain", "rising", "dots", "falling", "level", "grid")
 """Of bars beside each other, in turn."""
 
 
-def run_key(found: Sequence[Run], *, points: bool = False) -> tuple[Key, ...]:
+def run_key(runs: Sequence[Run], *, points: bool = False) -> tuple[Key, ...]:
     """The runs' colours and dashes, with the symbols of their points."""
     looks = [
         f"line {dash}" + (f" {shape_of(at)}" if points else "")
-        for at, dash in zip(range(len(found)), cycle(DASHES), strict=False)
+        for at, dash in zip(range(len(runs)), cycle(DASHES), strict=False)
     ]
-    return tuple(Key(run.name, run.colour, look) for run, look in zip(found, looks, strict=True))
+    return tuple(Key(run.name, run.colour, look) for run, look in zip(runs, looks, strict=True))
 
 
 def from_zero(*highest: float) -> Limits:
@@ -329,16 +331,16 @@ def rounded(values: Iterable[float]) -> list[float | int | None]:
 
 def categories(chart: Chart, series: Sequence[Series]) -> list[str]:
     """The names on the x axis, in their order."""
-    return list(dict.fromkeys([*chart.x.categories, *(str(x) for one in series for x in one.x)]))
+    return list(dict.fromkeys([*chart.x.categories, *(str(x) for line in series for x in line.x)]))
 
 
-def lines_of(words: str, width: int) -> list[str]:
+def lines_of(text: str, width: int) -> list[str]:
     """A label broken into lines of at most `width` characters; 0 leaves it whole.
 
     >>> lines_of("Default over-provisioning", 16)
     ['Default over-', 'provisioning']
     """
-    return (textwrap.wrap(words, width) if width else [words]) or [""]
+    return (textwrap.wrap(text, width) if width else [text]) or [""]
 
 
 def row_height(least: int, names: Sequence[str], width: int) -> int:

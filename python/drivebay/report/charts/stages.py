@@ -23,30 +23,30 @@ WRAP = 16
 SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
 SAID_MAX = 4
 SAID_LEAST_PERCENT = 1
-UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the time")}
+UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the latency")}
 
 
-def stages(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def stages(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """By load, and over the run of one drive or two; [] for real drives, which do not tell."""
-    by_load = _by_load(f"{prefix}-stages", found)
+    by_load = _by_load(f"{prefix}-stages", runs)
     if by_load is None:
         return []
     panel = Panel(
-        "Where the time went",
+        "Latency breakdown",
         by_load,
-        model.counted(found, "histogram"),
+        model.counted(runs, "histogram"),
         model.scale_notes(model.LINEAR),
-        "Mean over all I/Os of a bar; the stages add up to the mean latency.",
+        "Each bar is the mean over its I/Os; the stages add up to the mean latency.",
         (SHOW,),
-        stage_key(found),
+        stage_key(runs),
         wide=False,
     )
-    return [panel, *(_over_time(prefix, found) if len(found) <= APART_MAX else [])]
+    return [panel, *(_over_time(prefix, runs) if len(runs) <= APART_MAX else [])]
 
 
-def stage_key(found: Sequence[Run]) -> tuple[Key, ...]:
+def stage_key(runs: Sequence[Run]) -> tuple[Key, ...]:
     """The colours and patterns of the stages that took time in any of these runs."""
-    names = ordered({s.stage for r in found for phase in r.measured.phases for s in phase.stages})
+    names = ordered({s.stage for r in runs for phase in r.measured.phases for s in phase.stages})
     keys = []
     for name in names:
         colour, pattern = _looks(name)
@@ -64,8 +64,8 @@ def _names_axis(rows: Sequence[str]) -> tuple[Axis, int]:
     return Axis(scale="category", wrap=WRAP), 70 + model.row_height(34, rows, WRAP) * len(rows)
 
 
-def _by_load(chart_id: str, found: Sequence[Run]) -> Chart | None:
-    rows = [(name, phase) for _, name, phase in labelled(found) if phase.stages]
+def _by_load(chart_id: str, runs: Sequence[Run]) -> Chart | None:
+    rows = [(name, phase) for _, name, phase in labelled(runs) if phase.stages]
     if not rows:
         return None
     labels = [name for name, _ in rows]
@@ -76,7 +76,7 @@ def _by_load(chart_id: str, found: Sequence[Run]) -> Chart | None:
         unit, label = UNITS[view]
         for name in names:
             each = [{s.stage: getattr(s, attribute) for s in phase.stages} for _, phase in rows]
-            lengths = [one.get(name, 0.0) for one in each]
+            lengths = [stages.get(name, 0.0) for stages in each]
             series.append(_bar(name, labels, lengths, unit))
         shown = tuple(range(len(series) - len(names), len(series)))
         limits = model.from_zero(longest) if view == "time" else (0, 100)
@@ -102,25 +102,25 @@ def _bar(stage: str, labels: Sequence[str], lengths: Sequence[float], unit: str)
     )
 
 
-def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _over_time(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """Over the run: stacks cannot lie over each other, so one for each run, on the same scale."""
-    known = [run for run in found if any(p.stages_over_time for p in run.measured.phases)]
+    known = [run for run in runs if any(p.stages_over_time for p in run.measured.phases)]
     highest = max((_highest(run) for run in known), default=0.0)
     longest = max((sum(p.timeline.n for p in run.measured.phases) for run in known), default=0)
     panels = []
     for run in known:
         lengths = [p.stages_over_time.interval_s for p in run.measured.phases if p.stages_over_time]
-        place = found.index(run)
+        place = runs.index(run)
         panels.append(
             Panel(
-                "Where the time went, over the run" + (f": {run.name}" if len(found) > 1 else ""),
+                "Latency breakdown over time" + (f": {run.name}" if len(runs) > 1 else ""),
                 _stack(f"{prefix}-stages-time{place or ''}", run, highest, longest),
                 model.counted([run], "histogram"),
                 model.scale_notes(model.LINEAR),
-                f"Mean per I/O of intervals of {max(lengths)} s.",
+                f"Mean per I/O in intervals of {max(lengths)} s.",
                 (SHOW,),
                 stage_key([run]),
-                wide=len(found) == 1,
+                wide=len(runs) == 1,
                 apart=True,
             )
         )
@@ -130,22 +130,22 @@ def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
 def in_words(run: Run, along: Sequence[float], every: int = 1) -> Series | None:
     """The largest stages of each interval, for a pointer over a chart of the run's seconds; `along`
     has the chart's values, one for `every` seconds. None for real drives, which do not tell."""
-    x, words, start = [], [], 0
+    x, texts, start = [], [], 0
     for phase in run.measured.phases:
         over = phase.stages_over_time
         shares = {title(name): over.share_percent(name) for name in over.mean_us} if over else {}
         for at, second in enumerate(over.second if over else ()):
             parts = sorted(((share[at], name) for name, share in shares.items()), reverse=True)
-            said = [f"{name} {part:.0f} %" for part, name in parts if part >= SAID_LEAST_PERCENT]
+            largest = [f"{name} {part:.0f} %" for part, name in parts if part >= SAID_LEAST_PERCENT]
             middle = int(start + second + over.interval_s / 2) // every if over else 0
-            if said and middle < len(along):
+            if largest and middle < len(along):
                 x.append(every * middle)
-                words.append(", ".join(said[:SAID_MAX]))
+                texts.append(", ".join(largest[:SAID_MAX]))
         start += phase.timeline.n
     if not x:
         return None
     y = [along[place // every] for place in x]
-    return Series("words", x, y, run.name, colour=run.colour, notes=words, hover="{note}")
+    return Series("words", x, y, run.name, colour=run.colour, notes=texts, hover="{note}")
 
 
 def _highest(run: Run) -> float:
@@ -154,7 +154,9 @@ def _highest(run: Run) -> float:
         for phase in run.measured.phases
         if phase.stages_over_time is not None
     ]
-    return max((float(np.nanmax(one)) for one in sums if not np.isnan(one).all()), default=0.0)
+    return max(
+        (float(np.nanmax(total)) for total in sums if not np.isnan(total).all()), default=0.0
+    )
 
 
 def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
@@ -206,18 +208,18 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
     )
 
 
-def gap(chart_id: str, found: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
+def gap(chart_id: str, runs: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
     """How much longer the second drive takes than the first, load by load, split into stages; []
     without a gap."""
-    names = ordered({part.stage for one in gaps for part in one.parts})
+    names = ordered({part.stage for load in gaps for part in load.parts})
     if not names:
         return []
-    labels = [one.label for one in gaps]
+    labels = [load.label for load in gaps]
     series = []
     for name in names:
-        lengths = [next((p.us for p in one.parts if p.stage == name), 0.0) for one in gaps]
+        lengths = [next((p.us for p in load.parts if p.stage == name), 0.0) for load in gaps]
         series.append(_bar(name, labels, lengths, "µs"))
-    whole = [one.us for one in gaps]
+    whole = [load.us for load in gaps]
     series.append(
         Series(
             "scatter",
@@ -232,17 +234,18 @@ def gap(chart_id: str, found: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]
         )
     )
     axis, height = _names_axis(labels)
-    first, second = (run.name for run in found)
-    value = Axis("µs per I/O more, or less", tick_form="signed")
+    first, second = (run.name for run in runs)
+    value = Axis("difference in µs per I/O", tick_form="signed")
     chart = Chart(chart_id, height, tuple(series), axis, (value,), horizontal=True, stacked=True)
     return [
         Panel(
-            "The gap between the two",
+            "Latency difference by stage",
             chart,
-            f"{second} less {first}",
-            model.notes("The axis has its zero where the two are equal."),
-            "Right of zero: stages that take the second drive longer; the diamond is the sum.",
-            key=stage_key(found),
+            f"{second} minus {first}",
+            model.notes("At zero both drives are equal."),
+            "Right of zero: stages in which the second drive takes longer. Diamond: sum of all "
+            "stages.",
+            key=stage_key(runs),
             wide=False,
         )
     ]

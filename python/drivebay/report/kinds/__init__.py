@@ -8,7 +8,7 @@ from __future__ import annotations
 from drivebay.report.kinds import client, idle, loads, replay, rounds, service, trim
 from drivebay.report.kinds.generic import BarOf, Kind
 
-__all__ = ["KINDS", "BarOf", "Kind", "of"]
+__all__ = ["KINDS", "BarOf", "Kind", "by_name"]
 
 KINDS: dict[str, Kind] = {
     "ageing": replay.AGEING,
@@ -33,6 +33,6 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def of(kind: str) -> Kind:
+def by_name(kind: str) -> Kind:
     """How tests of this kind are shown."""
     return KINDS.get(kind, Kind())

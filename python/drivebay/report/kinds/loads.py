@@ -33,10 +33,10 @@ def _remarks(measured: Measured) -> list[str]:
     ]
 
 
-def _curves(chart_id: str, found: Sequence[Run], title: str, what: str, x: Axis) -> Panel:
+def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) -> Panel:
     """What the loads of each mix do over compressibility or queue depth."""
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         groups = []
         for group in by_mix(run.measured.phases):
             loads = [phase.workload for phase in group.phases]
@@ -48,33 +48,33 @@ def _curves(chart_id: str, found: Sequence[Run], title: str, what: str, x: Axis)
 
     return curves(
         chart_id,
-        found,
-        of,
+        runs,
+        groups_of,
         title=title,
         unit=UNITS[what],
         x=x,
-        samples=model.counted(found),
+        samples=model.counted(runs),
         scales=BOTH,
     )
 
 
-def _compression_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _compression_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """The rate over how far the data can be compressed, and the course of the run."""
-    axis = Axis("compressible, %", limits=(-4, 104), tick_step=20)
-    curve = _curves(f"{prefix}-curve", found, "Data rate by compressibility", "rate", axis)
-    return [replace(curve, wide=True), time.over_time(prefix, found)]
+    axis = Axis("compressible data, %", limits=(-4, 104), tick_step=20)
+    curve = _curves(f"{prefix}-curve", runs, "Data rate by compressibility", "rate", axis)
+    return [replace(curve, wide=True), time.over_time(prefix, runs)]
 
 
-def _ladders_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _ladders_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """IOPS and mean latency of each mix by queue depth, and the course of the run."""
-    axis = model.depth_axis([step.queue_depth for run in found for step in run.measured.steps])
+    axis = model.depth_axis([step.queue_depth for run in runs for step in run.measured.steps])
     shown = [
-        _curves(f"{prefix}-iops", found, "IOPS by queue depth and mix", "iops", axis),
-        _curves(f"{prefix}-latency", found, "Mean latency by queue depth and mix", "latency", axis),
-        time.over_time(prefix, found),
+        _curves(f"{prefix}-iops", runs, "IOPS by queue depth and mix", "iops", axis),
+        _curves(f"{prefix}-latency", runs, "Mean latency by queue depth and mix", "latency", axis),
+        time.over_time(prefix, runs),
     ]
-    few = all(len(run.measured.phases) <= MANY for run in found)
-    return shown + (latency.inside(prefix, found) if few else [])
+    few = all(len(run.measured.phases) <= MANY for run in runs)
+    return shown + (latency.inside(prefix, runs) if few else [])
 
 
 LOADS = Kind(remarks=_remarks)

@@ -19,24 +19,24 @@ from drivebay.report.runs import Run
 def _check_bars(_measured: Measured) -> list[BarOf]:
     """Old data that is left, and how long reads take before and after."""
     return [
-        BarOf("old_share", "Discarded blocks that give old data", "%", LOWER),
+        BarOf("old_share", "Discarded blocks that return old data", "%", LOWER),
         BarOf("latency_mean_written", "Mean read latency, before TRIM", "µs", LOWER, half=True),
         BarOf("latency_mean_discarded", "Mean read latency, after TRIM", "µs", "", half=True),
     ]
 
 
-def _check_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
+def _check_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     """Read latency before and after, as a mean and in full, and where the time went."""
     reads = generic.by_phase(
         prefix,
-        found,
+        runs,
         "latency",
         "Mean read latency before and after TRIM",
-        lead="The same blocks, 4 KiB at queue depth 1.",
-        samples=model.counted(found).replace("I/Os", "reads"),
+        lead="4 KiB reads of the same blocks at queue depth 1.",
+        samples=model.counted(runs).replace("I/Os", "reads"),
         bars=True,
     )
-    return [reads, *latency.inside(prefix, found)]
+    return [reads, *latency.inside(prefix, runs)]
 
 
 def _check_remarks(measured: Measured) -> list[str]:
@@ -47,8 +47,15 @@ def _check_remarks(measured: Measured) -> list[str]:
 def _write_bars(measured: Measured) -> list[BarOf]:
     """What is left of the clean drive's rate, then both rates."""
     shown = [measured.figures[key] for key in measured.main if key in measured.figures]
-    rates = [BarOf(one.key, one.label, "MB/s", half=True) for one in shown if one.unit == "MB/s"]
-    return [*(BarOf(one.key, one.label, "%") for one in shown if one.unit == "%"), *rates]
+    rates = [
+        BarOf(figure.key, figure.label, "MB/s", half=True)
+        for figure in shown
+        if figure.unit == "MB/s"
+    ]
+    return [
+        *(BarOf(figure.key, figure.label, "%") for figure in shown if figure.unit == "%"),
+        *rates,
+    ]
 
 
 CHECK = Kind(bars=_check_bars, panels=_check_panels, remarks=_check_remarks)
