@@ -1,6 +1,6 @@
 """Report: results as HTML that opens anywhere, offline: one file, or the Bench, a folder of pages.
 
-This room must not know how a test is run, and computes no figure: every number comes from analysis.
+The report never runs tests and computes no figures: every number comes from `analysis`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["competitors", "write", "write_bench", "write_pictures"]
 
 NAME = "report.html"
 GENERATOR = b'name="generator" content="drivebay"'
-"""What every page of ours begins with, and only those are replaced."""
+"""Start of every generated page; only such files are overwritten."""
 SIDE_BY_SIDE = "drivebay-report.html"
 DRIVES_MAX = 24
 
@@ -38,17 +38,18 @@ def write(
     quick: Sequence[Json] = (),
 ) -> Path:
     """Writes the report of one review, or of several side by side, and returns its path. Raises
-    UserError if a folder holds no result or a damaged one, or there are none or too many;
-    EnvironmentProblem if the file cannot be written.
+    UserError if a folder holds no result or a damaged one, or if there are no or too many
+    folders; EnvironmentProblem if the file cannot be written.
 
     Parameters
     ----------
     dirs : result folders, in the order in which they are shown.
     out : the file to write, or a folder for it; without it DIR/report.html for one review and
-        ./drivebay-report.html for several. A report that is there already is replaced.
-    intervals : shows how far a virtual drive's parameters leave its figures open.
+        ./drivebay-report.html for several. An existing report is replaced.
+    intervals : shows 90 % intervals of the figures of virtual drives.
     shipped : digests of other drives to rank these among (`competitors.load`).
-    quick : those of shortened runs, for shortened reviews and other tools' (`load_quick`).
+    quick : digests of shortened runs, for shortened reviews and results of other tools
+        (`competitors.load_quick`).
     """
     if not 1 <= len(dirs) <= DRIVES_MAX:
         raise UserError(
@@ -62,8 +63,10 @@ def write(
 
 
 def _written(place: Path, page: str, command: str, out: Path | None) -> Path:
-    """The place, with the page in it. `command` and its --out write such a page, for the hints: a
-    review ends with one, and its own --out is a folder."""
+    """Writes the page and returns its path. `command` and its --out write the same page; they are
+    for the hints, since `review` also writes a report and has an --out of its own, which is a
+    folder.
+    """
     again = command if out is None else f"{command} --out {shlex.quote(str(out))}"
     try:
         if place.exists() and place.stat().st_size > 0:
@@ -100,12 +103,13 @@ def write_bench(
 
     Parameters
     ----------
-    dirs : result folders; a folder given twice counts once. There may be none beside `shipped`.
-    left_out : told of each folder that cannot be shown; without it the first one is an error.
-    out : the folder to write; it is new, empty, or holds a Bench, which is replaced.
-    progress : told how many reviews are written.
+    dirs : result folders; a folder given twice counts once. May be empty if there are `shipped`.
+    left_out : receives the error of each folder that cannot be shown; without it the first error is
+        raised.
+    out : the folder to write: new, empty, or an existing Bench, which is replaced.
+    progress : receives the number of reviews written so far.
     intervals : as for `write`.
-    shipped : digests of drives to show too, but for those under review (`competitors.load`).
+    shipped : digests of other drives to show, except those under review (`competitors.load`).
     """
     unique = list({folder.resolve(): folder for folder in dirs}.values())
     if not unique and not shipped:
@@ -138,9 +142,10 @@ def write_bench(
 def write_pictures(
     dirs: Sequence[Path], out: Path, *, shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
 ) -> list[Path]:
-    """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths. `shipped`
-    and `quick` are as for `write`. Raises UserError if a folder holds no result or a damaged one;
-    EnvironmentProblem if the folder cannot be written."""
+    """Writes every chart as PNG, SVG and CSV into a folder and returns the paths of the pictures.
+    `shipped` and `quick` are as for `write`. Raises UserError if there are no folders or one
+    holds no result or a damaged one; EnvironmentProblem if the folder cannot be written.
+    """
     from drivebay.report import picture_files
 
     if not dirs:

@@ -1,15 +1,14 @@
 """The Bench: a folder of pages over many reviews that opens from a file, offline.
 
-    index.html                 choose, sort, compare
+    index.html                 select, sort, compare
     assets/plotly.min.js       the chart library, once
-    data/index.js              what the page reads at once: names, labels, and figures shown as bars
-    data/REVIEW/TEST.js        charts, facts and sentences of one test, compressed, loaded when
-                               looked at
-    reviews/REVIEW.html        each review's own report
+    data/index.js              loaded at once: names, labels, and figures shown as bars
+    data/REVIEW/TEST.js        charts, facts and sentences of one test, compressed, loaded on demand
+    reviews/REVIEW.html        report of each review
 
-Data are scripts and not JSON files, because a page opened from a file may load scripts beside it
-and nothing else. A test that two reviews ran differently, by another suite or shortened, is two
-tests here, so that nothing is compared in silence that must not be.
+Data are scripts instead of JSON files, because a page opened from a file may load only scripts. A
+test that two reviews ran differently (another suite, or shortened) is two tests here, so that
+results that are not comparable are never compared.
 """
 
 from __future__ import annotations
@@ -36,21 +35,21 @@ LIBRARY = "assets/plotly.min.js"
 OWNED = ("data", "reviews", "assets")
 LISTING = "data/index.js"
 MARK = ".drivebay-bench"
-"""In every Bench, from its first moment on: what has it may be written over."""
+"""Marks a Bench from the start; a folder with it may be overwritten."""
 FIGURES = 5
 FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
-"""Of these pages so many tests' first figures are in the first table."""
+"""Number of tests of these pages whose first figure is in the first table."""
 ONE_DEPTH = "rate_qd"
-"""Key of a figure of a lone queue depth, which stays behind those of all."""
+"""Key of a figure of a single queue depth, which comes after those of all depths."""
 NAME_WIDTH = 22
-"""Where a drive's name is broken into lines beside a chart, in signs."""
+"""Characters after which a drive's name is broken into lines next to a chart."""
 PAIRS_MAX = 24
-"""Up to so many reviews the Bench holds what sets every two of them apart, in sentences."""
+"""Maximum number of reviews for which the Bench holds sentences on every pair."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A test as some reviews ran it; `key` is its name on the Bench, `of` one of its digests."""
+    """A test as some reviews ran it; `key` is its name on the Bench, `test` one of its digests."""
 
     key: str
     test_id: str
@@ -60,7 +59,8 @@ class Variant:
 @dataclass(frozen=True)
 class Shown:
     """One review on the Bench, with the key of each of its finished tests by id; `entry` is None
-    of a shipped one."""
+    for a shipped one.
+    """
 
     key: str
     digest: Json
@@ -71,7 +71,7 @@ class Shown:
 def shown(
     digests: Sequence[Json], keys: Sequence[str], entries: Sequence[Entry | None]
 ) -> tuple[list[Shown], list[Variant]]:
-    """Gives every review a key that may stand in an address, and every variant of a test one."""
+    """Gives every review a key that is valid in an address, and every variant of a test a key."""
     variants: dict[tuple[str, str], Variant] = {}
     shown_reviews = []
     taken: set[str] = set()
@@ -90,7 +90,7 @@ def shown(
 
 
 def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
-    """What the page reads at once."""
+    """Data that the page loads at once."""
     ids = [variant.test_id for variant in variants]
     order = {page: place for place, page in enumerate(in_order({w.test["page"] for w in variants}))}
     known = list(PAGES)
@@ -117,8 +117,9 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
 
 
 def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]:
-    """The figures of the first table, test and key: those that drives are known by, as far as any
-    review has them, then others in the order of the tests."""
+    """Figures of the first table as (test, key): first the known key figures that any review has,
+    then others in the order of the tests.
+    """
     pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)
     known: list[list[str]] = []
@@ -132,7 +133,7 @@ def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]
 
 
 def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
-    """Sentences on the gap between this review and each later one that ran this variant."""
+    """Sentences on the difference between this review and each later one that ran this variant."""
     lines: dict[str, list[str]] = {}
     for other in others:
         if (
@@ -171,14 +172,15 @@ def _review(review: Shown) -> Json:
 
 
 def _group(about: Json) -> str:
-    """A catalog drive's class: "Client, PCIe"."""
+    """Class of a catalog drive: "Client, PCIe"."""
     market = str(about.get("market", "other"))
     return f"{market[:1].upper()}{market[1:]}, {about.get('bus', '')}"
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
-    """The figures of a test as bars, in the order of the first review that has them; `doubt` says
-    why nobody is ranked in one."""
+    """Figures of a test as bars, in the order of the first review that has them; `doubt` is the
+    reason why one has no ranks.
+    """
     rows: dict[str, Json] = {}
     for review in reviews:
         if review.variants.get(variant.test_id) != variant.key:
@@ -194,7 +196,7 @@ def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
 
 
 def _doubt(review: Shown, test_id: str, key: str) -> str:
-    """Why a simulated figure is not to be trusted, in words; "" where nothing speaks against it."""
+    """Reason not to trust a simulated figure; "" if there is none."""
     suite = review.entry.review.result.suite.name if review.entry else SUITE
     miss = trust.doubt(review.digest["profile"], suite, test_id, key)
     return f"the model is known to be wrong here: {miss.words}" if miss else ""
@@ -208,7 +210,7 @@ def _title(variant: Variant, *, several: bool) -> str:
 
 
 def _key(folder: str, taken: set[str]) -> str:
-    """A name that is safe in an address and a path, and not taken yet."""
+    """Unused name that is safe in an address and in a path."""
     stem = re.sub(r"[^a-z0-9-]+", "-", folder.lower()).strip("-") or "review"
     key, count = stem, 1
     while key in taken:
@@ -232,12 +234,13 @@ def write(
 
     Parameters
     ----------
-    entries : the reviews, with names that differ.
-    folders : the name of each review's result folder.
+    entries : the reviews, with unique names.
+    folders : name of each review's result folder.
     shipped : digests of drives without a review here (`competitors.load`).
-    progress : told how many reviews are written.
+    progress : receives the number of reviews written so far.
     """
-    if (out / MARK).is_file():  # ours, of an earlier time: no review may stay that is gone
+    # a Bench written earlier: reviews that are no longer given must not stay
+    if (out / MARK).is_file():
         for name in OWNED:
             shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
@@ -273,7 +276,7 @@ def write(
 
 
 def _index(count: int) -> str:
-    """The Bench's page; its lists and charts are put in by its script."""
+    """Page of the Bench; its script adds lists and charts."""
     bar = page.navigation([el("li", el("a", "Drives", href="#choose"))])
     drives = f"{count} review{'s' if count != 1 else ''}"
     main = el(

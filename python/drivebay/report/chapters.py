@@ -1,8 +1,9 @@
-"""What a person reads of a report, some six screens: verdict, specification, eight figures among
-drives of its time, consistency, scaling, heat, the Storage Bench, final words.
+"""Upper part of a report, some six screens: verdict, specification, key figures among drives of its
+time, consistency, scaling, heat, the Storage Bench, conclusion.
 
-Everything else (every test with its method, stages, spread, all figures) stands below, in the
-closed "Details" (`sections`). A suite without these tests shows the first chart of what it has.
+All other content (every test with its method, latency breakdown, spread and figures) follows in the
+closed "Details" (`sections`). For a suite without these tests, the first chart of each of its tests
+is shown.
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ TITLES = {
     "conclusion": "Conclusion",
 }
 PLAIN_MAX = 8
-"""Charts of a suite without the tests of these chapters."""
+"""Maximum number of charts for a suite without the tests of these chapters."""
 NEAREST_MAX = 8
-"""Loads of another tool that are set beside the catalog's."""
+"""Maximum number of loads of another tool that are compared with the catalog."""
 CHART_PX = 270
 TRACE_KEYS = ("rate", "latency_mean", "over_10_ms", "over_100_ms")
 
 
 def render(page: Page) -> dict[str, Html]:
-    """The chapters that these reviews have something for, by anchor."""
+    """Chapters that these reviews have content for, by anchor."""
     chapters: dict[str, Html] = {"summary": _summary(page)}
     parts: dict[str, Callable[[Page], Sequence[Child]]] = {
         "among": _among,
@@ -93,7 +94,7 @@ def _summary(page: Page) -> Html:
 
 
 def _specification(entry: Entry) -> Html:
-    """What was tested, in a few rows."""
+    """Specification of the tested drive, in a few rows."""
     target = entry.review.result.target
     facts: Mapping[str, Any] = (target.get("profile") or {}).get("drive", {})
 
@@ -118,7 +119,7 @@ def _specification(entry: Entry) -> Html:
 
 
 def _picture(page: Page) -> Html | None:
-    """The key figures against the median of the peers."""
+    """Key figures relative to the median of the peers."""
     places = verdict.places(page.entries[0], page.peers)
     if len(places) < 2:
         return None
@@ -136,8 +137,9 @@ def _picture(page: Page) -> Html | None:
 
 
 def _among(page: Page) -> list[Child]:
-    """The key figures as bars, among peers where any ran the same test, else by themselves; of
-    another tool's loads, beside the nearest of the catalog."""
+    """Key figures as bars: among the peers that ran the same test, or alone without any. Loads of
+    another tool are compared with the nearest ones of the catalog.
+    """
     shown, alone = [], []
     for measured, bar in verdict.key_figures(page.entries):
         link = (measured.test.title, measured.test.id)
@@ -165,8 +167,9 @@ def _among(page: Page) -> list[Child]:
 
 
 def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html | None:
-    """A figure of one test among those of the page's peers, best first, ties with one rank; None
-    where they have none. Where it is not to be trusted nobody is ranked."""
+    """Bars of a figure of one test with those of the page's peers, best first, ties with one rank;
+    None if no peer has it. Untrusted figures have no ranks.
+    """
     measured = runs[0].measured
     real = any(entry.kind == "real" for entry in page.entries)
     others = competitors.bars(page.peers, measured, bar.key, real=real)
@@ -203,8 +206,9 @@ NEAREST = (
 
 
 def _nearest(page: Page) -> list[Html]:
-    """Loads of a review beside the nearest of the catalog's shortened runs, the first of a test
-    that are near the same one."""
+    """Bars of a review's loads, each with the nearest load of the catalog's shortened runs. Of the
+    loads of one test with the same nearest load only the first is shown.
+    """
     entry = page.entries[0]
     peers = {peer["profile"] for peer in competitors.peers(page.quick, page.entries)}
     quick = [peer for peer in page.quick if peer["profile"] in peers]
@@ -234,8 +238,10 @@ def _nearest(page: Page) -> list[Html]:
 
 
 def _plain_bars(bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html:
-    """A key figure among no others, or that of every load; where jobs run together, that of the
-    jobs beside the first, whose latency the test is about."""
+    """Bars of a key figure without peers, or of that figure for every load. If jobs run in
+    parallel, only the jobs along with the first one are shown, because the test measures their
+    latency.
+    """
     measured = runs[0].measured
     shown = kinds.by_name(measured.test.kind).bars(measured)
     loads = next(alike for alike in charts_of(shown) if bar in alike)
@@ -249,7 +255,7 @@ def _plain_bars(bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html:
 
 
 def _notes(page: Page) -> list[Html]:
-    """Who the others are, what the marks mean, which of their results are old."""
+    """Notes on the other drives, on the marks, and on outdated results."""
     quick = all(entry.review.result.quick for entry in page.entries)
     versions = ", ".join(sorted({peer["version"] for peer in page.peers}))
     dated = competitors.dated(page.entries[0])
@@ -275,7 +281,7 @@ def _notes(page: Page) -> list[Html]:
 
 
 def _first(page: Page, kind: str) -> list[Run]:
-    """The runs of the first test of a kind."""
+    """Runs of the first test of a kind."""
     for entry in page.entries:
         for test in entry.review.result.suite.tests:
             if test.kind == kind and (runs := runs_of(page.entries, [test.id])):
@@ -284,7 +290,9 @@ def _first(page: Page, kind: str) -> list[Run]:
 
 
 def _consistency(page: Page) -> list[Child]:
-    """The first test's seconds: all, then the last ones; other consistency tests in a sentence."""
+    """IOPS over time of the first consistency test, whole and for its last seconds; other
+    consistency tests in a sentence.
+    """
     runs = _first(page, "consistency")
     if not runs:
         return []
@@ -307,7 +315,7 @@ def _consistency(page: Page) -> list[Child]:
 
 
 def _scaling(page: Page) -> list[Child]:
-    """Data rate by queue depth, the ladders of a page in one chart."""
+    """Data rate by queue depth; all ladders of a page share a chart."""
     by_page: dict[str, list[str]] = {}
     for entry in page.entries:
         for measured in entry.review.tests.values():
@@ -338,7 +346,7 @@ def _scaled(runs: Sequence[Run]) -> str:
 
 
 def _heat(page: Page) -> list[Child]:
-    """The course of the thermal test."""
+    """Data rate, temperature and power of the thermal test over time."""
     runs = _first(page, "thermal")
     if not runs:
         return []
@@ -361,7 +369,7 @@ def _heat(page: Page) -> list[Child]:
 
 
 def _storage_bench(page: Page) -> list[Child]:
-    """One table of all replayed traces; what was published stands below each figure."""
+    """Table of all replayed traces, with the published value below each figure."""
     tests = {
         measured.test.id: measured.test
         for entry in page.entries
@@ -387,7 +395,7 @@ def _storage_bench(page: Page) -> list[Child]:
 
 
 def _cell(run: Run, key: str) -> Child:
-    """A figure, what was published of it, and whether it is to be trusted."""
+    """Figure with its published value and the reason not to trust it, if any."""
     figure = run.measured.figures.get(key)
     if figure is None:
         return DASH
@@ -401,7 +409,7 @@ def _cell(run: Run, key: str) -> Child:
 
 
 def _tests(page: Page) -> list[Child]:
-    """The first chart of each test of a suite that has none of the chapters."""
+    """First chart of each test, for a suite without any of the chapters."""
     tests = dict.fromkeys(name for entry in page.entries for name in entry.review.tests)
     panels: list[Panel] = []
     for test_id in tests:

@@ -1,4 +1,4 @@
-"""Figures of tests as HTML: bars beside the published ones, facts in one line, tables of all."""
+"""Figures of tests as HTML: bars with published figures, facts in one line, tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIE_PERCENT = 1.0
 
 
 def published_of(run: Run, key: str) -> Published | None:
-    """What is published of one figure."""
+    """Published value of one figure."""
     for row in run.entry.review.headline:
         if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None:
             relation = row.published_relation or ""
@@ -44,9 +44,10 @@ def figure_bars(
     doubt: str = "",
     brief: bool = False,
 ) -> Html:
-    """A figure of every load (its key, the load's name or "") and run on one scale, each published
-    one right under its own. `of`: words before the title and the anchor that they lead to. `brief`:
-    leaves out spread and samples, and makes a published figure a mark."""
+    """Bars of one figure for every load and run on one scale, each published value below its own
+    bar. A load is its key and its name or "". `link`: text before the title and the anchor that
+    it leads to. `brief`: leaves out spread and samples, and shows a published value as a mark.
+    """
     rows: list[Bar] = []
     for key, load in loads:
         for run in runs:
@@ -59,7 +60,7 @@ def figure_bars(
 
 
 def _with_published(run: Run, key: str, name: str) -> list[Bar]:
-    """A run's figure, and right under it the published one."""
+    """Bar of a run's figure and, below it, the bar of the published one."""
     bar = _own_bar(run, key, name)
     known = None if bar.value is None else published_of(run, key)
     if known is None:
@@ -77,7 +78,7 @@ def _own_bar(run: Run, key: str, name: str) -> Bar:
 
 
 def own_bars(runs: Sequence[Run], key: str) -> list[Bar]:
-    """The figure of each run, with what is published of it as a mark."""
+    """Bar of each run, with the published value as a mark."""
     return [_briefly(run, key) for run in runs]
 
 
@@ -88,7 +89,9 @@ def _briefly(run: Run, key: str) -> Bar:
 
 
 def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
-    """Best first, with ranks where all have a figure: without one's no rank is sure."""
+    """Sorts bars, best first, and adds ranks if all have a value: with missing values no rank is
+    certain.
+    """
     sign = 1.0 if better == "lower" else -1.0
     known = sorted((r for r in rows if r.value is not None), key=lambda r: sign * (r.value or 0.0))
     if better and len(known) == len(rows):
@@ -98,7 +101,7 @@ def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
 
 
 def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
-    """The rank of each value, the highest first (`sign` 1: the lowest); ties share one.
+    """Rank of each value, the highest first (`sign` 1: the lowest); ties share a rank.
 
     >>> ranks([100.0, 279.6, 279.5, 300.0])
     [4, 2, 2, 1]
@@ -114,7 +117,7 @@ def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
 
 
 def beneath(row: Bar, *, several: bool) -> list[Child] | None:
-    """What is published of the drive under review, below the ranked bars."""
+    """Published value of the drive under review, for the line below the ranked bars."""
     if row.published is None or row.value is None:
         return None
     text = el("span", "Published: ", row.published.text, class_="said")
@@ -122,8 +125,9 @@ def beneath(row: Bar, *, several: bool) -> list[Child] | None:
 
 
 def detail(figure: Figure) -> str:
-    """What stands beside a bar: where the figure was found, its interval or else its spread, and
-    samples, or why it is not there: "7,300 to 8,600, n = 400"."""
+    """Text next to a bar: load of the figure, interval or else spread, and number of samples, or
+    the reason why the value is missing: "7,300 to 8,600, n = 400".
+    """
     text = figure.note
     if figure.spread is not None and figure.interval is None:
         kind = " sd" if figure.spread_kind == SD else ""
@@ -134,19 +138,19 @@ def detail(figure: Figure) -> str:
 
 
 def between(figure: Figure) -> str:
-    """The interval in words: "7,300 to 8,600"; empty without one."""
+    """Interval as text: "7,300 to 8,600"; empty without one."""
     return interval_words(figure.interval, number)
 
 
 def _bar_name(run: Run) -> str:
-    """A lone run needs no name, only what kind of figure it is."""
+    """Name of a bar: the run, or for a lone run the kind of figure."""
     if run.name:
         return run.name
     return "simulated" if run.entry.kind == "virtual" else "measured"
 
 
 def facts_of(runs: Sequence[Run]) -> Html | None:
-    """What stands in no chart: in one line for one run, as a table for several."""
+    """Figures that appear in no chart: one line for one run, a table for several."""
     pairs = [dict(test_facts(run.measured)) for run in runs]
     if not any(pairs):
         return None
@@ -161,7 +165,7 @@ def facts_of(runs: Sequence[Run]) -> Html | None:
 
 
 def test_facts(measured: Measured) -> list[tuple[str, str]]:
-    """Figures of a test that stand in no chart: latency, write amplification, power, heat."""
+    """Figures of a test without a chart: latency, write amplification, power, temperature."""
     figures = measured.figures
     pairs = []
     burst = figures.get("burst_s")
@@ -184,7 +188,7 @@ def test_facts(measured: Measured) -> list[tuple[str, str]]:
 
 
 def figures_table(runs: Sequence[Run]) -> Html:
-    """Every figure of tests that are no ladder."""
+    """Table of every figure."""
     rows: list[list[Child]] = []
     for run in runs:
         for figure in run.measured.figures.values():

@@ -1,7 +1,7 @@
 """Writes panels to files: SVG, PNG made from it, and the data as CSV.
 
-The same chart has the same bytes on every machine: the fonts of the PNG are matplotlib's, not those
-of the system. In the SVG text stays text.
+The same chart has the same bytes on every machine: PNG uses matplotlib's fonts instead of the
+system's. In SVG, text stays text.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from drivebay.report.charts.model import Chart, Limits, Panel, Series, rounded
 from drivebay.report.render_svg import picture
 
 ZOOM = 2
-"""Pixels of the PNG to one of the page."""
+"""Pixels of the PNG per pixel of the page."""
 MARK = ".drivebay-pictures"
-"""In a folder of ours, whose pictures may be replaced."""
+"""Marks a folder written by drivebay, whose pictures may be replaced."""
 
 
 def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
-    """Writes every panel, its switches as at first, as PNG, SVG and CSV into a folder and returns
-    the pictures' paths; `who` names the drives. All files are made before the first one is put in
-    place."""
+    """Writes every panel with its switches in their first position as PNG, SVG and CSV into a
+    folder and returns the paths of the pictures; `who` names the drives. Files are moved into
+    place only after all have been made.
+    """
     others = any(out.iterdir()) if out.is_dir() else out.exists()
     if others and not (out / MARK).is_file():
         raise UserError(
@@ -55,8 +56,8 @@ def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
 
 
 def png(svg: str) -> bytes:
-    """A picture's pixels."""
-    import resvg_py  # a native library, which only files need
+    """Picture as PNG."""
+    import resvg_py  # a native library, needed for files only
 
     return bytes(
         resvg_py.svg_to_bytes(
@@ -67,7 +68,7 @@ def png(svg: str) -> bytes:
 
 @functools.cache
 def _fonts() -> list[str]:
-    """DejaVu Sans, which comes with matplotlib; it need not be loaded for that."""
+    """DejaVu Sans from matplotlib's files, without loading matplotlib."""
     spec = importlib.util.find_spec("matplotlib")
     assert spec is not None and spec.origin is not None, "a dependency"
     folder = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
@@ -75,8 +76,9 @@ def _fonts() -> list[str]:
 
 
 def csv_of(chart: Chart) -> str:
-    """A chart's data: one row per point, with series, unit, place, value, spread and both ends of
-    its interval."""
+    """Data of a chart: one row per point, with series, unit, place, value, spread and both ends of
+    the interval.
+    """
     out = io.StringIO()
     rows = csv.writer(out)
     over = "load" if chart.horizontal else chart.x.label or "x"
@@ -104,8 +106,9 @@ def _ends(series: Series) -> Sequence[Limits | None]:
 
 
 def _band(series: Series) -> dict[float | str, Limits]:
-    """Interval at each place of a band, whose upper ends come first and whose lower ends follow in
-    reverse order (`curves`)."""
+    """Interval at each place of a band. A band lists its upper ends, then its lower ends in reverse
+    order (`curves`).
+    """
     half = len(series.y) // 2
     pairs = zip(series.x[:half], series.y[:half], reversed(series.y[half:]), strict=True)
     return {place: (low, high) for place, high, low in pairs}

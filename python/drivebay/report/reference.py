@@ -1,6 +1,6 @@
-"""What figures rest on: the drive's specification, its health, the conditions of its tests.
+"""Reference data: specification of the drive, its health, and the conditions of its tests.
 
-Everything that a target says of itself is text, whatever it contains.
+All strings reported by a target are escaped text.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ AFTER: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("available_spare_percent", "Spare", lambda percent: f"{number(percent)} %"),
     ("waf", "Write amplification", number),
 )
-"""Names of figures in SMART, as `targets.smart` calls them; what grew, and what there is after."""
+"""Figures of SMART by their names in `targets.smart`: those that grow, and those of the state after
+a test.
+"""
 
 
 def specifications(all_entries: Sequence[Entry]) -> Html:
-    """What the maker prints, what the target says of itself, and a virtual drive's parameters."""
+    """Specification by the maker, by the target, and the parameters of a virtual drive."""
     body: list[Child] = []
     for entry in all_entries:
         if len(all_entries) > 1:
@@ -64,7 +66,7 @@ def specifications(all_entries: Sequence[Entry]) -> Html:
 
 
 def _printed(entry: Entry) -> list[Html]:
-    """The published specification, one table per publication."""
+    """Published specification, one table per publication."""
     tables: dict[str, list[list[Child]]] = {}
     for row in specification(entry.review.drive) if entry.review.drive else ():
         name = f"{row.metric[:1].upper()}{row.metric[1:]}"
@@ -76,7 +78,7 @@ def _printed(entry: Entry) -> list[Html]:
 
 
 def label(path: str) -> str:
-    """A key of an identity as words; the unit is said with the value.
+    """Key of an identity as text, without the unit, which is printed with the value.
 
     >>> label("capacity_bytes"), label("nvme.firmware_rev")
     ('Capacity', 'Nvme firmware rev')
@@ -94,7 +96,7 @@ def _source(source: str) -> Child:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """(path, value, source) of every leaf of a nested table, whatever its depth.
+    """Yields (path, value, source) of every leaf of a nested table, at any depth.
 
     >>> list(flat({"link": {"lanes": {"value": 4, "source": "AnandTech"}}, "a_bytes": 4096}))
     [('link.lanes', '4', 'AnandTech'), ('a_bytes', '4,096 bytes (4.1 KB)', '')]
@@ -126,7 +128,7 @@ def _leaf(path: str, value: Any) -> str:
 
 
 def health(result: Result) -> list[Child]:
-    """A table for the page of one review; nothing if no test has SMART."""
+    """Table of SMART figures for one review; empty if no test has any."""
     smart_of = {step.id: step.conditions().get("smart", {}) for step in result.done}
     smart_of = {test: smart for test, smart in smart_of.items() if "after" in smart}
     grew = [c for c in GREW if any(c[0] in smart["after"] for smart in smart_of.values())]
@@ -148,7 +150,7 @@ def health(result: Result) -> list[Child]:
 
 
 def conditions(result: Result) -> list[Child]:
-    """Blocks for the page of one review; of a virtual drive only warnings."""
+    """Test conditions of one review; for a virtual drive only warnings."""
     if not result.done:
         return []
     conditions = analysis.conditions(result)

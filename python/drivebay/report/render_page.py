@@ -1,7 +1,7 @@
-"""Renders panels for a page: the figure's HTML, and the chart as Plotly takes it.
+"""Renders panels for a page: HTML of the figure, and the chart as Plotly's JSON.
 
-The page's script only looks views up: which traces are shown, and which settings of the layout
-differ. Colours stay names ("@c1") until the page knows its theme.
+The page's script only selects views: traces to show, and settings of the layout. Colours stay names
+("@c1") until the page knows its theme.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from drivebay.report.runs import Entry
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
 NARROW_DECADES = 0.5
-"""Logarithmic axes shorter than this have ticks at even steps."""
+"""Logarithmic axes shorter than this have evenly spaced ticks."""
 LABEL_EDGE = 0.1
-"""Share of an axis at its ends that a label at a point would leave, on a phone."""
+"""Share of an axis at each end where a centred label of a point would leave the axis on a phone."""
 DIGITS = {"°C": 3, "W": 3, "%": 3}
-"""That a pointer shows of values in these units; of others five."""
+"""Digits in tooltips for values in these units; five for others."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
@@ -44,8 +44,9 @@ SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
 def figure(panel: Panel) -> Html:
-    """A chart's place on a page: title, switches, a still picture that the page's script replaces,
-    its key, and the caption below."""
+    """Figure of a chart: title, switches, still picture that the page's script replaces, legend and
+    caption.
+    """
     chart_id = panel.chart.id
     controls = [switch(chart_id, place, choice) for place, choice in enumerate(panel.switches)]
     box = el(
@@ -94,8 +95,9 @@ def figure(panel: Panel) -> Html:
 
 @dataclass
 class Page:
-    """A page in the making: the reviews on it, the digests of their peers (`competitors.peers`), of
-    all drives' shortened runs, the panels whose charts it must carry, and those of its bars."""
+    """Page under construction: its reviews, the digests of their peers (`competitors.peers`) and of
+    all shortened runs, the panels with charts, and the panels of bars.
+    """
 
     entries: tuple[Entry, ...] = ()
     peers: tuple[Json, ...] = ()
@@ -104,7 +106,7 @@ class Page:
     pictures: list[Panel] = field(default_factory=list)
 
     def show(self, panels: Sequence[Panel]) -> list[Html]:
-        """The figures of a section; narrow ones that follow each other stand side by side."""
+        """Figures of a section; consecutive narrow ones stand side by side."""
         body: list[Html] = []
         row: list[Html] = []
         for panel in panels:
@@ -117,17 +119,17 @@ class Page:
         return body + pairs(row)
 
     def charts(self) -> Json:
-        """All charts by id, as the page's script reads them."""
+        """All charts by id, for the page's script."""
         return {panel.chart.id: plotly(panel.chart) for panel in self.panels}
 
 
 def pairs(row: Sequence[Child]) -> list[Html]:
-    """Two of these beside each other in each row."""
+    """Rows of two elements side by side."""
     return [el("div", row[at : at + 2], class_="pair") for at in range(0, len(row), 2)]
 
 
 def switch(chart_id: str, place: int, choice: Switch) -> Html | None:
-    """A row of choices that sets this part of the key of a chart's view; nothing for one choice."""
+    """Row of radio buttons that sets one part of the view's key; None for a single choice."""
     if len(choice.options) < 2:
         return None
     name = f"{chart_id}-{choice.name}"
@@ -147,7 +149,7 @@ def switch(chart_id: str, place: int, choice: Switch) -> Html | None:
 
 
 def legend(keys: Sequence[Key]) -> Html | None:
-    """What the colours of a chart stand for, each a switch; nothing for a single one."""
+    """Legend of a chart; each entry toggles its series. None for a single entry."""
     if len(keys) < 2:
         return None
     items = []
@@ -169,7 +171,7 @@ def legend(keys: Sequence[Key]) -> Html | None:
 
 
 def encoded(panel: Panel) -> Json:
-    """The panel of a single run, as the Bench reads it."""
+    """Panel of a single run, as the Bench reads it."""
     return {
         "id": panel.chart.id,
         "title": panel.title,
@@ -188,10 +190,10 @@ def encoded(panel: Panel) -> Json:
 
 
 def plotly(chart: Chart) -> Json:
-    """Traces, layout and views, as the page's script hands them to Plotly."""
+    """Traces, layout and views for Plotly."""
     traces = [_trace(chart, series) for series in chart.series]
     out: Json = {"traces": traces, "layout": _layout(chart), "height": chart.height, "views": {}}
-    if chart.right is not None:  # a second axis needs a trace of its own; this one is never seen
+    if chart.right is not None:  # a second axis needs its own trace, which stays invisible
         traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
     value_axis = "xaxis" if chart.horizontal else "yaxis"
     for key, view in chart.views.items():
@@ -217,12 +219,12 @@ def plotly(chart: Chart) -> Json:
 
 
 def broken(text: str, width: int) -> str:
-    """A name for Plotly, in lines of at most `width` characters."""
+    """Name for Plotly, in lines of at most `width` characters."""
     return "<br>".join(chart_text(line) for line in lines_of(text, width))
 
 
 def _step(span: float) -> float:
-    """A round number of which about six are in the span.
+    """Round tick distance that gives about six ticks in the span.
 
     >>> _step(8.1), _step(0.31)
     (2.0, 0.05)
@@ -330,7 +332,7 @@ def _points(chart: Chart, series: Series) -> Json:
 
 
 def _above_point(axis: Axis, value: float | str) -> str:
-    """Where a label stands, so that it does not end beyond the axis."""
+    """Position of a label that keeps it inside the axis."""
     if axis.limits is None or isinstance(value, str):
         return "top center"
     scaled = [math.log10(end) if axis.scale == "log" else end for end in (*axis.limits, value)]
@@ -374,7 +376,7 @@ _STYLES = {
 
 
 def _hover(chart: Chart, series: Series) -> str:
-    """The template with names put in and Plotly's own fields for what differs between points."""
+    """Tooltip template: names filled in, and Plotly's fields for values that differ by point."""
     x, y = ("y", "x") if chart.horizontal else ("x", "y")
     form = "" if chart.x.scale == "category" else ":,.6~r"
     sign = "+" if chart.y[0].tick_form == "signed" else ""
@@ -390,7 +392,7 @@ def _hover(chart: Chart, series: Series) -> str:
 
 
 def _axis(axis: Axis) -> Json:
-    """An axis without its label."""
+    """Axis without its label."""
     if axis.scale == "category":
         out: Json = {"type": "category", "automargin": True}
         if axis.categories:
@@ -461,7 +463,7 @@ def _layout(chart: Chart) -> Json:
 
 
 def _annotations(chart: Chart, first: Axis) -> list[Json]:
-    """The units of the axes, level above their ends instead of turned beside them, and labels."""
+    """Units of the axes, horizontal above their ends, and labels."""
     spans = pane_spans(len(chart.y))
     axes = [first, *chart.y[1:]]
     annotations = [_above(axis.label, top) for axis, (_, top) in zip(axes, spans, strict=True)]

@@ -1,10 +1,10 @@
-"""Draws panels as SVG: small ones for a page, shown before its script draws, without JavaScript and
-on paper; and whole pictures, with title, legend and caption, that stand by themselves.
+"""Draws panels as SVG: small stills for a page, shown before its script draws, without JavaScript
+and in print; and complete pictures with title, legend and caption.
 
-A report has a hundred of the former, so they are written straight from the charts' descriptions
-(docs/adr/0035-one-svg-renderer.md). Coordinates are whole parts of a pixel and relative to the last
-one, neighbours of the same style share a path, and colours are variables of the theme, which a
-picture has replaced by the light theme's.
+A report has a hundred stills, so they are written directly from the charts' descriptions
+(docs/adr/0035-one-svg-renderer.md). Coordinates are fractions of a pixel as whole numbers and
+relative to the previous one, neighbours of the same style share a path, and colours are variables
+of the theme. In a picture they are replaced by the light theme's colours.
 """
 
 from __future__ import annotations
@@ -33,48 +33,48 @@ from drivebay.report.charts.model import (
 from drivebay.report.markup import Html, text
 
 FINE = 2
-"""Coordinates are whole numbers of a pixel's parts."""
+"""Coordinate units per pixel."""
 FAR = 9_999
-"""Lines that leave the picture end here."""
+"""Largest coordinate; lines that leave the picture are clipped here."""
 WIDTH_PX = 960
 NARROW_PX = 580
 NAMES_PX = 150
-"""Room for the names of rows, beside the axis."""
+"""Space for the names of rows, next to the axis."""
 FONT_PX = 11
 LINE_PX = 13
 CAP_PX = 3
-"""Half the end of a whisker."""
+"""Half the length of a whisker's cap."""
 NUMBER_PX = 36
-"""What a number on an x axis takes."""
+"""Width of a number on an x axis."""
 EDGE_PX = 3
-"""Points and lines on the edge of a pane are seen whole."""
+"""Margin around a pane in which points and lines on its edge stay visible."""
 MOST = {"scatter": 4_000, "line": 1_200, "area": 160}
-"""Points of a series that are drawn; outlines and bars are whole."""
+"""Maximum number of points drawn per series; outlines and bars are complete."""
 DASHES = {"solid": "", "dash": ' stroke-dasharray="16 10"', "dot": ' stroke-dasharray="4 5"'}
 CORNERS = {
     "square": ((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)),
     "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
     "triangle": ((0, -1.2), (1.15, 0.8), (-1.15, 0.8)),
 }
-"""Of symbols, in halves of their size."""
+"""Corners of symbols, in halves of their size."""
 PREFIXES = {-9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
 Floats = npt.NDArray[np.float64]
 
 
 def still(panel: Panel) -> Html:
-    """The chart in its first view, without title, legend and caption."""
+    """Chart in its first view, without title, legend and caption."""
     return _Drawing(panel).svg()
 
 
 FONT = "DejaVu Sans, Verdana, sans-serif"
 TITLE_PX, SMALL_PX, MARGIN_PX = 17, 11, 16
 SIGN_WIDE = 0.62
-"""Width of a sign, over the height of the font: that of DejaVu Sans, which is wide."""
+"""Width of a character relative to the font size, for DejaVu Sans, which is wide."""
 KEYS_MAX = 12
 
 
 def picture(panel: Panel, who: str) -> str:
-    """A file's picture of the chart in its first view; `who` names the drives in the title."""
+    """Picture of the chart in its first view, for a file; `who` names the drives in the title."""
     inner = _Drawing(panel)
     wide, out = inner.out.width, _Svg(inner.out.width, 0)
     title = _lines(f"{panel.title}: {panel.who or who}", wide, TITLE_PX)
@@ -98,7 +98,7 @@ def picture(panel: Panel, who: str) -> str:
 
 
 def _legend(out: _Svg, panel: Panel, series: Sequence[Series], top: float) -> float:
-    """Names with their colours where there are several; returns what is below."""
+    """Draws names with their colours if there are several; returns the position below them."""
     known = {
         entry.title: entry
         for entry in series
@@ -128,12 +128,12 @@ def _caption(panel: Panel) -> str:
 
 
 def _lines(text: str, wide: float, font_px: float) -> list[str]:
-    """Words in lines that no picture of this width clips."""
+    """Text in lines that fit into a picture of this width."""
     return textwrap.wrap(text, int((wide - 2 * MARGIN_PX) / (SIGN_WIDE * font_px)))
 
 
 def tiles(panels: Sequence[Panel]) -> Html | None:
-    """The patterns that the stills of a page are filled with, once for all of them."""
+    """Patterns of a page's stills, defined once for all of them."""
     patterns = _defs([series for panel in panels for series in panel.chart.series])
     if not patterns:
         return None
@@ -141,7 +141,7 @@ def tiles(panels: Sequence[Panel]) -> Html | None:
 
 
 def _defs(series: Sequence[Series]) -> str:
-    """The patterns of these series."""
+    """Pattern definitions of these series."""
     size = FINE * theme.TILE
     tiles = {_tile(area): area for area in series if _tile(area)}
     return "".join(
@@ -180,12 +180,12 @@ class _Drawing:
         self.out = _Svg(wide, height)
 
     def _names_px(self) -> float:
-        """Room for the longest name of a row that is not broken."""
+        """Space for the longest name of a row that is not broken into lines."""
         names = () if self.x.wrap or self.chart.y[0].wrap else self.names
         return 16 + 0.6 * FONT_PX * max(map(len, names), default=0)
 
     def svg(self, corner: tuple[float, float] | None = None) -> Html:
-        """The whole drawing, or a part of a picture."""
+        """Whole drawing, or a part of a picture."""
         chart, out, rise = self.chart, self.out, self.bottom - self.top
         for at, (low, high) in enumerate(pane_spans(len(chart.y))):
             self._pane(at, self.bottom - high * rise, self.bottom - low * rise)
@@ -288,11 +288,11 @@ class _Drawing:
                 line(style, place - CAP_PX, edge, place + CAP_PX, edge)
 
     def _line_across(self, style: str, x: float, y: float, end_x: float, end_y: float) -> None:
-        """A line of a chart whose axes are swapped."""
+        """Line of a chart with swapped axes."""
         self.out.line(style, y, x, end_y, end_x)
 
     def _areas(self, series: Sequence[Series], across: _Scale, along: _Scale) -> None:
-        """Each on those of its unit before it."""
+        """Areas, each stacked on the previous ones of its unit."""
         floors: dict[str, Floats] = {}
         for area in series:
             if area.kind != "area":
@@ -307,7 +307,7 @@ class _Drawing:
             self.out.path(_fill(area), *outline, close=True)
 
     def _bars(self, series: Sequence[Series], across: _Scale, along: _Scale) -> None:
-        """Stacked away from zero on both sides, or beside each other."""
+        """Bars, stacked away from zero in both directions, or side by side."""
         bars = [bar for bar in series if bar.kind == "bar"]
         stacked = self.chart.stacked
         thick = 0.7 if stacked else 0.8 / max(len(bars), 1)
@@ -339,7 +339,7 @@ class _Drawing:
         return _Scale(0 if axis.include == 0 else low - room, high + room, start, end)
 
     def _ticks(self, axis: Axis, scale: _Scale, apart: float) -> list[tuple[float, str]]:
-        """Places in pixels and words; those that the axis does not name stand at least `apart`."""
+        """Positions in pixels and labels; computed ticks are at least `apart` from each other."""
         if axis.scale == "category":
             named = [(float(place), name) for name, place in self.names.items()]
         elif axis.ticks:
@@ -352,7 +352,7 @@ class _Drawing:
 
 @dataclass(frozen=True)
 class _Scale:
-    """Where an axis' values lie: from `low` at `start` to `high` at `end`, in pixels."""
+    """Mapping of an axis' values to pixels: `low` to `start`, `high` to `end`."""
 
     low: float
     high: float
@@ -380,7 +380,7 @@ def _even(scale: _Scale, apart: float, step: float | None) -> list[float]:
 
 
 def _decades(scale: _Scale, apart: float) -> list[float]:
-    """Powers of ten, twice and five times these, or all multiples, as far as there is room."""
+    """Powers of ten, then twice and five times these, then all multiples, if there is space."""
     powers = range(math.floor(math.log10(scale.low)), math.ceil(math.log10(scale.high)) + 1)
     taken: dict[float, float] = {}
     for digits in ((1,), (2, 5), (3, 4, 6, 7, 8, 9)):
@@ -406,7 +406,7 @@ def _colour(name: str) -> str:
 
 
 def _tile(series: Series) -> str:
-    """The name of its pattern on its colour; "" without one."""
+    """Name of the pattern on its colour; "" without one."""
     return "" if series.pattern == "plain" else f"tile-{series.pattern}-{series.colour[1:]}"
 
 
@@ -428,7 +428,7 @@ def _thinned(series: Series) -> Series:
 
 
 class _Svg:
-    """Elements of SVG, written in their order; neighbouring paths of one style are one element."""
+    """SVG elements in drawing order; consecutive paths of one style share an element."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -438,7 +438,7 @@ class _Svg:
         self._paths: list[str] = []
 
     def svg(self, corner: tuple[float, float] | None = None) -> Html:
-        """What was drawn, for a page, or a picture's part from a corner on."""
+        """Drawn elements as an SVG element: for a page, or at a corner of a picture."""
         size = f"{self.width * FINE} {self.height * FINE}"
         place = 'class="still" preserveAspectRatio="xMinYMin"'
         if corner is not None:
@@ -450,12 +450,12 @@ class _Svg:
         return Html(f"<svg {place} {box}>{self.inside()}</svg>")
 
     def inside(self) -> str:
-        """The elements alone."""
+        """Drawn elements without the enclosing SVG element."""
         self._end()
         return "".join(self._done)
 
     def window(self, left: float, top: float, right: float, bottom: float) -> None:
-        """Until `window_ends` nothing is seen outside of this box."""
+        """Clips all following elements to this box, until `window_ends`."""
         self._end()
         x, y = round(FINE * (left - EDGE_PX)), round(FINE * (top - EDGE_PX))
         width, height = (
@@ -465,7 +465,7 @@ class _Svg:
         self._done.append(f'<svg {box} viewBox="{x} {y} {width} {height}">')
 
     def window_ends(self) -> None:
-        """What follows is seen everywhere."""
+        """Ends the clipping."""
         self._end()
         self._done.append("</svg>")
 
@@ -480,7 +480,7 @@ class _Svg:
         colour: str = "var(--muted)",
         bold: bool = False,
     ) -> None:
-        """Lines of words below each other, the first at `y`."""
+        """Lines of text below each other, the first at `y`."""
         self._end()
         apart = LINE_PX if self.text_px == FONT_PX else self.text_px + 4
         for at, line in enumerate(lines):
@@ -494,15 +494,15 @@ class _Svg:
                 self._done.append(f"<text {place}{anchor}{turn}>{text(line)}</text>")
 
     def line(self, style: str, x: float, y: float, end_x: float, end_y: float) -> None:
-        """A straight line."""
+        """Straight line."""
         self.path(style, [x, end_x], [y, end_y])
 
     def box(self, style: str, x: Sequence[float] | Floats, y: Sequence[float] | Floats) -> None:
-        """A rectangle between two places across and two along."""
+        """Rectangle between two x and two y coordinates."""
         self.path(style, [x[0], x[1], x[1], x[0]], [y[0], y[0], y[1], y[1]], close=True)
 
     def path(self, style: str, x: Any, y: Any, *, close: bool = False) -> None:
-        """A line through these places, broken where one is unknown."""
+        """Line through these points, interrupted at unknown ones."""
         points = FINE * np.column_stack((x, y)).astype(float)
         known = np.isfinite(points).all(axis=1)
         whole = np.rint(np.clip(points, -FAR, FAR)[known]).astype(int)
@@ -512,7 +512,7 @@ class _Svg:
                 self._add(style, f"{data}z" if close else data)
 
     def dots(self, style: str, x: Floats, y: Floats) -> None:
-        """Each place once, from left to right, as lines without a length."""
+        """Dots at these points, without duplicates and sorted by x, as lines of zero length."""
         points = FINE * np.column_stack((x, y))
         points = points[np.isfinite(points).all(axis=1)]
         seen = np.unique(np.rint(np.clip(points, -FAR, FAR)).astype(int), axis=0)
@@ -534,7 +534,7 @@ class _Svg:
 
 
 def _data(points: npt.NDArray[np.int64]) -> str:
-    """Path data without places that the line passes anyway."""
+    """Path data without intermediate points on straight lines."""
     steps = np.diff(points, axis=0)
     steps = steps[steps.any(axis=1)]
     if not len(steps):
@@ -548,5 +548,5 @@ def _data(points: npt.NDArray[np.int64]) -> str:
 
 
 def _pairs(steps: list[list[int]]) -> str:
-    """Numbers one after the other; a minus needs no space before it."""
+    """Numbers separated by spaces; a minus sign needs no space before it."""
     return " ".join(f"{x} {y}" for x, y in steps).replace(" -", "-")

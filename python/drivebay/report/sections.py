@@ -1,8 +1,8 @@
-"""The report's sections, one per page of the suite, in the order of the reviews.
+"""Sections of the report, one per page of the suite, in the order of the reviews.
 
-A section gets the tests of its page and the runs of them; what is shown of a test is its kind's
-business (`kinds`), in what order is this module's: bars, facts, charts, what follows from them,
-what is missing, the method, all figures.
+A section receives the tests of its page and their runs. The kind of a test (`kinds`) decides what
+is shown; this module decides the order: bars, facts, charts, explanations, missing results, method,
+all figures.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ PAGES = {
     "sustained-random-write": "Sustained random write",
     "sustained-sequential-write": "Sustained sequential write",
 }
-"""Headings, in the order in which the reviews had them; pages not named here come after."""
+"""Headings, in the order of the reviews; other pages follow after them."""
 DIFFERENT = (
     "The reviews ran this test in different ways (different suite or shortened run): its figures "
     "are not comparable."
@@ -70,7 +70,7 @@ DIFFERENT = (
 
 
 def page_title(page: str) -> str:
-    """A page's heading.
+    """Heading of a page.
 
     >>> page_title("queue-sweep")
     'Queue sweep'
@@ -79,7 +79,7 @@ def page_title(page: str) -> str:
 
 
 def in_order(pages: Iterable[str]) -> list[str]:
-    """Pages in the reviews' order, others after them as they come.
+    """Sorts pages in the order of the reviews; unknown ones follow in the given order.
 
     >>> in_order(["mine", "thermal", "random"])
     ['random', 'thermal', 'mine']
@@ -89,7 +89,9 @@ def in_order(pages: Iterable[str]) -> list[str]:
 
 
 def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
-    """The suites' tests by page, pages in the reviews' order, tests as they come."""
+    """Tests of the suites by page: pages in the order of the reviews, tests in the order of the
+    suite.
+    """
     tests_of: dict[str, list[Test]] = {}
     known: set[str] = set()
     for entry in all_entries:
@@ -101,8 +103,9 @@ def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
 
 
 def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
-    """One page of the suite. In a lone review a test with and without some change of the drive has
-    its charts together."""
+    """One page of the suite. In a report of one review, a test with and without a modification of
+    the drive shares its charts.
+    """
     title_of = page_title(name)
     body: list[Child] = []
     together = [test for test in tests if _is_compared(test, tests)]
@@ -132,7 +135,7 @@ def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
 
 
 def _is_compared(test: Test, tests: Sequence[Test]) -> bool:
-    """Whether the page has this test with and without some change of the drive."""
+    """True if the page has this test both with and without a modification of the drive."""
     alike = [other for other in tests if (other.kind, other.phases) == (test.kind, test.phases)]
     return len({other.what_if for other in alike}) > 1
 
@@ -165,7 +168,7 @@ def _shown(page: Page, prefix: str, runs: Sequence[Run]) -> list[Child]:
 
 
 def _gap(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """What sets two drives apart, stage by stage."""
+    """Latency difference of two drives, stage by stage."""
     if len(runs) != 2 or runs[0].entry is runs[1].entry:
         return []
     first, second = (explain.explain(run.measured) for run in runs)
@@ -173,7 +176,7 @@ def _gap(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _bars_of(shown: Sequence[BarOf], runs: Sequence[Run]) -> list[Child]:
-    """The bars, those of one chart on one scale; those that are half as wide side by side."""
+    """Bars of the figures: those of one chart share a scale, half-width ones stand side by side."""
     body: list[Child] = []
     halves: list[Html] = []
     for alike in charts_of(shown):
@@ -187,13 +190,13 @@ def _bars_of(shown: Sequence[BarOf], runs: Sequence[Run]) -> list[Child]:
 
 
 def doubt_of(runs: Sequence[Run], key: str, *, ranked: bool = False) -> str:
-    """Why a figure of these runs is not to be trusted, in words (`verdict.doubt`)."""
+    """Reason not to trust a figure of these runs; "" if there is none (`verdict.doubt`)."""
     known = (verdict.doubt(run.entry, run.measured, key, ranked=ranked) for run in runs)
     return next(filter(None, known), "")
 
 
 def missing(page: Page, test: Test) -> list[Html]:
-    """A line for every review in which this test has no figures, and why."""
+    """Line for every review without results of this test, with the reason."""
     lines = []
     for entry in page.entries:
         steps = [step for step in entry.review.result.steps if step.id == test.id]
@@ -214,7 +217,7 @@ def _remark(run: Run, remark: str) -> Html:
 
 
 def _steady(measured: Measured) -> list[str]:
-    """Whether the load before the test became steady, where its preparation asks for it."""
+    """Result of the preconditioning, if the preparation requires a steady state."""
     rounds = measured.figures.get("steady_rounds")
     if rounds is None or measured.test.rounds is not None:
         return []
@@ -225,7 +228,7 @@ def _steady(measured: Measured) -> list[str]:
 
 
 def method(test: Test) -> Html:
-    """How a test was run, one click away."""
+    """Description of a test's method, in a closed section."""
     rows: list[tuple[str, Child]] = [
         ("Preparation", preparation(test)),
         ("Workload", "; ".join(_loads(test))),
@@ -255,7 +258,7 @@ def method(test: Test) -> Html:
 
 
 def _loads(test: Test) -> list[str]:
-    """The phases' loads; what alone differs between them is listed within one line."""
+    """Workloads of the phases; if they differ in few values only, these are listed in one line."""
     first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
     plain = not any(
         phase.replay or phase.trim or phase.before or phase.together or phase.rate_of
@@ -298,7 +301,7 @@ def _list(values: Sequence[int]) -> str:
 
 
 def explained(runs: Sequence[Run]) -> Html | None:
-    """The sentences that follow from where the time went, of each run and between drives."""
+    """Sentences from the latency breakdown, for each run and between two drives."""
     known = [(run, explain.explain(run.measured)) for run in runs]
     lines = [
         f"{run.name}: {line}" if run.name else line

@@ -1,7 +1,7 @@
-"""What was tested, how complete it is, and the main figures beside the published ones.
+"""Header of the report, its completeness, and the main figures with the published ones.
 
-Published figures stand beside the reproduced ones with their error; a shortened run says so and is
-not compared. Everything that a target says of itself is text, whatever it contains.
+Published figures are shown with the error of the simulated ones; a shortened run is labelled and
+not compared. All strings reported by a target are escaped text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SPREAD = (
 
 
 def header(all_entries: Sequence[Entry]) -> Html:
-    """Title, what kind of figures these are, suite and seed of every review."""
+    """Title, kind of the figures, suite and seed of every review."""
     single = len(all_entries) == 1
     title = all_entries[0].full_name if single else "Comparison of drives"
     lines = []
@@ -47,18 +47,18 @@ def header(all_entries: Sequence[Entry]) -> Html:
 
 
 def _stand_in(target: Mapping[str, Any]) -> Html | None:
-    """Why too little is known of a virtual drive that is called a stand-in."""
+    """Reason why a virtual drive is a stand-in."""
     why = target.get("stand_in")
     return el("p", f"Stand-in: {why}.", class_="note") if why else None
 
 
 def _host(target: Mapping[str, Any]) -> str:
-    """The host that a virtual drive was tested in."""
+    """Host that a virtual drive was tested in."""
     return f"in {target['host']}" if target.get("host") else ""
 
 
 def chips(entry: Entry) -> list[Html]:
-    """Labels that no figure of the review may be seen without."""
+    """Labels that must accompany every figure of the review."""
     result = entry.review.result
     if result.simulated:
         labels = [el("span", "Virtual drive: figures are simulated", class_="chip virtual")]
@@ -78,7 +78,7 @@ def chips(entry: Entry) -> list[Html]:
 
 
 def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
-    """What is missing of a partial review, why, and how to go on."""
+    """Missing tests of a partial review, their reasons, and the command that resumes it."""
     notices = []
     for entry in all_entries:
         result = entry.review.result
@@ -105,7 +105,7 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
 
 
 def overview(entries: Sequence[Entry]) -> list[Child]:
-    """The first of the details: how two drives differ, all main figures, what was published."""
+    """First part of the details: differences of two drives, all main figures, published figures."""
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
     about = [
         el("p", " ".join(suite.description.split()), class_="lede") for suite in suites.values()
@@ -134,7 +134,7 @@ def _differences(entries: Sequence[Entry]) -> list[Html]:
 
 
 def difference(before: Entry, after: Entry) -> list[str]:
-    """The main figures that differ most between two reviews, largest first."""
+    """Main figures that differ most between two reviews, largest difference first."""
     differences = sorted(
         moved(before.review, after.review).values(), key=lambda change: -abs(change.percent)
     )
@@ -160,7 +160,7 @@ def _or_why(figure: Figure) -> str:
 
 
 def headline_table(all_entries: Sequence[Entry]) -> Html:
-    """Main figures; one drive: measured, published, error; several: one column each."""
+    """Table of the main figures. One drive: value, published, error; several: a column each."""
     rows: dict[tuple[str, str], dict[str, Headline]] = {}
     for entry in all_entries:
         for row in entry.review.headline:
@@ -212,13 +212,13 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
 
 
 def _other(entry: Entry, test_id: str, key: str) -> Headline | None:
-    """A figure that is in another review's short table and not in this one's."""
+    """Figure of this review that only the short table of another review contains."""
     measured = entry.review.tests.get(test_id)
     return None if measured is None else plain_row(measured, key)
 
 
 def _value(row: Headline | None, *, published: bool = False) -> Html:
-    """A measured value with spread and samples under it."""
+    """Measured value with its spread and its samples below it."""
     if row is None:
         return el("td", el("span", DASH, class_="num"))
     if row.value is None:
@@ -251,7 +251,7 @@ def _compared(row: Headline) -> list[Html]:
 
 
 def verdict(row: Headline) -> list[Child]:
-    """The error and what it means, in words as well as in colour."""
+    """Error and verdict, as text as well as by colour."""
     if row.verdict == "shortened":
         return [el("small", "shortened run, not compared")]
     if row.verdict == "not measured":
@@ -269,7 +269,7 @@ def verdict(row: Headline) -> list[Child]:
 
 
 def all_published(all_entries: Sequence[Entry]) -> Html | None:
-    """Every comparison with its note and source, one click away."""
+    """Every comparison with its note and source, in a closed section."""
     rows: list[list[Child]] = []
     for entry in all_entries:
         for row in entry.review.comparisons:

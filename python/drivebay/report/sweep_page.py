@@ -1,7 +1,8 @@
-"""The page of a sweep: what each parameter does to each main figure, and what they do together.
+"""Page of a sweep: effect of each parameter and of their interactions on each main figure.
 
-Every number comes from `analysis.effects`; this lays it out: shares of the variation as bars, means
-by level with their spread, two-way tables of the strongest interactions, and all figures in short.
+Every number comes from `analysis.effects`; this module lays it out: shares of the variation as
+bars, means by level with their spread, two-way tables of the strongest interactions, and a table of
+all figures.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FAILURES_SHOWN = 20
 
 @dataclass(frozen=True)
 class About:
-    """What the sweep was. `failed` maps numbers of runs to what was wrong; `facts` are lines."""
+    """Facts about the sweep. `failed` maps numbers of runs to their errors; `facts` are rows."""
 
     title: str
     simulated: bool
@@ -38,7 +39,7 @@ class About:
 
 
 def render(about: About, study: Study) -> str:
-    """The whole document."""
+    """Whole document."""
     page = Page()
     sections: list[Child] = []
     links = [("summary", "Summary")]
@@ -148,7 +149,7 @@ def _figure_part(page: Page, prefix: str, figure: FigureEffects) -> Html:
 
 
 def _shares(figure: FigureEffects) -> Html:
-    """The parts of the figure's variation, and what is left over."""
+    """Shares of the figure's variation as bars."""
     parts = [(e.factor, e.share_percent, e.chance_percent, e.slope) for e in figure.effects]
     parts += [
         (f"{p.first} with {p.second}", p.share_percent, p.chance_percent, None)
@@ -177,7 +178,7 @@ def _shares(figure: FigureEffects) -> Html:
 
 
 def _effect_panel(chart_id: str, figure: FigureEffects, effect: Effect, top: float) -> Panel:
-    """Means by level, with the standard deviation of the runs at each."""
+    """Means by level, with the standard deviation of the runs at each level."""
     levels = [level for level in effect.levels if level.n]
     deviations = [level.sd or 0.0 for level in levels]
     means = [level.mean for level in levels]
@@ -193,8 +194,9 @@ def _effect_panel(chart_id: str, figure: FigureEffects, effect: Effect, top: flo
 
 
 def _together(chart_id: str, figure: FigureEffects, pair: Interaction) -> Panel:
-    """The strongest interaction: a line for each level of the second; parallel lines would be no
-    interaction."""
+    """Strongest interaction: one line per level of the second parameter; parallel lines mean no
+    interaction.
+    """
     lines = []
     for at, level in enumerate(pair.second_levels):
         cells = [line[at] for line in pair.cells]
@@ -227,7 +229,7 @@ def _chart(
     high: float,
     lines: Sequence[Series],
 ) -> Chart:
-    """Lines over the levels of a parameter, from zero where nothing is below."""
+    """Lines over the levels of a parameter, from zero unless a value is negative."""
     limits = from_zero(high) if low >= 0 else (low * 1.06, max(high, 0) * 1.06 or 1.0)
     x = Axis(over, "category", wrap=LEVEL_WRAP)
     return Chart(chart_id, height, tuple(lines), x, (Axis(unit, limits=limits),))
@@ -256,7 +258,7 @@ def _cell(cell: Level) -> str:
 
 
 def _points(figure: FigurePoints) -> Html:
-    """Means over the seeds, and differences from the first point by the same seeds."""
+    """Means over the seeds, and differences from the first point with the same seeds."""
     confidence = f"{100 * figure.points[0].estimate.confidence:g}{GAP}%"
     names = list(figure.points[0].values)
     heads = [*names, "Seeds", "Mean", "Interval", "Less the first point", "Interval"]

@@ -1,6 +1,7 @@
-"""Numbers, loads and preparations as a reader of a report meets them.
+"""Numbers, workloads and preparations as text.
 
-Four significant digits at most, a comma at the thousands, a no-break space before the unit.
+Numbers have at most four significant digits, a comma as thousands separator, and a no-break space
+before the unit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float | None) -> str:
-    """A number with at most four significant digits; whole numbers stay whole.
+    """Number with at most four significant digits; whole numbers stay whole.
 
     >>> number(7778.685), number(108.1), number(0.1369), number(12), number(None)
     ('7,779', '108.1', '0.137', '12', '–')
@@ -45,7 +46,7 @@ def number(value: float | None) -> str:
 
 
 def inside(label: str) -> str:
-    """A label as it stands inside a sentence: IOPS stays IOPS, and a name a name.
+    """Label for use inside a sentence: lower case, except for acronyms and names.
 
     >>> inside("Data rate"), inside("IOPS at QD 32"), inside("Storage Bench, Light")
     ('data rate', 'IOPS at QD 32', 'Storage Bench, Light')
@@ -55,7 +56,7 @@ def inside(label: str) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A number with its unit.
+    """Number with its unit.
 
     >>> quantity(75.0, "MB/s")
     '75\\xa0MB/s'
@@ -64,7 +65,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A signed error in percent.
+    """Signed error in percent.
 
     >>> percent(3.71), percent(-0.04)
     ('+3.7\\xa0%', '0.0\\xa0%')
@@ -75,7 +76,7 @@ def percent(value: float) -> str:
 
 
 def latency(us: float | None) -> str:
-    """A latency in the unit that suits it.
+    """Latency in microseconds or milliseconds, depending on its size.
 
     >>> latency(87.84), latency(2943.0)
     ('87.84\\xa0µs', '2.94\\xa0ms')
@@ -86,7 +87,7 @@ def latency(us: float | None) -> str:
 
 
 def load(workload: Workload) -> str:
-    """A load in words.
+    """Workload as text.
 
     >>> load(Workload(pattern="random", read_percent=0, block_bytes=4096, queue_depth=32,
     ...               duration_s=3600))
@@ -123,7 +124,9 @@ def load(workload: Workload) -> str:
 
 
 def tenancy(phase: Phase) -> str:
-    """What goes behind a phase's load in words: whose rate holds it back, and what it runs with."""
+    """Text after a phase's workload: the rate that limits it, and the phase that it runs along
+    with.
+    """
     held = ""
     if phase.rate_of is not None:
         held = f", {phase.rate_percent:g} % of the IOPS of {phase.rate_of}, Poisson arrivals"
@@ -131,7 +134,7 @@ def tenancy(phase: Phase) -> str:
 
 
 def kind(workload: Workload) -> str:
-    """Reads, writes, or the share of reads."""
+    """Reads, writes, or the share of reads, as text."""
     kinds: dict[float, str] = {100: "read", 0: "write"}
     pure = kinds.get(workload.read_percent)
     text = pure or f"mix of {workload.read_percent} % reads"
@@ -140,7 +143,7 @@ def kind(workload: Workload) -> str:
 
 
 def _order(workload: Workload) -> str:
-    """The order of addresses, in as few words as tell it apart from the usual one."""
+    """Order of addresses, as short as possible: the usual one is only the pattern."""
     if "pattern" in workload.unknown:
         return "(pattern not known)"
     more = {"permutation": " (each address once per pass)"}
@@ -158,7 +161,7 @@ def _depth(workload: Workload) -> str:
 
 
 def span(where: Workload | Prepare) -> str:
-    """The addresses that are used, in words."""
+    """Address range of a workload, as text."""
     if where.span_bytes is not None:
         text = f"at most {units.binary_bytes(where.span_bytes)}"
     elif where.span_percent >= 100:
@@ -170,12 +173,12 @@ def span(where: Workload | Prepare) -> str:
 
 
 def preparation(test: Test) -> str:
-    """The steps before the load, in words."""
+    """Steps before the workload, as text."""
     return ", ".join(map(step_words, test.prepare)) or "none"
 
 
 def step_words(step: Prepare) -> str:
-    """One step before a load, in words."""
+    """One step before a workload, as text."""
     if step.kind == "purge":
         return "purged"
     if step.kind == "rest":

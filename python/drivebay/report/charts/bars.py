@@ -1,4 +1,4 @@
-"""Bars of a figure among several drives as a chart: what a page shows as a table, for files."""
+"""Bars of a figure among several drives as a chart for files; a page shows them as a table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivebay.report.text import number
 
 ROW_PX = 26
 ENDS_PX = 64
-"""Above and below the rows."""
+"""Height above and below the rows."""
 
 
 def bar_panel(
@@ -24,8 +24,9 @@ def bar_panel(
     doubt: str = "",
     who: str = "",
 ) -> Panel:
-    """The bars of `markup.bars`, in their order, with intervals and published figures. The value of
-    a bar stands at its end; a bar that is cut is marked. `who`: drives named in the title."""
+    """Bars of `markup.bars`, in their order, with intervals and published values. The value of a
+    bar stands at its end; a bar that is cut is marked. `who`: drives named in the title.
+    """
     known = [row for row in rows if row.value is not None]
     names = [f"{row.place}. {row.label}" if row.place else row.label for row in known]
     top = top_of(known)

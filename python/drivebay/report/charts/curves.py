@@ -1,7 +1,7 @@
-"""Curves and grouped bars: one value over queue depth, block size, mix, round or load.
+"""Curves and grouped bars: one value by queue depth, block size, mix, round or load.
 
-A lone run shows all its groups, each in a colour of its own. Runs of several drives, and those that
-the Bench lays over each other, keep their drive's colour, and a switch chooses the group.
+A single run shows all its groups, each in its own colour. Runs of several drives, and runs that the
+Bench overlays, use the colour of their drive, and a switch selects the group.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ DEVIATION = "Whiskers: standard deviation of the samples."
 
 @dataclass(frozen=True)
 class Group:
-    """Values that belong together; `marks` draws a mark at each. Without a colour of its own it has
-    the next one of the series. `band` holds each value's interval, None where none is known: behind
-    a line it is a band, on bars without a `spread` it is their whiskers."""
+    """Values of one curve; `marks` draws a mark at each. Without a colour it gets the next one of
+    the series. `band` holds the interval of each value, None if unknown: a band behind a line,
+    whiskers on bars without a `spread`.
+    """
 
     name: str
     x: Sequence[float | str]
@@ -46,9 +47,11 @@ class Group:
 
 @dataclass(frozen=True)
 class Curves:
-    """The groups of every run over one axis. `scales`: of the y axis; a switch chooses where there
-    are several. `y`: the y axis, where it is not to be fitted to the values. `choose`: of several
-    drives one group at a time; without it all groups are shown, in the drives' colours."""
+    """Groups of every run over one axis. `scales`: scales of the y axis; with several, a switch
+    selects one. `y`: a fixed y axis instead of one that fits the values. `choose`: with several
+    drives, a switch selects one group; otherwise all groups are shown in the colours of the
+    drives.
+    """
 
     chart_id: str
     runs: Sequence[Run]
@@ -72,7 +75,7 @@ class Curves:
     wide: bool = False
 
     def panel(self) -> Panel:
-        """The chart with its words, switches and key."""
+        """Chart with its texts, switches and legend."""
         lines = tuple(self._series(run, group) for run, group in self._groups)
         bands = {
             at: _band(lines[at], group.band)
@@ -108,17 +111,17 @@ class Curves:
 
     @cached_property
     def _by_run(self) -> bool:
-        """Whether colours and shapes tell runs apart, not groups."""
+        """True if colours and shapes distinguish runs instead of groups."""
         return self._drives or not self.choose
 
     @cached_property
     def _chosen(self) -> bool:
-        """Whether a switch chooses the group."""
+        """True if a switch selects the group."""
         return self.choose and self._drives and len(self._names) > 1
 
     @cached_property
     def _colours(self) -> dict[str, str]:
-        """Of each run or group, by its name."""
+        """Colour of each run or group, by its name."""
         if self._by_run:
             return {run.name: run.colour for run in self.runs}
         own = {group.name: group.colour for _, group in self._groups}
@@ -160,7 +163,7 @@ class Curves:
         )
 
     def _views(self, lines: Sequence[Series], bands: dict[int, Series]) -> dict[str, View]:
-        """What each position of the switches shows."""
+        """View for each position of the switches."""
         views = {}
         for part in self._names if self._chosen else [""]:
             groups = enumerate(self._groups)
@@ -199,11 +202,11 @@ def _panel_of(made: Callable[P, Curves]) -> Callable[P, Panel]:
 
 
 curves = _panel_of(Curves)
-"""A panel of `Curves`."""
+"""Panel of `Curves`."""
 
 
 def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
-    """The outline of the intervals around a line: their upper ends, then back their lower ones."""
+    """Outline of the intervals around a line: upper ends, then lower ends in reverse order."""
     known = [
         (x, interval) for x, interval in zip(line.x, ends, strict=True) if interval is not None
     ]
@@ -223,6 +226,6 @@ def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
 
 
 def _extent(series: Series) -> list[float]:
-    """The known values and the upper ends of their whiskers."""
+    """Known values and the upper ends of their whiskers."""
     known = [value for value in series.y if value == value]
     return known + [high for _, high in series.whiskers if high == high]

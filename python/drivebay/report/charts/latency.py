@@ -1,4 +1,4 @@
-"""How latencies are spread: the share of I/Os slower than each latency, from exact counts."""
+"""Distribution of latencies: share of I/Os slower than each latency, from exact counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TITLE = "latency in ms"
 
 
 def inside(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """How latencies are spread and, for virtual drives, where the time went."""
+    """Latency distribution and, for virtual drives, the latency breakdown."""
     return _tail(f"{prefix}-tail", runs) + stages(prefix, runs)
 
 
@@ -30,7 +30,7 @@ def _limits(phases: Sequence[PhaseFigures]) -> model.Limits:
 
 
 def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
-    """The share of I/Os that took longer than each latency, one load at a time."""
+    """Share of I/Os slower than each latency, one load at a time."""
     phases = [p for run in runs for p in run.measured.phases if p.histogram.total]
     if not phases:
         return []
@@ -41,7 +41,7 @@ def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
             if not phase.histogram.total:
                 continue
             drawn = latency.for_drawing(phase.histogram)
-            # From all of them, before the fastest, down to none, after the slowest.
+            # From 100 % below the fastest I/O to none above the slowest.
             edges = np.concatenate([drawn.low_ns[:1], drawn.high_ns]) / 1e6
             slower = np.concatenate([[100.0], latency.slower_percent(drawn)])
             slower[-1] = TAIL_FLOOR_PERCENT

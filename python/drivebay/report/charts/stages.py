@@ -1,6 +1,6 @@
-"""Where the time went: the stages of latency for each load, over the run, and between two drives.
+"""Latency breakdown: stages of latency for each load, over the run, and between two drives.
 
-The stages of an I/O add up to its latency, so their means stack to the mean latency.
+The stages of an I/O add up to its latency, so their means add up to the mean latency.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from drivebay.report.theme import STAGE_PATTERNS, STAGES
 
 OTHER_STAGE = ("#77716a", "diamonds")
 APART_MAX = 2
-"""Up to so many runs, what cannot lie over each other is shown side by side."""
+"""Maximum number of runs for which charts that cannot be overlaid are shown side by side."""
 WRAP = 16
 SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
 SAID_MAX = 4
@@ -27,7 +27,9 @@ UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the latency")}
 
 
 def stages(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """By load, and over the run of one drive or two; [] for real drives, which do not tell."""
+    """Breakdown by load, and over time for one or two drives; [] for real drives, which do not
+    report stages.
+    """
     by_load = _by_load(f"{prefix}-stages", runs)
     if by_load is None:
         return []
@@ -45,7 +47,7 @@ def stages(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def stage_key(runs: Sequence[Run]) -> tuple[Key, ...]:
-    """The colours and patterns of the stages that took time in any of these runs."""
+    """Colours and patterns of the stages that took time in any of these runs."""
     names = ordered({s.stage for r in runs for phase in r.measured.phases for s in phase.stages})
     keys = []
     for name in names:
@@ -55,12 +57,12 @@ def stage_key(runs: Sequence[Run]) -> tuple[Key, ...]:
 
 
 def _looks(stage: str) -> tuple[str, str]:
-    """Colour and pattern."""
+    """Colour and pattern of a stage."""
     return (STAGES[stage], STAGE_PATTERNS[stage]) if stage in STAGES else OTHER_STAGE
 
 
 def _names_axis(rows: Sequence[str]) -> tuple[Axis, int]:
-    """An axis of bars' names, and the height of a chart with that many bars."""
+    """Axis of bar names, and the height of a chart with that many bars."""
     return Axis(scale="category", wrap=WRAP), 70 + model.row_height(34, rows, WRAP) * len(rows)
 
 
@@ -103,7 +105,9 @@ def _bar(stage: str, labels: Sequence[str], lengths: Sequence[float], unit: str)
 
 
 def _over_time(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Over the run: stacks cannot lie over each other, so one for each run, on the same scale."""
+    """Breakdown over time: stacks cannot be overlaid, so there is one chart per run, on the same
+    scale.
+    """
     known = [run for run in runs if any(p.stages_over_time for p in run.measured.phases)]
     highest = max((_highest(run) for run in known), default=0.0)
     longest = max((sum(p.timeline.n for p in run.measured.phases) for run in known), default=0)
@@ -128,8 +132,10 @@ def _over_time(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def in_words(run: Run, along: Sequence[float], every: int = 1) -> Series | None:
-    """The largest stages of each interval, for a pointer over a chart of the run's seconds; `along`
-    has the chart's values, one for `every` seconds. None for real drives, which do not tell."""
+    """Largest stages of each interval, as tooltips of a chart over the run's seconds; `along` holds
+    the chart's values, one per `every` seconds. None for real drives, which do not report
+    stages.
+    """
     x, texts, start = [], [], 0
     for phase in run.measured.phases:
         over = phase.stages_over_time
@@ -160,7 +166,7 @@ def _highest(run: Run) -> float:
 
 
 def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
-    """The stages of each interval of the run, all phases one after the other."""
+    """Stages of each interval of the run, all phases in sequence."""
     phases = run.measured.phases
     names = ordered({n for p in phases if p.stages_over_time for n in p.stages_over_time.mean_us})
     series, views = [], {}
@@ -180,7 +186,7 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
                     y += values.tolist()
                     end = start + phase.timeline.n
                 start += phase.timeline.n
-            x.append(end)  # a step ends where the next begins: the last one needs an end, too
+            x.append(end)  # a step ends where the next begins, so the last one needs an end
             y.append(y[-1])
             series.append(
                 Series(
@@ -209,8 +215,9 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
 
 
 def gap(chart_id: str, runs: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
-    """How much longer the second drive takes than the first, load by load, split into stages; []
-    without a gap."""
+    """Latency difference of the second drive from the first, per load and stage; [] without a
+    difference.
+    """
     names = ordered({part.stage for load in gaps for part in load.parts})
     if not names:
         return []

@@ -1,8 +1,8 @@
 """Charts over time: the scatter of a consistency test, rate and sensors of any test.
 
-One point per second, none left out and none averaged; only lines of many hours are of means over
-the fewest seconds that leave `POINTS_MAX`, and say so. Rate, temperature and power lie on one time
-axis; a pane whose values no run reports is left out, and the caption says so by name.
+One point per second, without omissions or averages. Only lines over many hours use means, over the
+shortest interval that leaves `POINTS_MAX` points, and are labelled accordingly. Rate, temperature
+and power share a time axis. A pane without values in any run is left out, and the caption names it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ FURTHER_MAX = 6
 POINTS_MAX = 3600
 EACH_SECOND = "IOPS, 1 s samples"
 SCALES = ("log", "linear", "close")
-"""Of a whole run: a new drive's first seconds are so fast that a linear axis shows little else."""
+"""Scales of a whole run, logarithmic first: the first seconds of a new drive are so fast that a
+linear axis shows little else.
+"""
 END_SCALES = ("linear", "log", "close")
 THROTTLING = "Shaded: the drive reports throttling; not every stage of it reduces the data rate."
 
 
 @dataclass(frozen=True)
 class Pane:
-    """One attribute of a timeline; `colour` is that of a lone run's line."""
+    """One attribute of a timeline; `colour` is the colour of its line for a single run."""
 
     attribute: str
     label: str
@@ -45,8 +47,9 @@ class Pane:
     colour: str = ""
 
     def axis(self, samples: Sequence[Floats]) -> Axis:
-        """Its axis for these values, with room above them: from zero, or of temperatures between
-        whole steps."""
+        """Axis for these values, with a margin above them: from zero, or for temperatures between
+        multiples of a step.
+        """
         known = np.concatenate([*samples, np.empty(0)])
         known = known[np.isfinite(known)]
         start = TEMPERATURE_FROM_C if self.unit == "°C" else 0.0
@@ -63,7 +66,7 @@ SENSORS = (Pane("temperature_c", "°C", "°C", "@heat"), Pane("power_w", "W", "W
 
 
 def reports(runs: Sequence[Run], attribute: str) -> bool:
-    """True when any of the runs has known values of this kind."""
+    """True if any run has known values of this attribute."""
     return any(
         not np.isnan(getattr(phase.timeline, attribute)).all()
         for run in runs
@@ -76,14 +79,14 @@ def _sensors(runs: Sequence[Run]) -> list[Pane]:
 
 
 def with_sensors(runs: Sequence[Run]) -> str:
-    """The end of a chart's title: which of temperature and power it has."""
+    """End of a chart's title that names temperature and power, if they are drawn."""
     names = {"°C": "temperature", "W": "power"}
     known = [names[pane.unit] for pane in _sensors(runs)]
     return f", with {' and '.join(known)}" if known else ""
 
 
 def sensor_notes(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Which of temperature and power are drawn and which no target reports; what a tint means."""
+    """Notes on temperature and power, drawn or not reported, and on shaded spans."""
     texts = []
     for name, attribute in (("Temperature", "temperature_c"), ("Power", "power_w")):
         if not reports(runs, attribute):
@@ -114,10 +117,10 @@ def _ios_axis(scale: str, samples: Sequence[Floats]) -> Axis:
 
 
 def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool, sensors: bool = True) -> Chart:
-    """IOPS of every second as points: the whole run with the sensors and the published level, or
-    the last seconds that the test's figure is taken from.
+    """IOPS of every second as points: the whole run with sensors and published level, or the last
+    seconds that the test's figure is computed from.
 
-    Views: "linear", "log", and for a window "close".
+    Views: "linear", "log", and for the last seconds "close".
     """
     panes = [
         Pane("ios", EACH_SECOND, "IOPS"),
@@ -155,7 +158,7 @@ def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool, sensors: bool = 
 
 
 def _level(run: Run, part: slice) -> Series | None:
-    """The published mean of the last seconds, as a line over the run."""
+    """Published mean of the last seconds, as a line over the run."""
     key = (run.measured.test.id, "mean_iops")
     rows = [row for row in run.entry.review.headline if (row.test_id, row.key) == key]
     if not rows or rows[0].published is None:
@@ -175,7 +178,7 @@ def _level(run: Run, part: slice) -> Series | None:
 
 
 def scatter_both(chart_id: str, run: Run) -> Chart:
-    """The scatter of one run for the Bench, whole or its last seconds.
+    """Scatter of one run for the Bench, whole or its last seconds.
 
     Views: "whole|SCALE", "last|SCALE" with SCALE "linear", "log" or "close".
     """
@@ -193,8 +196,9 @@ def scatter_both(chart_id: str, run: Run) -> Chart:
 
 
 def over_time(prefix: str, runs: Sequence[Run], *, latency: bool = False) -> Panel:
-    """Rate, sensors and all else that is known of every second, all phases one after the other;
-    with `latency` also the mean and the longest of each second, where they are known."""
+    """Rate, sensors and all other values per second, all phases in sequence; with `latency` also
+    mean and maximum of each second, if known.
+    """
     wholes = {id(run): run.measured.whole for run in runs}
     length = max((whole.n for whole in wholes.values()), default=1)
     every = max(1, -(-length // POINTS_MAX))
@@ -269,12 +273,12 @@ def _series(
 
 
 def _tints(timeline: Timeline) -> tuple[Mark, ...]:
-    """The seconds in which the drive reports that it throttles."""
+    """Spans in which the drive reports throttling."""
     return tuple(Mark(start, end) for start, end in throttle_spans(timeline)[:MARKS_MAX])
 
 
 def _phases(run: Run) -> tuple[tuple[Mark, ...], tuple[tuple[float, str], ...]]:
-    """A mark where one phase ends and the next begins, and their names where there is room."""
+    """Mark between consecutive phases, and their names if there is space."""
     phases = run.measured.phases
     if len(phases) < 2:
         return (), ()

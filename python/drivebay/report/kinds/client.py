@@ -1,7 +1,7 @@
-"""The tests of the client reviews: consistency, queue depths, mixes, sizes of requests, heat.
+"""Tests of the client reviews: consistency, queue depths, mixes, request sizes, heat.
 
-As the reviews showed them: a bar for the mean, a line with a point for each load, and of a
-consistency test every second as a point.
+Presented as in the reviews: a bar for the mean, a line with a point for each load, and every second
+of a consistency test as a point.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ STEADIER = "Simulated: a real drive varies more from second to second."
 
 
 def _consistency_bars(measured: Measured) -> list[BarOf]:
-    """The three bars of the reviews; the deviation from February 2015, the ratio from June on."""
+    """The three bars of the reviews: the deviation is published since February 2015, the ratio
+    since June 2015.
+    """
     window = measured.consistency.window.n if measured.consistency else None
     last = f"last {window:,} s" if window else "last seconds"
     rate = [BarOf("mean_rate", f"Mean data rate, {last}", "MB/s")]
@@ -41,7 +43,7 @@ def _consistency_bars(measured: Measured) -> list[BarOf]:
 
 
 def _consistency_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """The scatter of the whole run and of its last seconds, then latency and stages."""
+    """Scatter of the whole run and of its last seconds, then latency and stages."""
     inner = latencies.inside(prefix, runs)
     lead = "One point per second."
     windows = {run.measured.figures["mean_iops"].n for run in runs}
@@ -82,7 +84,7 @@ def _consistency_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 def scatter_panel(
     chart_id: str, runs: Sequence[Run], title: str, *, height: int, whole: bool = True
 ) -> Panel:
-    """The scatter of the run, or of its last seconds, by itself; all runs at once."""
+    """Scatter of the run or of its last seconds on its own, for all runs."""
     chart = time.scatter(chart_id, runs, whole=whole, sensors=False)
     ends = [run.measured.consistency for run in runs]
     spreads = [consistency.window if consistency else None for consistency in ends]
@@ -122,7 +124,7 @@ def _scatter(
 
 
 def _spread(spread: Spread | None) -> str:
-    """ "7,779 IOPS, sd 48.9, n = 400"."""
+    """Spread as text: "7,779 IOPS, sd 48.9, n = 400"."""
     if spread is None:
         return "unknown"
     sd = "" if spread.sd is None else f", sd {number(spread.sd)}"
@@ -135,7 +137,7 @@ CONSISTENCY = Kind(bars=_consistency_bars, panels=_consistency_panels)
 
 
 def _ladder_keys(measured: Measured) -> list[tuple[str, str]]:
-    """The main figures, each with the depths that it is of."""
+    """Main figures with their titles."""
     depths = [step.queue_depth for step in measured.steps]
     if len(depths) <= 1:
         return [(f"rate_qd{depth}", f"Data rate at queue depth {depth}") for depth in depths]
@@ -145,7 +147,7 @@ def _ladder_keys(measured: Measured) -> list[tuple[str, str]]:
 
 
 def _ladder_bars(measured: Measured) -> list[BarOf]:
-    """The mean over the low depths and the rate of the deepest queue; for one depth its rate."""
+    """Mean over the low queue depths and rate at the deepest queue; for one depth its rate."""
     return [
         BarOf(key, title, "IOPS" if "iops" in key else "MB/s")
         for key, title in _ladder_keys(measured)
@@ -153,7 +155,7 @@ def _ladder_bars(measured: Measured) -> list[BarOf]:
 
 
 def _ladder_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Rate and latency by queue depth, the course of the run, latency and stages."""
+    """Rate and latency by queue depth, rate over time, latency and stages."""
     shown = [time.over_time(prefix, runs), *latencies.inside(prefix, runs)]
     if max(len(run.measured.steps) for run in runs) > 1:
         latency = service.over(
@@ -175,7 +177,7 @@ def _depths(runs: Sequence[Run]) -> Axis:
 
 
 def rate_panel(prefix: str, runs: Sequence[Run]) -> Panel:
-    """Data rate over the queue depth, with IOPS on the right where all blocks are of one size."""
+    """Data rate by queue depth, with IOPS on the right axis if all requests have one size."""
 
     banded = any(any(generic.bands(run.measured, "rate")) for run in runs)
 
@@ -218,7 +220,7 @@ LADDER = Kind(bars=_ladder_bars, panels=_ladder_panels)
 
 
 def _mixed_bars(measured: Measured) -> list[BarOf]:
-    """The mean, then the extremes side by side."""
+    """Mean, then the extremes side by side."""
     shown = [BarOf("mean_rate", measured.figures["mean_rate"].label, "MB/s")]
     for key in ("rate_lowest", "rate_highest"):
         if key in measured.figures:
@@ -227,7 +229,7 @@ def _mixed_bars(measured: Measured) -> list[BarOf]:
 
 
 def _mixed_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Rate, latency and power by mix, the course of the run, latency and stages."""
+    """Rate, latency and power by mix, rate over time, latency and stages."""
     what = [("rate", "Data rate by mix"), ("latency", "Mean latency by mix")]
     what += [("power", "Power by mix")] if time.reports(runs, "power_w") else []
     lead = "Each point is one mix (reads/writes in percent)."
@@ -236,7 +238,7 @@ def _mixed_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _sizes_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Rate and latency over the size, then the course of the run."""
+    """Rate and latency by request size, then rate over time."""
     sizes = sorted({p.workload.block_bytes for run in runs for p in run.measured.phases})
     names = tuple(binary_bytes(size) for size in sizes)
 
@@ -274,13 +276,13 @@ def _sizes_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _sizes_bars(measured: Measured) -> list[BarOf]:
-    """The highest rate of each direction."""
+    """Highest rate of each direction."""
     shown = [measured.figures[key] for key in measured.main]
     return [BarOf(figure.key, figure.label, figure.unit, half=len(shown) > 1) for figure in shown]
 
 
 def _thermal_bars(_measured: Measured) -> list[BarOf]:
-    """Time, rate before and rate after."""
+    """Time until the drop, rate before it and rate after it."""
     return [
         BarOf("throttle_after_s", "Time until the rate drops", "s"),
         BarOf("initial_rate", "Data rate before the drop", "MB/s", half=True),
@@ -289,12 +291,12 @@ def _thermal_bars(_measured: Measured) -> list[BarOf]:
 
 
 def _thermal_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """The course of the run, then latency and stages."""
+    """Rate over time, then latency and stages."""
     return [time.over_time(prefix, runs), *latencies.inside(prefix, runs)]
 
 
 def _thermal_remarks(measured: Measured) -> list[str]:
-    """Why there is no fall, or what else may look like one."""
+    """Reason why there is no drop, or another possible cause of it."""
     figure = measured.figures.get("throttle_after_s")
     return [figure.note] if figure is not None and figure.note else []
 

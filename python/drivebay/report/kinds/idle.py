@@ -1,4 +1,4 @@
-"""Tests of kind `idle`: power and the first read by length of rest, and whether the drive slept."""
+"""Tests of kind `idle`: power and first read by idle time, and sleep of the drive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS = {"latency_mean": "µs", "power_mean": "mW"}
 
 
 def _bars(measured: Measured) -> list[BarOf]:
-    """Latency and power of the longest rest; of a lone phase those of the test."""
+    """Latency and power of the longest idle time; for a single phase those of the test."""
     last = max(measured.phases, key=rest_s).label
     names = [f"{name}_{last}" if len(measured.phases) > 1 else name for name in UNITS]
     shown = [measured.figures[name] for name in names]
@@ -26,8 +26,9 @@ def _bars(measured: Measured) -> list[BarOf]:
 
 
 def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Latency and power by length of rest, latencies and stages. Without the course of the run: the
-    seconds of a virtual drive know power only as commands come."""
+    """Latency and power by idle time, latencies and stages. Values over time are left out: a
+    virtual drive updates its power per second only when commands arrive.
+    """
     if not all(len(run.measured.phases) > 1 for run in runs):
         return generic.panels(prefix, runs)
 
@@ -61,7 +62,7 @@ def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Whether the drive slept, or why it did not, as far as it is known."""
+    """Share of reads that woke the drive, or the reason why it is unknown."""
     woken = measured.figures.get(WOKEN)
     if woken is None:
         return []

@@ -1,4 +1,4 @@
-"""Several loads in one test: scores and rates; over compressibility; by queue depth and mix."""
+"""Tests with several loads: scores and rates, by compressibility, by queue depth and mix."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from drivebay.report.runs import Run
 
 UNITS = {"rate": "MB/s", "iops": "IOPS", "latency": "ms"}
 MANY = 12
-"""With more loads than that their latencies have no row each: the tables have them."""
+"""Maximum number of loads whose latencies are drawn; with more, only the tables list them."""
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Where each score's formula is from."""
+    """Formula of each score and its source."""
     weights = {
         score.key: ", ".join(f"{label} x {weight:g}" for label, weight in score.terms.items())
         for score in measured.test.scores
@@ -34,7 +34,7 @@ def _remarks(measured: Measured) -> list[str]:
 
 
 def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) -> Panel:
-    """What the loads of each mix do over compressibility or queue depth."""
+    """Value of each mix by compressibility or queue depth."""
 
     def groups_of(run: Run) -> list[Group]:
         groups = []
@@ -59,14 +59,14 @@ def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) 
 
 
 def _compression_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """The rate over how far the data can be compressed, and the course of the run."""
+    """Rate by compressibility of the data, and rate over time."""
     axis = Axis("compressible data, %", limits=(-4, 104), tick_step=20)
     curve = _curves(f"{prefix}-curve", runs, "Data rate by compressibility", "rate", axis)
     return [replace(curve, wide=True), time.over_time(prefix, runs)]
 
 
 def _ladders_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """IOPS and mean latency of each mix by queue depth, and the course of the run."""
+    """IOPS and mean latency of each mix by queue depth, and rate over time."""
     axis = model.depth_axis([step.queue_depth for run in runs for step in run.measured.steps])
     shown = [
         _curves(f"{prefix}-iops", runs, "IOPS by queue depth and mix", "iops", axis),

@@ -1,6 +1,6 @@
-"""Replayed traces: the Storage Bench, and a drive that ages under writes between its replays.
+"""Replayed traces: the Storage Bench, and a drive that ages by writes between its replays.
 
-The reviews gave the data rate, the mean latency, and the shares of I/Os over 10 and 100 ms.
+The reviews published data rate, mean latency, and the shares of I/Os over 10 and 100 ms.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BUSY = "Data rates of trace replays are over busy time, without idle time."
 
 
 def _bars(measured: Measured) -> list[BarOf]:
-    """The reviews' four figures; of several phases whatever analysis calls main."""
+    """The four figures of the reviews; with several phases the main figures of the analysis."""
     if "rate" not in measured.figures:
         return generic.bars(measured)
     return [
@@ -33,7 +33,7 @@ def _bars(measured: Measured) -> list[BarOf]:
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Rate, latency and outstanding together, by Little's law: one of them alone says little."""
+    """Check of rate, latency and outstanding I/Os by Little's law."""
     bench = measured.phases[0].bench if measured.phases else None
     if bench is None:
         return []
@@ -48,7 +48,7 @@ def _remarks(measured: Measured) -> list[str]:
 
 
 def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Those of any test; the course of the run, with idle time, says that figures are without."""
+    """Generic charts; the chart over time includes idle time, as its caption notes."""
     return [
         replace(panel, lead=f"{panel.lead} {BUSY}") if panel.chart.id == f"{prefix}-time" else panel
         for panel in generic.panels(prefix, runs)
@@ -56,7 +56,7 @@ def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _ageing_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Every replay's data rate over busy time, and its mean latency."""
+    """Data rate over busy time and mean latency of every replay."""
     return [
         _each(f"{prefix}-rate", runs, "Data rate of each replay", "MB/s"),
         _each(f"{prefix}-latency", runs, "Mean latency of each replay", "ms"),

@@ -1,9 +1,9 @@
-"""SNIA's tests: rounds until steady, and the way of a fresh drive to saturation.
+"""SNIA's tests: rounds until steady state, and the course of a fresh drive to saturation.
 
-The plots are the specification's: steady-state convergence over all rounds, the measurement window
-with its mean, its least-squares line and the bounds around the mean, and every load's figure as a
-table and as bars (its three-dimensional bars, seen from above); of a saturation test IOPS over time
-and over data written, and latency, by the minute.
+The plots are those of the specification: steady-state convergence over all rounds; the measurement
+window with its mean, least-squares line and the bounds around the mean; the figure of every load as
+a table and as bars (its three-dimensional bars, seen from above); for a saturation test IOPS over
+time and over data written, and latency, per minute.
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ from drivebay.report.text import number
 
 MINUTE_S = 60
 SHORT_S = 20 * MINUTE_S
-"""A run under so many seconds is drawn by the second."""
+"""Runs shorter than this are drawn per second."""
 IOPS, RATE, LATENCY, LONGEST = "IOPS", "Data rate", "Mean latency", "Maximum latency"
 UNITS = {IOPS: "IOPS", RATE: "MB/s", LATENCY: "ms", LONGEST: "ms"}
 
 
 def _bars(measured: Measured) -> list[BarOf]:
-    """What was tracked; the number of rounds stands in the remark."""
+    """Tracked figures; the number of rounds is in the remark."""
     return [bar for bar in generic.bars(measured) if bar.key != "steady_rounds"]
 
 
 def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Convergence and window side by side, the figures, and the inside of a test of few loads."""
+    """Convergence and window side by side, the figures, and latency and stages if there are few
+    loads.
+    """
     rule = runs[0].measured.test.rounds
     known = [run for run in runs if run.measured.rounds is not None]
     shown: list[Panel] = []
@@ -53,7 +55,7 @@ def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
     if what == LATENCY:
         shown.append(_by_size(f"{prefix}-longest", runs, LONGEST))
     if len(runs[0].measured.phases) <= MANY:
-        # Rounds lie apart in time: what is drawn over the run would run them together.
+        # Rounds are apart in time; charts over the run would join them.
         shown += [panel for panel in latency.inside(prefix, runs) if not panel.apart]
     return shown
 
@@ -93,7 +95,7 @@ def _convergence(prefix: str, runs: Sequence[Run]) -> Panel:
 
 
 def _window(prefix: str, runs: Sequence[Run], label: str) -> Panel:
-    """The last rounds of one load that is tracked."""
+    """Last rounds of one tracked load."""
 
     def groups_of(run: Run) -> list[Group]:
         rounds = _rounds(run)
@@ -142,7 +144,7 @@ def _excursions(rounds: RoundsFound, label: str) -> str:
 
 
 def _what(measured: Measured) -> str:
-    """Which value the test is about."""
+    """Quantity that the test measures."""
     if measured.test.rounds is not None and measured.test.rounds.variable == "latency":
         return LATENCY
     large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in measured.phases)
@@ -160,7 +162,7 @@ def _value(measured: Measured, phase: PhaseFigures, what: str) -> float:
 
 
 def _by_size(chart_id: str, runs: Sequence[Run], what: str) -> Panel:
-    """Every load's figure by block size, grouped by mix."""
+    """Figure of every load by block size, grouped by mix."""
 
     def groups_of(run: Run) -> list[Group]:
         groups: dict[str, list[PhaseFigures]] = {}
@@ -189,8 +191,7 @@ def _by_size(chart_id: str, runs: Sequence[Run], what: str) -> Panel:
 
 
 def _table(runs: Sequence[Run]) -> Html:
-    """The specification's table, a row for each block size and a column for each mix; then all
-    figures."""
+    """Table of the specification, a row per block size and a column per mix; then all figures."""
     parts: list[Child] = []
     for run in runs:
         phases = run.measured.phases
@@ -220,7 +221,7 @@ def _cell(value: float | None, what: str) -> str:
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Whether and after how many rounds it was steady."""
+    """Result of the steady-state criterion and the number of rounds."""
     rounds = measured.rounds
     if rounds is None or measured.test.rounds is None:
         return ["too few rounds to determine the steady state"]
@@ -233,7 +234,7 @@ def _remarks(measured: Measured) -> list[str]:
 
 
 def _saturation_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """The specification's three plots, then latency and stages."""
+    """The three plots of the specification, then latency and stages."""
     return [
         _course(f"{prefix}-time", runs, "IOPS over time", "IOPS", "hours"),
         _course(f"{prefix}-written", runs, "IOPS over data written", "IOPS", "GB written"),

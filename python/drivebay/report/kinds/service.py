@@ -1,7 +1,8 @@
-"""Latency where it depends on something: on the rate that was asked for, and on the working set.
+"""Latency by another quantity: by the requested rate, and by working set.
 
 Sources: SNIA's PTS and SSD-iq draw latency against IOPS; AnandTech and TechPowerUp against the span
-of the addresses. Left out: tests of kind `qos` without shares of a rate, which are shown as any.
+of the addresses. Left out: tests of kind `qos` without shares of a rate, which are shown as any
+other test.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def over(
     percentiles: Sequence[float] = (99.0, SERVED),
     wide: bool = False,
 ) -> Panel:
-    """Mean and percentiles of each phase over what `of` gives, a number or a category."""
+    """Mean and percentiles of each phase by the value of `place_of`, a number or a category."""
 
     def groups(run: Run) -> list[Group]:
         phases = list(run.measured.phases)
@@ -70,7 +71,7 @@ def over(
 
 
 def _qos_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Latency over IOPS where the phases are shares of a rate; else as of any test."""
+    """Latency by IOPS if the phases are shares of a rate; else the generic charts."""
     phases = [phase for run in runs for phase in run.measured.test.phases]
     if not any(phase.rate_of for phase in phases) or any(phase.together for phase in phases):
         return generic.panels(prefix, runs)
@@ -90,7 +91,7 @@ def _qos_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _span_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Latency over the span of the addresses."""
+    """Latency by span of the addresses."""
     axis = Axis("working set", "category", wrap=generic.PHASE_WRAP)
     title = "Latency by working set"
     return [
@@ -106,7 +107,7 @@ def _bars_of(
     title: str,
     unit: str,
 ) -> Panel:
-    """Figures as bars: `of` gives the key of each by what stands under its bar."""
+    """Figures as bars: `keys_of` maps the label of each bar to the key of its figure."""
 
     def groups(run: Run) -> list[Group]:
         keys = keys_of(run)
@@ -129,7 +130,7 @@ def _bars_of(
 
 
 def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """The rate per watt of each load where power is known, what any test has, and the power."""
+    """Data rate per watt of each load if power is known, the generic charts, and the power."""
     shown = generic.panels(prefix, runs)
     if all(phase.step.power is None for run in runs for phase in run.measured.phases):
         return shown
@@ -145,7 +146,7 @@ def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:
 
 
 def _waf_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
-    """Write amplification of each load and handle, and what any test has."""
+    """Write amplification of each load and handle, and the generic charts."""
 
     def keys_of(run: Run) -> dict[str, str]:
         keys = {}
