@@ -1,8 +1,8 @@
-// The Bench: a list of reviews to choose from, bars in rank order, and the chosen drives laid over
-// each other in every chart. The choice is in the address, so that a link keeps it.
+// The Bench: a list of reviews to select from, bars in rank order, and the selected drives overlaid
+// in every chart. The address stores the selection, so that a link keeps it.
 //
-// Figures come as they are from data/index.js; the series of a test are loaded when it is looked
-// at. Nothing is computed here but order and places.
+// Figures come unchanged from data/index.js; the series of a test are loaded when it comes into
+// view. Only order and ranks are computed here.
 "use strict";
 const DrivebayBench = (() => {
   const { keep, get, goTo, start } = DrivebayAddress;
@@ -44,12 +44,12 @@ const DrivebayBench = (() => {
   const say = (words) => { document.getElementById("said").textContent = words; };
   const looksOf = (key) => looks(state.drives.indexOf(key));
 
-  // --- the choice, in the address -----------------------------------------------------------------
+  // --- the selection, in the address --------------------------------------------------------------
 
   const inOrder = (a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
 
-  // Without a choice in the address a Bench with shipped drives shows those that were reviewed
-  // here, or else the first models of the list that are well known; one without them waits for a choice.
+  // Without a selection in the address, a Bench with shipped drives shows the reviews, or else the
+  // first models of the list that are no stand-ins; a Bench without shipped drives shows none.
   const first = () => {
     if (!reviews.some((review) => review.shipped)) return [];
     const own = reviews.filter((review) => !review.shipped);
@@ -85,7 +85,7 @@ const DrivebayBench = (() => {
     showResults();
   };
 
-  // Two that are chosen are two that are shown, unless the reader asks for all.
+  // Two or more selected drives are shown alone, unless the reader asks for all.
   const onlyChosen = () => (state.bars ? state.bars === "chosen" : state.drives.length > 1);
 
   const toggle = (key) => choose(state.drives.includes(key) ? state.drives.filter((one) => one !== key) : [...state.drives, key]);
@@ -126,10 +126,10 @@ const DrivebayBench = (() => {
       el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "List of drives" }, el("table", { id: "list" })));
   };
 
-  // A name that is not broken inside "(stand-in)".
+  // Name without a line break inside "(stand-in)".
   const unbroken = (name) => name.split(/(?=\(stand-in\))/).map((part, i) => (i ? el("span", { class: "whole" }, part) : part));
 
-  // What else is to be said of a review, under its name: nothing that the name says already.
+  // Further facts below the name of a review, without those in the name.
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
     if (!reviews.every(({ suite }) => suite === reviews[0].suite)) more.unshift(review.suite);
@@ -202,7 +202,7 @@ const DrivebayBench = (() => {
 
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
 
-  // Where the scale ends, and which bars are cut: the rule of markup.py.
+  // End of the scale, and bars that are cut: same rule as `top_of` in markup.py.
   const CUT = 5;
   const CUT_NOTE = `Bar with a gap: more than ${CUT} times as long as any bar without one`;
   const CUT_ROOM = 1.25;
@@ -263,7 +263,7 @@ const DrivebayBench = (() => {
     return shown.length ? box : null;
   };
 
-  // --- charts of the chosen drives ----------------------------------------------------------------
+  // --- charts of the selected drives --------------------------------------------------------------
 
   const figuresOf = (test, panels) => figures(test.key, test.title, panels.map(({ panel, review }) => (
     { panel, name: review.name, drive: { name: review.plot, ...looksOf(review.key) } })));
@@ -293,7 +293,7 @@ const DrivebayBench = (() => {
     try {
       await plotly();
       const loaded = await Promise.all(drives.map(async (key) => ({ review: byKey.get(key), data: await load(key, test.key) })));
-      if (section.dataset.drives !== wanted) return; // another choice was made meanwhile
+      if (section.dataset.drives !== wanted) return; // the selection has changed
       const ids = [...new Set(loaded.flatMap(({ data }) => data.panels.map((panel) => panel.id)))];
       const made = ids.flatMap((id) => figuresOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
       box.replaceChildren(...[factsOf(loaded), el("div", { class: "panels" }, made), sentences(loaded)].filter(Boolean));
@@ -338,7 +338,7 @@ const DrivebayBench = (() => {
     }
     for (const section of results.querySelectorAll("[data-test]")) {
       delete section.dataset.ready;
-      if (!section.dataset.built) section.style.minHeight = "30rem"; // far ones must stay far
+      if (!section.dataset.built) section.style.minHeight = "30rem"; // keeps distant sections out of view
       near.unobserve(section);
       near.observe(section);
     }
@@ -348,7 +348,7 @@ const DrivebayBench = (() => {
 
   follow(() => { for (const figure of live) if (figure.isConnected) figure.paint(); });
 
-  // A chart is there once its test's section is filled: a link to it leads to the section first.
+  // A chart exists only after its section is filled: a link to it scrolls to the section first.
   const go = (id) => {
     const own = tests.map(({ key }) => key).filter((key) => id.startsWith(`chart-${key.replaceAll(".", "-")}-`));
     goTo(id, `test-${own.reduce((a, b) => (b.length > a.length ? b : a), "")}`);
