@@ -92,7 +92,7 @@ def test_figures_are_analysis_own_with_what_was_published(site: Path) -> None:
 def test_what_sets_two_drives_apart_is_said(site: Path) -> None:
     _, _, data = called(site / "data" / "first" / "random-read.js")
     assert set(data["against"]) == {"second"}, "a real drive cannot be seen into"
-    assert "per I/O" in data["against"]["second"][0]
+    assert "of the difference" in data["against"]["second"][0]
     assert data["sentences"]
 
 
@@ -120,7 +120,7 @@ def test_other_kinds_have_sound_pages(
     for name in ("load", "load_finished"):
         monkeypatch.setattr(results, name, lambda _: other)
     page = report.write([folder]).read_text()
-    for words in ("Leaves", "Data rate by load", "Mean latency by load", "Where the time went"):
+    for words in ("Leaves", "Data rate by load", "Mean latency by load", "Latency breakdown"):
         assert words in page, words
     bench = report.write_bench([folder], tmp_path / "bench").parent
     keys = [bar["key"] for test in called(bench / "data/index.js")["tests"] for bar in test["bars"]]
@@ -181,11 +181,11 @@ def test_every_chart_has_pictures_and_data(folders: list[Path], tmp_path: Path) 
         assert content.startswith(b"\x89PNG" if path.suffix == ".png" else b"<svg xmlns="), path
     assert "simulated" in (tmp_path / "random-read-rate.svg").read_text()
     rows = (tmp_path / "random-read-rate.csv").read_text().splitlines()
-    assert rows[0] == "series,unit,queue depth,value,spread" and len(rows) == 7
+    assert rows[0] == "series,unit,queue depth,value,spread,low,high" and len(rows) == 7
     seconds = (tmp_path / "thermal-write-time.csv").read_text().splitlines()
     assert len(seconds) == 1 + 3 * 433
     slower = (tmp_path / "random-read-tail.csv").read_text().splitlines()
-    assert slower[0] == 'series,unit,"latency in ms, logarithmic",value,spread'
+    assert slower[0] == "series,unit,latency in ms,value,spread,low,high"
 
 
 @pytest.mark.long
@@ -222,6 +222,6 @@ def test_of_the_loads_of_a_test_the_bench_ranks_the_first_six(tmp_path: Path) ->
     (test,) = called(bench / "data/index.js")["tests"]
     assert [bar["title"] for bar in test["bars"]][::5] == [
         "Latency p99.9, writes-alone",
-        "Latency p99.9, writer-50",
+        "Latency p99.9, writer at 50 % of its rate",
     ]
     assert len(test["bars"]) == 6

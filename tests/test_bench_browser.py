@@ -89,7 +89,7 @@ def test_the_link_keeps_the_choice(tab: Tab, browser: Any, site: Path) -> None:
 def test_the_list_sorts_and_filters(tab: Tab) -> None:
     heads = tab.page.locator("#list thead th.figure").all_inner_texts()
     assert len(heads) == len(set(heads)) == 2, "a figure for each test, up to five"
-    assert tab.page.locator("#list .group-row").all_inner_texts() == ["Reviewed here"]
+    assert tab.page.locator("#list .group-row").all_inner_texts() == ["Reviews"]
     by_random_read(tab)
     rows = tab.page.locator("#list tbody tr")
     assert tab.page.locator("#list .group-row").count() == 0
@@ -157,7 +157,7 @@ def test_the_keyboard_chooses_too(tab: Tab) -> None:
     tab.page.keyboard.press("Space")
     assert "drives=first,evil,second" in address(tab)
     assert tab.page.evaluate("document.activeElement.id") == "choose-second"
-    tab.page.get_by_role("button", name="Choose none").click()
+    tab.page.get_by_role("button", name="Clear selection").click()
     assert tab.page.locator("#chosen .chip").count() == 0
     assert "drives=" not in address(tab)
 

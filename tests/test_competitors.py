@@ -142,8 +142,8 @@ def test_a_drive_is_ranked_among_the_shipped_ones(
     page = report.write([reviewed], tmp_path / "r.html", shipped=shipped).read_text()
     own = "Samsung SM951 512 GB (AHCI)"
     assert ranks(page, "Mean, last 400 s") == ["1. XP941 512 GB", f"2. {own}"]
-    assert 'class="mark' in page and "The others are virtual drives of the catalog" in page
-    assert "the model has changed" not in page
+    assert 'class="mark' in page and "The other drives are virtual drives of the catalog" in page
+    assert "The model has changed" not in page
     assert ">Standard deviation, last 400 s<" in page
     with pytest.raises(AssertionError):
         ranks(page, "Standard deviation, last 400 s")  # nobody believes a simulated one
@@ -157,7 +157,7 @@ def test_drives_without_a_figure_for_the_same_reason_share_a_sentence(
         (bar,) = [b for b in one["tests"]["thermal-write"]["bars"] if "after" in b["key"]]
         bar["row"] = [None, None, None, "", "it never fell"]
     page = report.write([reviewed], tmp_path / "r.html", shipped=drives).read_text()
-    assert "3 others: it never fell." in page
+    assert "3 other drives: it never fell." in page
     assert "it never fell</td>" not in page
 
 
@@ -241,18 +241,18 @@ def test_a_real_drive_is_not_ranked_where_the_simulated_ones_are_known_to_be_wro
     (own,) = entries([review(results.load(real))])
     measured = own.review.tests["mixed-random"]
     assert not verdict.doubt(own, measured, "mean_rate")
-    assert "simulated ones" in verdict.doubt(own, measured, "mean_rate", ranked=True)
+    assert "other drives" in verdict.doubt(own, measured, "mean_rate", ranked=True)
     assert verdict.key_figures([own]) == []
 
 
-def test_final_words_are_of_rivals_with_a_test_in_common(
+def test_the_conclusion_compares_with_rivals_that_have_a_test_in_common(
     shipped: list[dict[str, Any]], reviewed: Path
 ) -> None:
     (own,) = entries([review(results.load(reviewed))])
-    headings = [name for name, _ in verdict.final_words(own, drives_of(shipped[0], "A"))]
-    assert "Against A" in headings
+    headings = [name for name, _ in verdict.conclusion(own, drives_of(shipped[0], "A"))]
+    assert "Compared with A" in headings
     none = drives_of(shipped[0], "A", tests={})
-    assert not [name for name, _ in verdict.final_words(own, none) if name.startswith("Against")]
+    assert not [name for name, _ in verdict.conclusion(own, none) if name.startswith("Compared")]
 
 
 def test_figures_closer_than_a_percent_share_a_rank(
@@ -272,7 +272,7 @@ def test_a_result_of_another_profile_or_model_is_shown_as_old(
     (old,) = competitors.load(tmp_path / "old")
     assert old["old"] == "model changed since"
     page = report.write([reviewed], tmp_path / "r.html", shipped=[old]).read_text()
-    assert f"The code of the model has changed since: {competitors.AGAIN}" in page
+    assert f"update them with {competitors.AGAIN}" in page
     monkeypatch.setattr(competitors, "model_fingerprint", lambda: "")
     monkeypatch.setattr(competitors, "fingerprint", lambda _: {**was, "model": ""})
     assert competitors.load(tmp_path / "old")[0]["old"] == "", "an installed package has no source"
@@ -338,9 +338,9 @@ def test_a_bar_far_longer_than_the_next_is_cut_and_its_figure_printed(
     rows = re.findall(r"<tr.*?</tr>", table[0])
     widths = [float(re.findall(r"width:([\d.]+)%", row)[0]) for row in rows]
     assert ["fill cut" in row for row in rows] == [True, False, False, False]
-    assert ["cut: over 5 times" in row for row in rows] == [True, False, False, False]
+    assert ["more than 5 times" in row for row in rows] == [True, False, False, False]
     assert widths[:2] == [100.0, 80.0] and all(25 < width < 80 for width in widths[2:])
-    assert "a bar with a gap is over 5 times" in page
+    assert "Bar with a gap: more than 5 times" in page
 
 
 def test_only_few_bars_are_cut_and_only_among_other_drives() -> None:

@@ -199,6 +199,6 @@ def test_the_suite_says_what_runs_together_and_at_which_rate() -> None:
     test = next(one for one in suite.tests if one.id == "readers-beside-writers")
     writer, reader = test.groups[1]
     assert text.tenancy(writer) == ", 10 % of the IOPS of writes-alone, Poisson arrivals"
-    assert text.tenancy(reader) == ", at the same time as the one before"
+    assert text.tenancy(reader) == ", in parallel with the previous load"
     assert test.shortened().groups[1][1].together
     assert test.drive_seconds() == 7 * 180 + 86400  # six pairs, the writer alone, the load

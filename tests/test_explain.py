@@ -64,7 +64,7 @@ def test_the_gap_between_two_drives_is_the_sum_of_its_parts() -> None:
     assert sum(part.us for part in gap.parts) == pytest.approx(gap.us)
     assert [part.stage for part in gap.parts] == ["host", "nand", "die"]
     (line,) = explain.compared(a, b, a_name="AHCI", b_name="NVMe")
-    assert line.startswith("At QD 1 NVMe takes 60 µs per I/O and AHCI 67 µs")
+    assert line.startswith("At QD 1 the mean latency of NVMe is 60 µs, of AHCI 67 µs")
     assert "57 % is host software and protocol (4 µs)" in line
 
 
@@ -77,7 +77,7 @@ def test_what_works_against_the_gap_is_said_and_no_share_is_over_the_whole() -> 
         "die."
     )
     (same,) = explain.compared(a, a, a_name="A", b_name="B")
-    assert same == "At QD 4 both take the same time, 11 µs and 11 µs."
+    assert same == "At QD 4 both have the same mean latency (11 µs and 11 µs)."
 
 
 def test_a_result_is_explained_and_a_real_drive_is_not(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_result_is_explained_and_a_real_drive_is_not(tmp_path: Path) -> None:
     assert [one.label for one in found.loads] == [f"QD {2**n}" for n in range(6)]
     for one in found.loads:
         assert sum(s.share_percent for s in one.stages) == pytest.approx(100)
-    assert found.sentences[0].startswith("At QD 1 an I/O takes ")
+    assert found.sentences[0].startswith("At QD 1 the mean latency is ")
     none = explain.explain(analysis.review(results.load(real)).tests["random-read"])
     assert none.loads == () and none.sentences == ()
 

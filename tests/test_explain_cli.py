@@ -29,8 +29,8 @@ def test_explain_prints_stages_and_sentences(
 ) -> None:
     assert run(["explain", str(folders[0]), "random-read"]) == 0
     text = capsys.readouterr().out
-    assert "QD 32" in text and "nand: flash read, program, erase" in text
-    assert "At QD 1 an I/O takes" in text
+    assert "QD 32" in text and "nand: flash read, program or erase" in text
+    assert "At QD 1 the mean latency is" in text
 
 
 def test_explain_sets_two_drives_side_by_side(
@@ -60,7 +60,7 @@ def test_the_report_of_two_drives_has_the_gap_between_them(
         pages.append(place.read_text())
     alone, both = pages
     assert "random-read-stages-time" in alone and "random-read-gap" not in alone
-    assert 'data-chart="random-read-gap"' in both and "The gap between the two" in both
+    assert 'data-chart="random-read-gap"' in both and "Latency difference by stage" in both
     assert "Another drive" in both and "Another drive" not in alone
 
 

@@ -62,10 +62,10 @@ def test_each_rest_has_its_latency_and_power() -> None:
     figures = found.figures
     assert [figures[key].value for key in latencies] == [1.0] * 3
     assert [(figures[key].value, figures[key].unit) for key in powers] == [(200.0, "mW")] * 3
-    assert figures[latencies[0]].label == "Mean read latency without rest"
-    assert figures[powers[1]].label == "Mean power with 0.5 s of rest"
+    assert figures[latencies[0]].label == "Mean read latency without idle time"
+    assert figures[powers[1]].label == "Mean power with 0.5 s idle"
     assert (figures[WOKEN].value, figures[WOKEN].n, figures[WOKEN].note) == (75.0, 60, "")
-    assert IDLE.remarks(found) == ["75 % of the reads after a rest woke the drive or its link"]
+    assert IDLE.remarks(found) == ["75 % of the reads after idle time woke the drive or its link"]
 
 
 def test_a_drive_that_may_not_sleep_says_so() -> None:

@@ -108,7 +108,7 @@ def test_each_stage_is_drawn_in_its_pattern_in_the_picture_and_by_plotly(tmp_pat
     panels = [
         one
         for one in all_panels(entries([analysis.review(results.load(folder))]))
-        if one.title.startswith("Where the time went")
+        if one.title.startswith("Latency breakdown")
     ]
     assert len(panels) == 2
     for panel in panels:

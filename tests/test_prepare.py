@@ -82,7 +82,7 @@ def test_sprandom_is_a_step_of_a_test_as_well(
     with contextlib.closing(VirtualTarget(drive)) as target:
         (run,) = target.run_test(test, seed=1, progress=Progress())
     assert run.metrics["waf"] == pytest.approx(found["sprandom"].waf, rel=0.05)
-    assert step_words(step).startswith("written as by fio's sprandom (")
+    assert step_words(step).startswith("written as fio's sprandom does (")
     with pytest.raises(ValidationError, match="a sprandom needs 'spare_percent'"):
         Prepare(kind="sprandom")
     with pytest.raises(ValidationError, match="'passes' has no meaning for a sprandom"):

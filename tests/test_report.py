@@ -31,6 +31,7 @@ from drivebay.analysis.measure import measure
 from drivebay.cli import review as cli_review
 from drivebay.common.errors import EnvironmentProblem, UserError
 from drivebay.definitions import suites
+from drivebay.definitions.suites import spoken
 from drivebay.report import competitors, summary
 from drivebay.report.charts import stages, time
 from drivebay.report.markup import el, script_json
@@ -198,11 +199,11 @@ def test_what_the_issue_of_a_review_needs_is_there(page: Page) -> None:
         "Specification",
         "guess",
         "Performance consistency",
-        "Mean over standard deviation, last 400 s",
+        "Mean divided by standard deviation, last 400 s",
         "25 % over-provisioning",
         "about 7,500",
         "Thermal throttling",
-        "Where the time went",
+        "Latency breakdown",
         "Source",
     ):
         assert words in page.text, words
@@ -296,7 +297,7 @@ def test_a_partial_review_says_what_is_missing_and_why(tmp_path: Path) -> None:
     )
     page = Page(report.write([folder]))
     tests = len(suites.load("anandtech-2015").tests)
-    assert f"1 of {tests} tests are done." in page.text
+    assert f"1 of {tests} tests are complete." in page.text
     assert "Incomplete review" in page.text
     assert "4 KiB random write failed: fio ended with exit code 1" in page.text
     assert "Thermal throttling, 128 KiB sequential write has not been run yet" in page.text
@@ -324,7 +325,7 @@ def test_a_target_without_sensors_names_them(tmp_path: Path) -> None:
     assert "Real drive: figures are measured" in page.text
     assert "Temperature: not reported by this target." in page.text
     assert "Power: not reported by this target." in page.text
-    assert "Where the time went" not in page.text
+    assert "Latency breakdown" not in page.text
     assert "about 7,500" not in page.text, "another drive's published figures"
 
 
@@ -336,7 +337,7 @@ def test_drives_side_by_side_keep_their_labels(whole: Path, tmp_path: Path) -> N
     assert "Samsung SM951 512 GB (AHCI) (virtual), seed 1" in page.text
     assert "Samsung SM951 512 GB (AHCI) (virtual), seed 2" in page.text
     assert "ACME <b>Bold</b> SSD (real)" in page.text
-    assert "must not be compared" not in page.text
+    assert "figures are not comparable" not in page.text
     rate = page.data["charts"]["random-read-rate"]["traces"]
     assert len({trace["line"]["color"] for trace in rate if trace["x"]}) == 3
 
@@ -344,14 +345,14 @@ def test_drives_side_by_side_keep_their_labels(whole: Path, tmp_path: Path) -> N
 def test_runs_of_different_length_are_not_compared_in_silence(whole: Path, tmp_path: Path) -> None:
     quick = made_result.make(tmp_path / "quick", quick=True)
     page = Page(report.write([whole, quick], tmp_path / "both.html"))
-    assert "its figures must not be compared" in page.text
+    assert "its figures are not comparable" in page.text
 
 
 def test_runs_too_short_for_a_second_or_without_any_io_still_make_a_page(tmp_path: Path) -> None:
     for share in (0.0, 0.4, 1.0):
         folder = made_result.make(tmp_path / f"short-{share}", suite="quick", cut_s=share)
         page = Page(report.write([folder]))
-        assert ("run too short for it" in page.text) == (share < 1)
+        assert ("run too short for this figure" in page.text) == (share < 1)
         for row in headline(results.load(folder)):
             assert row.value is not None or row.note
 
@@ -417,10 +418,10 @@ def test_a_changed_virtual_drive_is_labelled_and_not_compared(tmp_path: Path) ->
 
 def test_the_verdict_is_written_from_the_numbers(page: Page) -> None:
     for words in (
-        "published figures within tolerance; furthest off: ",
-        "Under constant random writes 100,141\u00a0IOPS last 12 s; 8 % of that is left in the end "
-        "(7,779\u00a0IOPS), because ",
-        "for 113 s, then 75\u00a0MB/s.",
+        "published figures within tolerance; largest errors: ",
+        "Sustained random write: 100,141\u00a0IOPS for the first 12 s, then 7,779\u00a0IOPS over "
+        "the last 400 s (8 % of the initial rate). ",
+        "for 113 s, then 75\u00a0MB/s (thermal throttling).",
     ):
         assert words in page.text, words
 
@@ -441,7 +442,7 @@ def test_details_are_closed_and_hold_every_test(page: Page) -> None:
 def test_two_reviews_say_how_far_apart_they_are(whole: Path, tmp_path: Path) -> None:
     half = made_result.make(tmp_path / "half", speed=0.5)
     both = Page(report.write([whole, half], tmp_path / "both.html"))
-    assert "What differs most, from" in both.text and "Difference" in both.text
+    assert "Largest differences, from" in both.text and "Difference" in both.text
     assert "(\N{MINUS SIGN}50." in both.text
     one, other = (analysis.review(results.load(folder)) for folder in (whole, half))
     found = moved(one, other)
@@ -482,7 +483,7 @@ def test_loads_of_a_test_share_a_scale_and_the_summary_has_the_first_of_each_pag
     page = Page(report.write([made_result.make(tmp_path / "made", suite="datacenter")]))
     tables = bar_tables(page)
     tests = suites.load("datacenter").tests
-    loads = {test.title: [phase.label for phase in test.phases] for test in tests}
+    loads = {test.title: [spoken(phase.label) for phase in test.phases] for test in tests}
     load, beside, service, skew = (
         "Latency by load",
         "Reads beside writes at a fixed rate",
@@ -546,12 +547,12 @@ def test_what_only_one_of_two_reviews_has_is_said(tmp_path: Path) -> None:
     cool = replace(one, tests={"thermal-write": measure(step.test, cut)})
     ((title, before, after),) = gone(one, cool)
     assert title == step.title and before.value == 113 and after.value is None
-    assert "never fell" in after.note
+    assert "no sustained drop" in after.note
     assert gone(one, one) == []
     line = summary.difference(*entries([one, cool]))[0]
     assert line == (
-        "Thermal throttling, 128 KiB sequential write, time until the rate falls: 113\u00a0s; then "
-        "the rate never fell under half of its start and stayed there."
+        "Thermal throttling, 128 KiB sequential write, time until the rate drops: 113\u00a0s; then "
+        "no sustained drop below half of the initial rate."
     )
 
 
@@ -563,6 +564,6 @@ def test_a_review_prints_twenty_figures_and_how_many_published_ones_it_meets(who
     assert shown == [one for one in figures if one in shown], "in the suite's order"
     words = agreement(figures)
     assert re.fullmatch(
-        r"\d+ of \d+ published figures within tolerance; furthest off: .+ \([+-].+ %\)", words
+        r"\d+ of \d+ published figures within tolerance; largest errors: .+ \([+-].+ %\)", words
     )
     assert agreement([one for one in figures if one.verdict is None]) == ""

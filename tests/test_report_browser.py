@@ -206,14 +206,14 @@ def test_the_csv_of_a_chart_and_of_bars_has_their_numbers(tab: Tab) -> None:
     with tab.page.expect_download() as download:
         tab.page.locator("button[data-save=csv][data-of=consistency-default-end]").click()
     rows = Path(download.value.path()).read_text().splitlines()
-    assert rows[0] == "series,unit,seconds,value,spread" and len(rows) == 1 + 400
+    assert rows[0] == "series,unit,seconds,value,spread,low,high" and len(rows) == 1 + 400
     assert rows[1].startswith(",IOPS,3200,")
     with tab.page.expect_download() as download:
         tab.page.get_by_role("button", name="Save as CSV: Mean, last 400 s").first.dispatch_event(
             "click"
         )
     rows = Path(download.value.path()).read_text().splitlines()
-    assert rows[1].startswith('"Mean, last 400 s",IOPS,reproduced,7778.')
+    assert rows[1].startswith('"Mean, last 400 s",IOPS,simulated,7778.')
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -349,7 +349,7 @@ def test_a_stand_in_is_called_one_wherever_it_is_shown(
     folder = made_result.make(tmp_path / "made", only=("random-read",), target=target)
     assert run(["report", str(folder), "--out", str(tmp_path / "page.html")]) == 0
     page = (tmp_path / "page.html").read_text()
-    assert f"A stand-in: {drive.stand_in}." in page and drive.title in page
+    assert f"Stand-in: {drive.stand_in}." in page and drive.title in page
 
 
 def test_a_family_member_is_whole_and_differs_by_what_it_says(tmp_path: Path) -> None:

@@ -19,12 +19,12 @@ from drivebay.definitions.suites import Test, spoken
 START_S = 5
 STAY_S = 10
 LEVEL = 0.75
-SECOND = "one second's worth"
-NEVER_FELL = "the rate never fell under three quarters of its level"
+SECOND = "data of one second"
+NEVER_FELL = "the rate never dropped below three quarters of its level"
 NAMES = (
-    ("cache", "in the SLC cache", "cache_gb", "Written when the SLC cache is full"),
-    ("behind", "behind the SLC cache", "direct_gb", "Written when the rate falls again"),
-    ("folding", "behind the second fall", "", ""),
+    ("cache", "in the SLC cache", "cache_gb", "Written until the SLC cache is full"),
+    ("behind", "after the SLC cache", "direct_gb", "Written until the second drop"),
+    ("folding", "after the second drop", "", ""),
 )
 
 

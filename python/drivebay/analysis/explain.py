@@ -109,10 +109,11 @@ def compared(a: Explained, b: Explained, *, a_name: str, b_name: str) -> tuple[s
         slower, faster = (b_name, a_name) if gap.us > 0 else (a_name, b_name)
         whole = max(gap.a_us, gap.b_us)
         if abs(gap.us) < whole * SAME_PERCENT / 100:
-            same = f"both take the same time, {_us(gap.a_us)} and {_us(gap.b_us)}."
+            same = f"both have the same mean latency ({_us(gap.a_us)} and {_us(gap.b_us)})."
             lines.append(_sentence(_at(gap.label), same))
             continue
-        takes = f"{faster} takes {_us(min(gap.a_us, gap.b_us))} per I/O and {slower} {_us(whole)}"
+        least = _us(min(gap.a_us, gap.b_us))
+        takes = f"the mean latency of {faster} is {least}, of {slower} {_us(whole)}"
         line = " ".join(filter(None, (_at(gap.label), takes)))
         lines.append(f"{line[:1].upper()}{line[1:]}; {_of_the_gap(gap.parts, slower)}.")
     return tuple(lines)
@@ -155,17 +156,18 @@ def _sentences(loads: Sequence[Load]) -> list[str]:
     deeper = first.queue_depth < last.queue_depth
     if deeper and last.latency_us > first.latency_us * (1 + SAME_PERCENT / 100):
         lines.append(
-            f"From {first.label} to {last.label} an I/O takes "
-            f"{_us(last.latency_us - first.latency_us)} more; {_of_the_growth(first, last)}."
+            f"From {first.label} to {last.label} the mean latency rises by "
+            f"{_us(last.latency_us - first.latency_us)}: {_of_the_growth(first, last)}."
         )
     lines += _busiest(loads)
     changes = [(place, *change) for place, load in enumerate(loads) if (change := _change(load))]
     most = sorted(changes, key=lambda one: -abs(one[3] - one[2]))[:NAMED_MAX]
     for place, stage, before, after in sorted(most):
         where = f" {_at(loads[place].label)}" if len(loads) > 1 else ""
+        goes = "rises" if after > before else "falls"
         lines.append(
-            f"Over the run{where}, {meaning(stage)} goes from {before:.0f} % of an I/O's time in "
-            f"the first tenth to {after:.0f} % in the last."
+            f"During the run{where}, the share of {meaning(stage)} {goes} from {before:.0f} % of "
+            f"the latency (first tenth) to {after:.0f} % (last tenth)."
         )
     return lines
 
@@ -183,7 +185,7 @@ def _busiest(loads: Sequence[Load]) -> list[str]:
     words += [f"the {part} {percent:.0f} %" for part, percent in others]
     line = _sentence(_at(load.label), f"{_joined(words)}.")
     if percent >= FULL_PERCENT:
-        return [f"{line} The {most} {'set' if many else 'sets'} the rate."]
+        return [f"{line} The {most} {'limit' if many else 'limits'} the rate."]
     return [line]
 
 
@@ -210,7 +212,7 @@ def _main_stages(load: Load) -> str:
         f"{one.share_percent:.0f} % is {meaning(one.stage)} ({_us(one.mean_us)})"
         for one in named[:NAMED_MAX]
     ]
-    takes = f"an I/O takes {_us(load.latency_us)} on average: {_joined(words)}."
+    takes = f"the mean latency is {_us(load.latency_us)}: {_joined(words)}."
     return _sentence(_at(load.label), takes)
 
 
@@ -246,7 +248,7 @@ def _of_the_growth(first: Load, last: Load) -> str:
     """What a deeper queue adds, as the gap of two drives is told."""
     parts = _parts(first, last)
     if _pull_one_way(parts):
-        return f"of that, {_of_the_whole(parts)}"
+        return _of_the_whole(parts)
     return _more_and_less(parts)
 
 
@@ -257,7 +259,7 @@ def _pull_one_way(parts: Sequence[Part]) -> bool:
 def _of_the_gap(parts: Sequence[Part], slower: str) -> str:
     """Percent where all stages pull one way; microseconds where some pull back."""
     if _pull_one_way(parts):
-        return f"of the gap between these two, {_of_the_whole(parts)}"
+        return f"of the difference, {_of_the_whole(parts)}"
     return f"{slower} spends {_more_and_less(parts)}"
 
 
@@ -273,7 +275,7 @@ def _of_the_whole(parts: Sequence[Part]) -> str:
     """ "62 % is host software and protocol (3.4 µs)"."""
     along = [part for part in parts if part.percent >= WORTH_PERCENT][:NAMED_MAX]
     if not along:
-        return "no stage is more than a tenth"
+        return "no stage accounts for more than a tenth"
     return _joined(
         [f"{part.percent:.0f} % is {meaning(part.stage)} ({_us(abs(part.us))})" for part in along]
     )

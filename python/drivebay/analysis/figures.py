@@ -21,10 +21,10 @@ from drivebay.analysis.timeline import Spread, Timeline
 from drivebay.analysis.trim import Trim
 from drivebay.definitions.suites import Test, Workload
 
-SAMPLES = "1 s samples"
+SAMPLES = "samples of 1 s"
 IOS = "I/Os"
 SD = "standard deviation of 1 s samples"
-TOO_SHORT = "the run has not one full second"
+TOO_SHORT = "the run is shorter than one second"
 SLOW_MS = (10, 100)
 """The reviews' limits: the share of I/Os slower than these."""
 SMALL_BLOCK_BYTES = 8192
@@ -52,6 +52,8 @@ class Figure:
     note: str = ""
     place: str = ""
     interval: tuple[float, float] | None = None
+    missing: str = "–"
+    """Printed instead of a value that is None: "never" for an event that did not happen."""
 
 
 def sampled(

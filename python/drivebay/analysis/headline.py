@@ -81,7 +81,7 @@ def agreement(rows: Iterable[Headline]) -> str:
     words = f"{len(compared) - len(off)} of {len(compared)} published figures within tolerance"
     off = sorted(off, key=lambda one: -abs(one.error_percent or 0.0))[:FURTHEST]
     named = [f"{one.test_title}, {one.label} ({one.error_percent or 0.0:+.1f} %)" for one in off]
-    return f"{words}; furthest off: {'; '.join(named)}" if named else words
+    return f"{words}; largest errors: {'; '.join(named)}" if named else words
 
 
 def _mapped(measured: Measured, suite: str, drive: str | None) -> list[Mapped]:

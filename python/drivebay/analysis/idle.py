@@ -17,10 +17,10 @@ from drivebay.definitions.suites import Test
 
 Phases = tuple[PhaseFigures, ...]
 WOKEN = "woken"
-CUT = "the load is shorter than the rest, as with --quick: its power needs the full test"
+CUT = "the load is shorter than the idle time, as with --quick: power needs the full test"
 WHOLE = 0.98
 """Of a rest so much must be in the load for its power; a load may end a little early."""
-UNKNOWN = "a real drive does not tell whether it slept: compare its latency with that without rest"
+UNKNOWN = "real drives do not report sleep: compare the latency with and without idle time"
 
 
 def idle(test: Test, phases: Phases) -> Measured:
@@ -45,12 +45,12 @@ def with_sleep(measured: Measured, conditions: Mapping[str, Any]) -> Measured:
     counted = [phase.metrics["wakes"] for phase in rested if "wakes" in phase.metrics]
     share, note = None, "; ".join(known["why_not"])
     if not note and not reads:
-        note = "no read came after a rest"
+        note = "no read followed idle time"
     elif not note and not counted:
         note = UNKNOWN
     elif not note:
         share = 100 * sum(counted) / reads
-    row = per_io(WOKEN, "Reads after rest that woke the drive", share, "%", reads, note)
+    row = per_io(WOKEN, "Reads that woke the drive", share, "%", reads, note)
     figures = {**measured.figures, WOKEN: row}
     return replace(measured, figures=figures, main=(*measured.main, WOKEN))
 
@@ -65,7 +65,7 @@ def rest_s(phase: PhaseFigures) -> float:
 
 def _latency(phase: PhaseFigures) -> Figure:
     rest, mean = rest_s(phase), phase.step.latency_mean_us
-    label = f"Mean read latency {f'after {rest:g} s of rest' if rest else 'without rest'}"
+    label = f"Mean read latency {f'after {rest:g} s idle' if rest else 'without idle time'}"
     key = f"latency_mean_{phase.label}"
     return per_io(key, label, mean, "µs", phase.step.total_ios, absent(mean))
 
@@ -73,7 +73,7 @@ def _latency(phase: PhaseFigures) -> Figure:
 def _power(phase: PhaseFigures) -> Figure:
     """Of a virtual drive its energy over the time: its seconds know power only as commands come."""
     rest, key = rest_s(phase), f"power_mean_{phase.label}"
-    label = f"Mean power {f'with {rest:g} s of rest' if rest else 'without rest'}"
+    label = f"Mean power {f'with {rest:g} s idle' if rest else 'without idle time'}"
     energy, seconds = phase.metrics.get("energy_j"), phase.timeline.seconds_total
     if seconds < rest * WHOLE:
         return Figure(key, label, None, "mW", note=CUT)

@@ -40,7 +40,7 @@ def mixes(test: Test, phases: Phases) -> Measured:
     for key, words, pick in (("lowest", "Lowest", min), ("highest", "Highest", max)):
         if phases:
             one = pick(phases, key=lambda phase: phase.step.rate_mb_s)
-            row = rate(f"rate_{key}", f"{words} of the mixes", one.step)
+            row = rate(f"rate_{key}", f"{words} rate of all mixes", one.step)
             rows.append(replace(row, place=f"at {mix_words(one.workload)}"))
     for phase in phases:
         percent, words = phase.workload.read_percent, mix_words(phase.workload)
@@ -75,7 +75,7 @@ def loads(test: Test, phases: Phases) -> Measured:
     scores = []
     for score in test.scores:
         points = score.points(rates)
-        note = "" if points is not None else "a phase that it needs has no rate"
+        note = "" if points is not None else "a required phase has no data rate"
         key, n = f"score_{score.key}", len(score.terms)
         scores.append(Figure(key, score.label, points, "points", n=n, n_kind="phases", note=note))
     main = [row.key for row in scores] or [_main(phase, len(phases) == 1) for phase in phases]
@@ -111,9 +111,9 @@ def compression(test: Test, phases: Phases) -> Measured:
         ends = sorted(group.phases, key=lambda one: one.workload.content.compressible_percent)
         first, last = ends[0].step, ends[-1].step
         most, least = (one.workload.content.compressible_percent for one in (ends[-1], ends[0]))
-        label = f"{group.words}, rate at {most} % compressible over that at {least} %"
+        label = f"{group.words}, ratio of rates at {most} % and {least} % compressible"
         gain = last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
-        note = "" if gain is not None else "nothing was moved"
+        note = "" if gain is not None else "no data was transferred"
         key, n = f"gain_{group.name}", len(ends)
         gains.append(Figure(key, label, gain, "", n=n, n_kind="phases", note=note))
     main = tuple(row.key for row in gains)
@@ -175,9 +175,9 @@ def trim_write(test: Test, phases: Phases) -> Measured:
     if len(phases) > 1:
         first, last = phases[0].step, phases[-1].step
         left = 100 * last.rate_mb_s / first.rate_mb_s if first.rate_mb_s else None
-        note = "" if left is not None else "nothing was written before"
+        note = "" if left is not None else "nothing was written before TRIM"
         n = sum(step.rate.n for step in (first, last) if step.rate)
-        label = "After TRIM, of the clean drive's rate"
+        label = "Rate after TRIM, relative to the clean drive"
         rows.insert(0, Figure("left_percent", label, left, "%", n=n, note=note))
     ends = dict.fromkeys(phases[place].label for place in (0, -1)) if phases else {}
     main = ("left_percent", *(f"rate_{label}" for label in ends))

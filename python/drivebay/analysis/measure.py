@@ -58,7 +58,7 @@ def _with_trim(measured: Measured, found: trims.Trim) -> Measured:
     """What a validation found besides how long its reads take; its rates mean nothing, as it waits
     between reads."""
     share = 100 * found.old_blocks / found.blocks
-    label = "Discarded blocks that give old data"
+    label = "Discarded blocks that return old data"
     note = f"not offered: {found.why_not}" if found.verdict == "not offered" else ""
     rows = [Figure("old_share", label, share, "%", n=found.blocks, n_kind="blocks", note=note)]
     rows += [one for key, one in measured.figures.items() if key.startswith("latency_")]
@@ -70,7 +70,7 @@ def _of_steady(test: Test, metrics: Mapping[str, float]) -> dict[str, Figure]:
     rounds = metrics.get("steady_rounds")
     if rounds is None or test.rounds is not None:
         return {}
-    note = "" if metrics.get("steady_reached") else f"not steady within {rounds:,.0f} rounds"
+    note = "" if metrics.get("steady_reached") else f"not reached within {rounds:,.0f} rounds"
     return {"steady_rounds": Figure("steady_rounds", "Rounds until steady", rounds, "", note=note)}
 
 
@@ -90,21 +90,21 @@ def _consistency(test: Test, phases: Phases) -> Measured:
         return Measured(test, phases, by_key(rows + of_phases(phases)), main)
     window, burst, n = found.window, found.burst, found.window.n
     last = f"last {n:,} s"
-    lone = "" if n > 1 else "the run has a single full second"
-    same = "" if found.mean_over_sd else lone or "every second was the same"
-    over = f"Mean over standard deviation, {last}"
+    lone = "" if n > 1 else "the run has only one full second"
+    same = "" if found.mean_over_sd else lone or "all seconds are equal"
+    over = f"Mean divided by standard deviation, {last}"
     rows = [
         sampled("mean_iops", f"Mean IOPS, {last}", window.mean, "IOPS", window),
         Figure("sd_iops", f"Standard deviation, {last}", window.sd, "IOPS", n=n, note=lone),
         Figure("mean_over_sd", over, found.mean_over_sd, "", n=n, note=same),
         Figure("lowest_iops", f"Slowest second, {last}", found.lowest, "IOPS", n=n),
     ]
-    none = "" if burst else "the rate never fell under half of its start"
+    none = "" if burst else "the rate never dropped below half of its initial value"
     length, resolution = (found.burst_s, 1.0) if found.burst_s else (None, None)
     mean = burst.mean if burst else None
-    name, rest = "Length of the first burst", "Median IOPS after the burst"
+    name, rest = "Length of the initial burst", "Median IOPS after the burst"
     rows += [
-        sampled("burst_iops", "IOPS of the first burst", mean, "IOPS", burst, none),
+        sampled("burst_iops", "IOPS of the initial burst", mean, "IOPS", burst, none),
         Figure("burst_s", name, length, "s", resolution, RESOLUTION, length or 0, note=none),
         sampled("after_burst_iops", rest, found.after_median, "IOPS", found.after, none),
     ]
@@ -126,27 +126,44 @@ def _thermal(test: Test, phases: Phases) -> Measured:
         return Measured(test, phases, by_key(rows + of_phases(phases)), main)
     fell = found.fall_s is not None
     before, after = found.before, found.after
-    note = "" if fell else "the rate never fell under half of its start and stayed there"
+    note = "" if fell else "no sustained drop below half of the initial rate"
+    if not fell and (cut := found.throttling) is not None:
+        note = f"throttles after {cut.start_s:,} s for {cut.seconds:,} s in total, but {note}"
     if found.by_heat is False:
-        note = "the drive reports no throttling at that time: the fall is not from heat"
+        note = "the drive reports no throttling at the time of the drop, so heat is not its cause"
     elif fell and found.by_heat is None:
         note = "the target does not report throttling; a full write cache looks the same"
-    name = "Data rate before" if fell else "Data rate, never throttled"
+    name = "Data rate before the drop" if fell else "Data rate, no sustained drop"
     rate_after = after.mean if after else None
-    falls, sure = "Time until the rate falls", 1.0 if fell else None
+    falls, sure = "Time until the rate drops", 1.0 if fell else None
     rows = [
-        Figure("throttle_after_s", falls, found.fall_s, "s", sure, RESOLUTION, before.n, note=note),
+        Figure(
+            "throttle_after_s",
+            falls,
+            found.fall_s,
+            "s",
+            sure,
+            RESOLUTION,
+            before.n,
+            note=note,
+            missing="never",
+        ),
         sampled("initial_rate", name, before.mean, "MB/s", before),
         sampled(
-            "throttled_rate", "Data rate after", rate_after, "MB/s", after, "" if after else note
+            "throttled_rate",
+            "Data rate after the drop",
+            rate_after,
+            "MB/s",
+            after,
+            "" if after else note,
         ),
         Figure(
             "written_before_throttle",
-            "Moved before the rate falls" if fell else "Moved in all",
+            "Data written before the drop" if fell else "Data written",
             found.moved_gb if fell else None,
             "GB",
             found.initial.mean / 1e3 if fell else None,
-            "one second's worth",
+            "data of one second",
             before.n,
             note="" if fell else note,
         ),
@@ -163,15 +180,15 @@ def _trace(test: Test, phases: Phases) -> Measured:
 def _of_trace(bench: StorageBench | None) -> list[Figure]:
     if bench is None:
         return [Figure("rate", "Data rate", None, "MB/s", note="no I/O of the trace was issued")]
-    off = "" if bench.little_holds else "does not agree with rate and latency: time was lost"
+    off = "" if bench.little_holds else "does not match rate and latency: some time is missing"
     values = [
         ("rate", "Data rate over busy time", bench.rate_busy, "MB/s", ""),
         ("rate_wall", "Data rate over wall time", bench.rate_wall, "MB/s", ""),
         ("over_10_ms", "I/Os over 10 ms", bench.over_10_ms_percent, "%", ""),
         ("over_100_ms", "I/Os over 100 ms", bench.over_100_ms_percent, "%", ""),
-        ("outstanding", "Mean outstanding, counted", bench.outstanding_mean, "", off),
-        ("little", "Mean outstanding by Little's law", bench.little, "", ""),
-        ("outstanding_max", "Most outstanding", float(bench.outstanding_max), "", ""),
+        ("outstanding", "Mean outstanding I/Os, counted", bench.outstanding_mean, "", off),
+        ("little", "Mean outstanding I/Os by Little's law", bench.little, "", ""),
+        ("outstanding_max", "Maximum outstanding I/Os", float(bench.outstanding_max), "", ""),
         ("busy_s", "Busy time", bench.busy_s, "s", ""),
         ("wall_s", "Wall time", bench.wall_s, "s", ""),
     ]
@@ -185,7 +202,7 @@ def _ladder(test: Test, phases: Phases) -> Measured:
     mean = ladders.mean_over(steps, depths)
     asked = ", ".join(map(str, depths))
     label = f"Mean of QD {asked}" if len(depths) > 1 else f"Data rate at QD {asked}"
-    note = "" if mean else f"not all of the queue depths {asked} were run"
+    note = "" if mean else f"some of the queue depths {asked} were not run"
     rows = [sampled("mean_rate", label, mean.mean if mean else None, "MB/s", mean, note)]
     for step in steps:
         depth = step.queue_depth

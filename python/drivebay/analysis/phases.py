@@ -79,8 +79,8 @@ def of_phases(phases: Sequence[PhaseFigures]) -> list[Figure]:
         *slow_shares(phase),
         per_io("waf", "Write amplification", step.waf, "", n, absent(step.waf)),
         *of_power([phase]),
-        _per_second("temperature_peak", "Highest temperature", peak, "°C", seconds),
-        _per_second("throttled_s", "Time spent throttling", phase.throttled_s, "s", seconds),
+        _per_second("temperature_peak", "Peak temperature", peak, "°C", seconds),
+        _per_second("throttled_s", "Throttling time", phase.throttled_s, "s", seconds),
     ]
 
 
@@ -100,7 +100,7 @@ def _per_second(key: str, label: str, value: float | None, unit: str, seconds: i
 def slow_shares(phase: PhaseFigures, key: str = "", of: str = "") -> list[Figure]:
     """The share of I/Os over each limit of the reviews; the bin of the limit counts in full."""
     n = phase.histogram.total
-    none = "" if n else "no I/O was counted"
+    none = "" if n else "no I/O was completed"
     return [
         per_io(
             f"over_{limit}_ms{key}",

@@ -18,12 +18,12 @@ Floats = npt.NDArray[np.float64]
 STAGES: dict[str, tuple[str, str]] = {
     "host": ("Host", "host software and protocol"),
     "link": ("Link", "PCIe or SATA transfer"),
-    "firmware": ("Firmware", "controller cores"),
-    "buffer": ("Write buffer", "waiting for room in the write buffer"),
+    "firmware": ("Firmware", "controller firmware"),
+    "buffer": ("Write buffer", "waiting for space in the write buffer"),
     "map": ("Map", "address map lookup"),
     "die": ("Die", "waiting for the flash die"),
-    "channel": ("Channel", "waiting for and using the flash channel, and error correction"),
-    "nand": ("NAND", "flash read, program, erase"),
+    "channel": ("Channel", "flash channel (wait and transfer) with error correction"),
+    "nand": ("NAND", "flash read, program or erase"),
     "gc": ("Garbage collection", "waiting for garbage collection"),
     "throttle": ("Throttling", "thermal throttling"),
 }

@@ -39,7 +39,7 @@ def rounds(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
         longest = max(roundings.history(phase.metrics, "latency_max_us"), default=None)
         if longest is not None:
             last = roundings.history(phase.metrics, "latency_max_us")[-test.rounds.window_rounds :]
-            label = f"Longest latency, {phase.label}"
+            label = f"Maximum latency, {phase.label}"
             key, n = f"latency_max_{phase.label}", phase.step.total_ios
             rows.append(per_io(key, label, max(last), "µs", n))
     what = {"iops": "iops", "latency": "latency_mean"}[test.rounds.variable]
@@ -58,7 +58,7 @@ def _of_rounds(found: roundings.RoundsFound | None, most: int) -> Figure:
         "",
         n=count,
         n_kind="rounds",
-        note=note if found else "too few rounds were run",
+        note=note if found else "too few rounds",
     )
 
 
@@ -76,7 +76,7 @@ def saturation(test: Test, phases: tuple[PhaseFigures, ...]) -> Measured:
             mean, note = (some.mean, "") if some else (None, TOO_SHORT)
             rows.append(sampled(key, label, mean, "IOPS", some, note))
         written = phases[0].step.rate_mb_s * line.seconds_total / 1e3
-        rows.append(Figure("written_gb", "Written in all", written, "GB", n=line.n))
+        rows.append(Figure("written_gb", "Data written", written, "GB", n=line.n))
         rows.append(Figure("length_s", "Length of the run", line.seconds_total, "s", n=line.n))
     main = ("iops_first", "iops_last", "written_gb")
     return Measured(test, phases, by_key(rows + of_phases(phases)), main)

@@ -16,6 +16,20 @@ from drivebay.analysis.timeline import Spread, Timeline, fall_second, spread
 
 START_S = 10
 STAY_S = 10
+CUT = 0.9
+"""guess: below this share of the median of the other seconds, throttling reduces the rate."""
+
+
+@dataclass(frozen=True)
+class Throttling:
+    """Seconds in which the drive reports throttling and its rate is reduced, and all others; rates
+    in 10^6 bytes per second."""
+
+    start_s: int
+    seconds: int
+    longest_s: int
+    rate: Spread
+    other: Spread
 
 
 @dataclass(frozen=True)
@@ -24,6 +38,8 @@ class Thermal:
 
     `fall_s` is None where the rate never fell under half of its start and stayed; then
     `before` covers the whole run and `after` is None. `written_gb` is 10^9 bytes before the fall.
+    `reported_s` is the first second with a reported throttle stage; `throttling` is None if no such
+    second has a reduced rate.
     """
 
     fall_s: int | None
@@ -33,6 +49,8 @@ class Thermal:
     moved_gb: float
     temperature_at_fall_c: float | None
     by_heat: bool | None
+    reported_s: int | None = None
+    throttling: Throttling | None = None
 
 
 def thermal(timeline: Timeline) -> Thermal | None:
@@ -45,6 +63,7 @@ def thermal(timeline: Timeline) -> Thermal | None:
     before = spread(rate[:fall_s]) or initial
     # The second of the fall holds a part of either rate.
     after = spread(rate[fall_s + 1 :]) if fall_s is not None else None
+    reported = np.flatnonzero(timeline.throttle_stage > 0)
     return Thermal(
         fall_s=fall_s,
         initial=initial,
@@ -53,7 +72,24 @@ def thermal(timeline: Timeline) -> Thermal | None:
         moved_gb=float(rate[:fall_s].sum()) / 1e3,
         temperature_at_fall_c=_at(timeline.temperature_c, fall_s),
         by_heat=_by_heat(timeline, fall_s),
+        reported_s=int(reported[0]) if len(reported) else None,
+        throttling=_throttling(timeline),
     )
+
+
+def _throttling(timeline: Timeline) -> Throttling | None:
+    """Reported throttling that reduces the rate; None without any."""
+    rate, reported = timeline.rate_mb_s, timeline.throttle_stage > 0
+    usual = rate[~reported]
+    if not reported.any() or not len(usual):
+        return None
+    cut = reported & (rate < CUT * float(np.median(usual)))
+    slow, other = spread(rate[cut]), spread(rate[~cut])
+    if slow is None or other is None:
+        return None
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], cut.astype(int), [0]])))
+    longest = int((edges[1::2] - edges[::2]).max())
+    return Throttling(int(edges[0]), slow.n, longest, slow, other)
 
 
 def _at(values: np.ndarray, second: int | None) -> float | None:

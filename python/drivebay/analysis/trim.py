@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-READS = {"mixed": "a mixture", "other": "other data", "ones": "bytes of 0xFF"}
+READS = {"mixed": "mixed data", "other": "other data", "ones": "0xFF bytes"}
 """How kinds of data are called in a sentence, where not as they are."""
 
 
@@ -43,25 +43,25 @@ class Trim:
 
         >>> one = Trim("works", "", 6, 0, "zeros", True, True, True, "zeros", "RZAT")
         >>> one.sentences()[0]
-        'TRIM works: none of 6 discarded blocks of 4 KiB gives old data'
+        'TRIM works: none of 6 discarded blocks of 4 KiB returns old data'
         """
         if self.verdict == "not offered":
             return [f"TRIM is not offered: {self.why_not}"]
         some = f"{self.old_blocks:,}" if self.old_blocks else "none"
-        give = "gives" if self.old_blocks < 2 else "give"
-        again = "the same at every read" if self.deterministic else "not the same at every read"
+        give = "returns" if self.old_blocks < 2 else "return"
+        again = "identical on every read" if self.deterministic else "not identical on every read"
         found = [
             f"TRIM {self.verdict}: {some} of {self.blocks:,} discarded blocks of 4 KiB {give} old "
             "data",
-            f"Reads after it give {READS.get(self.reads_after, self.reads_after)}, {again}",
+            f"Reads after TRIM return {READS.get(self.reads_after, self.reads_after)}, {again}",
         ]
         if self.as_claimed is not None:
-            kept = "as claimed" if self.as_claimed else "not what was claimed"
-            found.append(f"That is {kept}: {self.claim} ({self.claimed_by})")
+            kept = "matches" if self.as_claimed else "does not match"
+            found.append(f"This {kept} the device's claim: {self.claim} ({self.claimed_by})")
         else:
-            found.append(f"The device claims nothing of reads after TRIM ({self.claimed_by})")
+            found.append(f"The device makes no claim about reads after TRIM ({self.claimed_by})")
         if not self.neighbours_intact:
-            found.append("Blocks beside the discarded ones have lost their data")
+            found.append("Blocks next to the discarded ones have lost their data")
         return found
 
 
@@ -71,7 +71,7 @@ def trim(conditions: Mapping[str, Any]) -> Trim | None:
     if found is None:
         return None
     claims = found["claims"]
-    same = {True: "the same each time", False: "not always the same", None: ""}
+    same = {True: "identical each time", False: "not always identical", None: ""}
     words = [claims["reads_after"] or "", same[claims["deterministic"]]]
     return Trim(
         **{
@@ -87,6 +87,6 @@ def trim(conditions: Mapping[str, Any]) -> Trim | None:
                 "as_claimed",
             )
         },
-        claim=", ".join(filter(None, words)) or "nothing of what reads give",
+        claim=", ".join(filter(None, words)) or "no claim about returned data",
         claimed_by=claims["source"],
     )

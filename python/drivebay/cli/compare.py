@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from drivebay.common.errors import UserError
 
 if TYPE_CHECKING:
     from drivebay import results
+    from drivebay.analysis.headline import Headline
 
 app = options.Verb()
 
@@ -40,7 +41,7 @@ def compare(
 
     if len(folders) < 2:
         raise UserError("compare needs at least two results", "drivebay compare DIR DIR")
-    figures: dict[tuple[str, str, str], dict[int, float | None]] = {}
+    figures: dict[tuple[str, str, str], dict[int, Headline]] = {}
     names = []
     tests: dict[str, list[Test]] = {}
     found = shown(folders, least=2)
@@ -49,8 +50,8 @@ def compare(
         names.append(str(result.target.get("title") or result.target["name"]))
         for step in result.done:
             tests.setdefault(step.id, []).append(step.test)
-        for one in analysis.headline(result):
-            figures.setdefault((one.test_id, one.label, one.unit), {})[place] = one.value
+        for figure in analysis.headline(result):
+            figures.setdefault((figure.test_id, figure.label, figure.unit), {})[place] = figure
     if len(set(names)) < len(names):
         names = [folder.resolve().name for folder in folders]
     rows: list[dict[str, Any]] = [
@@ -58,7 +59,7 @@ def compare(
             "test_id": test_id,
             "label": label,
             "unit": unit,
-            "values": [values.get(place) for place in range(len(folders))],
+            "values": [values[at].value if at in values else None for at in range(len(folders))],
             "run_differently": run_differently(tests[test_id]),
         }
         for (test_id, label, unit), values in figures.items()
@@ -73,17 +74,36 @@ def compare(
     last = ""
     cells = []
     for row in rows:
+        known = figures[row["test_id"], row["label"], row["unit"]]
         base, *others = row["values"]
         like = None if row["run_differently"] else base
         test = "" if row["test_id"] == last else row["test_id"]
         last = row["test_id"]
         values = ["–" if base is None else number(base), *(_against(like, o) for o in others)]
+        values = [
+            known[place].missing if place in known and row["values"][place] is None else value
+            for place, value in enumerate(values)
+        ]
         cells.append((test, row["label"], row["unit"], *values))
     table(("test", "figure", "unit", *names), cells, right=range(3, 3 + len(folders)))
+    for note in _notes(figures.values(), names):
+        show(note)
     different = dict.fromkeys(row["test_id"] for row in rows if row["run_differently"])
     if different:
         words = "run differently (another suite, or a shortened run), so without a difference:"
         show("", words, ", ".join(different))
+
+
+def _notes(figures: Iterable[dict[int, Headline]], names: Sequence[str]) -> list[str]:
+    """Reasons for missing values, one line for each test, reason and result."""
+    notes = {
+        f"{figure.test_id}, {names[place]}: {figure.note}": None
+        for known in figures
+        if len(known) > 1
+        for place, figure in known.items()
+        if figure.value is None and figure.note
+    }
+    return list(notes)
 
 
 def _compare_loads(found: Sequence[results.Result], names: Sequence[str], *, as_json: bool) -> None:

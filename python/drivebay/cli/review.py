@@ -368,12 +368,15 @@ def _summarize(folder: Path, given: Options) -> None:
     """Writes the reports and prints what came out."""
     from drivebay import analysis, results
     from drivebay.cli import report
+    from drivebay.report.runs import entries
+    from drivebay.report.verdict import sentences
 
     intervals = not given.no_intervals
     page = report.write(folder, intervals=intervals)
     comparison = _compare_with_baseline(folder, given.baseline, intervals=intervals)
     made = results.load(folder)
-    figures = analysis.headline(made, intervals=intervals)
+    computed = analysis.review(made, intervals=intervals)
+    figures = list(computed.headline)
     found = analysis.conditions(made)
     if given.as_json:
         print_json(
@@ -393,6 +396,8 @@ def _summarize(folder: Path, given: Options) -> None:
         print(f"{len(figures) - len(shown)} more figures: see the report, or give --all\n")
     if made.quick:
         print(f"{SHORTENED}\n")
+    if verdict := sentences(entries([computed])[0], ()):
+        print(*verdict, sep="\n", end="\n\n")
     _print_conditions(found, tests=len(made.done))
     show(f"result  {short(folder)}", f"report  {short(page)}")
     if comparison is not None:
@@ -462,7 +467,9 @@ def _print_headline(figures: Sequence[Headline]) -> None:
     notes: dict[str, None] = {}
     last = ""
     for figure in figures:
-        value = "–" if figure.value is None else f"{number(figure.value)} {figure.unit}".strip()
+        value = figure.missing
+        if figure.value is not None:
+            value = f"{number(figure.value)} {figure.unit}".strip()
         spread = "" if figure.spread is None else f"± {number(figure.spread)}"
         if figure.interval is not None:
             words, spread = interval_words(figure.interval, number), ""
@@ -482,19 +489,19 @@ def _print_headline(figures: Sequence[Headline]) -> None:
         if figure.published_text:
             show(f"    published {figure.published_text}  {_error(figure)}".rstrip())
     if not narrow:
-        headers = ("test", "figure", "here", "spread", "n", "published", "error")
+        headers = ("test", "figure", "result", "spread", "n", "published", "error")
         used = [at for at in range(len(headers)) if any(row[at] for row in rows)]
         kept = [tuple(row[at] for at in used) for row in rows]
         right = tuple(used.index(at) for at in (2, 3, 4) if at in used)
         table([headers[at] for at in used], kept, right=right)
     for note in notes:
-        show(f"–  {note}")
+        show(f"note  {note}")
     print()
 
 
 def _error(figure: Headline) -> str:
     if figure.published_relation in ("lt", "gt") and figure.error_percent == 0:
-        return "holds"
+        return "within"
     if figure.error_percent is not None:
         return f"{figure.error_percent:+.1f} %"
     return figure.verdict or "" if figure.published_text else ""

@@ -99,6 +99,8 @@ QUESTIONS = (
     ("How long it writes before it throttles, and its rate then", ("thermal.throttle",)),
 )  # fmt: skip
 """What is asked, and the values that the answer sets."""
+IDENTITY = ("form_factor", "controller", "flash")
+"""Facts of a drive for reports, which are the base's and not the new drive's."""
 DEFAULTS: dict[str, tuple[Any, str]] = {
     "controller.mapping_unit_kib": (4, "write_buffer.power_loss_protection"),
     "nand.read_planes": ("together", "gc"),
@@ -115,10 +117,14 @@ def template(name: str, base: Profile) -> str:
         '# source = "publication, date" or "guess: set to ...". The rest is the base\'s.',
         "",
         f'base = "{base.name}"',
+        *(['without = ["drive.released"]'] if "released" in base.raw["drive"] else []),
         "",
         f'drive.name = "{name}"',
         f'drive.title = "{name}"',
-        'drive.stand_in = "every value but its name is another drive\'s"',
+        f'drive.model = {{ value = "{name}", source = "name of this profile" }}',
+        *(f'drive.{key} = {{ value = "unknown", source = "not answered" }}' for key in IDENTITY),
+        '# drive.released = { value = "2025-01-31", source = "day of publication" }',
+        'drive.stand_in = "all values except its name are another drive\'s"',
         '# drive.capacity_sectors = { value = 1000215216, source = "label" }',
     ]
     for question, paths in QUESTIONS:

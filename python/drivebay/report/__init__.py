@@ -1,6 +1,6 @@
 """Report: results as HTML that opens anywhere, offline: one file, or the Bench, a folder of pages.
 
-This room must not know how a test is run, and computes no figure: every number comes from analysis.
+The report never runs tests and computes no figures: every number comes from `analysis`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["competitors", "write", "write_bench", "write_pictures"]
 
 NAME = "report.html"
 GENERATOR = b'name="generator" content="drivebay"'
-"""What every page of ours begins with, and only those are replaced."""
+"""Start of every generated page; only such files are overwritten."""
 SIDE_BY_SIDE = "drivebay-report.html"
 DRIVES_MAX = 24
 
@@ -38,22 +38,23 @@ def write(
     quick: Sequence[Json] = (),
 ) -> Path:
     """Writes the report of one review, or of several side by side, and returns its path. Raises
-    UserError if a folder holds no result or a damaged one, or there are none or too many;
-    EnvironmentProblem if the file cannot be written.
+    UserError if a folder holds no result or a damaged one, or if there are no or too many
+    folders; EnvironmentProblem if the file cannot be written.
 
     Parameters
     ----------
     dirs : result folders, in the order in which they are shown.
     out : the file to write, or a folder for it; without it DIR/report.html for one review and
-        ./drivebay-report.html for several. A report that is there already is replaced.
-    intervals : shows how far a virtual drive's parameters leave its figures open.
+        ./drivebay-report.html for several. An existing report is replaced.
+    intervals : shows 90 % intervals of the figures of virtual drives.
     shipped : digests of other drives to rank these among (`competitors.load`).
-    quick : those of shortened runs, for shortened reviews and other tools' (`load_quick`).
+    quick : digests of shortened runs, for shortened reviews and results of other tools
+        (`competitors.load_quick`).
     """
     if not 1 <= len(dirs) <= DRIVES_MAX:
         raise UserError(
-            f"{len(dirs)} result folders given; must be 1 to {DRIVES_MAX} for one file",
-            "make the Bench of them, a folder of pages: drivebay report DIR... --out bench",
+            f"{len(dirs)} result folders given; one file takes 1 to {DRIVES_MAX}",
+            "write the Bench, a folder of pages: drivebay report DIR... --out bench",
         )
     reviews = [review(results.load(folder), intervals=intervals) for folder in dirs]
     page = render(entries(reviews), shipped=shipped, quick=quick)
@@ -62,16 +63,18 @@ def write(
 
 
 def _written(place: Path, page: str, command: str, out: Path | None) -> Path:
-    """The place, with the page in it. `command` and its --out write such a page, for the hints: a
-    review ends with one, and its own --out is a folder."""
+    """Writes the page and returns its path. `command` and its --out write the same page; they are
+    for the hints, since `review` also writes a report and has an --out of its own, which is a
+    folder.
+    """
     again = command if out is None else f"{command} --out {shlex.quote(str(out))}"
     try:
         if place.exists() and place.stat().st_size > 0:
             with place.open("rb") as file:
                 if GENERATOR not in file.read(4096):
                     raise UserError(
-                        f"{place} is there, and is no report of drivebay",
-                        "give another file with --out",
+                        f"{place} exists and is not a drivebay report",
+                        "choose another file with --out",
                     )
         place.parent.mkdir(parents=True, exist_ok=True)
         files.replace(place, page.encode())
@@ -100,37 +103,38 @@ def write_bench(
 
     Parameters
     ----------
-    dirs : result folders; a folder given twice counts once. There may be none beside `shipped`.
-    left_out : told of each folder that cannot be shown; without it the first one is an error.
-    out : the folder to write; it is new, empty, or holds a Bench, which is replaced.
-    progress : told how many reviews are written.
+    dirs : result folders; a folder given twice counts once. May be empty if there are `shipped`.
+    left_out : receives the error of each folder that cannot be shown; without it the first error is
+        raised.
+    out : the folder to write: new, empty, or an existing Bench, which is replaced.
+    progress : receives the number of reviews written so far.
     intervals : as for `write`.
-    shipped : digests of drives to show too, but for those under review (`competitors.load`).
+    shipped : digests of other drives to show, except those under review (`competitors.load`).
     """
     unique = list({folder.resolve(): folder for folder in dirs}.values())
     if not unique and not shipped:
         raise UserError("no result folders given", "drivebay report DIR... --out bench")
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / bench.MARK).is_file()):
         raise UserError(
-            f"--out: {out} is not a Bench, and would be written over",
-            f"give a new folder, for example: --out {out}-bench",
+            f"--out: {out} exists and is not a Bench; it would be overwritten",
+            f"choose a new folder, for example: --out {out}-bench",
         )
-    found = []
+    reviews = []
     for folder in unique:
         try:
-            one = review(results.load_finished(folder), intervals=intervals)
-            found.append((folder.resolve().name, one))
+            computed = review(results.load_finished(folder), intervals=intervals)
+            reviews.append((folder.resolve().name, computed))
         except DrivebayError as problem:
             if left_out is None:
                 raise
             left_out(problem)
-    if not found and not shipped:
+    if not reviews and not shipped:
         raise UserError("none of the folders can be shown", "drivebay report DIR... --out bench")
-    names = [name for name, _ in found]
+    names = [name for name, _ in reviews]
     with system_errors(
         f"the Bench {out} cannot be written", "choose another place with: --out FOLDER"
     ):
-        all_entries = entries([one for _, one in found]) if found else ()
+        all_entries = entries([computed for _, computed in reviews]) if reviews else ()
         others = competitors.others(shipped, all_entries)
         return bench.write(all_entries, names, out, shipped=others, progress=progress)
 
@@ -138,11 +142,17 @@ def write_bench(
 def write_pictures(
     dirs: Sequence[Path], out: Path, *, shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
 ) -> list[Path]:
-    """Writes every chart as PNG, SVG and CSV into a folder; returns the pictures' paths. `shipped`
-    and `quick` are as for `write`. Raises UserError if a folder holds no result or a damaged one;
-    EnvironmentProblem if the folder cannot be written."""
+    """Writes every chart as PNG, SVG and CSV into a folder and returns the paths of the pictures.
+    `shipped` and `quick` are as for `write`. Raises UserError if there are no folders or one
+    holds no result or a damaged one; EnvironmentProblem if the folder cannot be written.
+    """
     from drivebay.report import picture_files
 
+    if not dirs:
+        raise UserError(
+            "--png needs result folders: pictures show reviews",
+            "drivebay report DIR... --png pictures",
+        )
     shown = entries([review(results.load(folder)) for folder in dirs])
     who = "; ".join(who_of(entry) for entry in shown)
     with system_errors(

@@ -1,15 +1,14 @@
 """The Bench: a folder of pages over many reviews that opens from a file, offline.
 
-    index.html                 choose, sort, compare
+    index.html                 select, sort, compare
     assets/plotly.min.js       the chart library, once
-    data/index.js              what the page reads at once: names, labels, and figures shown as bars
-    data/REVIEW/TEST.js        charts, facts and sentences of one test, compressed, loaded when
-                               looked at
-    reviews/REVIEW.html        each review's own report
+    data/index.js              loaded at once: names, labels, and figures shown as bars
+    data/REVIEW/TEST.js        charts, facts and sentences of one test, compressed, loaded on demand
+    reviews/REVIEW.html        report of each review
 
-Data are scripts and not JSON files, because a page opened from a file may load scripts beside it
-and nothing else. A test that two reviews ran differently, by another suite or shortened, is two
-tests here, so that nothing is compared in silence that must not be.
+Data are scripts instead of JSON files, because a page opened from a file may load only scripts. A
+test that two reviews ran differently (another suite, or shortened) is two tests here, so that
+results that are not comparable are never compared.
 """
 
 from __future__ import annotations
@@ -36,31 +35,32 @@ LIBRARY = "assets/plotly.min.js"
 OWNED = ("data", "reviews", "assets")
 LISTING = "data/index.js"
 MARK = ".drivebay-bench"
-"""In every Bench, from its first moment on: what has it may be written over."""
+"""Marks a Bench from the start; a folder with it may be overwritten."""
 FIGURES = 5
 FIVE = {"performance-consistency": 1, "random": 2, "sequential": 2}
-"""Of these pages so many tests' first figures are in the first table."""
+"""Number of tests of these pages whose first figure is in the first table."""
 ONE_DEPTH = "rate_qd"
-"""Key of a figure of a lone queue depth, which stays behind those of all."""
+"""Key of a figure of a single queue depth, which comes after those of all depths."""
 NAME_WIDTH = 22
-"""Where a drive's name is broken into lines beside a chart, in signs."""
+"""Characters after which a drive's name is broken into lines next to a chart."""
 PAIRS_MAX = 24
-"""Up to so many reviews the Bench holds what sets every two of them apart, in sentences."""
+"""Maximum number of reviews for which the Bench holds sentences on every pair."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A test as some reviews ran it; `key` is its name on the Bench, `of` one of its digests."""
+    """A test as some reviews ran it; `key` is its name on the Bench, `test` one of its digests."""
 
     key: str
     test_id: str
-    of: Json
+    test: Json
 
 
 @dataclass(frozen=True)
 class Shown:
     """One review on the Bench, with the key of each of its finished tests by id; `entry` is None
-    of a shipped one."""
+    for a shipped one.
+    """
 
     key: str
     digest: Json
@@ -71,13 +71,13 @@ class Shown:
 def shown(
     digests: Sequence[Json], keys: Sequence[str], entries: Sequence[Entry | None]
 ) -> tuple[list[Shown], list[Variant]]:
-    """Gives every review a key that may stand in an address, and every variant of a test one."""
+    """Gives every review a key that is valid in an address, and every variant of a test a key."""
     variants: dict[tuple[str, str], Variant] = {}
-    found = []
+    shown_reviews = []
     taken: set[str] = set()
-    for one, name, entry in zip(digests, keys, entries, strict=True):
+    for about, name, entry in zip(digests, keys, entries, strict=True):
         own = {}
-        for test_id, test in one["tests"].items():
+        for test_id, test in about["tests"].items():
             if (test_id, test["how"]) not in variants:
                 count = sum(1 for known, _ in variants if known == test_id)
                 key = test_id if not count else f"{test_id}.{count + 1}"
@@ -85,14 +85,14 @@ def shown(
             own[test_id] = variants[test_id, test["how"]].key
         key = _key(name, taken)
         taken.add(key)
-        found.append(Shown(key, one, own, entry))
-    return found, list(variants.values())
+        shown_reviews.append(Shown(key, about, own, entry))
+    return shown_reviews, list(variants.values())
 
 
 def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
-    """What the page reads at once."""
+    """Data that the page loads at once."""
     ids = [variant.test_id for variant in variants]
-    order = {page: place for place, page in enumerate(in_order({w.of["page"] for w in variants}))}
+    order = {page: place for place, page in enumerate(in_order({w.test["page"] for w in variants}))}
     known = list(PAGES)
 
     def place(page: str) -> tuple[int, int]:
@@ -101,25 +101,26 @@ def index(reviews: Sequence[Shown], variants: Sequence[Variant]) -> Json:
     tests = [
         {
             "key": variant.key,
-            "page": page_title(variant.of["page"]),
+            "page": page_title(variant.test["page"]),
             "title": _title(variant, several=ids.count(variant.test_id) > 1),
-            "method": variant.of["method"],
-            "source": variant.of["source"],
+            "method": variant.test["method"],
+            "source": variant.test["source"],
             "bars": _bars(variant, reviews),
         }
-        for variant in sorted(variants, key=lambda w: place(w.of["page"]))
+        for variant in sorted(variants, key=lambda w: place(w.test["page"]))
     ]
     return {
-        "reviews": [_review(one) for one in reviews],
+        "reviews": [_review(review) for review in reviews],
         "tests": tests,
         "five": _five([test for test in tests if test["bars"]], variants),
     }
 
 
 def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]:
-    """The figures of the first table, test and key: those that drives are known by, as far as any
-    review has them, then others in the order of the tests."""
-    pages = {variant.key: variant.of["page"] for variant in variants}
+    """Figures of the first table as (test, key): first the known key figures that any review has,
+    then others in the order of the tests.
+    """
+    pages = {variant.key: variant.test["page"] for variant in variants}
     left = dict(FIVE)
     known: list[list[str]] = []
     others: list[list[str]] = []
@@ -131,81 +132,85 @@ def _five(tests: Sequence[Json], variants: Sequence[Variant]) -> list[list[str]]
     return [*known, *others][:FIGURES]
 
 
-def against(one: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
-    """Sentences on the gap between this review and each later one that ran this variant."""
+def against(review: Shown, others: Sequence[Shown], test_id: str) -> dict[str, list[str]]:
+    """Sentences on the difference between this review and each later one that ran this variant."""
     lines: dict[str, list[str]] = {}
     for other in others:
-        if None in (one.entry, other.entry) or other.variants.get(test_id) != one.variants[test_id]:
+        if (
+            None in (review.entry, other.entry)
+            or other.variants.get(test_id) != review.variants[test_id]
+        ):
             continue
-        assert one.entry is not None and other.entry is not None
-        found = explain.compared(
-            explain.explain(one.entry.review.tests[test_id]),
+        assert review.entry is not None and other.entry is not None
+        lines_of = explain.compared(
+            explain.explain(review.entry.review.tests[test_id]),
             explain.explain(other.entry.review.tests[test_id]),
-            a_name=one.entry.name,
+            a_name=review.entry.name,
             b_name=other.entry.name,
         )
-        if found:
-            lines[other.key] = list(found)
+        if lines_of:
+            lines[other.key] = list(lines_of)
     return lines
 
 
-def _review(one: Shown) -> Json:
-    about = {name: part for name, part in one.digest.items() if name != "tests"}
+def _review(review: Shown) -> Json:
+    about = {name: part for name, part in review.digest.items() if name != "tests"}
     return {
         **about,
-        "key": one.key,
-        "plot": broken(one.digest["name"], NAME_WIDTH),
-        "shipped": one.entry is None,
-        "group": "Reviewed here" if one.entry else _group(about),
-        "tests": list(one.variants.values()),
+        "key": review.key,
+        "plot": broken(review.digest["name"], NAME_WIDTH),
+        "shipped": review.entry is None,
+        "group": "Reviews" if review.entry else _group(about),
+        "tests": list(review.variants.values()),
         "values": {
             variant: {
-                bar["key"]: bar["row"] for bar in one.digest["tests"][name]["bars"] if bar["row"]
+                bar["key"]: bar["row"] for bar in review.digest["tests"][name]["bars"] if bar["row"]
             }
-            for name, variant in one.variants.items()
+            for name, variant in review.variants.items()
         },
     }
 
 
 def _group(about: Json) -> str:
-    """A catalog drive's class: "Client, PCIe"."""
+    """Class of a catalog drive: "Client, PCIe"."""
     market = str(about.get("market", "other"))
     return f"{market[:1].upper()}{market[1:]}, {about.get('bus', '')}"
 
 
 def _bars(variant: Variant, reviews: Sequence[Shown]) -> list[Json]:
-    """The figures of a test as bars, in the order of the first review that has them; `doubt` says
-    why nobody is ranked in one."""
+    """Figures of a test as bars, in the order of the first review that has them; `doubt` is the
+    reason why one has no ranks.
+    """
     rows: dict[str, Json] = {}
-    for one in reviews:
-        if one.variants.get(variant.test_id) != variant.key:
+    for review in reviews:
+        if review.variants.get(variant.test_id) != variant.key:
             continue
-        for bar in one.digest["tests"][variant.test_id]["bars"]:
+        for bar in review.digest["tests"][variant.test_id]["bars"]:
             row = rows.setdefault(bar["key"], {**bar, "row": None})
-            if one.digest["kind"] != "virtual":
+            if review.digest["kind"] != "virtual":
                 continue
             if bar["key"] in STEADINESS:
                 row["better"] = ""
-            row["doubt"] = row.get("doubt") or _doubt(one, variant.test_id, bar["key"])
+            row["doubt"] = row.get("doubt") or _doubt(review, variant.test_id, bar["key"])
     return [{name: part for name, part in row.items() if name != "row"} for row in rows.values()]
 
 
-def _doubt(one: Shown, test_id: str, key: str) -> str:
-    """Why a simulated figure is not to be trusted, in words; "" where nothing speaks against it."""
-    suite = one.entry.review.result.suite.name if one.entry else SUITE
-    found = trust.doubt(one.digest["profile"], suite, test_id, key)
-    return f"not trustworthy here: {found.words}" if found else ""
+def _doubt(review: Shown, test_id: str, key: str) -> str:
+    """Reason not to trust a simulated figure; "" if there is none."""
+    suite = review.entry.review.result.suite.name if review.entry else SUITE
+    miss = trust.doubt(review.digest["profile"], suite, test_id, key)
+    return f"the model is known to be wrong here: {miss.words}" if miss else ""
 
 
 def _title(variant: Variant, *, several: bool) -> str:
-    test = variant.of
+    test = variant.test
     if not several:
         return str(test["title"])
     return f"{test['title']} ({test['suite']}{', shortened' if test['shortened'] else ''})"
 
 
 def _key(folder: str, taken: set[str]) -> str:
-    """A name that is safe in an address and a path, and not taken yet."""
+    """Unused name that is safe in an address and in a path."""
     stem = re.sub(r"[^a-z0-9-]+", "-", folder.lower()).strip("-") or "review"
     key, count = stem, 1
     while key in taken:
@@ -229,39 +234,40 @@ def write(
 
     Parameters
     ----------
-    entries : the reviews, with names that differ.
-    folders : the name of each review's result folder.
+    entries : the reviews, with unique names.
+    folders : name of each review's result folder.
     shipped : digests of drives without a review here (`competitors.load`).
-    progress : told how many reviews are written.
+    progress : receives the number of reviews written so far.
     """
-    if (out / MARK).is_file():  # ours, of an earlier time: no review may stay that is gone
+    # a Bench written earlier: reviews that are no longer given must not stay
+    if (out / MARK).is_file():
         for name in OWNED:
             shutil.rmtree(out / name, ignore_errors=True)
     out.mkdir(parents=True, exist_ok=True)
     (out / MARK).touch()
     reviews, variants = shown(
         [*map(digest, entries), *shipped],
-        [*folders, *(one["profile"] for one in shipped)],
+        [*folders, *(review["profile"] for review in shipped)],
         [*entries, *(None for _ in shipped)],
     )
     for name in OWNED:
         (out / name).mkdir(parents=True, exist_ok=True)
     (out / LIBRARY).write_text(page.plotly(), encoding="utf-8")
     few = len(reviews) <= PAIRS_MAX
-    for place, one in enumerate(reviews):
-        (out / "data" / one.key).mkdir(exist_ok=True)
-        for test_id, variant in one.variants.items():
-            data = one.digest["tests"][test_id]["data"]
-            if few and one.entry is not None:
-                data = {**data, "against": against(one, reviews[place + 1 :], test_id)}
+    for place, review in enumerate(reviews):
+        (out / "data" / review.key).mkdir(exist_ok=True)
+        for test_id, variant in review.variants.items():
+            data = review.digest["tests"][test_id]["data"]
+            if few and review.entry is not None:
+                data = {**data, "against": against(review, reviews[place + 1 :], test_id)}
             text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-            call = f"DrivebayBench.part({script_json([one.key, variant, squeezed(text)])});\n"
-            (out / "data" / one.key / f"{variant}.js").write_text(call, encoding="ascii")
-        if one.entry is not None:
-            full_name = one.entry.full_name
-            alone = Entry(one.key, full_name, full_name, "@c1", one.entry.review)
+            call = f"DrivebayBench.part({script_json([review.key, variant, squeezed(text)])});\n"
+            (out / "data" / review.key / f"{variant}.js").write_text(call, encoding="ascii")
+        if review.entry is not None:
+            full_name = review.entry.full_name
+            alone = Entry(review.key, full_name, full_name, "@c1", review.entry.review)
             html = page.render([alone], library=f"../{LIBRARY}", bench=f"../{INDEX}")
-            (out / "reviews" / f"{one.key}.html").write_text(html, encoding="utf-8")
+            (out / "reviews" / f"{review.key}.html").write_text(html, encoding="utf-8")
         progress(place + 1)
     listing = script_json(index(reviews, variants))
     files.replace(out / LISTING, f"DrivebayBench.index({listing});\n".encode("ascii"))
@@ -270,7 +276,7 @@ def write(
 
 
 def _index(count: int) -> str:
-    """The Bench's page; its lists and charts are put in by its script."""
+    """Page of the Bench; its script adds lists and charts."""
     bar = page.navigation([el("li", el("a", "Drives", href="#choose"))])
     drives = f"{count} review{'s' if count != 1 else ''}"
     main = el(
@@ -279,13 +285,13 @@ def _index(count: int) -> str:
             "header",
             el("p", "drivebay", class_="eyebrow"),
             el("h1", "The Bench"),
-            el("p", f"{drives}. Choose drives, and see them in every test.", class_="meta"),
+            el("p", f"{drives}. Select drives to compare them in every test.", class_="meta"),
         ),
-        el("noscript", el("p", "The Bench needs JavaScript; the reports in reviews/ do not.")),
+        el("noscript", el("p", "The Bench requires JavaScript; the reports in reviews/ do not.")),
         el(
             "section", el("h2", "Drives"), el("div", id="chooser"), id="choose", class_="page first"
         ),
-        el("div", id="chosen", class_="chosen", role="region", aria_label="Chosen drives"),
+        el("div", id="chosen", class_="chosen", role="region", aria_label="Selected drives"),
         el("p", id="said", class_="sr-only", role="status"),
         el("div", id="results"),
     )

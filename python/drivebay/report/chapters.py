@@ -1,8 +1,9 @@
-"""What a person reads of a report, some six screens: verdict, specification, eight figures among
-drives of its time, consistency, scaling, heat, the Storage Bench, final words.
+"""Upper part of a report, some six screens: verdict, specification, key figures among drives of its
+time, consistency, scaling, heat, the Storage Bench, conclusion.
 
-Everything else (every test with its method, stages, spread, all figures) stands below, in the
-closed "Details" (`sections`). A suite without these tests shows the first chart of what it has.
+All other content (every test with its method, latency breakdown, spread and figures) follows in the
+closed "Details" (`sections`). For a suite without these tests, the first chart of each of its tests
+is shown.
 """
 
 from __future__ import annotations
@@ -23,31 +24,31 @@ from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.kinds.replay import BUSY
 from drivebay.report.markup import CUT, Bar, Child, Html, bars, el, table
 from drivebay.report.render_page import Page, pairs
-from drivebay.report.runs import Entry, Run, capacity, runs, short_title
+from drivebay.report.runs import Entry, Run, capacity, runs_of, short_title, who_of
 from drivebay.report.sections import doubt_of
 from drivebay.report.text import DASH, GAP, inside, quantity
 
 TITLES = {
     "summary": "Verdict",
-    "among": "Among its rivals",
+    "among": "Key figures",
     "consistency": "Consistency",
     "scaling": "Scaling",
     "heat": "Heat",
     "storage-bench": "Storage Bench",
     "tests": "Tests",
-    "final-words": "Final Words",
+    "conclusion": "Conclusion",
 }
 PLAIN_MAX = 8
-"""Charts of a suite without the tests of these chapters."""
+"""Maximum number of charts for a suite without the tests of these chapters."""
 NEAREST_MAX = 8
-"""Loads of another tool that are set beside the catalog's."""
+"""Maximum number of loads of another tool that are compared with the catalog."""
 CHART_PX = 270
 TRACE_KEYS = ("rate", "latency_mean", "over_10_ms", "over_100_ms")
 
 
 def render(page: Page) -> dict[str, Html]:
-    """The chapters that these reviews have something for, by anchor."""
-    found: dict[str, Html] = {"summary": _summary(page)}
+    """Chapters that these reviews have content for, by anchor."""
+    chapters: dict[str, Html] = {"summary": _summary(page)}
     parts: dict[str, Callable[[Page], Sequence[Child]]] = {
         "among": _among,
         "consistency": _consistency,
@@ -57,12 +58,12 @@ def render(page: Page) -> dict[str, Html]:
     }
     for name, part in parts.items():
         if body := part(page):
-            found[name] = _chapter(name, body)
-    if not found.keys() & {"consistency", "scaling", "heat", "storage-bench"}:
-        found["tests"] = _chapter("tests", _tests(page))
-    if words := _final_words(page):
-        found["final-words"] = _chapter("final-words", words)
-    return found
+            chapters[name] = _chapter(name, body)
+    if not chapters.keys() & {"consistency", "scaling", "heat", "storage-bench"}:
+        chapters["tests"] = _chapter("tests", _tests(page))
+    if body := _conclusion(page):
+        chapters["conclusion"] = _chapter("conclusion", body)
+    return chapters
 
 
 def _chapter(name: str, body: Sequence[Child]) -> Html:
@@ -78,8 +79,8 @@ def _summary(page: Page) -> Html:
     for entry in page.entries:
         name = [] if single else [el("strong", f"{entry.name}: ")]
         lines += [
-            el("p", name if not at else None, words, class_="verdict")
-            for at, words in enumerate(verdict.sentences(entry, page.peers))
+            el("p", name if not at else None, text, class_="verdict")
+            for at, text in enumerate(verdict.sentences(entry, page.peers))
         ]
     halves = [_specification(page.entries[0]), _picture(page)] if single else []
     return el(
@@ -93,13 +94,13 @@ def _summary(page: Page) -> Html:
 
 
 def _specification(entry: Entry) -> Html:
-    """What was tested, in a few rows."""
+    """Specification of the tested drive, in a few rows."""
     target = entry.review.result.target
     facts: Mapping[str, Any] = (target.get("profile") or {}).get("drive", {})
 
     def fact(name: str) -> str:
-        one = facts.get(name, target.get(name))
-        return str(one.get("value") if isinstance(one, dict) else one or "")
+        leaf = facts.get(name, target.get(name))
+        return str(leaf.get("value") if isinstance(leaf, dict) else leaf or "")
 
     rows = [
         ("Capacity", capacity(entry.review)),
@@ -113,38 +114,40 @@ def _specification(entry: Entry) -> Html:
         ("Firmware", fact("firmware_rev") or fact("firmware")),
         ("Tested in", str(target.get("host") or "")),
     ]
-    shown: list[list[Child]] = [[name, words] for name, words in rows if words]
+    shown: list[list[Child]] = [[name, text] for name, text in rows if text]
     return table(["", ""], shown, caption="Specification", kind="data spec")
 
 
 def _picture(page: Page) -> Html | None:
-    """The key figures against the median of the peers."""
-    found = verdict.places(page.entries[0], page.peers)
-    if len(found) < 2:
+    """Key figures relative to the median of the peers."""
+    places = verdict.places(page.entries[0], page.peers)
+    if len(places) < 2:
         return None
     rows = [
-        Bar(one.measured.test.title, one.times, "@c1", words=f"{one.times:.2f}") for one in found
+        Bar(place.measured.test.title, place.times, "@c1", text=f"{place.times:.2f}")
+        for place in places
     ]
-    title = f"Times the median of {verdict.others_of(page.entries[0])}"
-    panel = bar_panel("bars-summary", title, "times", rows, better="higher")
+    title = f"Relative to the median of {verdict.others_of(page.entries[0])}"
+    panel = bar_panel("bars-summary", title, "median = 1", rows, better="higher")
     page.pictures.append(panel)
-    return bars(title, "1 is the median", rows, picture=panel.chart.id)
+    return bars(title, "median = 1", rows, picture=panel.chart.id)
 
 
 # --- among others ---------------------------------------------------------------------------------
 
 
 def _among(page: Page) -> list[Child]:
-    """The key figures as bars, among peers where any ran the same test, else by themselves; of
-    another tool's loads, beside the nearest of the catalog."""
+    """Key figures as bars: among the peers that ran the same test, or alone without any. Loads of
+    another tool are compared with the nearest ones of the catalog.
+    """
     shown, alone = [], []
     for measured, bar in verdict.key_figures(page.entries):
-        of = (measured.test.title, measured.test.id)
-        found = runs(page.entries, [measured.test.id])
-        ranked_one = _ranked(page, bar, found, of)
+        link = (measured.test.title, measured.test.id)
+        runs = runs_of(page.entries, [measured.test.id])
+        ranked_one = _ranked(page, bar, runs, link)
         if ranked_one is None:
             alone.append(measured.test.title)
-        shown.append(ranked_one or _plain_bars(bar, found, of))
+        shown.append(ranked_one or _plain_bars(bar, runs, link))
     near = [] if len(alone) < len(shown) else _nearest(page)
     body: list[Child] = [*pairs(near or shown)]
     if near:
@@ -156,38 +159,39 @@ def _among(page: Page) -> list[Child]:
             body.append(
                 el(
                     "p",
-                    f"No drive of the catalog ran these in the same way: {names}.",
+                    f"No drive of the catalog has comparable results for: {names}.",
                     class_="small",
                 )
             )
     return body
 
 
-def _ranked(page: Page, one: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html | None:
-    """A figure of one test among those of the page's peers, best first, ties with one rank; None
-    where they have none. Where it is not to be trusted nobody is ranked."""
-    measured = found[0].measured
+def _ranked(page: Page, bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html | None:
+    """Bars of a figure of one test with those of the page's peers, best first, ties with one rank;
+    None if no peer has it. Untrusted figures have no ranks.
+    """
+    measured = runs[0].measured
     real = any(entry.kind == "real" for entry in page.entries)
-    others = competitors.bars(page.peers, measured, one.key, real=real)
+    others = competitors.bars(page.peers, measured, bar.key, real=real)
     if not others:
         return None
-    doubt = doubt_of(found, one.key, ranked=True)
-    own = own_bars(found, one.key)
-    rows = ranked([*own, *others], better="" if doubt else one.better)
+    doubt = doubt_of(runs, bar.key, ranked=True)
+    own = own_bars(runs, bar.key)
+    rows = ranked([*own, *others], better="" if doubt else bar.better)
     picture = f"bars-{measured.test.id}"
-    title = f"{measured.test.title}: {inside(one.title)}"
-    page.pictures.append(bar_panel(picture, title, one.unit, rows, better=one.better, doubt=doubt))
+    title = f"{measured.test.title}: {inside(bar.title)}"
+    page.pictures.append(bar_panel(picture, title, bar.unit, rows, better=bar.better, doubt=doubt))
     more: list[Child] = [beneath(row, several=len(own) > 1) for row in own]
     why = Counter(row.detail for row in others if row.value is None)
-    more += [f"{count} others: {words}." for words, count in why.items()]
+    more += [f"{count} other drives: {text}." for text, count in why.items()]
     shown = [row for row in rows if row.value is not None or not row.other]
-    below = el("p", [[one, " "] for one in more if one], class_="beneath") if any(more) else None
+    below = el("p", [[line, " "] for line in more if line], class_="beneath") if any(more) else None
     return bars(
-        one.title,
-        one.unit,
+        bar.title,
+        bar.unit,
         shown,
-        better=one.better,
-        of=of,
+        better=bar.better,
+        link=link,
         more=below,
         doubt=doubt,
         picture=picture,
@@ -195,24 +199,25 @@ def _ranked(page: Page, one: BarOf, found: Sequence[Run], of: tuple[str, str]) -
 
 
 NEAREST = (
-    "No test was run as those of the catalog. Each load stands beside the nearest one that the "
-    "catalog's drives (simulated, shortened runs) had: the same pattern, about the same share of "
-    "reads, size and queue depth at most twice or half. State and span of the drives differ."
+    "No test ran exactly as in the catalog. Each load is compared with the nearest load of the "
+    "catalog's drives (simulated, shortened runs): same pattern, similar share of reads, request "
+    "size and queue depth within a factor of two. Drive state and address span differ."
 )
 
 
 def _nearest(page: Page) -> list[Html]:
-    """Loads of a review beside the nearest of the catalog's shortened runs, the first of a test
-    that are near the same one."""
+    """Bars of a review's loads, each with the nearest load of the catalog's shortened runs. Of the
+    loads of one test with the same nearest load only the first is shown.
+    """
     entry = page.entries[0]
-    peers = {one["profile"] for one in competitors.peers(page.quick, page.entries)}
-    quick = [one for one in page.quick if one["profile"] in peers]
+    peers = {peer["profile"] for peer in competitors.peers(page.quick, page.entries)}
+    quick = [peer for peer in page.quick if peer["profile"] in peers]
     shown: list[Html] = []
     told: set[tuple[str, str]] = set()
     for load in nearest.loads(entry.review):
-        known = [(one["drive"], nearest.nearest(one["loads"], load)) for one in quick]
+        known = [(peer["drive"], nearest.nearest(peer["loads"], load)) for peer in quick]
         near = [(drive, other) for drive, other in known if other is not None]
-        title = f"beside {near[0][1]['title']}, QD {near[0][1]['depth']}" if near else ""
+        title = f"compared with {near[0][1]['title']}, QD {near[0][1]['depth']}" if near else ""
         if not near or (load["test"], title) in told or len(told) >= NEAREST_MAX:
             continue
         told.add((load["test"], title))
@@ -224,48 +229,51 @@ def _nearest(page: Page) -> list[Html]:
         ]
         rows = ranked(rows, better="")
         panel_id = f"bars-near-{len(shown)}"
-        page.pictures.append(bar_panel(panel_id, load["title"], unit, rows, better="higher"))
-        of = (load["title"], load["test"])
-        shown.append(bars(title, unit, rows, of=of, picture=panel_id))
+        name = f"{load['title']}, {title}"
+        who = who_of(entry)
+        page.pictures.append(bar_panel(panel_id, name, unit, rows, better="higher", who=who))
+        link = (load["title"], load["test"])
+        shown.append(bars(title, unit, rows, link=link, picture=panel_id))
     return shown
 
 
-def _plain_bars(bar: BarOf, found: Sequence[Run], of: tuple[str, str]) -> Html:
-    """A key figure among no others, or that of every load; where jobs run together, that of the
-    jobs beside the first, whose latency the test is about."""
-    measured = found[0].measured
-    shown = kinds.of(measured.test.kind).bars(measured)
+def _plain_bars(bar: BarOf, runs: Sequence[Run], link: tuple[str, str]) -> Html:
+    """Bars of a key figure without peers, or of that figure for every load. If jobs run in
+    parallel, only the jobs along with the first one are shown, because the test measures their
+    latency.
+    """
+    measured = runs[0].measured
+    shown = kinds.by_name(measured.test.kind).bars(measured)
     loads = next(alike for alike in charts_of(shown) if bar in alike)
     beside = tuple(f"_{phase.label}" for phase in measured.test.phases if phase.together)
-    loads = [one for one in loads if beside and one.key.endswith(beside)] or loads
-    rows = [(one.key, one.row if bar.chart else "") for one in loads]
+    loads = [load for load in loads if beside and load.key.endswith(beside)] or loads
+    rows = [(load.key, load.row if bar.chart else "") for load in loads]
     title = bar.chart or bar.title
     return figure_bars(
-        title, bar.unit, found, rows, better=bar.better, of=of, brief=bool(bar.chart)
+        title, bar.unit, runs, rows, better=bar.better, link=link, brief=bool(bar.chart)
     )
 
 
 def _notes(page: Page) -> list[Html]:
-    """Who the others are, what the marks mean, which of their results are old."""
+    """Notes on the other drives, on the marks, and on outdated results."""
     quick = all(entry.review.result.quick for entry in page.entries)
-    versions = ", ".join(sorted({one["version"] for one in page.peers}))
+    versions = ", ".join(sorted({peer["version"] for peer in page.peers}))
     dated = competitors.dated(page.entries[0])
-    chosen = (
-        f"those of its market nearest in {'bus, cells and year' if dated else 'bus, the newest'}"
-    )
+    chosen = "closest bus, flash type and release year" if dated else "same bus, newest first"
     lines = [
-        f"The others are virtual drives of the catalog, simulated{' in shortened runs' * quick} "
-        f"with drivebay {versions}: {chosen}. Figures "
-        f"less than 1{GAP}% apart share a rank. A diamond is a published figure; a whisker holds "
-        f"the figure with 90{GAP}%; a bar with a gap is over {CUT} times as long as any without."
+        f"The other drives are virtual drives of the catalog, simulated"
+        f"{' in shortened runs' * quick} with drivebay {versions} (same market, {chosen}). "
+        f"Results less than 1{GAP}% apart share a rank. Diamond: published figure. Whisker: "
+        f"90{GAP}% interval. Bar with a gap: more than {CUT} times as long as any bar without one."
     ]
-    if any(one["old"] for one in page.peers):
+    if any(peer["old"] for peer in page.peers):
         lines.append(
-            f"The code of the model has changed since: {competitors.AGAIN} runs them again."
+            "The model has changed since these results were computed; update them with "
+            f"{competitors.AGAIN}."
         )
-    why = [f"{one['drive']} ({one['stand_in']})" for one in page.peers if one.get("stand_in")]
+    why = [f"{peer['drive']} ({peer['stand_in']})" for peer in page.peers if peer.get("stand_in")]
     if why:
-        lines.append(f"A stand-in is a drive of which too little is known: {'; '.join(why)}.")
+        lines.append(f"Stand-in: too little is published about the drive: {'; '.join(why)}.")
     return [el("p", " ".join(lines), class_="small")]
 
 
@@ -273,100 +281,107 @@ def _notes(page: Page) -> list[Html]:
 
 
 def _first(page: Page, kind: str) -> list[Run]:
-    """The runs of the first test of a kind."""
+    """Runs of the first test of a kind."""
     for entry in page.entries:
         for test in entry.review.result.suite.tests:
-            if test.kind == kind and (found := runs(page.entries, [test.id])):
-                return found
+            if test.kind == kind and (runs := runs_of(page.entries, [test.id])):
+                return runs
     return []
 
 
 def _consistency(page: Page) -> list[Child]:
-    """The first test's seconds: all, then the last ones; other consistency tests in a sentence."""
-    found = _first(page, "consistency")
-    if not found:
+    """IOPS over time of the first consistency test, whole and for its last seconds; other
+    consistency tests in a sentence.
+    """
+    runs = _first(page, "consistency")
+    if not runs:
         return []
-    window = found[0].measured.test.metric_window_s
-    last = f"IOPS of each second, the last {window:,.0f} s" if window else ""
-    whole = "IOPS of each second, the whole run"
-    panels = [client.scatter_panel("whole", found, whole, height=CHART_PX)]
+    window = runs[0].measured.test.metric_window_s
+    last = f"IOPS over time, last {window:,.0f} s" if window else ""
+    whole = "IOPS over time, whole run"
+    panels = [client.scatter_panel("whole", runs, whole, height=CHART_PX)]
     if window:
-        panels.append(client.scatter_panel("end", found, last, height=CHART_PX, whole=False))
+        panels.append(client.scatter_panel("end", runs, last, height=CHART_PX, whole=False))
     lines = []
     for entry in page.entries:
         who = f"{entry.name}: " if len(page.entries) > 1 else ""
-        for one in entry.review.tests.values():
-            if one.consistency is not None and one.test.id != found[0].measured.test.id:
-                steady = quantity(one.consistency.window.mean, "IOPS")
-                lines.append(f"{who}{short_title(one.test)}: {steady} in the end.")
-    title = el("p", found[0].measured.test.title, ". ", " ".join(lines), class_="lede")
-    return [title, page.show([replace(one, wide=False) for one in panels])]
+        for measured in entry.review.tests.values():
+            if measured.consistency is not None and measured.test.id != runs[0].measured.test.id:
+                end = measured.consistency.window
+                steady = f"{quantity(end.mean, 'IOPS')} over the last {end.n:,} s"
+                lines.append(f"{who}{short_title(measured.test)}: {steady}.")
+    title = el("p", runs[0].measured.test.title, ". ", " ".join(lines), class_="lede")
+    return [title, page.show([replace(measured, wide=False) for measured in panels])]
 
 
 def _scaling(page: Page) -> list[Child]:
-    """Data rate by queue depth, the ladders of a page in one chart."""
+    """Data rate by queue depth; all ladders of a page share a chart."""
     by_page: dict[str, list[str]] = {}
     for entry in page.entries:
-        for one in entry.review.tests.values():
-            if one.test.kind == "ladder" and len(one.steps) > 1:
-                ids = by_page.setdefault(one.test.page, [])
-                ids += [] if one.test.id in ids else [one.test.id]
+        for measured in entry.review.tests.values():
+            if measured.test.kind == "ladder" and len(measured.steps) > 1:
+                ids = by_page.setdefault(measured.test.page, [])
+                ids += [] if measured.test.id in ids else [measured.test.id]
     panels = []
     for name, ids in by_page.items():
-        found = runs(page.entries, ids)
-        titles = {run.measured.test.title for run in found}
+        runs = runs_of(page.entries, ids)
+        titles = {run.measured.test.title for run in runs}
         if len(page.entries) == 1 and len(titles) > 1:  # by the whole title: reads and writes
-            found = [replace(run, name=run.measured.test.title) for run in found]
-        panel = client.rate_panel(f"scaling-{name}", found)
+            runs = [replace(run, name=run.measured.test.title) for run in runs]
+        panel = client.rate_panel(f"scaling-{name}", runs)
         title = f"{name.capitalize()}: data rate by queue depth"
-        panels.append(replace(panel, title=title, wide=False, said=_scaled(found)))
+        panels.append(replace(panel, title=title, wide=False, result=_scaled(runs)))
     return [page.show(panels)] if panels else []
 
 
-def _scaled(found: Sequence[Run]) -> str:
-    words = []
-    for run in found:
+def _scaled(runs: Sequence[Run]) -> str:
+    ranges = []
+    for run in runs:
         first, last = run.measured.steps[0], run.measured.steps[-1]
-        words.append(
+        ranges.append(
             f"{run.name or run.measured.test.title} from {quantity(first.rate_mb_s, 'MB/s')} at QD "
             f"{first.queue_depth} to {quantity(last.rate_mb_s, 'MB/s')} at QD {last.queue_depth}"
         )
-    return "; ".join(words)
+    return "; ".join(ranges)
 
 
 def _heat(page: Page) -> list[Child]:
-    """The course of the thermal test."""
-    found = _first(page, "thermal")
-    if not found:
+    """Data rate, temperature and power of the thermal test over time."""
+    runs = _first(page, "thermal")
+    if not runs:
         return []
-    panel = time.over_time("heat", found)
-    said = [
-        f"{quantity(one.before.mean, 'MB/s')} for {one.fall_s or one.before.n:,} s"
-        + (f", then {quantity(one.after.mean, 'MB/s')}" if one.after else ", without a fall")
-        for run in found
-        if (one := run.measured.thermal)
+    panel = time.over_time("heat", runs)
+    results = [
+        f"{quantity(thermal.before.mean, 'MB/s')} for {thermal.fall_s or thermal.before.n:,} s"
+        + (
+            f", then {quantity(thermal.after.mean, 'MB/s')}"
+            if thermal.after
+            else ", no sustained drop"
+        )
+        for run in runs
+        if (thermal := run.measured.thermal)
     ]
     chart = replace(panel.chart, height=CHART_PX + 75 * (len(panel.chart.y) - 1))
     return [
-        el("p", found[0].measured.test.title, ".", class_="lede"),
-        page.show([replace(panel, chart=chart, said="; ".join(said))]),
+        el("p", runs[0].measured.test.title, ".", class_="lede"),
+        page.show([replace(panel, chart=chart, result="; ".join(results))]),
     ]
 
 
 def _storage_bench(page: Page) -> list[Child]:
-    """One table of all replayed traces; what was published stands below each figure."""
+    """Table of all replayed traces, with the published value below each figure."""
     tests = {
-        one.test.id: one.test
+        measured.test.id: measured.test
         for entry in page.entries
-        for one in entry.review.tests.values()
-        if one.test.kind == "trace" and "rate" in one.figures
+        for measured in entry.review.tests.values()
+        if measured.test.kind == "trace" and "rate" in measured.figures
     }
-    found = runs(page.entries, list(tests))
-    if not found:
+    runs = runs_of(page.entries, list(tests))
+    if not runs:
         return []
     heads = ["", "Data rate", "Mean latency", "Over 10 ms", "Over 100 ms", "Mean power"]
     rows: list[list[Child]] = []
-    for run in found:
+    for run in runs:
         name = run.measured.test.title
         power = run.measured.figures.get("power_mean")
         rows.append(
@@ -380,42 +395,42 @@ def _storage_bench(page: Page) -> list[Child]:
 
 
 def _cell(run: Run, key: str) -> Child:
-    """A figure, what was published of it, and whether it is to be trusted."""
-    one = run.measured.figures.get(key)
-    if one is None:
+    """Figure with its published value and the reason not to trust it, if any."""
+    figure = run.measured.figures.get(key)
+    if figure is None:
         return DASH
     printed = published_of(run, key)
     doubt = doubt_of([run], key)
-    said = None
+    note = None
     if printed is not None:
-        said = el("small", f"published: {printed.words}{GAP}{one.unit}", class_="said")
+        note = el("small", f"published: {printed.text}{GAP}{figure.unit}", class_="said")
     mark = el("small", doubt, class_="bad") if doubt else None
-    return [el("span", quantity(one.value, one.unit), class_="num"), said, mark]
+    return [el("span", quantity(figure.value, figure.unit), class_="num"), note, mark]
 
 
 def _tests(page: Page) -> list[Child]:
-    """The first chart of each test of a suite that has none of the chapters."""
+    """First chart of each test, for a suite without any of the chapters."""
     tests = dict.fromkeys(name for entry in page.entries for name in entry.review.tests)
     panels: list[Panel] = []
     for test_id in tests:
-        found = runs(page.entries, [test_id])
-        if not found or len(panels) >= PLAIN_MAX:
+        runs = runs_of(page.entries, [test_id])
+        if not runs or len(panels) >= PLAIN_MAX:
             continue
-        shown = kinds.of(found[0].measured.test.kind).panels(f"first-{test_id}", found)
+        shown = kinds.by_name(runs[0].measured.test.kind).panels(f"first-{test_id}", runs)
         if shown:
-            title = f"{found[0].measured.test.title}: {inside(shown[0].title)}"
+            title = f"{runs[0].measured.test.title}: {inside(shown[0].title)}"
             panels.append(replace(shown[0], title=title, wide=False))
     return [page.show(panels)]
 
 
-def _final_words(page: Page) -> list[Child]:
-    """For whom, not for whom, against the nearest rivals."""
+def _conclusion(page: Page) -> list[Child]:
+    """Suitable and unsuitable uses, and the nearest rivals."""
     body: list[Child] = []
     for entry in page.entries:
-        rows = verdict.final_words(entry, page.peers)
+        rows = verdict.conclusion(entry, page.peers)
         if rows and len(page.entries) > 1:
             body.append(el("h3", entry.name))
         if rows:
-            items = [el("div", el("dt", name), el("dd", words)) for name, words in rows]
+            items = [el("div", el("dt", name), el("dd", text)) for name, text in rows]
             body.append(el("dl", items, class_="final"))
     return body

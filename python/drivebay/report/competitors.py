@@ -1,8 +1,8 @@
-"""The shipped results: what every drive of the catalog does in the default suite, at full length.
+"""Shipped results: the default suite of every catalog drive, at full length.
 
-catalog-results/DRIVE.json.xz is the digest of a review with all but the digits that no chart shows,
-as `make catalog-results` writes it, with a fingerprint of the drive's profile and of the model's
-code. A result of another profile or model is shown and marked as old.
+catalog-results/DRIVE.json.xz is the digest of a review, without the digits that no chart shows, as
+`make catalog-results` writes it, with a fingerprint of the drive's profile and of the model's code.
+Results of another profile or model are shown and marked as old.
 """
 
 from __future__ import annotations
@@ -37,75 +37,85 @@ FOLDER = "catalog-results"
 ENDING = ".json.xz"
 AGAIN = "make catalog-results"
 IN_PLACE = "written in place"
-"""`Profile.media` of what is no flash."""
+"""`Profile.media` of drives without flash."""
 QUICK = "quick"
-"""Of all drives in one file: figures and loads of shortened runs, without series."""
+"""File with figures and loads of the shortened runs of all drives, without series."""
 NEAR = 7
-"""So many of the other drives are shown in a report; the Bench has all."""
+"""Number of other drives in a report; the Bench has all."""
 YEARS = 3.0
-"""guess: drives further apart in time were not for sale beside each other."""
+"""guess: drives further apart in time were not for sale together."""
 MIDDLE = 6
-"""The month of a release of which the year alone is known."""
+"""Assumed month of a release if only its year is known."""
 SUITE = "anandtech-2015"
-"""The suite that the shipped results are of."""
+"""Suite of the shipped results."""
 
 
 def load(folder: Path | None = None, *, beside: Sequence[Json] = ()) -> list[Json]:
-    """The digests in a folder, the shipped ones without it, by name of the drive; `old` says in
-    words what has changed since one was computed, empty if nothing has; the keys of `_peerage` are
-    what `peers` chooses by. Those in the format of another version are left out. `beside`: targets
-    of reviews; of these only the peers are read, as all take a second."""
+    """Digests in a folder, by default the shipped ones, sorted by the name of the drive. `old`
+    states what has changed since a digest was computed, "" if nothing has; the keys of
+    `_peerage` are those that `peers` selects by. Digests in another format are left out.
+    `beside`: targets of reviews; then only their peers are read, because reading all takes a
+    second.
+    """
     paths = sorted((folder or data.path(FOLDER)).glob(f"*{ENDING}"))
     names = {name: path for path in paths if (name := path.name.removesuffix(ENDING)) != QUICK}
     if beside:
         known = [{"profile": name, **_peerage(name)} for name in names]
         near = _nearest(known, beside[0])[: NEAR + len(beside)]
-        names = {name: names[name] for name in sorted(one["profile"] for one in near)}
-    found = [_unpacked(path) for path in names.values()]
-    return [_known(one) for one in found if one["format"] == FORMAT]
+        names = {name: names[name] for name in sorted(drive["profile"] for drive in near)}
+    documents = [_unpacked(path) for path in names.values()]
+    return [_known(drive) for drive in documents if drive["format"] == FORMAT]
 
 
 def load_quick(folder: Path | None = None) -> list[Json]:
-    """The same of shortened runs: figures and `loads` alone; [] where none are shipped."""
+    """Digests of shortened runs with figures and `loads` only; [] if none are shipped."""
     path = (folder or data.path(FOLDER)) / f"{QUICK}{ENDING}"
-    found = _unpacked(path) if path.exists() else {}
-    return [_known(one) for one in found["drives"]] if found.get("format") == FORMAT else []
+    document = _unpacked(path) if path.exists() else {}
+    return (
+        [_known(drive) for drive in document["drives"]] if document.get("format") == FORMAT else []
+    )
 
 
 def _unpacked(path: Path) -> Json:
-    found: Json = json.loads(lzma.decompress(path.read_bytes()))
-    return found
+    document: Json = json.loads(lzma.decompress(path.read_bytes()))
+    return document
 
 
-def _known(one: Json) -> Json:
-    return {**one, **_peerage(one["profile"]), "old": _old(one["profile"], one["fingerprint"])}
+def _known(drive: Json) -> Json:
+    return {
+        **drive,
+        **_peerage(drive["profile"]),
+        "old": _old(drive["profile"], drive["fingerprint"]),
+    }
 
 
-def write(entry: Entry, folder: Path, of: Mapping[str, str]) -> Path:
-    """Writes the digest of a catalog drive's review into a folder; the same bytes for the same
-    review. `of`: `fingerprint` of the drive when the review began."""
-    one = _shipped(entry, of)
-    tests = {test_id: _rounded(test) for test_id, test in one["tests"].items()}
-    return _packed({**one, "tests": tests}, folder / f"{one['profile']}{ENDING}")
+def write(entry: Entry, folder: Path, fingerprint: Mapping[str, str]) -> Path:
+    """Writes the digest of a catalog drive's review into a folder; the same review gives the same
+    bytes. `fingerprint`: that of the drive when the review began.
+    """
+    document = _shipped(entry, fingerprint)
+    tests = {test_id: _rounded(test) for test_id, test in document["tests"].items()}
+    return _packed({**document, "tests": tests}, folder / f"{document['profile']}{ENDING}")
 
 
 def write_quick(reviews: Sequence[tuple[Entry, Mapping[str, str]]], folder: Path) -> Path:
-    """Writes the figures and loads of the catalog's shortened reviews, each with `fingerprint` of
-    its drive, into one file."""
+    """Writes figures and loads of the catalog's shortened reviews into one file, each with the
+    fingerprint of its drive.
+    """
     drives = []
-    for entry, of in reviews:
-        one = _shipped(entry, of)
+    for entry, fingerprint in reviews:
+        document = _shipped(entry, fingerprint)
         tests = {
             name: {key: test[key] for key in ("how", "title", "bars")}
-            for name, test in one["tests"].items()
+            for name, test in document["tests"].items()
         }
-        drives.append({**one, "tests": tests, "loads": nearest.loads(entry.review)})
+        drives.append({**document, "tests": tests, "loads": nearest.loads(entry.review)})
     return _packed({"format": FORMAT, "drives": drives}, folder / f"{QUICK}{ENDING}")
 
 
-def _shipped(entry: Entry, of: Mapping[str, str]) -> Json:
+def _shipped(entry: Entry, fingerprint: Mapping[str, str]) -> Json:
     version = entry.review.result.tool.version
-    return {"format": FORMAT, "fingerprint": dict(of), "version": version, **digest(entry)}
+    return {"format": FORMAT, "fingerprint": dict(fingerprint), "version": version, **digest(entry)}
 
 
 def _packed(document: Json, path: Path) -> Path:
@@ -120,7 +130,7 @@ def _rounded(test: Json) -> Json:
 
 
 def fingerprint(drive: str) -> dict[str, str]:
-    """Of a catalog drive's values with those of its host, and of the model's code."""
+    """Fingerprint of a catalog drive's values with those of its host, and of the model's code."""
     values = json.dumps(_values(profiles.load(drive).raw), sort_keys=True)
     return {
         "profile": hashlib.sha256(values.encode()).hexdigest()[:16],
@@ -129,10 +139,10 @@ def fingerprint(drive: str) -> dict[str, str]:
 
 
 def _values(raw: Any) -> Any:
-    """A profile without sources and notes, which change no figure."""
+    """Profile without sources and notes, which do not affect figures."""
     if isinstance(raw, Mapping):
-        return {key: _values(one) for key, one in raw.items() if key not in ("source", "note")}
-    return [_values(one) for one in raw] if isinstance(raw, list) else raw
+        return {key: _values(value) for key, value in raw.items() if key not in ("source", "note")}
+    return [_values(value) for value in raw] if isinstance(raw, list) else raw
 
 
 def _old(drive: str, then: Mapping[str, str]) -> str:
@@ -152,17 +162,18 @@ def _old(drive: str, then: Mapping[str, str]) -> str:
 
 
 def others(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """The shipped drives that are not under review themselves."""
+    """Shipped drives that are not under review."""
     names = {unchanged(entry.review) for entry in entries}
-    return tuple(one for one in shipped if one["profile"] not in names)
+    return tuple(drive for drive in shipped if drive["profile"] not in names)
 
 
 def peers(shipped: Sequence[Json], entries: Sequence[Entry]) -> tuple[Json, ...]:
-    """The drives that a buyer of the first one under review would have looked at, nearest first.
+    """Drives that a buyer of the first drive under review would also consider, nearest first.
 
-    A class is bus, medium and year: of the same market and of flash or not, within `YEARS`, then
-    by bus, cells and time; of one model the capacity that is nearest. Beside a drive whose year is
-    not known, such as a file on some disk, those of its bus, the newest first.
+    They have the same market and either flash or no flash, and were released within `YEARS`; they
+    are sorted by bus, cell type and release date. Of each model only the nearest capacity is used.
+    If the release year is not known (a file on some disk), the drives of the same bus are used,
+    newest first.
     """
     if not entries:
         return ()
@@ -174,52 +185,53 @@ def _nearest(known: Sequence[Json], target: Json) -> list[Json]:
     size = float(target["capacity_bytes"])
     bus = own.get("bus") or ("SATA" if "SATA" in interface(target) else "PCIe")
 
-    def by_size(one: Json) -> float:
-        return abs(math.log(one["bytes"] / size)) if size else 0.0  # fio need not say the size
+    def by_size(drive: Json) -> float:
+        # fio does not always report the size
+        return abs(math.log(drive["bytes"] / size)) if size else 0.0
 
-    def apart(one: Json) -> tuple[float, ...]:
-        years = abs(one["released"] - own["released"]) if own else -one["released"]
-        cells = bool(own) and one["cells"] != own["cells"]
-        return one["bus"] != bus, cells, years, by_size(one)
+    def apart(drive: Json) -> tuple[float, ...]:
+        years = abs(drive["released"] - own["released"]) if own else -drive["released"]
+        cells = bool(own) and drive["cells"] != own["cells"]
+        return drive["bus"] != bus, cells, years, by_size(drive)
 
     near = [
-        one
-        for one in known
-        if "released" in one
-        and (not own or abs(one["released"] - own["released"]) <= YEARS)
-        and one["market"] == own.get("market", "client")
-        and one["flash"] == own.get("flash", True)
-        and one["model"] != own.get("model")
+        drive
+        for drive in known
+        if "released" in drive
+        and (not own or abs(drive["released"] - own["released"]) <= YEARS)
+        and drive["market"] == own.get("market", "client")
+        and drive["flash"] == own.get("flash", True)
+        and drive["model"] != own.get("model")
     ]
     models: dict[str, Json] = {}
-    for one in sorted(near, key=by_size):
-        models.setdefault(one["model"], one)
+    for drive in sorted(near, key=by_size):
+        models.setdefault(drive["model"], drive)
     return sorted(models.values(), key=apart)
 
 
 def interface(target: Json) -> str:
-    """How a drive is attached; of a file, what it lies on."""
+    """Interface of a drive; for a file, that of the drive below it."""
     return str(target.get("interface") or (target.get("storage") or {}).get("interface") or "")
 
 
 def dated(entry: Entry) -> bool:
-    """Whether it is known what year, market and flash a drive is of."""
+    """True if release year, market and flash of the drive are known."""
     return bool(_own_peerage(entry.review.result.target))
 
 
 def _own_peerage(target: Json) -> Json:
-    """That of a virtual drive by its profile, of a real one by the catalog's drive of its model."""
+    """Peerage of a virtual drive by its profile, of a real one by its model in the catalog."""
     profile = target.get("profile")
     known = _peerage(
         str(target["name"]) if profile else drive_of_model(str(target.get("model"))) or ""
     )
-    with contextlib.suppress(UserError):  # of a model that is older or newer than this one
+    with contextlib.suppress(UserError):  # a profile of another version
         known = known or (_peerage_of(profiles.from_resolved(profile)) if profile else {})
     return known
 
 
 def _peerage(drive: str) -> Json:
-    """What a catalog drive is a peer by; empty of another drive."""
+    """Properties by which peers of a catalog drive are selected; empty for other drives."""
     try:
         return _peerage_of(profiles.load(drive))
     except UserError:
@@ -244,31 +256,33 @@ def _peerage_of(profile: profiles.Profile) -> Json:
 
 
 def bars(shipped: Sequence[Json], measured: Measured, key: str, *, real: bool) -> list[Bar]:
-    """One figure of the shipped drives that ran this very test. `real`: the drive under review is a
-    real one, so that the others must be called simulated."""
+    """Bars of one figure for the shipped drives that ran this test. `real`: the drive under review
+    is real, so the others are labelled as simulated.
+    """
     if key in STEADINESS:
         return []
-    found = []
-    for one, test in running(shipped, measured.test):
+    bars = []
+    for drive, test in running(shipped, measured.test):
         row = next((bar["row"] for bar in test["bars"] if bar["key"] == key), None)
         if row is None:
             continue
         value, _, ends, _, detail, *printed = row
         known = None
         if printed:
-            level, words, relation, source, address = printed
+            level, text, relation, source, address = printed
             bound = relation if relation in ("gt", "lt") else ""
-            known = Published(level, words, source, bound, address)
-        name = f"{one['drive']} (simulated)" if real else one["drive"]
+            known = Published(level, text, source, bound, address)
+        name = f"{drive['drive']} (simulated)" if real else drive["drive"]
         why = detail if value is None else ""
         bar = Bar(name, value, "@other", detail=why, ends=ends and tuple(ends), published=known)
-        found.append(replace(bar, other=True))
-    return found
+        bars.append(replace(bar, other=True))
+    return bars
 
 
 def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
-    """The shipped drives that ran a test in this very way, each with its digest of the test; a real
-    drive's shorter rests are no difference."""
+    """Shipped drives that ran a test in the same way, each with its digest of the test. Shorter
+    idle times of a real drive make no difference.
+    """
     ways = {how(test)}
     for known in _suite_tests():
         if known.id == test.id:
@@ -276,9 +290,9 @@ def running(shipped: Sequence[Json], test: Test) -> list[tuple[Json, Json]]:
             real = how(test.in_real_time())
             ways |= {how(form) for form in forms if how(form.in_real_time()) == real}
     return [
-        (one, one["tests"][test.id])
-        for one in shipped
-        if test.id in one["tests"] and one["tests"][test.id]["how"] in ways
+        (drive, drive["tests"][test.id])
+        for drive in shipped
+        if test.id in drive["tests"] and drive["tests"][test.id]["how"] in ways
     ]
 
 

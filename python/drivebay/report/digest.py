@@ -1,8 +1,8 @@
-"""What a review is to the reports of others: its figures as bars, and the charts of each test.
+"""Digest of a review for other reports: its figures as bars, and the charts of each test.
 
-The Bench is made of digests, of its own reviews and of the shipped ones alike; a report ranks its
-drive among shipped digests. A digest is plain data, and as a file it outlives the code that made
-it: `FORMAT` says which code can read it.
+The Bench is made of digests, both of its own reviews and of the shipped ones; a report ranks its
+drive among shipped digests. A digest is plain data. As a file it outlives the code that wrote it:
+`FORMAT` names the code that can read it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from drivebay.report.text import number
 Json = dict[str, Any]
 FORMAT = 1
 STEADINESS = ("sd_iops", "mean_over_sd")
-"""Figures in which no drive is ranked where one is simulated: its seconds scatter too little."""
+"""Figures without ranks if a drive is simulated: simulated seconds vary too little."""
 
 
 def digest(entry: Entry) -> Json:
-    """A review's digest; `tests` are those that have figures, by id."""
+    """Returns the digest of a review; `tests` holds the tests that have figures, by id."""
     review = entry.review
     result = review.result
     labels = [f"Changed: {', '.join(changed)}"] if (changed := changes(result.target)) else []
@@ -51,7 +51,7 @@ def digest(entry: Entry) -> Json:
 
 
 def unchanged(review: Review) -> str:
-    """The name of the virtual drive, if that is what was tested, without changes; else empty."""
+    """Name of the virtual drive if it was tested without changes; empty otherwise."""
     target = review.result.target
     return "" if changes(target) or not review.result.simulated else str(target["name"])
 
@@ -72,8 +72,9 @@ def _test(entry: Entry, measured: Measured) -> Json:
 
 
 def _bars(entry: Entry, measured: Measured) -> list[Json]:
-    """The figures shown as bars; `row`: value, spread, both ends of its interval, its words, its
-    samples in words; then published value, words, relation, source and its address."""
+    """Figures shown as bars. `row` holds value, spread, both ends of the interval, the value as
+    text and the samples as text; then published value, its text, relation, source and link.
+    """
     printed: dict[str, list[Any]] = {
         row.key: [
             row.published,
@@ -86,23 +87,23 @@ def _bars(entry: Entry, measured: Measured) -> list[Json]:
         if row.test_id == measured.test.id and row.published is not None
     }
     shown: list[Json] = []
-    for place, bar in enumerate(kinds.of(measured.test.kind).bars(measured)):
-        if place >= BARS_MAX and bar.chart:  # there each has a ranking of its own
+    for place, bar in enumerate(kinds.by_name(measured.test.kind).bars(measured)):
+        if place >= BARS_MAX and bar.chart:  # on the Bench each of them has its own ranking
             continue
-        found = measured.figures.get(bar.key)
+        figure = measured.figures.get(bar.key)
         about = {"key": bar.key, "title": bar.title, "unit": bar.unit, "better": bar.better}
-        if found is None:
+        if figure is None:
             shown.append({**about, "row": None})
             continue
-        words = [number(found.value), figures.detail(found)]
-        row = [found.value, found.spread, found.interval, *words, *printed.get(bar.key, ())]
+        texts = [number(figure.value), figures.detail(figure)]
+        row = [figure.value, figure.spread, figure.interval, *texts, *printed.get(bar.key, ())]
         shown.append({**about, "row": row})
     return shown
 
 
 def _data(entry: Entry, measured: Measured) -> Json:
-    """One test's charts, each for this drive alone, its facts and sentences."""
-    kind = kinds.of(measured.test.kind)
+    """Charts of one test for this drive alone, its facts and sentences."""
+    kind = kinds.by_name(measured.test.kind)
     run = bench_run(entry.review, measured)
     return {
         "panels": [encoded(panel) for panel in kind.panels("", [run])],

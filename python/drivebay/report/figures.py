@@ -1,4 +1,4 @@
-"""Figures of tests as HTML: bars beside the published ones, facts in one line, tables of all."""
+"""Figures of tests as HTML: bars with published figures, facts in one line, tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIE_PERCENT = 1.0
 
 
 def published_of(run: Run, key: str) -> Published | None:
-    """What is published of one figure."""
+    """Published value of one figure."""
     for row in run.entry.review.headline:
         if (row.test_id, row.key) == (run.measured.test.id, key) and row.published is not None:
             relation = row.published_relation or ""
@@ -36,59 +36,62 @@ def published_of(run: Run, key: str) -> Published | None:
 def figure_bars(
     title: str,
     unit: str,
-    found: Sequence[Run],
+    runs: Sequence[Run],
     loads: Sequence[tuple[str, str]],
     *,
     better: str = "higher",
-    of: tuple[str, str] | None = None,
+    link: tuple[str, str] | None = None,
     doubt: str = "",
     brief: bool = False,
 ) -> Html:
-    """A figure of every load (its key, the load's name or "") and run on one scale, each published
-    one right under its own. `of`: words before the title and the anchor that they lead to. `brief`:
-    leaves out spread and samples, and makes a published figure a mark."""
+    """Bars of one figure for every load and run on one scale, each published value below its own
+    bar. A load is its key and its name or "". `link`: text before the title and the anchor that
+    it leads to. `brief`: leaves out spread and samples, and shows a published value as a mark.
+    """
     rows: list[Bar] = []
     for key, load in loads:
-        for run in found:
+        for run in runs:
             name = " · ".join(filter(None, (load, run.name))) or _bar_name(run)
             if brief:
                 rows.append(replace(_briefly(run, key), label=name))
             else:
                 rows += _with_published(run, key, name)
-    return bars(title, unit, rows, better=better, of=of, doubt=doubt)
+    return bars(title, unit, rows, better=better, link=link, doubt=doubt)
 
 
 def _with_published(run: Run, key: str, name: str) -> list[Bar]:
-    """A run's figure, and right under it the published one."""
-    one = _own_bar(run, key, name)
-    known = None if one.value is None else published_of(run, key)
+    """Bar of a run's figure and, below it, the bar of the published one."""
+    bar = _own_bar(run, key, name)
+    known = None if bar.value is None else published_of(run, key)
     if known is None:
-        return [one]
+        return [bar]
     short = "; not compared: shortened run" if run.entry.review.result.quick else ""
     fill = "@published-fill"
-    return [one, Bar("published", known.value, fill, detail=short, words=known.words, itself=known)]
+    return [bar, Bar("published", known.value, fill, detail=short, text=known.text, itself=known)]
 
 
 def _own_bar(run: Run, key: str, name: str) -> Bar:
-    one = run.measured.figures.get(key)
-    if one is None:
-        return Bar(name, None, run.colour, detail="run too short for it")
-    return Bar(name, one.value, run.colour, one.spread, detail(one), ends=one.interval)
+    figure = run.measured.figures.get(key)
+    if figure is None:
+        return Bar(name, None, run.colour, detail="run too short for this figure")
+    return Bar(name, figure.value, run.colour, figure.spread, detail(figure), ends=figure.interval)
 
 
-def own_bars(found: Sequence[Run], key: str) -> list[Bar]:
-    """The figure of each run, with what is published of it as a mark."""
-    return [_briefly(run, key) for run in found]
+def own_bars(runs: Sequence[Run], key: str) -> list[Bar]:
+    """Bar of each run, with the published value as a mark."""
+    return [_briefly(run, key) for run in runs]
 
 
 def _briefly(run: Run, key: str) -> Bar:
-    one = _own_bar(run, key, run.entry.name)
-    detail = one.detail if one.value is None else ""
-    return replace(one, detail=detail, published=published_of(run, key))
+    bar = _own_bar(run, key, run.entry.name)
+    detail = bar.detail if bar.value is None else ""
+    return replace(bar, detail=detail, published=published_of(run, key))
 
 
 def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
-    """Best first, with ranks where all have a figure: without one's no rank is sure."""
+    """Sorts bars, best first, and adds ranks if all have a value: with missing values no rank is
+    certain.
+    """
     sign = 1.0 if better == "lower" else -1.0
     known = sorted((r for r in rows if r.value is not None), key=lambda r: sign * (r.value or 0.0))
     if better and len(known) == len(rows):
@@ -98,93 +101,94 @@ def ranked(rows: Sequence[Bar], *, better: str) -> list[Bar]:
 
 
 def ranks(values: Sequence[float], sign: float = -1.0) -> list[int]:
-    """The rank of each value, the highest first (`sign` 1: the lowest); ties share one.
+    """Rank of each value, the highest first (`sign` 1: the lowest); ties share a rank.
 
     >>> ranks([100.0, 279.6, 279.5, 300.0])
     [4, 2, 2, 1]
     """
     order = sorted(range(len(values)), key=lambda at: sign * values[at])
-    found = [0] * len(values)
+    ranks = [0] * len(values)
     rank, leader = 0, 0.0
     for place, at in enumerate(order, 1):
         if not rank or abs(values[at] - leader) * 100 >= TIE_PERCENT * abs(leader):
             rank, leader = place, values[at]
-        found[at] = rank
-    return found
+        ranks[at] = rank
+    return ranks
 
 
 def beneath(row: Bar, *, several: bool) -> list[Child] | None:
-    """What is published of the drive under review, below the ranked bars."""
+    """Published value of the drive under review, for the line below the ranked bars."""
     if row.published is None or row.value is None:
         return None
-    said = el("span", "Published: ", row.published.words, class_="said")
-    return [f"{row.label}: " if several else None, said, ", ", row.published.of, "."]
+    text = el("span", "Published: ", row.published.text, class_="said")
+    return [f"{row.label}: " if several else None, text, ", ", row.published.link, "."]
 
 
-def detail(one: Figure) -> str:
-    """What stands beside a bar: where the figure was found, its interval or else its spread, and
-    samples, or why it is not there: "7,300 to 8,600, n = 400"."""
-    words = one.note
-    if one.spread is not None and one.interval is None:
-        kind = " sd" if one.spread_kind == SD else ""
-        words = f"±{GAP}{number(one.spread)}{kind}, n{GAP}={GAP}{one.n:,}"
-    elif one.value is not None and one.n:
-        words = f"n{GAP}={GAP}{one.n:,}"
-    return ", ".join(filter(None, (between(one), one.place, words)))
+def detail(figure: Figure) -> str:
+    """Text next to a bar: load of the figure, interval or else spread, and number of samples, or
+    the reason why the value is missing: "7,300 to 8,600, n = 400".
+    """
+    text = figure.note
+    if figure.spread is not None and figure.interval is None:
+        kind = " sd" if figure.spread_kind == SD else ""
+        text = f"±{GAP}{number(figure.spread)}{kind}, n{GAP}={GAP}{figure.n:,}"
+    elif figure.value is not None and figure.n:
+        text = f"n{GAP}={GAP}{figure.n:,}"
+    return ", ".join(filter(None, (between(figure), figure.place, text)))
 
 
-def between(one: Figure) -> str:
-    """The interval in words: "7,300 to 8,600"; empty without one."""
-    return interval_words(one.interval, number)
+def between(figure: Figure) -> str:
+    """Interval as text: "7,300 to 8,600"; empty without one."""
+    return interval_words(figure.interval, number)
 
 
 def _bar_name(run: Run) -> str:
-    """A lone run needs no name, only what kind of figure it is."""
+    """Name of a bar: the run, or for a lone run the kind of figure."""
     if run.name:
         return run.name
-    return "reproduced" if run.entry.kind == "virtual" else "measured"
+    return "simulated" if run.entry.kind == "virtual" else "measured"
 
 
-def facts_of(found: Sequence[Run]) -> Html | None:
-    """What stands in no chart: in one line for one run, as a table for several."""
-    pairs = [dict(test_facts(run.measured)) for run in found]
+def facts_of(runs: Sequence[Run]) -> Html | None:
+    """Figures that appear in no chart: one line for one run, a table for several."""
+    pairs = [dict(test_facts(run.measured)) for run in runs]
     if not any(pairs):
         return None
-    if len(found) == 1:
+    if len(runs) == 1:
         return facts(list(pairs[0].items()))
-    names = list(dict.fromkeys(name for one in pairs for name in one))
+    names = list(dict.fromkeys(name for values in pairs for name in values))
     rows = [
-        [run.name, *(one.get(name, DASH) for name in names)]
-        for run, one in zip(found, pairs, strict=True)
+        [run.name, *(values.get(name, DASH) for name in names)]
+        for run, values in zip(runs, pairs, strict=True)
     ]
     return table(["", *names], rows, caption="Other figures", kind="data facts-table")
 
 
 def test_facts(measured: Measured) -> list[tuple[str, str]]:
-    """Figures of a test that stand in no chart: latency, write amplification, power, heat."""
-    found = measured.figures
+    """Figures of a test without a chart: latency, write amplification, power, temperature."""
+    figures = measured.figures
     pairs = []
-    burst = found.get("burst_s")
+    burst = figures.get("burst_s")
     if burst is not None and burst.value is not None:
-        rate = quantity(found["burst_iops"].value, "IOPS")
-        pairs.append(("First burst", f"{rate} for {quantity(burst.value, 's')}"))
+        rate = quantity(figures["burst_iops"].value, "IOPS")
+        pairs.append(("Initial burst", f"{rate} for {quantity(burst.value, 's')}"))
     for key, name in (("latency_p99", "p99 latency"), ("latency_p99.9", "p99.9 latency")):
-        if key in found and found[key].value is not None:
-            pairs.append((name, latency_words(found[key].value)))
+        if key in figures and figures[key].value is not None:
+            pairs.append((name, latency_words(figures[key].value)))
     for key, name in (
         ("waf", "Write amplification"),
         ("power_mean", "Mean power"),
         ("power_peak", "Peak power"),
-        ("temperature_peak", "Highest temperature"),
-        ("throttled_s", "Throttled for"),
+        ("temperature_peak", "Peak temperature"),
+        ("throttled_s", "Throttling time"),
     ):
-        if key in found and found[key].value is not None:
-            pairs.append((name, quantity(found[key].value, found[key].unit)))
+        if key in figures and figures[key].value is not None:
+            pairs.append((name, quantity(figures[key].value, figures[key].unit)))
     return pairs
 
 
 def figures_table(runs: Sequence[Run]) -> Html:
-    """Every figure of tests that are no ladder."""
+    """Table of every figure."""
     rows: list[list[Child]] = []
     for run in runs:
         for figure in run.measured.figures.values():
@@ -201,5 +205,5 @@ def figures_table(runs: Sequence[Run]) -> Html:
                 ]
             )
     return details(
-        "All figures as a table", table(["Figure", "Value", "Spread", "From", "Note"], rows)
+        "All figures as a table", table(["Figure", "Value", "Spread", "Samples", "Note"], rows)
     )

@@ -1,7 +1,7 @@
-"""HTML that cannot be forgotten to be escaped: text becomes markup only through `el`.
+"""HTML that is always escaped: text becomes markup only through `el`.
 
-Names, notes and errors come from users, files and devices; whatever is not `Html` already is
-escaped where it is put into an element.
+Names, notes and errors come from users, files and devices; anything that is not `Html` is escaped
+when it is put into an element.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from drivebay.report.text import number
 
 
 class Html(str):
-    """Markup that is safe to write as it is."""
+    """Markup that is safe to write unchanged."""
 
     __slots__ = ()
 
@@ -29,8 +29,8 @@ Child = str | Html | None | Iterable["Child"]
 
 CUT = 5
 CUT_ROOM = 1.25
-"""A cut bar is so much longer than the next, to its break and beyond."""
-CUT_WORDS = f"cut: over {CUT} times as long as any bar without a gap"
+"""Length of the scale relative to the longest bar that is not cut."""
+CUT_NOTE = f"Bar with a gap: more than {CUT} times as long as any bar without one"
 _VOID = {"meta", "input", "br"}
 _CONTROLS = dict.fromkeys(
     {*range(32), *range(127, 160)} - {*map(ord, "\t\n\r")}, "\N{REPLACEMENT CHARACTER}"
@@ -38,7 +38,7 @@ _CONTROLS = dict.fromkeys(
 
 
 def text(child: Child) -> Html:
-    """Escapes a string, joins an iterable, leaves `Html` alone; None is nothing.
+    """Escapes a string, joins an iterable, leaves `Html` unchanged; None becomes an empty string.
 
     >>> text(["<b>", el("i", "x")]), text(chr(27))
     ('&lt;b&gt;<i>x</i>', '\ufffd')
@@ -49,17 +49,17 @@ def text(child: Child) -> Html:
         return child
     if isinstance(child, str):
         return Html(_escaped(child))
-    return Html("".join(text(one) for one in child))
+    return Html("".join(text(part) for part in child))
 
 
-def _escaped(words: str) -> str:
-    """For HTML, in which no control characters may stand (HTML Standard, 13.2.3.5)."""
-    return html.escape(words.translate(_CONTROLS))
+def _escaped(text: str) -> str:
+    """Text escaped for HTML, without control characters (HTML Standard, 13.2.3.5)."""
+    return html.escape(text.translate(_CONTROLS))
 
 
 def el(tag: str, /, *children: Child, **attributes: str | bool | None) -> Html:
-    """An element. A trailing underscore in an attribute's name is dropped, others become hyphens;
-    True is an attribute without a value, False and None leave it out.
+    """Element with its children. A trailing underscore in an attribute's name is dropped, others
+    become hyphens; True is an attribute without a value, False and None leave it out.
 
     >>> el("a", "1 < 2", href="#x", class_="wide", data_key='"')
     '<a href="#x" class="wide" data-key="&quot;">1 &lt; 2</a>'
@@ -75,7 +75,7 @@ def el(tag: str, /, *children: Child, **attributes: str | bool | None) -> Html:
 
 
 def script_json(value: Any) -> Html:
-    """JSON that may stand inside a script element: no `<`, `>` or `&`, and only ASCII.
+    """JSON for a script element: without `<`, `>` and `&`, and ASCII only.
 
     >>> script_json({"a": "</script>"})
     '{"a":"\\\\u003c/script\\\\u003e"}'
@@ -87,74 +87,74 @@ def script_json(value: Any) -> Html:
 
 
 def packed(content: str, name: str) -> Html:
-    """Text that a page's script unpacks when it needs it; compressed to a third."""
+    """Script element with compressed text (a third of its size), unpacked on demand."""
     return el("script", Html(squeezed(content)), type="text/plain", id=name)
 
 
 def squeezed(content: str) -> str:
-    """Text by gzip, as base64."""
+    """Text compressed with gzip, as base64."""
     return base64.b64encode(gzip.compress(content.encode(), 9, mtime=0)).decode()
 
 
 def chart_text(value: str) -> str:
-    """A string for Plotly, which reads a little markup and templates: shown as it is."""
+    """Text for Plotly, escaped, since Plotly interprets some markup and templates."""
     return html.escape(value, quote=False).replace("%{", "%\u200b{")
 
 
-def heading(tag: str, words: str, anchor: str) -> Html:
-    """A heading with a link to itself."""
-    link = el("a", "#", href=f"#{anchor}", class_="anchor-link", aria_label=f"Link to {words}")
-    return el(tag, words, link)
+def heading(tag: str, text: str, anchor: str) -> Html:
+    """Heading with a link to itself."""
+    link = el("a", "#", href=f"#{anchor}", class_="anchor-link", aria_label=f"Link to {text}")
+    return el(tag, text, link)
 
 
 def linked(source: str) -> list[Child]:
-    """A source with its publications as links, where their addresses are known."""
-    return [el("a", words, href=where) if where else words for words, where in addresses(source)]
+    """Source with links to its publications, if their addresses are known."""
+    return [el("a", text, href=where) if where else text for text, where in addresses(source)]
 
 
-def publication(words: str, where: str) -> Html:
-    """A publication as a link; one whose address is not known says so."""
-    return el("a", words, href=where) if where else text(f"{words} (no address known)")
+def publication(name: str, where: str) -> Html:
+    """Publication as a link; without an address it is marked."""
+    return el("a", name, href=where) if where else text(f"{name} (no link)")
 
 
 def cited(source: str) -> Child:
-    """The source of a published figure with its links; one without an address says so.
+    """Source of a published figure with its links; without an address it is marked.
 
-    >>> text(cited("maker's specification, Plextor M6e, 2014"))[-28:]
-    'M6e, 2014 (no address known)'
+    >>> text(cited("maker's specification, Plextor M6e, 2014"))[-19:]
+    'M6e, 2014 (no link)'
     """
     return linked(source) if address(source) else publication(source, "")
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is published beside a bar; `bound` is "gt" or "lt" where only one end is known."""
+    """Published value for a bar; `bound` is "gt" or "lt" if only one end is known."""
 
     value: float
-    words: str
+    text: str
     source: str
     bound: str = ""
     address: str = ""
 
     @property
-    def of(self) -> Html:
-        """The publication."""
+    def link(self) -> Html:
+        """Publication as a link."""
         return publication(self.source, self.address)
 
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar; `ends` are drawn as a whisker, or else `spread` of that length on both sides.
+    """One bar; its whisker spans `ends`, or `spread` on both sides of the value.
 
-    `colour` is a theme name; a published figure's own bar uses "@published-fill" and is hatched.
+    `colour` is a theme name; the bar of a published value uses "@published-fill" and is hatched.
 
     Parameters
     ----------
-    words : stand for the value where it is more than a number.
+    text : printed instead of the number.
     published : drawn as a mark on the bar of the figure that it belongs to.
-    itself : this bar is a published figure.
+    itself : the published value, if the bar shows one.
     place : its rank; 0 for none.
-    other : another drive than the one under review.
+    other : True for a drive that is not under review.
     """
 
     label: str
@@ -162,7 +162,7 @@ class Bar:
     colour: str
     spread: float | None = None
     detail: str = ""
-    words: str = ""
+    text: str = ""
     ends: tuple[float, float] | None = None
     published: Published | None = None
     itself: Published | None = None
@@ -171,14 +171,14 @@ class Bar:
 
     @property
     def whisker(self) -> tuple[float, float] | None:
-        """Both ends of what is drawn as its whisker."""
+        """Both ends of the whisker."""
         if self.ends is not None or not self.spread or self.value is None:
             return self.ends
         return max(0.0, self.value - self.spread), self.value + self.spread
 
     @property
     def highest(self) -> float:
-        """The farthest end of what is drawn of it."""
+        """Highest value that is drawn: bar, whisker or mark."""
         marked = self.published.value if self.published else 0.0
         return max(abs(self.value or 0.0), marked, *(self.whisker or (0.0,)))
 
@@ -189,21 +189,25 @@ def bars(
     rows: Sequence[Bar],
     *,
     better: str = "higher",
-    of: tuple[str, str] | None = None,
+    link: tuple[str, str] | None = None,
     more: Child = None,
     doubt: str = "",
     picture: str = "",
 ) -> Html:
-    """Horizontal bars on one scale from zero; rows without a value say so. `of` are words before
-    the title and the anchor that they lead to; `more` stands below; `doubt` says why the figure is
-    not to be trusted; `picture` names the chart of the same bars that the page can save."""
-    words = [word for word in (unit, f"{better} is better" if better else "") if word]
+    """Horizontal bars on one scale from zero; rows without a value say so. `link`: text before the
+    title and the anchor that it leads to; `more`: content below; `doubt`: reason not to trust
+    the figure; `picture`: chart of the same bars that the page can save.
+    """
+    texts = [word for word in (unit, f"{better} is better" if better else "") if word]
     name, heading = title, [el("strong", title)]
-    if of is not None:
-        name = f"{of[0]}: {title}"
-        heading = [el("strong", el("a", of[0], href=f"#{of[1]}")), el("span", title, class_="of")]
+    if link is not None:
+        name = f"{link[0]}: {title}"
+        heading = [
+            el("strong", el("a", link[0], href=f"#{link[1]}")),
+            el("span", title, class_="of"),
+        ]
     mark = el("span", doubt, class_="chip warn doubt") if doubt else None
-    caption = el("caption", heading, el("span", ", ".join(words), class_="unit"), mark)
+    caption = el("caption", heading, el("span", ", ".join(texts), class_="unit"), mark)
     forms = ["CSV", "PNG", "SVG"] if picture else ["CSV"]
     save = [
         el(
@@ -225,9 +229,9 @@ def bars(
 
 
 def top_of(rows: Sequence[Bar]) -> float:
-    """Where the scale ends: at the longest bar. Among other drives a few bars, fewer than half, are
-    cut that are over `CUT` times as long as the longest of the rest, and the scale ends a little
-    above that one: else nothing would be seen of the rest. The Bench's script has the same rule.
+    """End of the scale: the longest bar. Among other drives fewer than half of the bars are cut if
+    they are over `CUT` times as long as the longest of the rest; then the scale ends a little
+    above that one, so that the others stay visible. bench.js has the same rule.
 
     >>> top_of([Bar("a", value, "@c1", other=True) for value in (900.0, 20.0, 16.0)])
     25.0
@@ -240,7 +244,7 @@ def top_of(rows: Sequence[Bar]) -> float:
 
 
 def unbroken(label: str) -> Child:
-    """The name of a drive, which is not broken inside "(stand-in)"."""
+    """Name of a drive without a line break inside "(stand-in)"."""
     name, mark, rest = label.partition("(stand-in)")
     return [name, el("span", mark, class_="whole"), rest] if mark else label
 
@@ -270,18 +274,28 @@ def _bar(row: Bar, top: float) -> Html:
         style=f"width:{width:.2f}%"
         + ("" if row.other else f";--bar:var(--{row.colour.removeprefix('@')})"),
     )
-    words: list[Child] = [el("b", row.words or number(row.value))]
-    words.append(el("small", row.itself.of if row.itself else None, row.detail))
+    texts: list[Child] = [el("b", row.text or number(row.value))]
+    texts.append(el("small", row.itself.link if row.itself else None, row.detail))
     cell = el(
         "td",
         el("span", fill, drawn, class_="track", aria_hidden="true"),
-        el("span", words, class_="value"),
+        el("span", texts, class_="value"),
     )
-    spread = None if row.spread is None else repr(row.spread)
-    exact = {"data_value": repr(row.value), "data_spread": spread}
-    said = [CUT_WORDS] if cut else []
-    said += [f"published: {row.published.words}, {row.published.source}"] if row.published else []
-    return el("tr", label, cell, class_=of_row, title="; ".join(said) or None, **exact)
+    ends = row.ends or (None, None)
+    published = row.published.value if row.published else None
+    exact: dict[str, str | None] = {
+        f"data_{key}": None if value is None else repr(value)
+        for key, value in (
+            ("value", row.value),
+            ("spread", row.spread),
+            ("low", ends[0]),
+            ("high", ends[1]),
+            ("published", published),
+        )
+    }
+    notes = [CUT_NOTE] if cut else []
+    notes += [f"published: {row.published.text}, {row.published.source}"] if row.published else []
+    return el("tr", label, cell, class_=of_row, title="; ".join(notes) or None, **exact)
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Html:
@@ -298,7 +312,7 @@ def table(
     caption: Child = "",
     kind: str = "data",
 ) -> Html:
-    """A table whose first column names the row; wide ones scroll by themselves."""
+    """Table whose first column names the row; wide tables scroll on their own."""
     body = [
         el("tr", el("th", row[0], scope="row"), [el("td", cell) for cell in row[1:]])
         for row in rows
@@ -311,5 +325,5 @@ def table(
 
 
 def details(summary: Child, *children: Child, class_: str = "") -> Html:
-    """Something one click away."""
+    """Closed section that a click opens."""
     return el("details", el("summary", summary), *children, class_=class_ or None)

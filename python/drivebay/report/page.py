@@ -1,6 +1,6 @@
-"""One HTML file that holds everything: text, tables, chart data, Plotly, style and script.
+"""One HTML file with all content: text, tables, chart data, Plotly, style and script.
 
-It asks for nothing from anywhere: a content security policy in its head forbids all requests.
+It loads nothing: a content security policy in its head forbids all requests.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ POLICY = (
     "img-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'"
 )
 
-DETAILS = "Details: every test with its method, stages and spread, all figures, sources"
+DETAILS = "Details: method, latency breakdown and all figures of every test, sources"
 
 
 def render(
@@ -38,14 +38,14 @@ def render(
     library: str | None = None,
     bench: str | None = None,
 ) -> str:
-    """The whole document.
+    """Whole document.
 
     Parameters
     ----------
     shipped : digests of other drives to rank these among (`competitors.load`).
-    quick : those of shortened runs (`competitors.load_quick`).
-    library : where Plotly's script lies beside the page; None puts it into the page.
-    bench : the address of the Bench that the page belongs to.
+    quick : digests of shortened runs (`competitors.load_quick`).
+    library : path of Plotly's script relative to the page; None embeds it.
+    bench : address of the Bench that the page belongs to.
     """
     page = made(all_entries, shipped, quick)
     parts = chapters.render(page)
@@ -71,22 +71,23 @@ def render(
 def made(
     all_entries: Sequence[Entry], shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
 ) -> Page:
-    """A page without content: the reviews, and whom they are set among. A shortened run is
-    comparable with shortened ones alone, and so is what another tool ran with none in full."""
+    """Page without content: the reviews and their peers. A shortened run is comparable with
+    shortened runs only; results of another tool are not comparable with full-length ones.
+    """
     short = all(entry.review.result.quick for entry in all_entries)
     peers = competitors.peers(quick if short else shipped, all_entries)
     return Page(tuple(all_entries), peers, tuple(quick))
 
 
 def every_test(page: Page) -> list[Child]:
-    """The details of every test."""
+    """Details of every test."""
     return [section(page, name, tests) for name, tests in pages_of(page.entries).items()]
 
 
 def all_panels(
     all_entries: Sequence[Entry], shipped: Sequence[Json] = (), quick: Sequence[Json] = ()
 ) -> list[Panel]:
-    """Every panel of these reviews' report, its bars among others too."""
+    """Every panel of these reviews' report, including bars among other drives."""
     page = made(all_entries, shipped, quick)
     chapters.render(page)
     every_test(page)
@@ -94,7 +95,7 @@ def all_panels(
 
 
 def _build(tool: Tool) -> list[list[Child]]:
-    """Digests of what computed the result, where it notes them."""
+    """Digests of the code that computed the result, if recorded."""
     if tool.core is None:
         return []
     return [["Build", f"core {tool.core}, Python sources {tool.python}"]]
@@ -109,7 +110,7 @@ def document(
     home: Html | None = None,
     library: str | None = None,
 ) -> str:
-    """A page with its charts; `links` are its sections: anchor, words."""
+    """Page with its charts; `links` are its sections: (anchor, title)."""
     scripts = [
         [
             packed(json.dumps(chart, separators=(",", ":"), allow_nan=False), f"data-{name}")
@@ -127,13 +128,13 @@ def document(
 
 
 def _pictures(page: Page) -> dict[str, str]:
-    """The bars as SVG to be saved, by id."""
+    """Bars as SVG for saving, by id."""
     who = "; ".join(who_of(entry) for entry in page.entries)
-    return {one.chart.id: picture(one, who) for one in page.pictures}
+    return {panel.chart.id: picture(panel, who) for panel in page.pictures}
 
 
 def head(title: str, policy: str, style: str = "") -> Html:
-    """The document's head: policy, style, and the reader's choice of colours before all else."""
+    """Head of the document: policy, style, and the reader's choice of colours first."""
     return el(
         "head",
         el("meta", charset="utf-8"),
@@ -147,7 +148,7 @@ def head(title: str, policy: str, style: str = "") -> Html:
 
 
 def chart_script() -> str:
-    """What draws charts and keeps them in the address, with the themes' colours."""
+    """Script that draws charts and keeps their state in the address, with the themes' colours."""
     colours = script_json({"light": theme.LIGHT, "dark": theme.DARK, "patterns": theme.PATTERNS})
     scripts = "".join(map(asset, ("address.js", "controls.js", "charts.js")))
     return f"const DRIVEBAY_THEMES = {colours};\n{scripts}"
@@ -155,12 +156,12 @@ def chart_script() -> str:
 
 def _bar(links: Sequence[tuple[str, str]], home: Html | None) -> Html:
     items = [el("li", home)] if home else []
-    items += [el("li", el("a", words, href=f"#{target}")) for target, words in links]
+    items += [el("li", el("a", title, href=f"#{target}")) for target, title in links]
     return navigation(items)
 
 
 def navigation(items: Sequence[Html]) -> Html:
-    """The bar on top: a list of links, which a narrow window folds into a menu, and the colours."""
+    """Bar at the top: links, which become a menu in a narrow window, and the colour switch."""
     menu = el(
         "button", "Sections", type="button", id="menu", aria_expanded="false", aria_controls="links"
     )
@@ -171,7 +172,7 @@ def navigation(items: Sequence[Html]) -> Html:
 
 
 def _about(all_entries: Sequence[Entry]) -> Html:
-    """Where the figures come from: tool, machine, seeds."""
+    """Origin of the figures: tool, machine, seeds."""
     body: list[Child] = []
     for entry in all_entries:
         result = entry.review.result
@@ -180,25 +181,25 @@ def _about(all_entries: Sequence[Entry]) -> Html:
         body.append(
             el(
                 "p",
-                "The drive, its flash, its firmware and the host are a model that ran in virtual "
-                "time. Every parameter and its source is listed under Specification."
+                "The drive, its flash, its firmware and the host are simulated in virtual time. "
+                "Specification lists every parameter with its source."
                 if result.simulated
-                else "The figures were measured on the drive named above by the tool and on the "
+                else "The figures were measured on the drive named above, with the tool and on the "
                 "machine named here.",
             )
         )
         rows: list[list[Child]] = [
             ["Tool", f"drivebay {result.tool.version}"],
-            ["Commit", result.tool.git_commit or "not known"],
+            ["Commit", result.tool.git_commit or "unknown"],
             *_build(result.tool),
             ["Suite", f"{result.suite.name}: {result.suite.source}"],
             ["Seed", str(result.seed)],
         ]
-        rows += [[reference.label(name), words] for name, words, _ in reference.flat(result.host)]
+        rows += [[reference.label(name), text] for name, text, _ in reference.flat(result.host)]
         drive_time = sum(
             phase.timeline.seconds_total
-            for one in entry.review.tests.values()
-            for phase in one.phases
+            for measured in entry.review.tests.values()
+            for phase in measured.phases
         )
         rows.append(["Time under load", units.duration(drive_time)])
         body.append(table(["", ""], rows, caption="This review", kind="data narrow"))
@@ -207,9 +208,9 @@ def _about(all_entries: Sequence[Entry]) -> Html:
     body.append(
         el(
             "p",
-            "Rates are decimal: 1 MB/s is 1,000,000 bytes per second. Percentiles are nearest-rank "
-            "over exact counts, given as the upper edge of a bin that is at most 1.6 % wide; they "
-            "are never averaged. A mean latency is the mean over all I/Os.",
+            "Data rates are decimal: 1 MB/s is 1,000,000 bytes per second. Percentiles are nearest-"
+            "rank percentiles of exact counts, given as the upper edge of a histogram bin at most "
+            "1.6 % wide; they are never averaged. Mean latency is the mean over all I/Os.",
         )
     )
     return el("section", el("h2", "About"), body, id="about", class_="page")
@@ -217,14 +218,14 @@ def _about(all_entries: Sequence[Entry]) -> Html:
 
 @functools.cache
 def asset(name: str) -> str:
-    """A file of the folder `assets`."""
+    """Content of a file in `assets`."""
     return (resources.files(__package__) / "assets" / name).read_text(encoding="utf-8")
 
 
 def plotly() -> str:
-    """Plotly's script, the bundle with bars and lines alone, without the wrapper for other module
-    systems. A browser reads a function in `(function` once, but any other twice: first for its end,
-    then, when it is called, for its code. That is a third of what the script takes to begin.
+    """Plotly's script: the bundle with bars and lines only, without the wrapper for other module
+    systems. A browser parses a function in `(function` once, any other function twice: first for
+    its end, then, when it is called, for its code. That is a third of the script's start time.
     """
     licence, _, bundle = asset("plotly-basic.min.js").partition("(\n function(root")
     script = bundle[bundle.index('"use strict"') : bundle.index("\nwindow.Plotly = Plotly")]
@@ -234,5 +235,5 @@ def plotly() -> str:
 
 @functools.cache
 def packed_plotly() -> Html:
-    """The same for a page that stands alone."""
+    """Plotly's script, compressed, for a page that stands alone."""
     return packed(plotly(), "plotly")

@@ -1,7 +1,7 @@
 """Writes panels to files: SVG, PNG made from it, and the data as CSV.
 
-The same chart has the same bytes on every machine: the fonts of the PNG are matplotlib's, not those
-of the system. In the SVG text stays text.
+The same chart has the same bytes on every machine: PNG uses matplotlib's fonts instead of the
+system's. In SVG, text stays text.
 """
 
 from __future__ import annotations
@@ -10,29 +10,31 @@ import csv
 import functools
 import importlib.util
 import io
+import math
 import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from drivebay.common.errors import UserError
-from drivebay.report.charts.model import Chart, Panel, rounded
+from drivebay.report.charts.model import Chart, Limits, Panel, Series, rounded
 from drivebay.report.render_svg import picture
 
 ZOOM = 2
-"""Pixels of the PNG to one of the page."""
+"""Pixels of the PNG per pixel of the page."""
 MARK = ".drivebay-pictures"
-"""In a folder of ours, whose pictures may be replaced."""
+"""Marks a folder written by drivebay, whose pictures may be replaced."""
 
 
 def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
-    """Writes every panel, its switches as at first, as PNG, SVG and CSV into a folder and returns
-    the pictures' paths; `who` names the drives. All files are made before the first one is put in
-    place."""
+    """Writes every panel with its switches in their first position as PNG, SVG and CSV into a
+    folder and returns the paths of the pictures; `who` names the drives. Files are moved into
+    place only after all have been made.
+    """
     others = any(out.iterdir()) if out.is_dir() else out.exists()
     if others and not (out / MARK).is_file():
         raise UserError(
-            f"--png: {out} holds other files, which could be replaced", "give a new folder"
+            f"--png: {out} contains other files, which could be overwritten", "choose a new folder"
         )
     out.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
@@ -54,8 +56,8 @@ def write(panels: Sequence[Panel], who: str, out: Path) -> list[Path]:
 
 
 def png(svg: str) -> bytes:
-    """A picture's pixels."""
-    import resvg_py  # a native library, which only files need
+    """Picture as PNG."""
+    import resvg_py  # a native library, needed for files only
 
     return bytes(
         resvg_py.svg_to_bytes(
@@ -66,24 +68,47 @@ def png(svg: str) -> bytes:
 
 @functools.cache
 def _fonts() -> list[str]:
-    """DejaVu Sans, which comes with matplotlib; it need not be loaded for that."""
-    found = importlib.util.find_spec("matplotlib")
-    assert found is not None and found.origin is not None, "a dependency"
-    folder = Path(found.origin).parent / "mpl-data" / "fonts" / "ttf"
+    """DejaVu Sans from matplotlib's files, without loading matplotlib."""
+    spec = importlib.util.find_spec("matplotlib")
+    assert spec is not None and spec.origin is not None, "a dependency"
+    folder = Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf"
     return [str(folder / name) for name in ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf")]
 
 
 def csv_of(chart: Chart) -> str:
-    """A chart's data: one row per point, with series, unit, place, value and spread."""
+    """Data of a chart: one row per point, with series, unit, place, value, spread and both ends of
+    the interval.
+    """
     out = io.StringIO()
     rows = csv.writer(out)
     over = "load" if chart.horizontal else chart.x.label or "x"
-    rows.writerow(["series", "unit", over, "value", "spread"])
-    for one in chart.series:
-        if one.kind in ("band", "words"):
+    rows.writerow(["series", "unit", over, "value", "spread", "low", "high"])
+    bands = {series.title: _band(series) for series in chart.series if series.kind == "band"}
+    for series in chart.series:
+        if series.kind in ("band", "words"):
             continue
-        x = one.x if chart.x.scale == "category" else rounded([float(value) for value in one.x])
-        spread = [None] * len(one.y) if one.spread is None else rounded(one.spread)
-        for place, value, sd in zip(x, rounded(one.y), spread, strict=True):
-            rows.writerow([one.title, one.unit, place, value, sd])
+        named = chart.x.scale == "category"
+        x = series.x if named else rounded([float(value) for value in series.x])
+        count = len(series.y)
+        spread = [None] * count if series.spread is None else rounded(series.spread)
+        band = bands.get(series.title, {})
+        ends = [
+            interval or band.get(at) for interval, at in zip(_ends(series), series.x, strict=True)
+        ]
+        lows, highs = (rounded([end[at] if end else math.nan for end in ends]) for at in (0, 1))
+        for row in zip(x, rounded(series.y), spread, lows, highs, strict=True):
+            rows.writerow([series.title, series.unit, *row])
     return out.getvalue()
+
+
+def _ends(series: Series) -> Sequence[Limits | None]:
+    return series.ends if any(series.ends) else [None] * len(series.y)
+
+
+def _band(series: Series) -> dict[float | str, Limits]:
+    """Interval at each place of a band. A band lists its upper ends, then its lower ends in reverse
+    order (`curves`).
+    """
+    half = len(series.y) // 2
+    pairs = zip(series.x[:half], series.y[:half], reversed(series.y[half:]), strict=True)
+    return {place: (low, high) for place, high, low in pairs}

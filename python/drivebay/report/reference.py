@@ -1,6 +1,6 @@
-"""What figures rest on: the drive's specification, its health, the conditions of its tests.
+"""Reference data: specification of the drive, its health, and the conditions of its tests.
 
-Everything that a target says of itself is text, whatever it contains.
+All strings reported by a target are escaped text.
 """
 
 from __future__ import annotations
@@ -30,11 +30,13 @@ AFTER: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("available_spare_percent", "Spare", lambda percent: f"{number(percent)} %"),
     ("waf", "Write amplification", number),
 )
-"""Names of figures in SMART, as `targets.smart` calls them; what grew, and what there is after."""
+"""Figures of SMART by their names in `targets.smart`: those that grow, and those of the state after
+a test.
+"""
 
 
 def specifications(all_entries: Sequence[Entry]) -> Html:
-    """What the maker prints, what the target says of itself, and a virtual drive's parameters."""
+    """Specification by the maker, by the target, and the parameters of a virtual drive."""
     body: list[Child] = []
     for entry in all_entries:
         if len(all_entries) > 1:
@@ -44,22 +46,19 @@ def specifications(all_entries: Sequence[Entry]) -> Html:
         profile = target.pop("profile", None)
         for name in ("kind", "drive", "title"):
             target.pop(name, None)
-        own: list[list[Child]] = [[label(path), words] for path, words, _ in flat(target)]
-        body.append(
-            table(["", ""], own, caption="As the target reports itself", kind="data narrow")
-        )
+        own: list[list[Child]] = [[label(path), text] for path, text, _ in flat(target)]
+        body.append(table(["", ""], own, caption="Reported by the target", kind="data narrow"))
         if isinstance(profile, dict):
             rows = list(flat(profile))
             guesses = sum(source.startswith("guess") for _, _, source in rows)
             sourced = sum(bool(source) for _, _, source in rows)
             parameters: list[list[Child]] = [
-                [name, words, _source(source)] for name, words, source in rows
+                [name, text, _source(source)] for name, text, source in rows
             ]
             body.append(
                 details(
-                    f"The virtual drive's parameters: {len(rows)}, of which "
-                    f"{sourced - guesses} are sourced, {guesses} are guesses fitted to figures and "
-                    f"{len(rows) - sourced} are names",
+                    f"Parameters of the virtual drive: {len(rows)} ({sourced - guesses} with a "
+                    f"source, {guesses} guesses fitted to figures, {len(rows) - sourced} names)",
                     table(["Parameter", "Value", "Source"], parameters),
                 )
             )
@@ -67,7 +66,7 @@ def specifications(all_entries: Sequence[Entry]) -> Html:
 
 
 def _printed(entry: Entry) -> list[Html]:
-    """The published specification, one table per publication."""
+    """Published specification, one table per publication."""
     tables: dict[str, list[list[Child]]] = {}
     for row in specification(entry.review.drive) if entry.review.drive else ():
         name = f"{row.metric[:1].upper()}{row.metric[1:]}"
@@ -79,14 +78,14 @@ def _printed(entry: Entry) -> list[Html]:
 
 
 def label(path: str) -> str:
-    """A key of an identity as words; the unit is said with the value.
+    """Key of an identity as text, without the unit, which is printed with the value.
 
     >>> label("capacity_bytes"), label("nvme.firmware_rev")
     ('Capacity', 'Nvme firmware rev')
     """
-    words = path.removesuffix("_bytes").replace("_", " ").replace(".", " ")
-    words = words[:1].upper() + words[1:]
-    return words.replace("Cpu ", "CPU ") if len(words) > 2 else words.upper()
+    text = path.removesuffix("_bytes").replace("_", " ").replace(".", " ")
+    text = text[:1].upper() + text[1:]
+    return text.replace("Cpu ", "CPU ") if len(text) > 2 else text.upper()
 
 
 def _source(source: str) -> Child:
@@ -97,20 +96,20 @@ def _source(source: str) -> Child:
 
 
 def flat(value: Any, path: str = "") -> Iterator[tuple[str, str, str]]:
-    """(path, value, source) of every leaf of a nested table, whatever its depth.
+    """Yields (path, value, source) of every leaf of a nested table, at any depth.
 
     >>> list(flat({"link": {"lanes": {"value": 4, "source": "AnandTech"}}, "a_bytes": 4096}))
     [('link.lanes', '4', 'AnandTech'), ('a_bytes', '4,096 bytes (4.1 KB)', '')]
     """
     if isinstance(value, dict) and "value" in value and set(value) <= LEAF:
-        words = _leaf(path, value["value"]) + (f" {value['unit']}" if value.get("unit") else "")
+        text = _leaf(path, value["value"]) + (f" {value['unit']}" if value.get("unit") else "")
         if isinstance(value.get("range"), list):
-            words += f" (plausible: {' to '.join(_leaf('', end) for end in value['range'])})"
-        yield path, words, str(value.get("source") or "")
+            text += f" (plausible range: {' to '.join(_leaf('', end) for end in value['range'])})"
+        yield path, text, str(value.get("source") or "")
     elif isinstance(value, dict):
         for key, inner in value.items():
             yield from flat(inner, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+    elif isinstance(value, list) and any(isinstance(item, dict | list) for item in value):
         for place, inner in enumerate(value):
             yield from flat(inner, f"{path}[{place}]")
     elif value is not None:
@@ -121,7 +120,7 @@ def _leaf(path: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_leaf("", one) for one in value)
+        return ", ".join(_leaf("", item) for item in value)
     if isinstance(value, int):
         size = path.endswith("_bytes") and value >= 1000
         return f"{value:,}" + (f" bytes ({units.si_bytes(value)})" if size else "")
@@ -129,54 +128,56 @@ def _leaf(path: str, value: Any) -> str:
 
 
 def health(result: Result) -> list[Child]:
-    """A table for the page of one review; nothing if no test has SMART."""
-    found = {step.id: step.conditions().get("smart", {}) for step in result.done}
-    found = {test: smart for test, smart in found.items() if "after" in smart}
-    grew = [c for c in GREW if any(c[0] in smart["after"] for smart in found.values())]
-    after = [c for c in AFTER if any(c[0] in smart["after"] for smart in found.values())]
+    """Table of SMART figures for one review; empty if no test has any."""
+    smart_of = {step.id: step.conditions().get("smart", {}) for step in result.done}
+    smart_of = {test: smart for test, smart in smart_of.items() if "after" in smart}
+    grew = [c for c in GREW if any(c[0] in smart["after"] for smart in smart_of.values())]
+    after = [c for c in AFTER if any(c[0] in smart["after"] for smart in smart_of.values())]
     if not grew and not after:
         return []
     rows: list[list[Child]] = []
-    for test, smart in found.items():
+    for test, smart in smart_of.items():
         row: list[Child] = [test]
-        for name, _, words in grew:
-            there = name in smart["before"] and name in smart["after"]
-            row.append(words(smart["grew"].get(name, 0.0)) if there else "-")
-        for name, _, words in after:
-            row.append(words(smart["after"][name]) if name in smart["after"] else "-")
+        for name, _, text_of in grew:
+            known = name in smart["before"] and name in smart["after"]
+            row.append(text_of(smart["grew"].get(name, 0.0)) if known else "-")
+        for name, _, text_of in after:
+            row.append(text_of(smart["after"][name]) if name in smart["after"] else "-")
         rows.append(row)
     heads = ["Test", *(f"{title}" for _, title, _ in grew), *(f"{t} after" for _, t, _ in after)]
-    caption = "Health of the drive (SMART): during each test, and after it"
+    caption = "Drive health (SMART): change during each test, state after it"
     return [table(heads, rows, caption=caption, kind="data many")]
 
 
 def conditions(result: Result) -> list[Child]:
-    """Blocks for the page of one review; of a virtual drive only warnings."""
+    """Test conditions of one review; for a virtual drive only warnings."""
     if not result.done:
         return []
-    found = analysis.conditions(result)
+    conditions = analysis.conditions(result)
     body: list[Child] = []
-    if found.warnings:
+    if conditions.warnings:
         body.append(el("h3", "Validity warnings"))
         items = [
             el("li", warning.sentence, _where(warning.test_ids, len(result.done)))
-            for warning in found.warnings
+            for warning in conditions.warnings
         ]
         body.append(el("ul", items))
     rows: list[list[Child]] = []
-    for test_id, count in found.interruptions.items():
+    for test_id, count in conditions.interruptions.items():
         times = "once" if count == 1 else f"{count} times"
-        rows.append([f"Cut short: {test_id}", f"{times}; begun anew, prepared as at first"])
-    if found.link is not None:
-        link = found.link
+        rows.append([f"Interrupted: {test_id}", f"{times}; restarted with the full preparation"])
+    if conditions.link is not None:
+        link = conditions.link
         rows.append(["Link", f"{link['kind']} {link['now']} (possible: {link['possible']})"])
-    for name, words, _ in flat(found.host):
-        rows.append([label(name), words])
-    if found.seconds:
-        missed = f"{found.missed_seconds} missed" if found.missed_seconds else "none missed"
-        rows.append(["Telemetry", f"{found.seconds:,} seconds, {missed}"])
-    rows += [["Read each second", source] for source in found.read]
-    rows += [[f"Absent: {source}", why] for source, why in found.absent.items()]
+    for name, text, _ in flat(conditions.host):
+        rows.append([label(name), text])
+    if conditions.seconds:
+        missed = (
+            f"{conditions.missed_seconds} missed" if conditions.missed_seconds else "none missed"
+        )
+        rows.append(["Telemetry", f"{conditions.seconds:,} seconds, {missed}"])
+    rows += [["Sampled every second", source] for source in conditions.read]
+    rows += [[f"Not available: {source}", why] for source, why in conditions.absent.items()]
     if rows:
         body.append(table(["", ""], rows, caption="Conditions", kind="data narrow"))
     return body

@@ -1,7 +1,7 @@
-"""Renders panels for a page: the figure's HTML, and the chart as Plotly takes it.
+"""Renders panels for a page: HTML of the figure, and the chart as Plotly's JSON.
 
-The page's script only looks views up: which traces are shown, and which settings of the layout
-differ. Colours stay names ("@c1") until the page knows its theme.
+The page's script only selects views: traces to show, and settings of the layout. Colours stay names
+("@c1") until the page knows its theme.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from drivebay.report.runs import Entry
 Json = dict[str, Any]
 TICK_FORMS = {"plain": ",", "si": "~s", "signed": "+,"}
 NARROW_DECADES = 0.5
-"""Logarithmic axes shorter than this have ticks at even steps."""
+"""Logarithmic axes shorter than this have evenly spaced ticks."""
 LABEL_EDGE = 0.1
-"""Share of an axis at its ends that a label at a point would leave, on a phone."""
+"""Share of an axis at each end where a centred label of a point would leave the axis on a phone."""
 DIGITS = {"°C": 3, "W": 3, "%": 3}
-"""That a pointer shows of values in these units; of others five."""
+"""Digits in tooltips for values in these units; five for others."""
 SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
@@ -44,10 +44,11 @@ SYMBOLS = {"tick": "line-ns", "triangle": "triangle-up"}
 
 
 def figure(panel: Panel) -> Html:
-    """A chart's place on a page: title, switches, a still picture that the page's script replaces,
-    its key, and the caption below."""
+    """Figure of a chart: title, switches, still picture that the page's script replaces, legend and
+    caption.
+    """
     chart_id = panel.chart.id
-    controls = [switch(chart_id, place, one) for place, one in enumerate(panel.switches)]
+    controls = [switch(chart_id, place, choice) for place, choice in enumerate(panel.switches)]
     box = el(
         "div",
         still(panel),
@@ -58,13 +59,13 @@ def figure(panel: Panel) -> Html:
         aria_label=panel.alt,
     )
     caption = el("span", " ".join(filter(None, (panel.lead, f"{panel.samples}."))))
-    others = {value for one in panel.switches for value, _ in one.options[1:]}
+    others = {value for choice in panel.switches for value, _ in choice.options[1:]}
     notes = [
         el(
             "span",
-            el("span", note.words, data_when=note.at, hidden=note.at in others)
+            el("span", note.text, data_when=note.at, hidden=note.at in others)
             if note.at
-            else note.words,
+            else note.text,
         )
         for note in panel.notes
     ]
@@ -94,8 +95,9 @@ def figure(panel: Panel) -> Html:
 
 @dataclass
 class Page:
-    """A page in the making: the reviews on it, the digests of their peers (`competitors.peers`), of
-    all drives' shortened runs, the panels whose charts it must carry, and those of its bars."""
+    """Page under construction: its reviews, the digests of their peers (`competitors.peers`) and of
+    all shortened runs, the panels with charts, and the panels of bars.
+    """
 
     entries: tuple[Entry, ...] = ()
     peers: tuple[Json, ...] = ()
@@ -104,7 +106,7 @@ class Page:
     pictures: list[Panel] = field(default_factory=list)
 
     def show(self, panels: Sequence[Panel]) -> list[Html]:
-        """The figures of a section; narrow ones that follow each other stand side by side."""
+        """Figures of a section; consecutive narrow ones stand side by side."""
         body: list[Html] = []
         row: list[Html] = []
         for panel in panels:
@@ -117,28 +119,28 @@ class Page:
         return body + pairs(row)
 
     def charts(self) -> Json:
-        """All charts by id, as the page's script reads them."""
+        """All charts by id, for the page's script."""
         return {panel.chart.id: plotly(panel.chart) for panel in self.panels}
 
 
 def pairs(row: Sequence[Child]) -> list[Html]:
-    """Two of these beside each other in each row."""
+    """Rows of two elements side by side."""
     return [el("div", row[at : at + 2], class_="pair") for at in range(0, len(row), 2)]
 
 
-def switch(chart_id: str, place: int, one: Switch) -> Html | None:
-    """A row of choices that sets this part of the key of a chart's view; nothing for one choice."""
-    if len(one.options) < 2:
+def switch(chart_id: str, place: int, choice: Switch) -> Html | None:
+    """Row of radio buttons that sets one part of the view's key; None for a single choice."""
+    if len(choice.options) < 2:
         return None
-    name = f"{chart_id}-{one.name}"
+    name = f"{chart_id}-{choice.name}"
     buttons = [
         el("input", type="radio", name=name, id=f"{name}-{value}", value=value, checked=not at)
-        + el("label", words, for_=f"{name}-{value}")
-        for at, (value, words) in enumerate(one.options)
+        + el("label", text, for_=f"{name}-{value}")
+        for at, (value, text) in enumerate(choice.options)
     ]
     return el(
         "fieldset",
-        el("legend", one.label),
+        el("legend", choice.label),
         [Html(button) for button in buttons],
         class_="switch",
         data_chart_of=chart_id,
@@ -147,7 +149,7 @@ def switch(chart_id: str, place: int, one: Switch) -> Html | None:
 
 
 def legend(keys: Sequence[Key]) -> Html | None:
-    """What the colours of a chart stand for, each a switch; nothing for a single one."""
+    """Legend of a chart; each entry toggles its series. None for a single entry."""
     if len(keys) < 2:
         return None
     items = []
@@ -169,15 +171,15 @@ def legend(keys: Sequence[Key]) -> Html | None:
 
 
 def encoded(panel: Panel) -> Json:
-    """The panel of a single run, as the Bench reads it."""
+    """Panel of a single run, as the Bench reads it."""
     return {
         "id": panel.chart.id,
         "title": panel.title,
         "lead": panel.lead,
         "samples": panel.samples,
-        "notes": [[note.words, note.at] for note in panel.notes],
-        "switches": [[one.name, one.label, one.options] for one in panel.switches],
-        "key": [[one.name, one.colour, one.shape, one.meaning] for one in panel.key],
+        "notes": [[note.text, note.at] for note in panel.notes],
+        "switches": [[switch.name, switch.label, switch.options] for switch in panel.switches],
+        "key": [[key.name, key.colour, key.shape, key.meaning] for key in panel.key],
         "wide": panel.wide,
         "apart": panel.apart,
         "chart": plotly(panel.chart),
@@ -188,10 +190,10 @@ def encoded(panel: Panel) -> Json:
 
 
 def plotly(chart: Chart) -> Json:
-    """Traces, layout and views, as the page's script hands them to Plotly."""
-    traces = [_trace(chart, one) for one in chart.series]
+    """Traces, layout and views for Plotly."""
+    traces = [_trace(chart, series) for series in chart.series]
     out: Json = {"traces": traces, "layout": _layout(chart), "height": chart.height, "views": {}}
-    if chart.right is not None:  # a second axis needs a trace of its own; this one is never seen
+    if chart.right is not None:  # a second axis needs its own trace, which stays invisible
         traces.append({"type": "scatter", "x": [], "y": [], "yaxis": "y2"})
     value_axis = "xaxis" if chart.horizontal else "yaxis"
     for key, view in chart.views.items():
@@ -216,19 +218,21 @@ def plotly(chart: Chart) -> Json:
     return out
 
 
-def broken(words: str, width: int) -> str:
-    """A name for Plotly, in lines of at most `width` characters."""
-    return "<br>".join(chart_text(line) for line in lines_of(words, width))
+def broken(text: str, width: int) -> str:
+    """Name for Plotly, in lines of at most `width` characters."""
+    return "<br>".join(chart_text(line) for line in lines_of(text, width))
 
 
 def _step(span: float) -> float:
-    """A round number of which about six are in the span.
+    """Round tick distance that gives about six ticks in the span.
 
     >>> _step(8.1), _step(0.31)
     (2.0, 0.05)
     """
     power = 10.0 ** math.floor(math.log10(span / 6))
-    return next(round(power * one, 12) for one in (1, 2, 5, 10) if power * one >= 0.9 * span / 6)
+    return next(
+        round(power * factor, 12) for factor in (1, 2, 5, 10) if power * factor >= 0.9 * span / 6
+    )
 
 
 def _places(axis: Axis, values: Sequence[float | str]) -> list[Any]:
@@ -237,34 +241,34 @@ def _places(axis: Axis, values: Sequence[float | str]) -> list[Any]:
     return rounded([float(value) for value in values])
 
 
-def _trace(chart: Chart, one: Series) -> Json:
+def _trace(chart: Chart, series: Series) -> Json:
     trace: Json = {
-        "type": "bar" if one.kind == "bar" else "scatter",
-        "name": chart_text(one.title),
-        "y": rounded(one.y),
-        "meta": one.unit,
+        "type": "bar" if series.kind == "bar" else "scatter",
+        "name": chart_text(series.title),
+        "y": rounded(series.y),
+        "meta": series.unit,
     }
-    if isinstance(one.x, range):
-        trace |= {"x0": one.x.start, "dx": one.x.step}
+    if isinstance(series.x, range):
+        trace |= {"x0": series.x.start, "dx": series.x.step}
     else:
-        trace["x"] = _places(chart.x, one.x)
+        trace["x"] = _places(chart.x, series.x)
     if chart.horizontal:
         trace["x"], trace["y"] = trace["y"], trace["x"]
-    if one.pane:
-        trace["yaxis"] = f"y{one.pane + 1}"
-    trace |= {"hovertemplate": _hover(chart, one)} if one.hover else {"hoverinfo": "skip"}
-    if one.notes:
-        trace["customdata"] = list(one.notes)
-    if one.spread is not None and any(one.spread):
+    if series.pane:
+        trace["yaxis"] = f"y{series.pane + 1}"
+    trace |= {"hovertemplate": _hover(chart, series)} if series.hover else {"hoverinfo": "skip"}
+    if series.notes:
+        trace["customdata"] = list(series.notes)
+    if series.spread is not None and any(series.spread):
         trace["error_y"] = {
             "type": "data",
-            "array": rounded(one.spread),
+            "array": rounded(series.spread),
             "thickness": 1,
             "width": 3,
-            "color": "@ink" if one.kind == "bar" else one.colour,
+            "color": "@ink" if series.kind == "bar" else series.colour,
         }
-    if any(one.ends):
-        both = list(zip(one.whiskers, one.y, strict=True))
+    if any(series.ends):
+        both = list(zip(series.whiskers, series.y, strict=True))
         trace["error_y"] = {
             "type": "data",
             "symmetric": False,
@@ -274,22 +278,22 @@ def _trace(chart: Chart, one: Series) -> Json:
             "width": 3,
             "color": "@ink",
         }
-    return trace | _STYLES[one.kind](chart, one)
+    return trace | _STYLES[series.kind](chart, series)
 
 
-def _bar(chart: Chart, one: Series) -> Json:
-    marker: Json = {"color": one.colour, "line": {"width": 0}}
-    if pattern := _pattern(one):
+def _bar(chart: Chart, series: Series) -> Json:
+    marker: Json = {"color": series.colour, "line": {"width": 0}}
+    if pattern := _pattern(series):
         marker["pattern"] = pattern
     style: Json = {"marker": marker}
     return style | ({"orientation": "h"} if chart.horizontal else {})
 
 
-def _pattern(one: Series) -> Json:
-    if one.pattern == "plain":
+def _pattern(series: Series) -> Json:
+    if series.pattern == "plain":
         return {}
     return {
-        "path": theme.PATTERNS[one.pattern],
+        "path": theme.PATTERNS[series.pattern],
         "size": theme.TILE,
         "fillmode": "overlay",
         "fgcolor": theme.PATTERN_INK,
@@ -297,72 +301,72 @@ def _pattern(one: Series) -> Json:
     }
 
 
-def _line(_chart: Chart, one: Series) -> Json:
-    line: Json = {"color": one.colour, "width": one.width}
-    line |= {} if one.dash == "solid" else {"dash": one.dash}
-    line |= {"shape": "hv"} if one.steps else {}
-    if not one.marker:
+def _line(_chart: Chart, series: Series) -> Json:
+    line: Json = {"color": series.colour, "width": series.width}
+    line |= {} if series.dash == "solid" else {"dash": series.dash}
+    line |= {"shape": "hv"} if series.steps else {}
+    if not series.marker:
         return {"mode": "lines", "line": line}
-    marker: Json = {"color": one.colour, "size": one.marker}
-    if one.symbol != "circle":
-        marker["symbol"] = SYMBOLS.get(one.symbol, one.symbol)
+    marker: Json = {"color": series.colour, "size": series.marker}
+    if series.symbol != "circle":
+        marker["symbol"] = SYMBOLS.get(series.symbol, series.symbol)
     return {"mode": "lines+markers", "line": line, "marker": marker}
 
 
-def _points(chart: Chart, one: Series) -> Json:
-    marker: Json = {"size": one.marker, "color": one.colour}
-    if one.symbol == "circle":
+def _points(chart: Chart, series: Series) -> Json:
+    marker: Json = {"size": series.marker, "color": series.colour}
+    if series.symbol == "circle":
         return {"mode": "markers", "marker": marker | {"opacity": 0.7}}
-    marker["symbol"] = SYMBOLS.get(one.symbol, one.symbol)
-    if one.symbol == "tick":
-        marker["line"] = {"width": 2, "color": one.colour}
-    if not one.labels:
+    marker["symbol"] = SYMBOLS.get(series.symbol, series.symbol)
+    if series.symbol == "tick":
+        marker["line"] = {"width": 2, "color": series.colour}
+    if not series.labels:
         return {"mode": "markers", "marker": marker}
     return {
         "mode": "markers+text",
         "marker": marker,
-        "text": list(one.labels),
-        "textposition": [_above_point(chart.x, x) for x in one.x],
+        "text": list(series.labels),
+        "textposition": [_above_point(chart.x, x) for x in series.x],
         "textfont": {"size": 11, "color": "@ink", "shadow": "auto"},
     }
 
 
 def _above_point(axis: Axis, value: float | str) -> str:
-    """Where a label stands, so that it does not end beyond the axis."""
+    """Position of a label that keeps it inside the axis."""
     if axis.limits is None or isinstance(value, str):
         return "top center"
-    scaled = [math.log10(one) if axis.scale == "log" else one for one in (*axis.limits, value)]
+    scaled = [math.log10(end) if axis.scale == "log" else end for end in (*axis.limits, value)]
     low, high, at = scaled
     share = (at - low) / (high - low)
     side = "left" if share > 1 - LABEL_EDGE else "right" if share < LABEL_EDGE else "center"
     return f"top {side}"
 
 
-def _area(_chart: Chart, one: Series) -> Json:
+def _area(_chart: Chart, series: Series) -> Json:
     style: Json = {
         "mode": "lines",
-        "stackgroup": one.unit,
-        "line": {"width": 0, "shape": "hv" if one.steps else "linear", "color": one.colour},
-        "fillcolor": one.colour,
+        "stackgroup": series.unit,
+        "line": {"width": 0, "shape": "hv" if series.steps else "linear", "color": series.colour},
+        "fillcolor": series.colour,
     }
-    if pattern := _pattern(one):
+    if pattern := _pattern(series):
         style["fillpattern"] = pattern
     return style
 
 
-def _band(_chart: Chart, one: Series) -> Json:
-    line = {"color": one.colour, "width": 0}
+def _band(_chart: Chart, series: Series) -> Json:
+    line = {"color": series.colour, "width": 0}
     return {"mode": "lines", "fill": "toself", "line": line, "opacity": 0.3, "showlegend": False}
 
 
-def _words(_chart: Chart, one: Series) -> Json:
-    words = [note.replace(", ", ",<br>") for note in one.notes]
-    look: Json = {"marker": {"color": one.colour}, "showlegend": False}
-    return {"mode": "none", "customdata": words, **look}
+def _note_points(_chart: Chart, series: Series) -> Json:
+    texts = [note.replace(", ", ",<br>") for note in series.notes]
+    look: Json = {"marker": {"color": series.colour}, "showlegend": False}
+    return {"mode": "none", "customdata": texts, **look}
 
 
 _STYLES = {
-    "words": _words,
+    "words": _note_points,
     "band": _band,
     "bar": _bar,
     "line": _line,
@@ -371,24 +375,24 @@ _STYLES = {
 }
 
 
-def _hover(chart: Chart, one: Series) -> str:
-    """The template with names put in and Plotly's own fields for what differs between points."""
+def _hover(chart: Chart, series: Series) -> str:
+    """Tooltip template: names filled in, and Plotly's fields for values that differ by point."""
     x, y = ("y", "x") if chart.horizontal else ("x", "y")
     form = "" if chart.x.scale == "category" else ":,.6~r"
     sign = "+" if chart.y[0].tick_form == "signed" else ""
     fields = {
         "x": f"%{{{x}{form}}}",
-        "y": f"%{{{y}:{sign},.{DIGITS.get(one.unit, 5)}~r}}",
+        "y": f"%{{{y}:{sign},.{DIGITS.get(series.unit, 5)}~r}}",
         "note": "%{customdata}",
-        "name": chart_text(one.name),
-        "group": chart_text(one.group),
-        "unit": chart_text(one.unit),
+        "name": chart_text(series.name),
+        "group": chart_text(series.group),
+        "unit": chart_text(series.unit),
     }
-    return re.sub(r"\{(\w+)\}", lambda found: fields[found[1]], one.hover)
+    return re.sub(r"\{(\w+)\}", lambda match: fields[match[1]], series.hover)
 
 
 def _axis(axis: Axis) -> Json:
-    """An axis without its label."""
+    """Axis without its label."""
     if axis.scale == "category":
         out: Json = {"type": "category", "automargin": True}
         if axis.categories:
@@ -412,7 +416,7 @@ def _axis(axis: Axis) -> Json:
         out["dtick"] = axis.tick_step
     if axis.ticks:
         out["tickvals"] = [value for value, _ in axis.ticks]
-        out["ticktext"] = [broken(words, axis.wrap) for _, words in axis.ticks]
+        out["ticktext"] = [broken(text, axis.wrap) for _, text in axis.ticks]
         out["minor"] = {"ticks": ""}
         if axis.wrap:  # names of rows
             out |= {"automargin": True, "showgrid": False, "zeroline": False}
@@ -430,13 +434,13 @@ def _layout(chart: Chart) -> Json:
         if chart.x.label:
             layout["xaxis"]["title"] = {"text": chart_text(chart.x.label)}
         for place, (axis, span) in enumerate(zip(chart.y, pane_spans(len(chart.y)), strict=True)):
-            one = _axis(axis)
+            pane = _axis(axis)
             if not axis.ticks:
-                one["nticks"] = 4 if place else 6
+                pane["nticks"] = 4 if place else 6
             if len(chart.y) > 1:
-                one["domain"] = [round(edge, 4) for edge in span]
+                pane["domain"] = [round(edge, 4) for edge in span]
                 layout["xaxis"]["anchor"] = f"y{place + 1}"
-            layout[f"yaxis{place + 1 if place else ''}"] = one
+            layout[f"yaxis{place + 1 if place else ''}"] = pane
         layout["annotations"] = _annotations(chart, chart.y[0])
         if not any(axis.label for axis in chart.y):
             layout["margin"] = {"t": 10}
@@ -450,7 +454,7 @@ def _layout(chart: Chart) -> Json:
             "side": "right",
             "showgrid": False,
         }
-    if any(one.kind == "bar" for one in chart.series):
+    if any(series.kind == "bar" for series in chart.series):
         layout["barmode"] = "relative" if chart.stacked else "group"
         layout["bargap"] = 0.3 if chart.stacked else 0.2
     if chart.marks:
@@ -459,22 +463,22 @@ def _layout(chart: Chart) -> Json:
 
 
 def _annotations(chart: Chart, first: Axis) -> list[Json]:
-    """The units of the axes, level above their ends instead of turned beside them, and labels."""
+    """Units of the axes, horizontal above their ends, and labels."""
     spans = pane_spans(len(chart.y))
     axes = [first, *chart.y[1:]]
-    found = [_above(axis.label, top) for axis, (_, top) in zip(axes, spans, strict=True)]
+    annotations = [_above(axis.label, top) for axis, (_, top) in zip(axes, spans, strict=True)]
     if chart.right is not None:
-        found.append(_above(chart.right.label, 1.0, "right"))
+        annotations.append(_above(chart.right.label, 1.0, "right"))
     if chart.labels:
-        found[0]["yshift"] = 22
-    for x, words in chart.labels:
-        found.append(_above(words, 1.0) | {"xref": "x", "x": x, "xanchor": "center"})
-    return [one for one in found if one["text"]]
+        annotations[0]["yshift"] = 22
+    for x, text in chart.labels:
+        annotations.append(_above(text, 1.0) | {"xref": "x", "x": x, "xanchor": "center"})
+    return [annotation for annotation in annotations if annotation["text"]]
 
 
-def _above(words: str, y: float, side: str = "left") -> Json:
+def _above(text: str, y: float, side: str = "left") -> Json:
     return {
-        "text": chart_text(words),
+        "text": chart_text(text),
         "xref": "paper",
         "yref": "paper",
         "x": 0 if side == "left" else 1,

@@ -1,7 +1,7 @@
-"""What the report draws: reviews with a short name and a colour each, and the runs among them.
+"""Reviews of a report with a short name and a colour each, and their runs.
 
-One review is shown by itself; several are laid side by side, and then every name says whether the
-drive was virtual or real: simulated and measured figures are never mixed without a label.
+A single review needs no names. In a report of several reviews, every name states whether the drive
+is virtual or real: simulated and measured figures are never mixed without a label.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from drivebay.report.theme import SERIES
 
 @dataclass(frozen=True)
 class Entry:
-    """One review in the report. `name` tells it apart from the others; `full_name` is its title."""
+    """One review in the report. `name` is unique in the report; `full_name` is its title."""
 
     key: str
     name: str
@@ -30,12 +30,12 @@ class Entry:
 
     @property
     def kind(self) -> str:
-        """ "virtual" or "real"."""
+        """Kind of the drive: "virtual" or "real"."""
         return _kind(self.review)
 
 
 def _what_differs(review: Review) -> list[str]:
-    """What a reader must know beside the drive's name."""
+    """Changes that a reader must know in addition to the name of the drive."""
     return [*changes(review.result.target), *(["shortened run"] if review.result.quick else [])]
 
 
@@ -45,7 +45,7 @@ def _kind(review: Review) -> str:
 
 @dataclass(frozen=True)
 class Run:
-    """One test of one review, as a chart shows it; `name` is empty where nothing else is shown."""
+    """One test of one review, as a chart shows it; `name` is empty if nothing else is shown."""
 
     entry: Entry
     measured: Measured
@@ -55,22 +55,22 @@ class Run:
 
 SELF = "@self"
 NAME = "@name"
-"""Colour and name of a run that the Bench lays over others: it gives each drive its own there."""
+"""Placeholders for colour and name of a run; the Bench replaces them by those of each drive."""
 
 
-def by_drive(found: Sequence[Run]) -> bool:
-    """True if runs are told apart by their drive's colour: several of them, or on the Bench."""
-    return len(found) > 1 or any(run.colour == SELF for run in found)
+def by_drive(runs: Sequence[Run]) -> bool:
+    """True if colours tell drives apart: for several runs, or on the Bench."""
+    return len(runs) > 1 or any(run.colour == SELF for run in runs)
 
 
 def bench_run(review: Review, measured: Measured) -> Run:
-    """A run to be laid over those of other drives."""
+    """Run that the Bench overlays with those of other drives."""
     title = drive_title(review)
     return Run(Entry("", title, title, SELF, review), measured, NAME, SELF)
 
 
 def drive_title(review: Review) -> str:
-    """The drive's name as a reader knows it: its title or model, else its name."""
+    """Name of the drive for readers: its title or model, else its name."""
     target = review.result.target
     for key in ("title", "model"):
         if isinstance(target.get(key), str) and target[key].strip():
@@ -79,16 +79,18 @@ def drive_title(review: Review) -> str:
 
 
 def who_of(entry: Entry) -> str:
-    """The drive as a picture that stands by itself must name it, with what kind of figures it has.
+    """Description of the drive for a picture that stands alone, with the kind of its figures.
 
-    A changed drive and a shortened run are named so too.
+    It includes changes of the drive and marks a shortened run.
     """
     kind = "simulated" if entry.kind == "virtual" else "measured"
     return ", ".join([entry.full_name, kind, *_what_differs(entry.review)])
 
 
 def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
-    """Names that differ, in the order given: drives with one title get seed, then a number."""
+    """Entries with unique names, in the given order: drives with the same title get their seed,
+    then a number.
+    """
     titles = [drive_title(review) for review in reviews]
     if len(reviews) == 1:
         return (Entry("d0", titles[0], titles[0], SERIES[0], reviews[0]),)
@@ -110,9 +112,9 @@ def entries(reviews: Sequence[Review]) -> tuple[Entry, ...]:
     )
 
 
-def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
-    """The finished runs of these tests: coloured by drive where there are several, else by test."""
-    found = []
+def runs_of(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
+    """Finished runs of these tests, coloured by drive if there are several drives, else by test."""
+    runs = []
     for place, test_id in enumerate(test_ids):
         for entry in all_entries:
             measured = entry.review.tests.get(test_id)
@@ -123,41 +125,41 @@ def runs(all_entries: Sequence[Entry], test_ids: Sequence[str]) -> list[Run]:
             parts = [entry.name if several else "", name]
             colour = entry.colour if several else SERIES[place % len(SERIES)]
             label = " · ".join(part for part in parts if part)
-            found.append(Run(entry, measured, label, colour))
-    return found
+            runs.append(Run(entry, measured, label, colour))
+    return runs
 
 
 def run_differently(all_entries: Sequence[Entry], test_id: str) -> bool:
-    """True if the finished runs of a test cannot be compared."""
+    """True if the finished runs of a test are not comparable."""
     tests = (entry.review.tests.get(test_id) for entry in all_entries)
-    return comparable.run_differently(one.test for one in tests if one is not None)
+    return comparable.run_differently(measured.test for measured in tests if measured is not None)
 
 
 def short_title(test: Test) -> str:
-    """What tells a test apart from its neighbours on the page: the last part of its title."""
+    """Last part of a title, which distinguishes a test from the others on its page."""
     _, comma, rest = test.title.partition(", ")
     return rest[:1].upper() + rest[1:] if comma else test.title
 
 
 def capacity(review: Review) -> str:
-    """The user capacity, such as "512.1 GB"."""
+    """User capacity as text, such as "512.1 GB"."""
     return units.si_bytes(float(review.result.target["capacity_bytes"]))
 
 
 def phase_name(run: Run, phase: PhaseFigures) -> str:
-    """A phase as charts call it: by its mix, its size or its queue depth, else by its label."""
+    """Name of a phase in charts: its mix, request size or queue depth, else its label."""
     phases, load = run.measured.phases, phase.workload
     if run.measured.test.kind == "mixed":
         return mix_words(load)
     if run.measured.test.kind == "sizes":
         return f"{units.binary_bytes(load.block_bytes)} {NAMES[load.read_percent][0]}"
-    depths = {one.workload.queue_depth for one in phases}
+    depths = {other.workload.queue_depth for other in phases}
     apart = len(depths) == len(phases) and "queue_depth" not in load.unknown
     return f"QD {load.queue_depth}" if apart else spoken(phase.label)
 
 
 def labelled(runs: Sequence[Run]) -> list[tuple[Run, str, PhaseFigures]]:
-    """Every phase with its run and its label; the same phase of several runs is adjacent."""
+    """Every phase with its run and label; the same phases of several runs are adjacent."""
     apart = by_drive(runs)
     rows: list[tuple[int, Run, str, PhaseFigures]] = []
     for run in runs:

@@ -1,8 +1,8 @@
-"""The report's sections, one per page of the suite, in the order of the reviews.
+"""Sections of the report, one per page of the suite, in the order of the reviews.
 
-A section gets the tests of its page and the runs of them; what is shown of a test is its kind's
-business (`kinds`), in what order is this module's: bars, facts, charts, what follows from them,
-what is missing, the method, all figures.
+A section receives the tests of its page and their runs. The kind of a test (`kinds`) decides what
+is shown; this module decides the order: bars, facts, charts, explanations, missing results, method,
+all figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drivebay.report.figures import facts_of, figure_bars
 from drivebay.report.kinds.generic import BarOf, charts_of
 from drivebay.report.markup import Child, Html, details, el, heading, linked
 from drivebay.report.render_page import Page, pairs
-from drivebay.report.runs import Entry, Run, run_differently, runs, short_title
+from drivebay.report.runs import Entry, Run, run_differently, runs_of, short_title
 from drivebay.report.text import GAP, load, number, preparation, step_words, tenancy
 from drivebay.report.text import kind as _kind
 
@@ -47,30 +47,30 @@ PAGES = {
     "snia-throughput": "SNIA throughput",
     "snia-latency": "SNIA latency",
     "working-set": "Working set",
-    "copies": "Copies",
+    "copies": "File copies",
     "efficiency": "Data rate per watt",
     "latency-by-load": "Latency by load",
-    "tenants": "Readers beside writers",
+    "tenants": "Reads during writes",
     "service": "Quality of service",
     "write-amplification": "Write amplification",
     "placement": "Data placement",
     "cache": "SLC cache",
     "rated": "Data sheet",
-    "power": "Power at rest",
+    "power": "Idle power",
     "thermal": "Thermal throttling",
     "trim": "TRIM",
     "sustained-random-write": "Sustained random write",
     "sustained-sequential-write": "Sustained sequential write",
 }
-"""Headings, in the order in which the reviews had them; pages not named here come after."""
+"""Headings, in the order of the reviews; other pages follow after them."""
 DIFFERENT = (
-    "The reviews ran this test differently (another suite, or a shortened run): its figures must "
-    "not be compared."
+    "The reviews ran this test in different ways (different suite or shortened run): its figures "
+    "are not comparable."
 )
 
 
 def page_title(page: str) -> str:
-    """A page's heading.
+    """Heading of a page.
 
     >>> page_title("queue-sweep")
     'Queue sweep'
@@ -79,7 +79,7 @@ def page_title(page: str) -> str:
 
 
 def in_order(pages: Iterable[str]) -> list[str]:
-    """Pages in the reviews' order, others after them as they come.
+    """Sorts pages in the order of the reviews; unknown ones follow in the given order.
 
     >>> in_order(["mine", "thermal", "random"])
     ['random', 'thermal', 'mine']
@@ -89,20 +89,23 @@ def in_order(pages: Iterable[str]) -> list[str]:
 
 
 def pages(all_entries: Sequence[Entry]) -> dict[str, list[Test]]:
-    """The suites' tests by page, pages in the reviews' order, tests as they come."""
-    found: dict[str, list[Test]] = {}
+    """Tests of the suites by page: pages in the order of the reviews, tests in the order of the
+    suite.
+    """
+    tests_of: dict[str, list[Test]] = {}
     known: set[str] = set()
     for entry in all_entries:
         for test in entry.review.result.suite.tests:
             if test.id not in known:
                 known.add(test.id)
-                found.setdefault(test.page, []).append(test)
-    return {page: found[page] for page in in_order(found)}
+                tests_of.setdefault(test.page, []).append(test)
+    return {page: tests_of[page] for page in in_order(tests_of)}
 
 
 def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
-    """One page of the suite. In a lone review a test with and without some change of the drive has
-    its charts together."""
+    """One page of the suite. In a report of one review, a test with and without a modification of
+    the drive shares its charts.
+    """
     title_of = page_title(name)
     body: list[Child] = []
     together = [test for test in tests if _is_compared(test, tests)]
@@ -112,17 +115,17 @@ def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
         apart = [test for test in tests if test not in together]
     for test in apart:
         title = short_title(test) if test.title.startswith(title_of) else test.title
-        found = runs(page.entries, [test.id])
+        runs = runs_of(page.entries, [test.id])
         different = run_differently(page.entries, test.id)
         body.append(
             el(
                 "section",
                 heading("h3", title, test.id),
                 el("p", DIFFERENT, class_="note") if different else None,
-                _shown(page, test.id, found),
+                _shown(page, test.id, runs),
                 missing(page, test),
                 method(test),
-                kinds.of(test.kind).table(found) if found else None,
+                kinds.by_name(test.kind).table(runs) if runs else None,
                 id=test.id,
                 class_="test",
             )
@@ -132,129 +135,130 @@ def section(page: Page, name: str, tests: Sequence[Test]) -> Html:
 
 
 def _is_compared(test: Test, tests: Sequence[Test]) -> bool:
-    """Whether the page has this test with and without some change of the drive."""
+    """True if the page has this test both with and without a modification of the drive."""
     alike = [other for other in tests if (other.kind, other.phases) == (test.kind, test.phases)]
     return len({other.what_if for other in alike}) > 1
 
 
 def _together(page: Page, name: str, tests: Sequence[Test]) -> list[Child]:
-    found = runs(page.entries, [test.id for test in tests])
+    runs = runs_of(page.entries, [test.id for test in tests])
     anchors = [el("span", id=test.id, class_="anchor") for test in tests]
     gaps = [line for test in tests for line in missing(page, test)]
     methods = [method(test) for test in tests]
-    table = kinds.of(tests[0].kind).table(found) if found else None
-    return [anchors, _shown(page, name, found), gaps, methods, table]
+    table = kinds.by_name(tests[0].kind).table(runs) if runs else None
+    return [anchors, _shown(page, name, runs), gaps, methods, table]
 
 
-def _shown(page: Page, prefix: str, found: Sequence[Run]) -> list[Child]:
+def _shown(page: Page, prefix: str, runs: Sequence[Run]) -> list[Child]:
     """Bars, facts and charts of these runs, which are of one kind."""
-    if not found:
+    if not runs:
         return []
-    kind = kinds.of(found[0].measured.test.kind)
+    kind = kinds.by_name(runs[0].measured.test.kind)
     return [
-        _bars_of(kind.bars(found[0].measured), found),
+        _bars_of(kind.bars(runs[0].measured), runs),
         [
-            _remark(run, words)
-            for run in found
-            for words in [*_steady(run.measured), *kind.remarks(run.measured)]
+            _remark(run, remark)
+            for run in runs
+            for remark in [*_steady(run.measured), *kind.remarks(run.measured)]
         ],
-        facts_of(found),
-        page.show([*kind.panels(prefix, found), *_gap(prefix, found)]),
-        explained(found),
+        facts_of(runs),
+        page.show([*kind.panels(prefix, runs), *_gap(prefix, runs)]),
+        explained(runs),
     ]
 
 
-def _gap(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """What sets two drives apart, stage by stage."""
-    if len(found) != 2 or found[0].entry is found[1].entry:
+def _gap(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Latency difference of two drives, stage by stage."""
+    if len(runs) != 2 or runs[0].entry is runs[1].entry:
         return []
-    first, second = (explain.explain(run.measured) for run in found)
-    return stages.gap(f"{prefix}-gap", found, explain.gaps(first, second))
+    first, second = (explain.explain(run.measured) for run in runs)
+    return stages.gap(f"{prefix}-gap", runs, explain.gaps(first, second))
 
 
-def _bars_of(shown: Sequence[BarOf], found: Sequence[Run]) -> list[Child]:
-    """The bars, those of one chart on one scale; those that are half as wide side by side."""
+def _bars_of(shown: Sequence[BarOf], runs: Sequence[Run]) -> list[Child]:
+    """Bars of the figures: those of one chart share a scale, half-width ones stand side by side."""
     body: list[Child] = []
     halves: list[Html] = []
     for alike in charts_of(shown):
-        one, several = alike[0], len(alike) > 1
-        title = one.chart if several else one.title
+        first, several = alike[0], len(alike) > 1
+        title = first.chart if several else first.title
         loads = [(bar.key, bar.row if several else "") for bar in alike]
-        doubt = doubt_of(found, one.key)
-        html = figure_bars(title, one.unit, found, loads, better=one.better, doubt=doubt)
-        (halves if one.half and not several else body).append(html)
+        doubt = doubt_of(runs, first.key)
+        html = figure_bars(title, first.unit, runs, loads, better=first.better, doubt=doubt)
+        (halves if first.half and not several else body).append(html)
     return [*body, *pairs(halves)]
 
 
-def doubt_of(found: Sequence[Run], key: str, *, ranked: bool = False) -> str:
-    """Why a figure of these runs is not to be trusted, in words (`verdict.doubt`)."""
-    known = (verdict.doubt(run.entry, run.measured, key, ranked=ranked) for run in found)
+def doubt_of(runs: Sequence[Run], key: str, *, ranked: bool = False) -> str:
+    """Reason not to trust a figure of these runs; "" if there is none (`verdict.doubt`)."""
+    known = (verdict.doubt(run.entry, run.measured, key, ranked=ranked) for run in runs)
     return next(filter(None, known), "")
 
 
 def missing(page: Page, test: Test) -> list[Html]:
-    """A line for every review in which this test has no figures, and why."""
+    """Line for every review without results of this test, with the reason."""
     lines = []
     for entry in page.entries:
-        found = [step for step in entry.review.result.steps if step.id == test.id]
+        steps = [step for step in entry.review.result.steps if step.id == test.id]
         who = f"{entry.name}: " if len(page.entries) > 1 else ""
-        if not found:
-            lines.append(f"{who}this test is not in the suite that was run.")
-        elif not found[0].done:
-            state = "has not been run yet" if found[0].state == "pending" else "failed"
-            why = f": {found[0].error}" if found[0].error else ""
+        if not steps:
+            lines.append(f"{who}the suite of this review does not contain this test.")
+        elif not steps[0].done:
+            state = "has not been run yet" if steps[0].state == "pending" else "failed"
+            why = f": {steps[0].error}" if steps[0].error else ""
             lines.append(f"{who}{test.title} {state}{why}.")
     return [el("p", line, class_="missing") for line in lines]
 
 
-def _remark(run: Run, words: str) -> Html:
-    text = words.removesuffix(".")
-    said = f"{run.name}: {text}." if run.name else f"{text[:1].upper()}{text[1:]}."
-    return el("p", said, class_="note")
+def _remark(run: Run, remark: str) -> Html:
+    text = remark.removesuffix(".")
+    sentence = f"{run.name}: {text}." if run.name else f"{text[:1].upper()}{text[1:]}."
+    return el("p", sentence, class_="note")
 
 
 def _steady(measured: Measured) -> list[str]:
-    """Whether the load before the test became steady, where its preparation asks for it."""
+    """Result of the preconditioning, if the preparation requires a steady state."""
     rounds = measured.figures.get("steady_rounds")
     if rounds is None or measured.test.rounds is not None:
         return []
     if rounds.note:
-        return [f"Steady state, which the test asks for, was not reached: {rounds.note}"]
-    return [f"Steady by SNIA's criterion after {number(rounds.value)} rounds of the load before"]
+        return [f"The steady state that the test requires was not reached: {rounds.note}"]
+    count = number(rounds.value)
+    return [f"Steady state (SNIA criterion) after {count} rounds of preconditioning"]
 
 
 def method(test: Test) -> Html:
-    """How a test was run, one click away."""
+    """Description of a test's method, in a closed section."""
     rows: list[tuple[str, Child]] = [
-        ("Prepared", preparation(test)),
-        ("Load", "; ".join(_loads(test))),
+        ("Preparation", preparation(test)),
+        ("Workload", "; ".join(_loads(test))),
     ]
     if test.what_if:
-        rows.insert(0, ("Drive changed", ", ".join(test.what_if)))
+        rows.insert(0, ("Modification", ", ".join(test.what_if)))
     if test.metric_window_s is not None:
-        rows.append(("Figure from", f"the last {number(test.metric_window_s)} s"))
+        rows.append(("Result from", f"the last {number(test.metric_window_s)} s"))
     if len(test.metric_queue_depths) > 1:
-        rows.append(("Figure from", f"queue depths {_list(test.metric_queue_depths)}"))
+        rows.append(("Result from", f"queue depths {_list(test.metric_queue_depths)}"))
     stable = test.phases[0].workload.until_stable
     if stable is not None:
         rows.append(
             (
-                "Stable when",
-                f"the rates of the last {stable.window_s} s lie within "
-                f"{stable.within_percent:g} % of their mean, not before {stable.min_s} s",
+                "Ends when",
+                f"all rates of the last {stable.window_s} s are within "
+                f"{stable.within_percent:g} % of their mean, after at least {stable.min_s} s",
             )
         )
     rows.append(("Source", linked(test.source)))
     return details(
         f"Method: {test.title}",
         el("p", " ".join(test.method.split())),
-        el("dl", [el("div", el("dt", name), el("dd", words)) for name, words in rows]),
+        el("dl", [el("div", el("dt", name), el("dd", text)) for name, text in rows]),
         class_="method",
     )
 
 
 def _loads(test: Test) -> list[str]:
-    """The phases' loads; what alone differs between them is listed within one line."""
+    """Workloads of the phases; if they differ in few values only, these are listed in one line."""
     first, depth = test.phases[0].workload, test.phases[0].workload.queue_depth
     plain = not any(
         phase.replay or phase.trim or phase.before or phase.together or phase.rate_of
@@ -268,16 +272,16 @@ def _loads(test: Test) -> list[str]:
     }
     if not plain or not varied or varied - {"queue_depth", "read_percent", "block_bytes"}:
         return [_load(phase) for phase in test.phases]
-    words = f"{load(first)} at each"
-    for name, one, several, say in (
+    text = f"{load(first)} each"
+    for name, single, several, say in (
         ("queue_depth", f"queue depth {depth}", "queue depths ", str),
-        ("read_percent", _kind(first), "mixes of reads and writes ", _mix),
+        ("read_percent", _kind(first), "read/write mixes ", _mix),
         ("block_bytes", binary_bytes(first.block_bytes), "", binary_bytes),
     ):
         if name in varied:
             values = dict.fromkeys(getattr(phase.workload, name) for phase in test.phases)
-            words = words.replace(one, several + ", ".join(say(value) for value in values), 1)
-    return [words]
+            text = text.replace(single, several + ", ".join(say(value) for value in values), 1)
+    return [text]
 
 
 def _mix(read_percent: float) -> str:
@@ -287,24 +291,26 @@ def _mix(read_percent: float) -> str:
 def _load(phase: Phase) -> str:
     before = [step_words(step) for step in phase.before]
     special = phase.replay or phase.trim
-    words = load(phase.workload) if special is None else special.words()
-    words += tenancy(phase)
-    return f"{words} (before it {', '.join(before)})" if before else words
+    text = load(phase.workload) if special is None else special.words()
+    text += tenancy(phase)
+    return f"{text} (preceded by: {', '.join(before)})" if before else text
 
 
 def _list(values: Sequence[int]) -> str:
     return ", ".join(map(str, values))
 
 
-def explained(found: Sequence[Run]) -> Html | None:
-    """The sentences that follow from where the time went, of each run and between drives."""
-    known = [(run, explain.explain(run.measured)) for run in found]
+def explained(runs: Sequence[Run]) -> Html | None:
+    """Sentences from the latency breakdown, for each run and between two drives."""
+    known = [(run, explain.explain(run.measured)) for run in runs]
     lines = [
-        f"{run.name}: {line}" if run.name else line for run, one in known for line in one.sentences
+        f"{run.name}: {line}" if run.name else line
+        for run, explanation in known
+        for line in explanation.sentences
     ]
-    if len(known) == 2 and found[0].entry is not found[1].entry:
+    if len(known) == 2 and runs[0].entry is not runs[1].entry:
         (_, a), (_, b) = known
-        lines += explain.compared(a, b, a_name=found[0].name, b_name=found[1].name)
+        lines += explain.compared(a, b, a_name=runs[0].name, b_name=runs[1].name)
     if not lines:
         return None
     lines = [line.replace(" %", f"{GAP}%") for line in lines]

@@ -1,7 +1,7 @@
-"""What was tested, how complete it is, and the main figures beside the published ones.
+"""Header of the report, its completeness, and the main figures with the published ones.
 
-Published figures stand beside the reproduced ones with their error; a shortened run says so and is
-not compared. Everything that a target says of itself is text, whatever it contains.
+Published figures are shown with the error of the simulated ones; a shortened run is labelled and
+not compared. All strings reported by a target are escaped text.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from drivebay.report.text import DASH, GAP, inside, number, percent, quantity
 DIFFERENCES_MAX = 6
 WORTH_PERCENT = 1.0
 SPREAD = (
-    "± is the standard deviation of samples of 1 s, n their number; where it is another kind, "
-    "pointing at the figure says so."
+    "± is the standard deviation of n samples of 1 s. The tooltip of a figure names any other kind "
+    "of spread."
 )
 
 
 def header(all_entries: Sequence[Entry]) -> Html:
-    """Title, what kind of figures these are, suite and seed of every review."""
+    """Title, kind of the figures, suite and seed of every review."""
     single = len(all_entries) == 1
-    title = all_entries[0].full_name if single else "Drives side by side"
+    title = all_entries[0].full_name if single else "Comparison of drives"
     lines = []
     for entry in all_entries:
         result = entry.review.result
@@ -47,18 +47,18 @@ def header(all_entries: Sequence[Entry]) -> Html:
 
 
 def _stand_in(target: Mapping[str, Any]) -> Html | None:
-    """Why too little is known of a virtual drive that is called a stand-in."""
+    """Reason why a virtual drive is a stand-in."""
     why = target.get("stand_in")
-    return el("p", f"A stand-in: {why}.", class_="note") if why else None
+    return el("p", f"Stand-in: {why}.", class_="note") if why else None
 
 
 def _host(target: Mapping[str, Any]) -> str:
-    """The host that a virtual drive was tested in."""
+    """Host that a virtual drive was tested in."""
     return f"in {target['host']}" if target.get("host") else ""
 
 
 def chips(entry: Entry) -> list[Html]:
-    """Labels that no figure of the review may be seen without."""
+    """Labels that must accompany every figure of the review."""
     result = entry.review.result
     if result.simulated:
         labels = [el("span", "Virtual drive: figures are simulated", class_="chip virtual")]
@@ -78,7 +78,7 @@ def chips(entry: Entry) -> list[Html]:
 
 
 def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
-    """What is missing of a partial review, why, and how to go on."""
+    """Missing tests of a partial review, their reasons, and the command that resumes it."""
     notices = []
     for entry in all_entries:
         result = entry.review.result
@@ -91,13 +91,13 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
             for step in result.missing
         ]
         who = f"{entry.name}: " if len(all_entries) > 1 else ""
-        done = f"{who}{len(result.done)} of {len(result.steps)} tests are done."
+        done = f"{who}{len(result.done)} of {len(result.steps)} tests are complete."
         resume = el("code", f"drivebay review --resume {result.folder.name}")
         notices.append(
             el(
                 "aside",
-                el("p", el("strong", done), " To go on: ", resume, " in the folder that holds it."),
-                details(f"{len(rows)} without figures so far", el("ul", rows)),
+                el("p", el("strong", done), " Resume with ", resume, " in the parent folder."),
+                details(f"{len(rows)} tests without results", el("ul", rows)),
                 class_="notice",
             )
         )
@@ -105,11 +105,13 @@ def incomplete(all_entries: Sequence[Entry]) -> list[Html]:
 
 
 def overview(entries: Sequence[Entry]) -> list[Child]:
-    """The first of the details: how two drives differ, all main figures, what was published."""
+    """First part of the details: differences of two drives, all main figures, published figures."""
     suites = {entry.review.result.suite.title: entry.review.result.suite for entry in entries}
-    about = [el("p", " ".join(one.description.split()), class_="lede") for one in suites.values()]
-    said = [(entry.name, agreement(entry.review.headline)) for entry in entries]
-    met = [f"{name}: {words}." for name, words in said if words]
+    about = [
+        el("p", " ".join(suite.description.split()), class_="lede") for suite in suites.values()
+    ]
+    agreements = [(entry.name, agreement(entry.review.headline)) for entry in entries]
+    met = [f"{name}: {text}." for name, text in agreements if text]
     return [
         _differences(entries),
         el("p", " ".join(met)) if met else None,
@@ -126,24 +128,26 @@ def _differences(entries: Sequence[Entry]) -> list[Html]:
         return []
     names = [el("strong", entry.name) for entry in entries]
     return [
-        el("p", "What differs most, from ", names[0], " to ", names[1], ":"),
+        el("p", "Largest differences, from ", names[0], " to ", names[1], ":"),
         el("ul", [el("li", line) for line in lines], class_="findings"),
     ]
 
 
 def difference(before: Entry, after: Entry) -> list[str]:
-    """The main figures that differ most between two reviews, largest first."""
-    found = sorted(moved(before.review, after.review).values(), key=lambda one: -abs(one.percent))
+    """Main figures that differ most between two reviews, largest difference first."""
+    differences = sorted(
+        moved(before.review, after.review).values(), key=lambda change: -abs(change.percent)
+    )
     lines = [
         f"{title}, {inside(first.label)}: {_or_why(first)}; then {_or_why(other)}."
         for title, first, other in gone(before.review, after.review)
     ]
     lines += [
-        f"{one.test_title}, {inside(one.after.label)}: "
-        f"{quantity(one.before.value, one.before.unit)} to "
-        f"{quantity(one.after.value, one.after.unit)} ({percent(one.percent)})."
-        for one in found[:DIFFERENCES_MAX]
-        if abs(one.percent) >= WORTH_PERCENT
+        f"{change.test_title}, {inside(change.after.label)}: "
+        f"{quantity(change.before.value, change.before.unit)} to "
+        f"{quantity(change.after.value, change.after.unit)} ({percent(change.percent)})."
+        for change in differences[:DIFFERENCES_MAX]
+        if abs(change.percent) >= WORTH_PERCENT
     ]
     return lines
 
@@ -156,7 +160,7 @@ def _or_why(figure: Figure) -> str:
 
 
 def headline_table(all_entries: Sequence[Entry]) -> Html:
-    """Main figures; one drive: measured, published, error; several: one column each."""
+    """Table of the main figures. One drive: value, published, error; several: a column each."""
     rows: dict[tuple[str, str], dict[str, Headline]] = {}
     for entry in all_entries:
         for row in entry.review.headline:
@@ -164,20 +168,22 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
     if not rows:
         return el("p", "No test has figures yet.", class_="missing")
     single = len(all_entries) == 1
-    compared = single and any(row.verdict for found in rows.values() for row in found.values())
-    word = "Reproduced" if all_entries[0].kind == "virtual" else "Measured"
+    compared = single and any(
+        row.verdict for headlines in rows.values() for row in headlines.values()
+    )
+    word = "Simulated" if all_entries[0].kind == "virtual" else "Measured"
     heads = [word, "Published", "Error"] if compared else [word]
     differences = moved(*(e.review for e in all_entries)) if len(all_entries) == 2 else {}
     if not single:
         heads = [entry.name for entry in all_entries] + (["Difference"] if differences else [])
     body: list[Html] = []
     last = ""
-    for (test_id, key), found in rows.items():
-        any_row = next(iter(found.values()))
+    for (test_id, key), headlines in rows.items():
+        any_row = next(iter(headlines.values()))
         if test_id != last:
             link: list[Child] = [el("a", any_row.test_title, href=f"#{test_id}")]
             if run_differently(all_entries, test_id):
-                link.append(el("small", " run differently: not comparable", class_="bad"))
+                link.append(el("small", " different conditions: not comparable", class_="bad"))
             span = str(len(heads) + 1)
             body.append(
                 el("tr", el("th", link, colspan=span, scope="rowgroup"), class_="group-row")
@@ -187,13 +193,15 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
             (_compared(any_row) if compared else [_value(any_row)])
             if single
             else [
-                _value(found.get(entry.key) or _other(entry, test_id, key), published=True)
+                _value(headlines.get(entry.key) or _other(entry, test_id, key), published=True)
                 for entry in all_entries
             ]
         )
         if differences:
-            one = differences.get((test_id, key))
-            cells.append(el("td", el("span", percent(one.percent) if one else DASH, class_="num")))
+            change = differences.get((test_id, key))
+            cells.append(
+                el("td", el("span", percent(change.percent) if change else DASH, class_="num"))
+            )
         body.append(el("tr", el("th", any_row.label, scope="row"), cells))
     head = el("tr", el("th", "", scope="col"), [el("th", name, scope="col") for name in heads])
     kind = "single" if single else "few" if len(all_entries) <= 3 else "many-drives"
@@ -204,21 +212,21 @@ def headline_table(all_entries: Sequence[Entry]) -> Html:
 
 
 def _other(entry: Entry, test_id: str, key: str) -> Headline | None:
-    """A figure that is in another review's short table and not in this one's."""
+    """Figure of this review that only the short table of another review contains."""
     measured = entry.review.tests.get(test_id)
     return None if measured is None else plain_row(measured, key)
 
 
 def _value(row: Headline | None, *, published: bool = False) -> Html:
-    """A measured value with spread and samples under it."""
+    """Measured value with its spread and its samples below it."""
     if row is None:
         return el("td", el("span", DASH, class_="num"))
     if row.value is None:
-        return el("td", el("span", DASH, class_="num"), el("small", row.note, class_="why"))
-    words = [text for text in (between(row), row.place) if text]
-    words += [f"±{GAP}{number(row.spread)}"] if row.spread is not None and not words else []
-    words += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
-    below = el("small", ", ".join(words), title=f"{row.spread_kind}; {row.n_kind}")
+        return el("td", el("span", row.missing, class_="num"), el("small", row.note, class_="why"))
+    texts = [text for text in (between(row), row.place) if text]
+    texts += [f"±{GAP}{number(row.spread)}"] if row.spread is not None and not texts else []
+    texts += [f"n{GAP}={GAP}{row.n:,}"] if row.n else []
+    below = el("small", ", ".join(texts), title=f"{row.spread_kind}; {row.n_kind}")
     said_of = (
         el("small", f"published: {row.published_text}", class_="said")
         if published and row.published_text
@@ -243,7 +251,7 @@ def _compared(row: Headline) -> list[Html]:
 
 
 def verdict(row: Headline) -> list[Child]:
-    """The error and what it means, in words as well as in colour."""
+    """Error and verdict, as text as well as by colour."""
     if row.verdict == "shortened":
         return [el("small", "shortened run, not compared")]
     if row.verdict == "not measured":
@@ -252,16 +260,16 @@ def verdict(row: Headline) -> list[Child]:
     error = row.error_percent or 0.0
     within = row.verdict == "within"
     if bound and error == 0:
-        return [el("span", "inside", class_="num good"), el("small", "the published bound")]
+        return [el("span", "within", class_="num good"), el("small", "the published bound")]
     limit = f"{number(row.tolerance_percent)} %"
     return [
         el("span", percent(error), class_="num good" if within else "num bad"),
-        el("small", f"within {limit}" if within else f"off: more than {limit}"),
+        el("small", f"within {limit}" if within else f"outside {limit}"),
     ]
 
 
 def all_published(all_entries: Sequence[Entry]) -> Html | None:
-    """Every comparison with its note and source, one click away."""
+    """Every comparison with its note and source, in a closed section."""
     rows: list[list[Child]] = []
     for entry in all_entries:
         for row in entry.review.comparisons:
@@ -278,5 +286,5 @@ def all_published(all_entries: Sequence[Entry]) -> Html | None:
             )
     if not rows:
         return None
-    heads = ["Figure", "Here", "Published", "Error", "What the comparison rests on", "Source"]
+    heads = ["Figure", "Result", "Published", "Error", "Basis of the comparison", "Source"]
     return details("All published figures, with sources and notes", table(heads, rows))

@@ -1,7 +1,8 @@
-"""The page of a sweep: what each parameter does to each main figure, and what they do together.
+"""Page of a sweep: effect of each parameter and of their interactions on each main figure.
 
-Every number comes from `analysis.effects`; this lays it out: shares of the variation as bars, means
-by level with their spread, two-way tables of the strongest interactions, and all figures in short.
+Every number comes from `analysis.effects`; this module lays it out: shares of the variation as
+bars, means by level with their spread, two-way tables of the strongest interactions, and a table of
+all figures.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ FAILURES_SHOWN = 20
 
 @dataclass(frozen=True)
 class About:
-    """What the sweep was. `failed` maps numbers of runs to what was wrong; `facts` are lines."""
+    """Facts about the sweep. `failed` maps numbers of runs to their errors; `facts` are rows."""
 
     title: str
     simulated: bool
@@ -38,7 +39,7 @@ class About:
 
 
 def render(about: About, study: Study) -> str:
-    """The whole document."""
+    """Whole document."""
     page = Page()
     sections: list[Child] = []
     links = [("summary", "Summary")]
@@ -48,11 +49,11 @@ def render(about: About, study: Study) -> str:
         anchor = f"test-{place}"
         links.append((anchor, test_id))
         body: list[Child] = [
-            _figure_part(page, f"{anchor}-{at}", one)
-            for at, one in enumerate(one for one in figures if one.main)
+            _figure_part(page, f"{anchor}-{at}", figure)
+            for at, figure in enumerate(figure for figure in figures if figure.main)
         ]
         if several_seeds := study.points.figures(test_id):
-            tables = [_points(one) for one in several_seeds]
+            tables = [_points(figure) for figure in several_seeds]
             body.append(details("Point by point, with intervals", tables))
         body.append(details("All figures", _all_figures(figures)))
         heading = test_id if several else "Effects"
@@ -74,7 +75,7 @@ def _header(about: About, study: Study) -> Html:
         some = list(about.failed.items())[:FAILURES_SHOWN]
         notice = el(
             "div",
-            el("p", f"{len(about.failed):,} runs failed; their figures are not in what follows."),
+            el("p", f"{len(about.failed):,} runs failed. The figures below do not include them."),
             el("ul", [el("li", f"run {index}: {error}") for index, error in some]),
             class_="notice",
         )
@@ -91,15 +92,15 @@ def _header(about: About, study: Study) -> Html:
 def _summary(about: About, study: Study) -> Html:
     rows: list[list[Child]] = []
     for test_id in study.tests:
-        for one in study.figures(test_id):
-            if not one.main:
+        for figure in study.figures(test_id):
+            if not figure.main:
                 continue
             rows.append(
                 [
-                    f"{test_id}: {one.label}" if len(study.tests) > 1 else one.label,
-                    quantity(one.mean, one.unit),
-                    f"{number(one.lowest)} to {number(one.highest)}",
-                    *_strongest(one),
+                    f"{test_id}: {figure.label}" if len(study.tests) > 1 else figure.label,
+                    quantity(figure.mean, figure.unit),
+                    f"{number(figure.lowest)} to {number(figure.highest)}",
+                    *_strongest(figure),
                 ]
             )
     heads = ["Figure", "Mean", "Range", "Strongest parameter", "Strongest interaction"]
@@ -114,107 +115,109 @@ def _summary(about: About, study: Study) -> Html:
     )
 
 
-def _strongest(one: FigureEffects) -> list[str]:
-    if not one.effects:  # only seeds differ
+def _strongest(figure: FigureEffects) -> list[str]:
+    if not figure.effects:  # only seeds differ
         return [DASH, DASH]
-    if not one.varies:
-        return ["all runs gave the same", DASH]
-    best = f"{one.effects[0].factor}, {one.effects[0].share_percent:.0f}{GAP}%"
-    if not (strong := [pair for pair in one.interactions if pair.beyond_chance]):
-        return [best, "none beyond chance" if one.interactions else DASH]
+    if not figure.varies:
+        return ["same value in all runs", DASH]
+    best = f"{figure.effects[0].factor}, {figure.effects[0].share_percent:.0f}{GAP}%"
+    if not (strong := [pair for pair in figure.interactions if pair.beyond_chance]):
+        return [best, "none beyond chance" if figure.interactions else DASH]
     pair = strong[0]
     return [best, f"{pair.first} with {pair.second}, {pair.share_percent:.0f}{GAP}%"]
 
 
-def _figure_part(page: Page, prefix: str, one: FigureEffects) -> Html:
-    if not one.effects:
-        words = f"{quantity(one.mean, one.unit)} in the mean of {one.n:,} runs; nothing was varied."
-        return el("div", el("h3", one.label), el("p", words), class_="test")
-    if not one.varies:
-        words = f"{quantity(one.mean, one.unit)} in all {one.n:,} runs: nothing changes it."
-        return el("div", el("h3", one.label), el("p", words), class_="test")
-    top = max(level.mean + (level.sd or 0) for e in one.effects for level in e.levels if level.n)
+def _figure_part(page: Page, prefix: str, figure: FigureEffects) -> Html:
+    mean, n = quantity(figure.mean, figure.unit), f"{figure.n:,}"
+    if not figure.effects:
+        text = f"Mean of {n} runs: {mean}. No parameter was varied."
+        return el("div", el("h3", figure.label), el("p", text), class_="test")
+    if not figure.varies:
+        text = f"{mean} in all {n} runs: no parameter has an effect."
+        return el("div", el("h3", figure.label), el("p", text), class_="test")
+    top = max(level.mean + (level.sd or 0) for e in figure.effects for level in e.levels if level.n)
     panels = [
-        _effect_panel(f"{prefix}-{at}", one, effect, top) for at, effect in enumerate(one.effects)
+        _effect_panel(f"{prefix}-{at}", figure, effect, top)
+        for at, effect in enumerate(figure.effects)
     ]
-    strong = [pair for pair in one.interactions if pair.beyond_chance]
-    body: list[Child] = [_shares(one), page.show(panels)]
+    strong = [pair for pair in figure.interactions if pair.beyond_chance]
+    body: list[Child] = [_shares(figure), page.show(panels)]
     if strong:
-        body += page.show([_together(f"{prefix}-pair", one, strong[0])])
-        body += [_two_way(one, pair) for pair in strong[:TABLES_SHOWN]]
-    return el("div", el("h3", one.label), body, class_="test")
+        body += page.show([_together(f"{prefix}-pair", figure, strong[0])])
+        body += [_two_way(figure, pair) for pair in strong[:TABLES_SHOWN]]
+    return el("div", el("h3", figure.label), body, class_="test")
 
 
-def _shares(one: FigureEffects) -> Html:
-    """The parts of the figure's variation, and what is left over."""
-    parts = [(e.factor, e.share_percent, e.chance_percent, e.slope) for e in one.effects]
+def _shares(figure: FigureEffects) -> Html:
+    """Shares of the figure's variation as bars."""
+    parts = [(e.factor, e.share_percent, e.chance_percent, e.slope) for e in figure.effects]
     parts += [
         (f"{p.first} with {p.second}", p.share_percent, p.chance_percent, None)
-        for p in one.interactions
+        for p in figure.interactions
     ]
     parts.sort(key=lambda part: -part[1])
     rows = []
     for name, share, chance, slope in parts[:PARTS_SHOWN]:
         along = "" if slope is None else f"slope {slope:+.2f}; "
-        words = f"{share:.1f}{GAP}%"
-        rows.append(
-            Bar(name, share, "@c1", detail=f"{along}chance {chance:.1f}{GAP}%", words=words)
-        )
+        text = f"{share:.1f}{GAP}%"
+        rows.append(Bar(name, share, "@c1", detail=f"{along}chance {chance:.1f}{GAP}%", text=text))
     linear = ""
-    if one.linear_percent is not None:
+    if figure.linear_percent is not None:
         linear = (
-            f" A linear regression on the numbers explains {one.linear_percent:.0f}{GAP}%; slope "
-            "is each number's standardized coefficient in it."
+            f" A linear regression on the numeric parameters explains "
+            f"{figure.linear_percent:.0f}{GAP}%; slope is the standardized coefficient of a "
+            "parameter in it."
         )
     caption = (
-        f"{one.n:,} runs. A parameter's share is its sum of squares over the whole one; chance is "
-        f"what it would be if the parameter did nothing. Where points are drawn, and not a whole "
-        f"grid, shares overlap.{linear}"
+        f"{figure.n:,} runs. The share of a parameter is its sum of squares divided by the total; "
+        f"chance is the share of a parameter without effect. Shares overlap if the points were "
+        f"drawn at random instead of a full grid.{linear}"
     )
     title = "Share of the variation"
     return el("div", bars(title, "%", rows, better=""), el("p", caption, class_="small"))
 
 
-def _effect_panel(chart_id: str, one: FigureEffects, effect: Effect, top: float) -> Panel:
-    """Means by level, with the standard deviation of the runs at each."""
+def _effect_panel(chart_id: str, figure: FigureEffects, effect: Effect, top: float) -> Panel:
+    """Means by level, with the standard deviation of the runs at each level."""
     levels = [level for level in effect.levels if level.n]
     deviations = [level.sd or 0.0 for level in levels]
     means = [level.mean for level in levels]
     low = min(mean - sd for mean, sd in zip(means, deviations, strict=True))
-    line = _line(one, [level.label for level in levels], means, effect.factor, "@c1")
+    line = _line(figure, [level.label for level in levels], means, effect.factor, "@c1")
     chart = _chart(
-        chart_id, 280, effect.factor, one.unit, low, top, [replace(line, spread=deviations)]
+        chart_id, 280, effect.factor, figure.unit, low, top, [replace(line, spread=deviations)]
     )
     counts = sorted({level.n for level in levels})
     n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-    samples = f"Mean of n{GAP}={GAP}{n} runs each; whiskers are their standard deviation"
-    return Panel(f"{one.label} by {effect.factor}", chart, samples, wide=False)
+    samples = f"Mean of n{GAP}={GAP}{n} runs each; whiskers: standard deviation"
+    return Panel(f"{figure.label} by {effect.factor}", chart, samples, wide=False)
 
 
-def _together(chart_id: str, one: FigureEffects, pair: Interaction) -> Panel:
-    """The strongest interaction: a line for each level of the second; parallel lines would be no
-    interaction."""
+def _together(chart_id: str, figure: FigureEffects, pair: Interaction) -> Panel:
+    """Strongest interaction: one line per level of the second parameter; parallel lines mean no
+    interaction.
+    """
     lines = []
-    for at, words in enumerate(pair.second_levels):
+    for at, level in enumerate(pair.second_levels):
         cells = [line[at] for line in pair.cells]
         if any(cell.n for cell in cells):
             means = [cell.mean for cell in cells]
-            name = f"{pair.second} {words}"
-            lines.append(_line(one, pair.first_levels, means, name, SERIES[at % len(SERIES)]))
+            name = f"{pair.second} {level}"
+            lines.append(_line(figure, pair.first_levels, means, name, SERIES[at % len(SERIES)]))
     known = [cell.mean for line in pair.cells for cell in line if cell.n]
     return Panel(
-        f"{one.label}: {pair.first} with {pair.second}",
-        _chart(chart_id, 340, pair.first, one.unit, min(known), max(known), lines),
-        f"{pair.share_percent:.1f}{GAP}% of the variation; parallel lines would be none",
+        f"{figure.label}: {pair.first} with {pair.second}",
+        _chart(chart_id, 340, pair.first, figure.unit, min(known), max(known), lines),
+        f"{pair.share_percent:.1f}{GAP}% of the variation; parallel lines mean no interaction",
         key=tuple(Key(line.name, line.colour, "line") for line in lines),
     )
 
 
 def _line(
-    one: FigureEffects, x: Sequence[str], y: Sequence[float], name: str, colour: str
+    figure: FigureEffects, x: Sequence[str], y: Sequence[float], name: str, colour: str
 ) -> Series:
     hover = "{name}, {x}: {y} {unit}"
-    return Series("line", x, y, name, unit=one.unit, colour=colour, marker=6, hover=hover)
+    return Series("line", x, y, name, unit=figure.unit, colour=colour, marker=6, hover=hover)
 
 
 def _chart(
@@ -226,23 +229,23 @@ def _chart(
     high: float,
     lines: Sequence[Series],
 ) -> Chart:
-    """Lines over the levels of a parameter, from zero where nothing is below."""
+    """Lines over the levels of a parameter, from zero unless a value is negative."""
     limits = from_zero(high) if low >= 0 else (low * 1.06, max(high, 0) * 1.06 or 1.0)
     x = Axis(over, "category", wrap=LEVEL_WRAP)
     return Chart(chart_id, height, tuple(lines), x, (Axis(unit, limits=limits),))
 
 
-def _two_way(one: FigureEffects, pair: Interaction) -> Html:
+def _two_way(figure: FigureEffects, pair: Interaction) -> Html:
     heads = [f"{pair.first} \\ {pair.second}", *pair.second_levels]
     rows: list[list[Child]] = [
         [label, *(_cell(cell) for cell in line)]
         for label, line in zip(pair.first_levels, pair.cells, strict=True)
     ]
-    unit = f", {one.unit}" if one.unit else ""
+    unit = f", {figure.unit}" if figure.unit else ""
     caption = (
-        f"{one.label}{unit}: mean ± standard deviation (runs); the two together are "
-        f"{pair.share_percent:.1f}{GAP}% of the variation beyond what each does alone, "
-        f"chance {pair.chance_percent:.1f}{GAP}%."
+        f"{figure.label}{unit}: mean ± standard deviation (runs). The interaction accounts for "
+        f"{pair.share_percent:.1f}{GAP}% of the variation, chance for "
+        f"{pair.chance_percent:.1f}{GAP}%."
     )
     return table(heads, rows, caption=caption, kind="data many")
 
@@ -254,42 +257,47 @@ def _cell(cell: Level) -> str:
     return f"{number(cell.mean)}{spread} ({cell.n:,})"
 
 
-def _points(one: FigurePoints) -> Html:
-    """Means over the seeds, and differences from the first point by the same seeds."""
-    confidence = f"{100 * one.points[0].estimate.confidence:g}{GAP}%"
-    names = list(one.points[0].values)
+def _points(figure: FigurePoints) -> Html:
+    """Means over the seeds, and differences from the first point with the same seeds."""
+    confidence = f"{100 * figure.points[0].estimate.confidence:g}{GAP}%"
+    names = list(figure.points[0].values)
     heads = [*names, "Seeds", "Mean", "Interval", "Less the first point", "Interval"]
     rows: list[list[Child]] = []
-    for point in one.points[:POINTS_SHOWN]:
+    for point in figure.points[:POINTS_SHOWN]:
         values = [str(value) for value in point.values.values()]
-        found = [_mean_and_interval(estimate) for estimate in (point.estimate, point.difference)]
-        rows.append([*values, f"{point.estimate.n:,}", *(word for pair in found for word in pair)])
-    more = len(one.points) - POINTS_SHOWN
+        intervals = [
+            _mean_and_interval(estimate) for estimate in (point.estimate, point.difference)
+        ]
+        rows.append(
+            [*values, f"{point.estimate.n:,}", *(word for pair in intervals for word in pair)]
+        )
+    more = len(figure.points) - POINTS_SHOWN
+    unit = f", {figure.unit}" if figure.unit else ""
     caption = (
-        f"{one.label}{f', {one.unit}' if one.unit else ''}: mean over the seeds and the interval "
-        f"that covers it with {confidence} (Student's t); differences are paired by seed."
+        f"{figure.label}{unit}: mean over the seeds and its {confidence} confidence interval "
+        f"(Student's t); differences are paired by seed."
         + (f" {more:,} more points: drivebay sweep --json." if more > 0 else "")
     )
     return table(heads, rows, caption=caption, kind="data many")
 
 
-def _mean_and_interval(found: Estimate | None) -> tuple[str, str]:
-    if found is None:
+def _mean_and_interval(estimate: Estimate | None) -> tuple[str, str]:
+    if estimate is None:
         return DASH, DASH
-    bounds = f"{number(found.low)} to {number(found.high)}" if found.n > 1 else DASH
-    return number(found.mean), bounds
+    bounds = f"{number(estimate.low)} to {number(estimate.high)}" if estimate.n > 1 else DASH
+    return number(estimate.mean), bounds
 
 
 def _all_figures(figures: Sequence[FigureEffects]) -> Html:
     heads = ["Figure", "Unit", "Runs", "Mean", "sd", "Lowest", "Highest", "Strongest parameter"]
     rows: list[list[Child]] = [
         [
-            one.label,
-            one.unit,
-            f"{one.n:,}",
-            *map(number, (one.mean, one.sd, one.lowest, one.highest)),
-            _strongest(one)[0] if one.effects else DASH,
+            figure.label,
+            figure.unit,
+            f"{figure.n:,}",
+            *map(number, (figure.mean, figure.sd, figure.lowest, figure.highest)),
+            _strongest(figure)[0] if figure.effects else DASH,
         ]
-        for one in figures
+        for figure in figures
     ]
     return table(heads, rows, kind="data many")

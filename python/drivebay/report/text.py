@@ -1,6 +1,7 @@
-"""Numbers, loads and preparations as a reader of a report meets them.
+"""Numbers, workloads and preparations as text.
 
-Four significant digits at most, a comma at the thousands, a no-break space before the unit.
+Numbers have at most four significant digits, a comma as thousands separator, and a no-break space
+before the unit.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def number(value: float | None) -> str:
-    """A number with at most four significant digits; whole numbers stay whole.
+    """Number with at most four significant digits; whole numbers stay whole.
 
     >>> number(7778.685), number(108.1), number(0.1369), number(12), number(None)
     ('7,779', '108.1', '0.137', '12', '–')
@@ -45,7 +46,7 @@ def number(value: float | None) -> str:
 
 
 def inside(label: str) -> str:
-    """A label as it stands inside a sentence: IOPS stays IOPS, and a name a name.
+    """Label for use inside a sentence: lower case, except for acronyms and names.
 
     >>> inside("Data rate"), inside("IOPS at QD 32"), inside("Storage Bench, Light")
     ('data rate', 'IOPS at QD 32', 'Storage Bench, Light')
@@ -55,7 +56,7 @@ def inside(label: str) -> str:
 
 
 def quantity(value: float | None, unit: str) -> str:
-    """A number with its unit.
+    """Number with its unit.
 
     >>> quantity(75.0, "MB/s")
     '75\\xa0MB/s'
@@ -64,7 +65,7 @@ def quantity(value: float | None, unit: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A signed error in percent.
+    """Signed error in percent.
 
     >>> percent(3.71), percent(-0.04)
     ('+3.7\\xa0%', '0.0\\xa0%')
@@ -75,7 +76,7 @@ def percent(value: float) -> str:
 
 
 def latency(us: float | None) -> str:
-    """A latency in the unit that suits it.
+    """Latency in microseconds or milliseconds, depending on its size.
 
     >>> latency(87.84), latency(2943.0)
     ('87.84\\xa0µs', '2.94\\xa0ms')
@@ -86,7 +87,7 @@ def latency(us: float | None) -> str:
 
 
 def load(workload: Workload) -> str:
-    """A load in words.
+    """Workload as text.
 
     >>> load(Workload(pattern="random", read_percent=0, block_bytes=4096, queue_depth=32,
     ...               duration_s=3600))
@@ -100,13 +101,13 @@ def load(workload: Workload) -> str:
             f"until {workload.until_written_percent} % of the capacity is written, at most {length}"
         )
     if workload.once:
-        length = f"once over, at most {length}"
+        length = f"one pass, at most {length}"
     size = units.binary_bytes(workload.block_bytes)
     if workload.block_bytes_max is not None:
         size = f"{size} to {units.binary_bytes(workload.block_bytes_max)}"
     if workload.bssplit:
         split = shares_of(workload.bssplit)
-        size = ", ".join(f"{percent} % {units.binary_bytes(of)}" for of, percent in split)
+        size = ", ".join(f"{percent} % {units.binary_bytes(bytes)}" for bytes, percent in split)
     if workload.rate_iops is not None:
         length = f"at most {workload.rate_iops:,g} IOPS, {length}"
     if workload.rate_mb_per_s is not None:
@@ -123,24 +124,26 @@ def load(workload: Workload) -> str:
 
 
 def tenancy(phase: Phase) -> str:
-    """What goes behind a phase's load in words: whose rate holds it back, and what it runs with."""
+    """Text after a phase's workload: the rate that limits it, and the phase that it runs along
+    with.
+    """
     held = ""
     if phase.rate_of is not None:
         held = f", {phase.rate_percent:g} % of the IOPS of {phase.rate_of}, Poisson arrivals"
-    return held + (", at the same time as the one before" if phase.together else "")
+    return held + (", in parallel with the previous load" if phase.together else "")
 
 
 def kind(workload: Workload) -> str:
-    """Reads, writes, or the share of reads."""
+    """Reads, writes, or the share of reads, as text."""
     kinds: dict[float, str] = {100: "read", 0: "write"}
     pure = kinds.get(workload.read_percent)
-    words = pure or f"mix of {workload.read_percent} % reads"
-    words += f" with {workload.trim_percent} % trims" if workload.trim_percent else ""
-    return words + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
+    text = pure or f"mix of {workload.read_percent} % reads"
+    text += f" with {workload.trim_percent} % trims" if workload.trim_percent else ""
+    return text + (f", a flush after {writes_of(workload.fsync)}" if workload.fsync else "")
 
 
 def _order(workload: Workload) -> str:
-    """The order of addresses, in as few words as tell it apart from the usual one."""
+    """Order of addresses, as short as possible: the usual one is only the pattern."""
     if "pattern" in workload.unknown:
         return "(pattern not known)"
     more = {"permutation": " (each address once per pass)"}
@@ -158,42 +161,43 @@ def _depth(workload: Workload) -> str:
 
 
 def span(where: Workload | Prepare) -> str:
-    """The addresses that are used, in words."""
+    """Address range of a workload, as text."""
     if where.span_bytes is not None:
         text = f"at most {units.binary_bytes(where.span_bytes)}"
     elif where.span_percent >= 100:
         return "whole drive"
     else:
         text = f"{where.span_percent:g} % of the addresses"
-    return text + (f" from {where.span_start_percent:g} % on" if where.span_start_percent else "")
+    start = where.span_start_percent
+    return text + (f", starting at {start:g} %" if start else "")
 
 
 def preparation(test: Test) -> str:
-    """The steps before the load, in words."""
+    """Steps before the workload, as text."""
     return ", ".join(map(step_words, test.prepare)) or "none"
 
 
 def step_words(step: Prepare) -> str:
-    """One step before a load, in words."""
+    """One step before a workload, as text."""
     if step.kind == "purge":
         return "purged"
     if step.kind == "rest":
-        return f"rested {units.duration(step.seconds)}"
+        return f"idle for {units.duration(step.seconds)}"
     if step.kind == "discard":
         return f"trimmed ({span(step)})"
     if step.kind == "sprandom":
-        return f"written as by fio's sprandom ({step.spare_percent:g} % of spare flash)"
+        return f"written as fio's sprandom does ({step.spare_percent:g} % spare flash)"
     if step.kind == "steady":
         rounds, rule = step.rounds
         return (
-            f"rounds of {load(rounds)}, until steady (range at most {rule.range_percent:g} %, "
-            f"slope {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), at "
-            f"most {rule.rounds_max} rounds"
+            f"rounds of {load(rounds)}, until steady (range at most {rule.range_percent:g} % and "
+            f"slope at most {rule.slope_percent:g} % of the mean of {rule.window_rounds} rounds), "
+            f"at most {rule.rounds_max} rounds"
         )
     if step.load is not None:
         return load(step.load)
     percent = step.content.compressible_percent
     content = f" with {step.content.words()}" if percent else ""
     often = "" if step.passes == 1 else f" {step.passes} times"
-    needed = " where needed" if step.if_needed else ""
+    needed = " if needed" if step.if_needed else ""
     return f"filled sequentially{often}{needed}{content} ({span(step)})"

@@ -1,7 +1,7 @@
-"""The report's colours, light and dark: one table for the style sheet and for the charts.
+"""Colours of the report, light and dark: one table for the style sheet and the charts.
 
-Charts name a colour "@c1"; the page puts in the value of the theme that it is shown in. The series
-and stage colours keep apart for the three common colour-blindnesses, too.
+Charts name a colour "@c1"; the page inserts the value of its theme. Series and stage colours are
+distinguishable with the three common kinds of colour blindness.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COLOURS = {
     "p3": ("#24598f", "#9dc9f3"),
     "p4": ("#10294a", "#e2f0fd"),
 }
-"""Of each name the colour on light paper and on dark."""
+"""Each colour on light and on dark paper."""
 LIGHT, DARK = ({name: pair[at] for name, pair in _COLOURS.items()} for at in (0, 1))
 _STAGES = {
     "host": ("#8d93e2", "dots"),
@@ -64,8 +64,9 @@ PATTERNS: dict[str, str] = {
     "checks": "M0 0h4l0 4h-4zM4 4h4l0 4h-4z",
     "diamonds": "M4 0l4 4l-4 4l-4-4z",
 }
-"""Of filled areas: outlines in a square of `TILE` pixels, which repeats. The ink is the same on
-every colour and in both themes."""
+"""Patterns of filled areas: outlines in a repeating square of `TILE` pixels. The ink is the same on
+every colour and in both themes.
+"""
 TILE = 8
 PATTERN_INK = "#000000"
 PATTERN_OPACITY = 0.35
@@ -73,7 +74,7 @@ SERIES = ("@c1", "@c2", "@c3", "@c4", "@c5", "@c6")
 
 
 def style_sheet() -> str:
-    """The colours as CSS variables: by the reader's preference, by the toggle, light in print."""
+    """Colours as CSS variables: by the preference of the system, by the toggle, light in print."""
 
     def variables(theme: dict[str, str], scheme: str) -> str:
         lines = "".join(f"--{name}:{value};" for name, value in theme.items())
@@ -91,7 +92,7 @@ def style_sheet() -> str:
 
 
 def _tile(name: str, path: str) -> str:
-    """A pattern as background of a legend's key."""
+    """CSS background of a legend key with a pattern."""
     picture = (
         f"%3Csvg xmlns='http://www.w3.org/2000/svg' width='{TILE}' height='{TILE}'%3E"
         f"%3Cpath fill='%23{PATTERN_INK[1:]}' fill-opacity='{PATTERN_OPACITY}' d='{path}'/%3E"

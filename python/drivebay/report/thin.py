@@ -1,8 +1,8 @@
 """Charts of a digest with fewer digits.
 
-Every number is rounded to a part of a pixel of its axis, in every view that shows it: no point
-moves by half a pixel. A zoom in height would show the steps; charts of drivebay are zoomed in time
-alone.
+Every number is rounded to a fraction of a pixel of its axis, in every view that shows it: no point
+moves by half a pixel. A vertical zoom would show the steps, but drivebay's charts zoom in time
+only.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any
 
 Json = dict[str, Any]
 STEP_PX = 0.75
-"""Rounded values lie at most so far apart."""
+"""Maximum distance of neighbouring rounded values."""
 WIDTH_PX = 1250
-"""A wide chart on a wide window, without its margins."""
+"""Width of a wide chart in a wide window, without its margins."""
 MARGINS_PX = 80
-"""What a chart's height has above and below its panes."""
+"""Part of a chart's height above and below its panes."""
 DIGITS = 4
-"""Of numbers on axes without a length."""
+"""Significant digits of numbers on axes without a length."""
 DECADE = 1.0
-"""Length of a logarithmic axis whose ends are not given, at least."""
+"""Minimum length of a logarithmic axis without given ends."""
 
 
 def rounded(panel: Json) -> Json:
-    """An encoded panel with no more digits than its axes show."""
+    """Encoded panel with only the digits that its axes can show."""
     chart = dict(panel["chart"])
     chart["traces"] = [_rounded(chart, at, trace) for at, trace in enumerate(chart["traces"])]
     return {**panel, "chart": chart}
@@ -35,22 +35,23 @@ def _rounded(chart: Json, at: int, trace: Json) -> Json:
     out = dict(trace)
     for way in ("x", "y"):
         values = trace.get(way)
-        if values and not any(isinstance(one, str) for one in values):
-            known = [one for one in values if one is not None]
+        if values and not any(isinstance(value, str) for value in values):
+            known = [value for value in values if value is not None]
             steps = _steps(chart, at, way, known)
-            out[way] = [_round(one, steps) for one in values]
+            out[way] = [_round(value, steps) for value in values]
     return out
 
 
 def _steps(chart: Json, at: int, way: str, known: Sequence[float]) -> tuple[float, float]:
-    """What a value is rounded to on the axis of a trace: at most so much, and at most this share
-    of itself; infinite where no view asks for it."""
+    """Rounding of a trace's values on an axis: the largest absolute step and the largest share of a
+    value; infinite if no view requires it.
+    """
     axis = f"{way}axis{chart['traces'][at].get(f'{way}axis', way)[1:]}"
     base = chart["layout"].get(axis, {})
     low, high = base.get("domain", (0, 1))
     height = (chart["height"] - MARGINS_PX) * (high - low)
     steps = (WIDTH_PX if way == "x" else height) / STEP_PX
-    shown = [one["layout"] for one in chart["views"].values() if one.get("show", {at: True})[at]]
+    shown = [view["layout"] for view in chart["views"].values() if view.get("show", {at: True})[at]]
     flat, share = math.inf, math.inf
     for view in shown or [{}]:
         ends = view.get(f"{axis}.range", base.get("range"))
@@ -65,7 +66,7 @@ def _steps(chart: Json, at: int, way: str, known: Sequence[float]) -> tuple[floa
 
 
 def _included(axis: Json) -> list[float]:
-    """What an axis without given ends reaches beside its data."""
+    """Value that an axis without given ends includes in addition to its data."""
     if axis.get("rangemode") == "tozero":
         return [0]
     return list(filter(None, [axis.get("autorangeoptions", {}).get("include")]))

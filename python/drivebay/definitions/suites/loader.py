@@ -133,6 +133,15 @@ def _size(count: int) -> str:
 
 
 _SPOKEN = {"b": "B", "k": "KiB", "m": "MiB", "g": "GiB"}
+_LOADS = (
+    ("most", "highest rate"),
+    (r"share-(\d+)", r"\1 % of the highest rate"),
+    (r"writer-(\d+)", r"writer at \1 % of its rate"),
+    (r"reader-(\d+)", r"reader, writer at \1 % of its rate"),
+    ("writer-all", "writer at its full rate"),
+    ("reader-all", "reader, writer at its full rate"),
+)
+"""Labels of loads in the shipped suites, as patterns, and their text."""
 
 
 def spoken(label: str) -> str:
@@ -140,7 +149,12 @@ def spoken(label: str) -> str:
 
     >>> spoken("4k-r80-qd3"), spoken("512b-r0"), spoken("r100"), spoken("c50"), spoken("degrade-1")
     ('4 KiB, 80 % reads, QD 3', '512 B, writes', 'reads', '50 % compressible', 'degrade-1')
+    >>> spoken("most"), spoken("share-20")
+    ('highest rate', '20 % of the highest rate')
     """
+    for pattern, text in _LOADS:
+        if re.fullmatch(pattern, label):
+            return re.sub(pattern, text, label)
     words = []
     for part in label.split("-"):
         if found := re.fullmatch(r"(\d+)([bkmg])", part):

@@ -1,6 +1,6 @@
-// The address keeps what is seen: #PLACE&KEY=VALUE... PLACE is the id of a section or chart. A key
-// is the name of a switch or a list, or what is set in a chart: "zoom.CHART", "off.CHART". Only what
-// differs from the page as it opens is there.
+// State of the page in its address: #PLACE&KEY=VALUE... PLACE is the id of a section or chart. A key
+// is the name of a switch or list, or a setting of a chart: "zoom.CHART", "off.CHART". Only settings
+// that differ from the initial page are stored.
 "use strict";
 const DrivebayAddress = (() => {
   const kept = new Map();
@@ -22,7 +22,7 @@ const DrivebayAddress = (() => {
 
   const placeOf = (link) => link.hash.slice(1).split("&")[0];
 
-  // Links to charts and headings are those to copy: they lead to what is seen now.
+  // Links to charts and headings contain the current state, so that they can be copied.
   const links = () => {
     for (const link of document.querySelectorAll(".save a, .anchor-link")) link.href = address(placeOf(link));
   };
@@ -35,7 +35,7 @@ const DrivebayAddress = (() => {
     links();
   };
 
-  // null is the page as it opens.
+  // null is the initial state.
   const keep = (key, value) => {
     if (get(key) === value) return;
     if (value === null) kept.delete(key);
@@ -45,8 +45,8 @@ const DrivebayAddress = (() => {
 
   // --- places -------------------------------------------------------------------------------------
 
-  // The place to which a link led stays where it is while charts above it are drawn, until the
-  // reader scrolls or presses anything. A chart that is not there yet is gone to when it is.
+  // The target of a link keeps its position while charts above it are drawn, until the reader
+  // scrolls or presses a key. A chart that does not exist yet is scrolled to once it does.
   let held = null;
   const release = () => { held = null; };
   const height = () => document.documentElement.scrollHeight;
@@ -73,7 +73,7 @@ const DrivebayAddress = (() => {
 
   // --- switches and lists -------------------------------------------------------------------------
 
-  // Sets the switches of a part of the page as the address says.
+  // Sets the switches of a part of the page from the address.
   const restore = (part) => {
     for (const field of part.querySelectorAll("fieldset.switch")) {
       const inputs = [...field.querySelectorAll("input")];
@@ -86,7 +86,7 @@ const DrivebayAddress = (() => {
     if (field) keep(target.name, target === field.querySelector("input") ? null : target.value);
   });
 
-  // `apply` puts the page in the state of the address; `go` leads to a place.
+  // `apply` sets the page to the state in the address; `go` scrolls to a place.
   const start = (apply, go = goTo) => {
     read();
     addEventListener("hashchange", () => { read(); links(); apply(); go(place); });

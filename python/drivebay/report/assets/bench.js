@@ -1,8 +1,8 @@
-// The Bench: a list of reviews to choose from, bars in rank order, and the chosen drives laid over
-// each other in every chart. The choice is in the address, so that a link keeps it.
+// The Bench: a list of reviews to select from, bars in rank order, and the selected drives overlaid
+// in every chart. The address stores the selection, so that a link keeps it.
 //
-// Figures come as they are from data/index.js; the series of a test are loaded when it is looked
-// at. Nothing is computed here but order and places.
+// Figures come unchanged from data/index.js; the series of a test are loaded when it comes into
+// view. Only order and ranks are computed here.
 "use strict";
 const DrivebayBench = (() => {
   const { keep, get, goTo, start } = DrivebayAddress;
@@ -44,12 +44,12 @@ const DrivebayBench = (() => {
   const say = (words) => { document.getElementById("said").textContent = words; };
   const looksOf = (key) => looks(state.drives.indexOf(key));
 
-  // --- the choice, in the address -----------------------------------------------------------------
+  // --- the selection, in the address --------------------------------------------------------------
 
   const inOrder = (a, b) => a.group.localeCompare(b.group) || a.name.localeCompare(b.name, "en", { numeric: true });
 
-  // Without a choice in the address a Bench with shipped drives shows those that were reviewed
-  // here, or else the first models of the list that are well known; one without them waits for a choice.
+  // Without a selection in the address, a Bench with shipped drives shows the reviews, or else the
+  // first models of the list that are no stand-ins; a Bench without shipped drives shows none.
   const first = () => {
     if (!reviews.some((review) => review.shipped)) return [];
     const own = reviews.filter((review) => !review.shipped);
@@ -73,10 +73,10 @@ const DrivebayBench = (() => {
 
   const choose = (drives) => {
     if (drives.length > CHOSEN_MAX) {
-      say(`At most ${CHOSEN_MAX} drives can be compared at once.`);
+      say(`At most ${CHOSEN_MAX} drives can be compared at a time.`);
       drives = drives.slice(0, CHOSEN_MAX);
     } else {
-      say(`${drives.length} chosen`);
+      say(`${drives.length} selected`);
     }
     state.drives = drives;
     write();
@@ -85,7 +85,7 @@ const DrivebayBench = (() => {
     showResults();
   };
 
-  // Two that are chosen are two that are shown, unless the reader asks for all.
+  // Two or more selected drives are shown alone, unless the reader asks for all.
   const onlyChosen = () => (state.bars ? state.bars === "chosen" : state.drives.length > 1);
 
   const toggle = (key) => choose(state.drives.includes(key) ? state.drives.filter((one) => one !== key) : [...state.drives, key]);
@@ -121,19 +121,19 @@ const DrivebayBench = (() => {
         el("div", {}, el("label", { for: "kind" }, "Figures"), el("select", { id: "kind", onchange: set("kind") },
           el("option", { value: "" }, "simulated and measured"), el("option", { value: "virtual" }, "simulated only"), el("option", { value: "real" }, "measured only"))),
         el("div", {}, el("label", { for: "bars" }, "Bars"), el("select", { id: "bars", onchange: set("bars") },
-          el("option", { value: "" }, "chosen drives, if two or more"), el("option", { value: "all" }, "all drives, in rank order"), el("option", { value: "chosen" }, "chosen drives only"))),
-        el("button", { type: "button", onclick: () => choose([]) }, "Choose none")),
-      el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "Drives to choose from" }, el("table", { id: "list" })));
+          el("option", { value: "" }, "selected drives, if two or more"), el("option", { value: "all" }, "all drives, ranked"), el("option", { value: "chosen" }, "selected drives only"))),
+        el("button", { type: "button", onclick: () => choose([]) }, "Clear selection")),
+      el("div", { class: "drives", tabindex: "0", role: "region", "aria-label": "List of drives" }, el("table", { id: "list" })));
   };
 
-  // A name that is not broken inside "(stand-in)".
+  // Name without a line break inside "(stand-in)".
   const unbroken = (name) => name.split(/(?=\(stand-in\))/).map((part, i) => (i ? el("span", { class: "whole" }, part) : part));
 
-  // What else is to be said of a review, under its name: nothing that the name says already.
+  // Further facts below the name of a review, without those in the name.
   const besides = (review) => {
     const more = review.labels.filter((label) => !review.name.includes(label));
     if (!reviews.every(({ suite }) => suite === reviews[0].suite)) more.unshift(review.suite);
-    if (review.stand_in) more.unshift("too little is known of it");
+    if (review.stand_in) more.unshift("too little is published");
     return more.length ? el("small", {}, more.join("; ")) : null;
   };
 
@@ -182,8 +182,8 @@ const DrivebayBench = (() => {
     };
     document.getElementById("list").replaceChildren(
       el("caption", { class: "sr-only" }, `${list.length} of ${reviews.length} reviews`),
-      el("thead", {}, el("tr", {}, ["Chosen", "Drive", "Capacity"].map((head) => el("th", { scope: "col" }, head)), shown.map(sorting), linked ? el("th", { scope: "col" }, "Review") : null)),
-      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: columns }, "No review has these words. Clear the filter to see all."))));
+      el("thead", {}, el("tr", {}, ["Selected", "Drive", "Capacity"].map((head) => el("th", { scope: "col" }, head)), shown.map(sorting), linked ? el("th", { scope: "col" }, "Review") : null)),
+      el("tbody", {}, rows.length ? rows : el("tr", {}, el("td", { colspan: columns }, "No drive matches. Clear the filter to show all."))));
     if (focused && (focused.startsWith("choose-") || focused.startsWith("sort-"))) {
       const again = document.getElementById(focused);
       if (again) again.focus();
@@ -202,8 +202,9 @@ const DrivebayBench = (() => {
 
   const span = (row) => row[2] || (row[1] ? [Math.max(0, row[0] - row[1]), row[0] + row[1]] : null);
 
-  // Where the scale ends, and which bars are cut: the rule of markup.py.
+  // End of the scale, and bars that are cut: same rule as `top_of` in markup.py.
   const CUT = 5;
+  const CUT_NOTE = `Bar with a gap: more than ${CUT} times as long as any bar without one`;
   const CUT_ROOM = 1.25;
   const scaleEnd = (rows) => {
     const values = rows.map((row) => row[0]).sort((a, b) => b - a);
@@ -227,9 +228,9 @@ const DrivebayBench = (() => {
     const text = [el("b", {}, words), el("small", {}, detail)];
     if (typeof printed === "number") {
       if (printed <= top) track.push(el("i", { class: `mark ${relation}`, style: `left:${share(printed).toFixed(2)}%` }));
-      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no address known)`));
+      text.push(" ", el("small", { class: "said" }, `published: ${said}, `, address ? el("a", { href: address }, source) : `${source} (no link)`));
     }
-    return el("tr", { class: on ? "on" : null, title: cut ? `cut: over ${CUT} times as long as any bar without a gap` : null },
+    return el("tr", { class: on ? "on" : null, title: cut ? CUT_NOTE : null },
       el("th", { scope: "row" }, place ? el("span", { class: "place" }, `${place}.`) : null, unbroken(review.name),
         review.old ? el("span", { class: "chip warn", title: review.old }, "old") : null),
       el("td", {}, el("span", { class: "track", "aria-hidden": "true" }, track), el("span", { class: "value" }, text)));
@@ -258,11 +259,11 @@ const DrivebayBench = (() => {
     if (shown.length < list.length && !onlyChosen()) {
       box.append(el("button", { type: "button", class: "more", onclick: () => { box.replaceWith(rank(test, bar, true)); } }, `Show all ${list.length}`));
     }
-    if (rows.some((row) => row[0] > top)) box.append(el("p", { class: "small" }, `A bar with a gap is cut: it is over ${CUT} times as long as any without.`));
+    if (rows.some((row) => row[0] > top)) box.append(el("p", { class: "small" }, `${CUT_NOTE}.`));
     return shown.length ? box : null;
   };
 
-  // --- charts of the chosen drives ----------------------------------------------------------------
+  // --- charts of the selected drives --------------------------------------------------------------
 
   const figuresOf = (test, panels) => figures(test.key, test.title, panels.map(({ panel, review }) => (
     { panel, name: review.name, drive: { name: review.plot, ...looksOf(review.key) } })));
@@ -273,7 +274,7 @@ const DrivebayBench = (() => {
     for (const { data } of loaded) for (const { review } of loaded) gaps.push(...((data.against || {})[review.key] || []));
     const lines = [...gaps, ...own];
     const list = el("ul", { class: "explained" }, lines.map((line) => el("li", {}, line)));
-    if (lines.length > FOLDED_ABOVE) return el("details", {}, el("summary", {}, `Where the time went, in ${lines.length} sentences`), list);
+    if (lines.length > FOLDED_ABOVE) return el("details", {}, el("summary", {}, `Analysis in ${lines.length} sentences`), list);
     return lines.length ? list : null;
   };
 
@@ -292,14 +293,14 @@ const DrivebayBench = (() => {
     try {
       await plotly();
       const loaded = await Promise.all(drives.map(async (key) => ({ review: byKey.get(key), data: await load(key, test.key) })));
-      if (section.dataset.drives !== wanted) return; // another choice was made meanwhile
+      if (section.dataset.drives !== wanted) return; // the selection has changed
       const ids = [...new Set(loaded.flatMap(({ data }) => data.panels.map((panel) => panel.id)))];
       const made = ids.flatMap((id) => figuresOf(test, loaded.flatMap(({ review, data }) => data.panels.filter((panel) => panel.id === id).map((panel) => ({ panel, review })))));
       box.replaceChildren(...[factsOf(loaded), el("div", { class: "panels" }, made), sentences(loaded)].filter(Boolean));
       for (const figure of made) { live.add(figure); figure.paint(); }
       section.dataset.ready = wanted;
     } catch (problem) {
-      box.replaceChildren(el("p", { class: "missing" }, `${problem.message} could not be loaded: is the folder complete?`));
+      box.replaceChildren(el("p", { class: "missing" }, `${problem.message} could not be loaded. Check that the folder of the Bench is complete.`));
     }
   };
 
@@ -316,8 +317,8 @@ const DrivebayBench = (() => {
     const without = state.drives.filter((key) => !drives.includes(key)).map((key) => byKey.get(key).name);
     section.dataset.drives = drives.join(",");
     section.replaceChildren(el("h3", {}, test.title), ...test.bars.map((bar) => rank(test, bar, false)).filter(Boolean),
-      without.length ? el("p", { class: "missing" }, `Has no figures of this test: ${without.join("; ")}.`) : "",
-      el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Choose drives to see their charts here.")),
+      without.length ? el("p", { class: "missing" }, `No results of this test: ${without.join("; ")}.`) : "",
+      el("div", { class: "charts" }, el("p", { class: "wait" }, drives.length ? "Loading the charts…" : "Select drives to show their charts.")),
       el("details", { class: "method" }, el("summary", {}, `Method: ${test.title}`), el("p", {}, test.method), el("p", { class: "small" }, `Source: ${test.source}`)));
     section.dataset.built = "yes";
     if (drives.length) fill(section, test, drives);
@@ -337,7 +338,7 @@ const DrivebayBench = (() => {
     }
     for (const section of results.querySelectorAll("[data-test]")) {
       delete section.dataset.ready;
-      if (!section.dataset.built) section.style.minHeight = "30rem"; // far ones must stay far
+      if (!section.dataset.built) section.style.minHeight = "30rem"; // keeps distant sections out of view
       near.unobserve(section);
       near.observe(section);
     }
@@ -347,7 +348,7 @@ const DrivebayBench = (() => {
 
   follow(() => { for (const figure of live) if (figure.isConnected) figure.paint(); });
 
-  // A chart is there once its test's section is filled: a link to it leads to the section first.
+  // A chart exists only after its section is filled: a link to it scrolls to the section first.
   const go = (id) => {
     const own = tests.map(({ key }) => key).filter((key) => id.startsWith(`chart-${key.replaceAll(".", "-")}-`));
     goTo(id, `test-${own.reduce((a, b) => (b.length > a.length ? b : a), "")}`);

@@ -1,8 +1,8 @@
-// Charts as Python made them: paints them in a theme, picks a view, lays drives over each other,
-// and saves them. Shared by the report of a review and by the Bench.
+// Draws the charts made by Python: applies a theme, selects a view, overlays several drives, and
+// saves charts. Shared by the report of a review and by the Bench.
 //
-// No figure is computed here: a view names the traces to show and the settings of the layout, and
-// laying charts over each other joins their traces and widens their axes.
+// No figure is computed here: a view names the traces to show and the settings of the layout;
+// overlaying charts joins their traces and widens their axes.
 "use strict";
 const DrivebayCharts = ((themes) => {
   const { keep, get, restore, address } = DrivebayAddress;
@@ -39,7 +39,7 @@ const DrivebayCharts = ((themes) => {
     object[last] = value;
   };
 
-  // A switch with one choice is not shown: its part of the key is the first one there is.
+  // A switch with one choice is not shown; its part of the key is the first one.
   const viewOf = (chart, at) => {
     const known = Object.keys(chart.views);
     if (!known.length) return null;
@@ -47,7 +47,7 @@ const DrivebayCharts = ((themes) => {
     return chart.views[parts.join("|")] || chart.views[known[0]];
   };
 
-  // Traces and layout as Plotly takes them.
+  // Traces and layout for Plotly.
   const build = (chart, at, width, name = themeName()) => {
     const theme = themes[name];
     const layout = painted(structuredClone(chart.layout), theme);
@@ -63,7 +63,7 @@ const DrivebayCharts = ((themes) => {
     layout.height = chart.height;
     layout.width = Math.floor(width) || 640;
     layout.margin = { l: 52, r: layout.yaxis2 && layout.yaxis2.side === "right" ? 48 : 14, t: 30, b: 44, ...layout.margin };
-    // Over time one line through all panes reads every value of that second.
+    // Over time, one line through all panes shows every value of that second.
     const timed = Boolean(layout.xaxis && layout.xaxis.title && layout.xaxis.title.text === "seconds");
     layout.hovermode = timed ? "x unified" : "closest";
     if (timed) Object.assign(layout, { hoversubplots: "axis", hoverdistance: -1 });
@@ -85,8 +85,8 @@ const DrivebayCharts = ((themes) => {
     return { traces, layout };
   };
 
-  // Many points are one path of dots, round for the first drive and square for others (the style
-  // sheet tells them by their rule of filling): an element each would take as long as all else.
+  // Many points are drawn as one path of dots, round for the first drive and square for others (the
+  // style sheet distinguishes them by the fill rule): one element each would double the drawing time.
   const MANY = 300;
   const dotted = (traces, layout) => traces.map((trace) => {
     const { mode, marker, visible, x, x0, dx, y, xaxis = "x", yaxis = "y" } = trace;
@@ -104,7 +104,7 @@ const DrivebayCharts = ((themes) => {
 
   const config = { displaylogo: false, displayModeBar: false };
 
-  // Draws a chart into its box; `id` names it in the address.
+  // Draws a chart into its box; `id` is its name in the address.
   const draw = (box, id, chart, at) => {
     const { traces, layout } = build(chart, at, box.clientWidth);
     box.dataset.of = id;
@@ -115,12 +115,12 @@ const DrivebayCharts = ((themes) => {
     const reset = first ? el("button", { type: "button", class: "reset" }, "Reset zoom") : box.closest("figure").querySelector(".reset");
     const axis = layout.xaxis;
     const shown = JSON.stringify([axis.range, axis.type]);
-    // A view of another span of time, or of another scale, is seen whole.
+    // A view with another time span or scale is shown without zoom.
     if (!first && box.shown !== shown) keep(`zoom.${id}`, null);
     box.shown = shown;
     box.whole = axis.type === "category" ? null : axis.range || extent(traces);
     const ends = zoomed(box, axis, box.whole);
-    if (ends || axis.range) axis.range = [...(ends || axis.range)]; // Plotly writes into it
+    if (ends || axis.range) axis.range = [...(ends || axis.range)]; // Plotly modifies it
     reset.hidden = !ends;
     if (first) box.replaceChildren();
     Plotly.react(box, dotted(traces, layout), layout, config);
@@ -138,7 +138,7 @@ const DrivebayCharts = ((themes) => {
 
   const colourOf = ({ line, marker, fillcolor }) => (line && line.color) || (marker && marker.color) || fillcolor;
 
-  // The entries of a legend switch the series of their colour off and on.
+  // Legend entries toggle the series of their colour.
   const entries = (box) => [...box.closest("figure").querySelectorAll(".legend button")];
   const idOf = (box) => box.dataset.of || box.dataset.chart;
   const hidden = (box) => {
@@ -173,7 +173,7 @@ const DrivebayCharts = ((themes) => {
     return value;
   };
 
-  // How the drives of one chart look, by their place: told apart without colours too.
+  // Appearance of the drives in a chart, by position; distinguishable without colours.
   const COLOURS = ["@c1", "@c2", "@c3", "@c4", "@c5", "@c6"];
   const DASHES = ["solid", "dash", "dot", "dashdot", "longdash", "longdashdot"];
   const SYMBOLS = ["circle", "square", "diamond", "triangle-up", "cross", "x"];
@@ -187,7 +187,7 @@ const DrivebayCharts = ((themes) => {
     el("i", { class: `tile ${pattern}`, style: `background-color:${cssColour(colour)}`, "aria-hidden": "true" }),
   ];
 
-  // One chart of the charts of several drives, each drive with its name and `looks`.
+  // Overlays the charts of several drives, each with its name and `looks`.
   const merge = (parts) => {
     const charts = parts.map(({ chart, drive }) => ({ ...chart, traces: chart.traces.map((trace) => {
       const own = named(trace, drive);
@@ -207,7 +207,7 @@ const DrivebayCharts = ((themes) => {
     };
     for (const { layout } of charts) {
       for (const [key, axis] of Object.entries(layout)) {
-        // A chart of an older result may lack the range: then the axis fits what is drawn.
+        // Charts of older results may lack the range: then the axis fits the data.
         if (/axis/.test(key) && all.layout[key] && all.layout[key].range) {
           if (axis.range) all.layout[key].range = widest(all.layout[key].range, axis.range);
           else delete all.layout[key].range;
@@ -219,7 +219,7 @@ const DrivebayCharts = ((themes) => {
       }
     }
     if (all.traces.some((trace) => trace.orientation === "h")) {
-      // The same load of every drive under each other.
+      // Rows of the same load are adjacent.
       const lists = charts.map((chart) => (chart.traces[0] ? chart.traces[0].y : []));
       const order = [];
       for (let row = 0; row < Math.max(...lists.map((list) => list.length)); row += 1) {
@@ -261,42 +261,54 @@ const DrivebayCharts = ((themes) => {
       const node = document.createElement("textarea");
       node.innerHTML = text.replaceAll("<br>", " ");
       text = node.value;
-      if (/^[=+@-]/.test(text)) text = `'${text}`; // a spreadsheet must not take a name for a formula
+      if (/^[=+@-]/.test(text)) text = `'${text}`; // a spreadsheet must not interpret a name as a formula
     }
     return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
 
   const lines = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n") + "\r\n";
 
+  // Interval of each point of a trace: from its whiskers, or from the band of the same name.
+  const intervals = (chart, trace) => {
+    const { error_y: bars } = trace;
+    if (bars && bars.symmetric === false) return (i) => [trace.y[i] - bars.arrayminus[i], trace.y[i] + bars.array[i]];
+    const band = chart.traces.find(({ name, fill }) => fill === "toself" && name === trace.name);
+    if (!band) return () => [null, null];
+    const half = band.y.length / 2;
+    const ends = new Map(band.x.slice(0, half).map((x, i) => [x, [band.y[2 * half - 1 - i], band.y[i]]]));
+    return (i) => ends.get(trace.x[i]) || [null, null];
+  };
+
   const csv = (chart) => {
     const unit = (chart.layout.annotations || []).map((one) => one.text)[0] || "value";
     const over = (chart.layout.xaxis && chart.layout.xaxis.title || {}).text || "x";
     const flat = chart.traces.some((trace) => trace.orientation === "h");
-    const rows = [["series", "unit", flat ? "load" : over, "value", "spread"]];
+    const rows = [["series", "unit", flat ? "load" : over, "value", "spread", "low", "high"]];
     for (const trace of chart.traces.filter(({ showlegend }) => showlegend !== false)) {
       const place = flat ? trace.y : trace.x;
+      const interval = flat || !place ? () => [null, null] : intervals(chart, trace);
       (flat ? trace.x : trace.y || []).forEach((value, i) => {
         const at = place ? place[i] : trace.x0 + i * trace.dx;
-        const spread = trace.error_y && trace.error_y.array ? trace.error_y.array[i] : null;
-        rows.push([trace.name || "", trace.meta || unit, at, value, spread]);
+        const spread = trace.error_y && trace.error_y.symmetric !== false && trace.error_y.array ? trace.error_y.array[i] : null;
+        rows.push([trace.name || "", trace.meta || unit, at, value, spread, ...interval(i)]);
       });
     }
     return lines(rows);
   };
 
   const barsCsv = (table) => {
-    const rows = [["figure", "unit", "name", "value", "spread"]];
+    const keys = ["value", "spread", "low", "high", "published"];
+    const rows = [["figure", "unit", "name", ...keys]];
     for (const row of table.querySelectorAll("tbody tr")) {
-      const { value, spread } = row.dataset;
       const name = row.querySelector("th").cloneNode(true);
       for (const mark of name.querySelectorAll(".place, .chip")) mark.remove();
       rows.push([table.dataset.title, table.dataset.unit, name.textContent.trim(),
-        value === undefined ? null : Number(value), spread === undefined ? null : Number(spread)]);
+        ...keys.map((key) => (key in row.dataset ? Number(row.dataset[key]) : null))]);
     }
     return lines(rows);
   };
 
-  // A picture for a slide or a page: light, on white, with its title.
+  // Picture for a slide or a document: light theme, white background, with its title.
   const picture = async (chart, at, title, format) => {
     const { traces, layout } = build(chart, at, 960, "light");
     const plain = document.createElement("span");
@@ -311,8 +323,8 @@ const DrivebayCharts = ((themes) => {
     return Plotly.toImage({ data: traces, layout, config }, { format, width: layout.width, height: layout.height + 40, scale: format === "png" ? 2 : 1 });
   };
 
-  // Draws again with the theme's button, the system's colours, the window's width, and on paper,
-  // where charts are light; `before` and `after` prepare the page for paper.
+  // Redraws when the theme, the system's colours or the window's width change, and for printing,
+  // where charts are light; `before` and `after` prepare the page for printing.
   const follow = (redraw, before = redraw, after = () => {}) => {
     const button = document.getElementById("theme");
     const changed = () => { button.textContent = themeName() === "dark" ? "Light" : "Dark"; redraw(); };
@@ -370,7 +382,7 @@ const DrivebayCharts = ((themes) => {
 
   const merged = (panels) => merge(panels.map(({ panel, drive }) => ({ chart: panel.chart, drive })));
 
-  // A chart that stands beside its like has the axes that they would have together.
+  // Charts side by side share the axes that they would have when overlaid.
   const beside = (panels, all) => {
     const [chart, whole] = [merged(panels), merged(all)];
     chart.layout.xaxis = whole.layout.xaxis;
@@ -378,8 +390,8 @@ const DrivebayCharts = ((themes) => {
     return chart;
   };
 
-  // The figures of one panel of some drives, [{ panel, name, drive }], each with `paint`: one with
-  // the drives over each other, or one for each drive where they are to stand side by side.
+  // Figures of one panel for several drives, [{ panel, name, drive }], each with `paint`: one figure
+  // with the drives overlaid, or one per drive if they are to stand side by side.
   const figures = (key, title, panels) => {
     if (!panels[0].panel.apart || panels.length === 1) return [figureOf(key, title, panels, merged(panels), "")];
     return panels.map((one, place) => figureOf(key, title, [one], beside([one], panels), place + 1));
@@ -422,12 +434,12 @@ const DrivebayCharts = ((themes) => {
     return figure;
   };
 
-  // Text of gzip as base64.
+  // Decompresses gzip in base64.
   const unsqueezed = (text) => {
     const signs = atob(text);
     const bytes = new Uint8Array(signs.length);
     for (let i = 0; i < signs.length; i += 1) bytes[i] = signs.charCodeAt(i); // Uint8Array.from takes ten times as long
-    // Not by way of a Blob, which goes through the browser's process and back, two thirds as fast.
+    // A Blob would pass through the browser process, at two thirds of the speed.
     const { readable, writable } = new DecompressionStream("gzip");
     const writer = writable.getWriter();
     writer.write(bytes);

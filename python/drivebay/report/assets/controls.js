@@ -1,19 +1,18 @@
-// Zooming in x and reading a chart's values: with the mouse by Plotly, and the same with keys and
-// fingers here.
+// Horizontal zoom and reading of values with keys and fingers; Plotly provides both for the mouse.
 "use strict";
 const DrivebayControls = (() => {
   const { keep, get } = DrivebayAddress;
   const KEYS = "Arrow keys read values, plus and minus zoom, 0 shows all";
-  const STEP = 0.6; // of the span, for each press of plus
-  const LEAST = 0.002; // of the whole, at the most zoomed
+  const STEP = 0.6; // of the span, per press of plus
+  const LEAST = 0.002; // of the whole axis, at maximum zoom
   const FAR = 10; // points, with Shift
   const FINGER = 40; // pixels to the nearest point
-  const SPOKEN_MS = 120; // Plotly makes labels at most every 50 ms
+  const SPOKEN_MS = 120; // Plotly updates labels at most every 50 ms
 
   const keyOf = (box) => `zoom.${box.dataset.of}`;
   const log = (axis) => axis.type === "log";
 
-  // The ends of the zoom in the axis' own numbers, or null; `whole` are those of the whole chart.
+  // Ends of the zoom in the axis' own numbers, or null; `whole` are the ends of the whole chart.
   const zoomed = (box, axis, whole) => {
     const ends = (get(keyOf(box)) || "").split(",").map(Number).map((end) => (log(axis) ? Math.log10(end) : end));
     if (ends.length !== 2 || !ends.every(Number.isFinite) || !whole) return null;
@@ -21,7 +20,7 @@ const DrivebayControls = (() => {
     return low < high ? [low, high] : null;
   };
 
-  // Shows this part of the x axis; null or everything shows the whole.
+  // Shows this part of the x axis; null or the full range resets the zoom.
   const zoom = (box, ends) => {
     const [first, last] = box.whole;
     if (ends) {
@@ -38,7 +37,7 @@ const DrivebayControls = (() => {
 
   const unified = (box) => box._fullLayout.hovermode === "x unified";
 
-  // Series with the points in sight: [{ curve, points: [{ x, y, at }] }], in pixels of the window.
+  // Series with their visible points: [{ curve, points: [{ x, y, at }] }], in pixels of the window.
   const inSight = (box) => {
     const { xaxis } = box._fullLayout;
     const flat = xaxis.range[0] < xaxis.range[1];
@@ -67,10 +66,10 @@ const DrivebayControls = (() => {
     Plotly.Fx.hover(box, { xval: value }, "xy");
   };
 
-  // The place after a step in a list; -1 is none, before the first and after the last.
+  // Index after a step in a list; -1 stands for no index, before the first and after the last.
   const next = (count, from, by) => Math.min(count - 1, Math.max(0, (from < 0 && by < 0 ? count : from) + by));
 
-  // One step of an arrow key: along the points, or with the other pair of keys to another series.
+  // One step of an arrow key: along the points, or with the other pair of keys between series.
   const step = (box, along, across) => {
     const series = inSight(box);
     if (!series.length) return;
@@ -85,7 +84,7 @@ const DrivebayControls = (() => {
     point(box, curve, points[next(points.length, points.findIndex(({ at }) => now && at === now.at), along)].at);
   };
 
-  // What is read at a place of the chart, in pixels.
+  // Reads the value at a position of the chart, in pixels.
   const readAt = (box, x, y) => {
     const { xaxis } = box._fullLayout;
     if (unified(box)) {
@@ -137,7 +136,7 @@ const DrivebayControls = (() => {
     setTimeout(() => say(box), SPOKEN_MS);
   };
 
-  // What a pointer would show, for screen readers. Plotly has no event for labels made by `hover`.
+  // Announces the tooltip to screen readers. Plotly has no event for labels made by `hover`.
   const say = (box) => {
     const words = [...box.querySelectorAll(".hoverlayer text")].map((text) => text.textContent).filter(Boolean);
     box.said.textContent = box.reading ? words.join("; ") : "";
@@ -145,7 +144,7 @@ const DrivebayControls = (() => {
 
   // --- fingers ------------------------------------------------------------------------------------
 
-  // One finger moves the crosshair, two zoom; up and down the page scrolls as elsewhere.
+  // One finger moves the crosshair, two fingers zoom; vertical movement scrolls the page.
   const fingers = (box) => {
     const down = new Map();
     let pinch = null;
@@ -158,7 +157,7 @@ const DrivebayControls = (() => {
     const moved = () => {
       waiting = 0;
       if (pinch && down.size === 2) {
-        // The values under both fingers stay under them.
+        // The values under both fingers stay fixed.
         const [a, b] = spread();
         const [p, q] = pinch.values;
         const unit = (q - p) / (b - a);
@@ -190,7 +189,7 @@ const DrivebayControls = (() => {
     addEventListener("pointercancel", up);
   };
 
-  // Makes a drawn chart answer; `reset` is its button, there while the chart is zoomed.
+  // Makes a drawn chart interactive; `reset` is its button, visible while the chart is zoomed.
   const answer = (box, reset) => {
     box.tabIndex = 0;
     box.setAttribute("role", "application");

@@ -1,23 +1,23 @@
-// The report of one review: draws the charts whose data stand in the page, turns switches into
-// views. Charts are drawn when they come near the window, so that the text can be read at once.
+// Report of one review: draws the charts from the data in the page and applies switches. Charts are
+// drawn when they come near the window, so that the text is readable immediately.
 "use strict";
 (() => {
   const { start, restore } = DrivebayAddress;
   const { draw, csv, barsCsv, picture, save, follow, el, unsqueezed } = DrivebayCharts;
   const drawn = new Set();
 
-  // Large parts stand in the page compressed, and are unpacked when they are first needed.
+  // Large parts of the page are compressed, and unpacked when they are first needed.
   const unpacked = new Map();
   const unpack = (id) => {
     if (!unpacked.has(id)) unpacked.set(id, unsqueezed(document.getElementById(id).textContent));
     return unpacked.get(id);
   };
 
-  // What is unpacked on a click stands after this script.
+  // Parts that are unpacked on a click come after this script.
   const whole = new Promise((go) => (document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", go) : go()));
 
-  // The library, once a chart is near or the browser has nothing else to do; until then the page
-  // shows the still pictures. A chart's data is unpacked when it is drawn.
+  // Loads the library when a chart is near or the browser is idle; until then the page shows the
+  // still pictures. Data of a chart are unpacked when it is drawn.
   const charts = new Map();
   let begun = null;
   const { library: file } = document.currentScript.dataset;
@@ -41,7 +41,7 @@
   const boxes = new Map();
   for (const box of document.querySelectorAll("[data-chart]")) boxes.set(box.dataset.chart, box);
 
-  // The switches of each chart, in the order of their positions, and what they stand at.
+  // Switches of each chart, in the order of their positions, and their values.
   const switches = new Map();
   for (const field of document.querySelectorAll("fieldset[data-chart-of]")) {
     const id = field.dataset.chartOf;
@@ -56,7 +56,7 @@
   };
   const redraw = () => drawn.forEach(show);
 
-  // One after the other, so that each is seen, and the page answers, before the next is begun.
+  // One chart at a time, so that it becomes visible and the page stays responsive.
   let last = Promise.resolve();
   const near = new IntersectionObserver((seen) => {
     for (const one of seen) {
@@ -68,7 +68,7 @@
     }
   }, { rootMargin: "300px" });
 
-  // Captions that belong to one position of a switch.
+  // Shows the captions that belong to the current position of a switch.
   const captions = (id) => {
     const at = positions(id);
     for (const part of boxes.get(id).closest("figure").querySelectorAll("[data-when]")) {
@@ -81,7 +81,7 @@
     if (drawn.has(id)) show(id);
   })));
 
-  // Bars as a picture: the page has it as SVG.
+  // Picture of bars, which the page contains as SVG.
   const barsPicture = async (id, form) => {
     const svg = JSON.parse(await unpack("pictures"))[id];
     if (form === "svg") return svg;
@@ -114,21 +114,21 @@
     else save(`${id}.${form}`, await picture(chart, positions(id), title, form));
   });
 
-  // Puts the page in the state of its address.
+  // Sets the page to the state in its address.
   const apply = () => {
     restore(document);
     boxes.forEach((_, id) => captions(id));
     redraw();
   };
 
-  // On paper everything folded is open but the details, which are not printed. Charts that were not looked at stay still pictures.
+  // For printing, all closed sections are opened, except the details, which are not printed. Charts that were not drawn stay still pictures.
   const folded = [];
   follow(redraw, () => {
     for (const one of document.querySelectorAll("details:not([open], #details, #details *)")) { one.open = true; folded.push(one); }
     redraw();
   }, () => { for (const one of folded.splice(0)) one.open = false; });
 
-  // The section that is being read, in the bar on top.
+  // Marks the current section in the navigation.
   const links = new Map();
   for (const link of document.querySelectorAll("nav a[href^='#']")) links.set(link.hash.slice(1), link);
   const reading = new IntersectionObserver((seen) => {

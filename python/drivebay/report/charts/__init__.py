@@ -1,1 +1,1 @@
-"""Charts of the runs of tests, as data; the modules beside this one build them, none draws."""
+"""Charts of runs, as data; the modules of this package build them, none draws."""

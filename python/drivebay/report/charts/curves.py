@@ -1,7 +1,7 @@
-"""Curves and grouped bars: one value over queue depth, block size, mix, round or load.
+"""Curves and grouped bars: one value by queue depth, block size, mix, round or load.
 
-A lone run shows all its groups, each in a colour of its own. Runs of several drives, and those that
-the Bench lays over each other, keep their drive's colour, and a switch chooses the group.
+A single run shows all its groups, each in its own colour. Runs of several drives, and runs that the
+Bench overlays, use the colour of their drive, and a switch selects the group.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ Interval = tuple[float, float]
 COLOURS = (*SERIES, "@muted", "@heat")
 BOTH = (model.LINEAR, model.LOG)
 LOG_FIRST = (model.LOG, model.LINEAR)
-BAND = "Band: 90 % interval, by what parameters leave open and the model was wrong by."
-WHISKERS = "Whiskers: 90 % interval, by what parameters leave open and the model was wrong by."
+BAND = "Band: 90 % interval (parameter uncertainty and known error of the model)."
+WHISKERS = "Whiskers: 90 % interval (parameter uncertainty and known error of the model)."
 DEVIATION = "Whiskers: standard deviation of the samples."
 
 
 @dataclass(frozen=True)
 class Group:
-    """Values that belong together; `marks` draws a mark at each. Without a colour of its own it has
-    the next one of the series. `band` holds each value's interval, None where none is known: behind
-    a line it is a band, on bars without a `spread` it is their whiskers."""
+    """Values of one curve; `marks` draws a mark at each. Without a colour it gets the next one of
+    the series. `band` holds the interval of each value, None if unknown: a band behind a line,
+    whiskers on bars without a `spread`.
+    """
 
     name: str
     x: Sequence[float | str]
@@ -46,13 +47,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Curves:
-    """The groups of every run over one axis. `scales`: of the y axis; a switch chooses where there
-    are several. `y`: the y axis, where it is not to be fitted to the values. `choose`: of several
-    drives one group at a time; without it all groups are shown, in the drives' colours."""
+    """Groups of every run over one axis. `scales`: scales of the y axis; with several, a switch
+    selects one. `y`: a fixed y axis instead of one that fits the values. `choose`: with several
+    drives, a switch selects one group; otherwise all groups are shown in the colours of the
+    drives.
+    """
 
     chart_id: str
-    found: Sequence[Run]
-    of: Callable[[Run], Sequence[Group]]
+    runs: Sequence[Run]
+    groups_of: Callable[[Run], Sequence[Group]]
     _: KW_ONLY
     title: str
     unit: str
@@ -72,7 +75,7 @@ class Curves:
     wide: bool = False
 
     def panel(self) -> Panel:
-        """The chart with its words, switches and key."""
+        """Chart with its texts, switches and legend."""
         lines = tuple(self._series(run, group) for run, group in self._groups)
         bands = {
             at: _band(lines[at], group.band)
@@ -88,7 +91,7 @@ class Curves:
         notes = (
             *(model.scale_notes(*self.scales) if self.y is None else ()),
             *model.notes(*self.notes, BAND if bands else ""),
-            *model.notes(WHISKERS if any(any(one.ends) for one in lines) else ""),
+            *model.notes(WHISKERS if any(any(line.ends) for line in lines) else ""),
         )
         return Panel(
             self.title, chart, self.samples, notes, self.lead, switches, self._keys(), self.wide
@@ -96,7 +99,7 @@ class Curves:
 
     @cached_property
     def _groups(self) -> list[tuple[Run, Group]]:
-        return [(run, group) for run in self.found for group in self.of(run)]
+        return [(run, group) for run in self.runs for group in self.groups_of(run)]
 
     @cached_property
     def _names(self) -> list[str]:
@@ -104,23 +107,23 @@ class Curves:
 
     @cached_property
     def _drives(self) -> bool:
-        return by_drive(self.found)
+        return by_drive(self.runs)
 
     @cached_property
     def _by_run(self) -> bool:
-        """Whether colours and shapes tell runs apart, not groups."""
+        """True if colours and shapes distinguish runs instead of groups."""
         return self._drives or not self.choose
 
     @cached_property
     def _chosen(self) -> bool:
-        """Whether a switch chooses the group."""
+        """True if a switch selects the group."""
         return self.choose and self._drives and len(self._names) > 1
 
     @cached_property
     def _colours(self) -> dict[str, str]:
-        """Of each run or group, by its name."""
+        """Colour of each run or group, by its name."""
         if self._by_run:
-            return {run.name: run.colour for run in self.found}
+            return {run.name: run.colour for run in self.runs}
         own = {group.name: group.colour for _, group in self._groups}
         named = enumerate(self._names)
         return {name: own[name] or COLOURS[place % len(COLOURS)] for place, name in named}
@@ -160,13 +163,13 @@ class Curves:
         )
 
     def _views(self, lines: Sequence[Series], bands: dict[int, Series]) -> dict[str, View]:
-        """What each position of the switches shows."""
+        """View for each position of the switches."""
         views = {}
         for part in self._names if self._chosen else [""]:
             groups = enumerate(self._groups)
             shown = [at for at, (_, group) in groups if part in ("", group.name)]
             tops = [value for at in shown for value in _extent(lines[at])]
-            tops += [value for at, one in bands.items() if at in shown for value in one.y]
+            tops += [value for at, band in bands.items() if at in shown for value in band.y]
             behind = [place for place, at in enumerate(bands) if at in shown]
             for scale, _ in self.scales:
                 key = "|".join([part] * self._chosen + [scale] * (len(self.scales) > 1))
@@ -199,14 +202,16 @@ def _panel_of(made: Callable[P, Curves]) -> Callable[P, Panel]:
 
 
 curves = _panel_of(Curves)
-"""A panel of `Curves`."""
+"""Panel of `Curves`."""
 
 
 def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
-    """The outline of the intervals around a line: their upper ends, then back their lower ones."""
-    known = [(x, one) for x, one in zip(line.x, ends, strict=True) if one is not None]
+    """Outline of the intervals around a line: upper ends, then lower ends in reverse order."""
+    known = [
+        (x, interval) for x, interval in zip(line.x, ends, strict=True) if interval is not None
+    ]
     x = [place for place, _ in known]
-    high, low = [one[1] for _, one in known], [one[0] for _, one in known]
+    high, low = [interval[1] for _, interval in known], [interval[0] for _, interval in known]
     return Series(
         "band",
         [*x, *reversed(x)],
@@ -221,6 +226,6 @@ def _band(line: Series, ends: Sequence[Interval | None]) -> Series:
 
 
 def _extent(series: Series) -> list[float]:
-    """The known values and the upper ends of their whiskers."""
+    """Known values and the upper ends of their whiskers."""
     known = [value for value in series.y if value == value]
     return known + [high for _, high in series.whiskers if high == high]

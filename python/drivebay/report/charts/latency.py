@@ -1,4 +1,4 @@
-"""How latencies are spread: the share of I/Os slower than each latency, from exact counts."""
+"""Distribution of latencies: share of I/Os slower than each latency, from exact counts."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from drivebay.report.charts.stages import stages
 from drivebay.report.runs import Run, phase_name
 
 TAIL_FLOOR_PERCENT = 1e-4
-TITLE = "latency in ms, logarithmic"
+TITLE = "latency in ms"
 
 
-def inside(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """How latencies are spread and, for virtual drives, where the time went."""
-    return _tail(f"{prefix}-tail", found) + stages(prefix, found)
+def inside(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Latency distribution and, for virtual drives, the latency breakdown."""
+    return _tail(f"{prefix}-tail", runs) + stages(prefix, runs)
 
 
 def _limits(phases: Sequence[PhaseFigures]) -> model.Limits:
@@ -29,19 +29,19 @@ def _limits(phases: Sequence[PhaseFigures]) -> model.Limits:
     return model.log_limits(max(low, 1) / 1e6, high / 1e6)
 
 
-def _tail(chart_id: str, found: Sequence[Run]) -> list[Panel]:
-    """The share of I/Os that took longer than each latency, one load at a time."""
-    phases = [p for run in found for p in run.measured.phases if p.histogram.total]
+def _tail(chart_id: str, runs: Sequence[Run]) -> list[Panel]:
+    """Share of I/Os slower than each latency, one load at a time."""
+    phases = [p for run in runs for p in run.measured.phases if p.histogram.total]
     if not phases:
         return []
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         groups = []
         for phase in run.measured.phases:
             if not phase.histogram.total:
                 continue
             drawn = latency.for_drawing(phase.histogram)
-            # From all of them, before the fastest, down to none, after the slowest.
+            # From 100 % below the fastest I/O to none above the slowest.
             edges = np.concatenate([drawn.low_ns[:1], drawn.high_ns]) / 1e6
             slower = np.concatenate([[100.0], latency.slower_percent(drawn)])
             slower[-1] = TAIL_FLOOR_PERCENT
@@ -53,17 +53,15 @@ def _tail(chart_id: str, found: Sequence[Run]) -> list[Panel]:
     return [
         curves(
             chart_id,
-            found,
-            of,
-            title="I/Os slower than",
+            runs,
+            groups_of,
+            title="Latency distribution",
             unit="%",
             x=Axis(TITLE, "log", _limits(phases)),
-            y=Axis(
-                "% of I/Os slower, logarithmic", "log", model.log_limits(TAIL_FLOOR_PERCENT, 100)
-            ),
-            samples=model.counted(found, "histogram"),
+            y=Axis("% of I/Os that took longer", "log", model.log_limits(TAIL_FLOOR_PERCENT, 100)),
+            samples=model.counted(runs, "histogram"),
             notes=["Both axes are logarithmic and do not start at zero."],
-            lead="The share of I/Os that took longer, from exact counts.",
+            lead="Share of I/Os that took longer than each latency, from exact counts.",
             steps=True,
             choice="Load",
             hover="{y} % slower than {x} ms",

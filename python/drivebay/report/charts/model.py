@@ -1,9 +1,9 @@
-"""Charts as data: axes, series, reference marks, views, and the captions that belong to them.
+"""Charts as data: axes, series, reference marks, views, and their captions.
 
 A chart is described once. `render_page` turns it into Plotly's JSON, `render_svg` draws it as SVG,
-small for a page or as a picture, `files` writes pictures and data. Nothing here knows them.
-A colour is a name of the theme ("@c1") or a CSS colour, a pattern one of `theme.PATTERNS`; a limit,
-tick or mark is in the axis' own unit, also on a logarithmic axis.
+small for a page or as a picture, `picture_files` writes pictures and data. This module depends on
+none of them. A colour is a name of the theme ("@c1") or a CSS colour, a pattern one of
+`theme.PATTERNS`; a limit, tick or mark is in the unit of its axis, also on a logarithmic axis.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from drivebay.report.runs import Run
 
 HEADROOM = 1.06
 LOG_ROOM = 0.06
-"""Of a logarithmic axis, the share of its height above and below the values."""
+"""Margin above and below the values on a logarithmic axis, as a share of its height."""
 CROWDED = 10
-"""From so many names on, those of an x axis stand upright."""
+"""Number of names from which those of an x axis are drawn vertically."""
 LINEAR = ("linear", "Linear")
 LOG = ("log", "Log")
 CLOSE = ("close", "Close-up")
@@ -44,11 +44,11 @@ class Axis:
     Parameters
     ----------
     label : quantity or unit; below an x axis, above a y axis.
-    limits : ends of the axis; without them it fits the data and reaches `include`.
-    ticks : (value, label) where ticks are not chosen by the renderer.
+    limits : ends of the axis; without them it fits the data and includes `include`.
+    ticks : (value, label), instead of ticks chosen by the renderer.
     tick_step : distance of ticks; without it the renderer chooses.
     tick_form : "plain" with separators, "si" with prefixes, "signed".
-    categories : order of the categories; without it they stand as they come.
+    categories : order of the categories; without it the order of the data.
     wrap : characters after which a tick's label is broken into lines; 0 never.
     """
 
@@ -65,22 +65,21 @@ class Axis:
 
 @dataclass(frozen=True)
 class Series:
-    """One series of a chart; `y` has a value for each `x`, NaN where unknown.
+    """One series of a chart; `y` has a value for each `x`, NaN if unknown.
 
     Parameters
     ----------
-    kind : "area" is stacked on the areas of the same unit before it; "band" is a faint outline
-        behind a line; "words" are not
-        drawn: a pointer at their places shows their `notes`.
-    name, group : whose values these are, and which of them.
+    kind : "area" is stacked on the previous areas of the same unit; "band" is a faint outline
+        behind a line; "words" is not drawn: its `notes` are tooltips at its places.
+    name, group : the run, and the group of values.
     pane : number of the pane, from the top.
-    spread : half the length of each point's whisker; `ends` are both its ends, where they do not
-        lie evenly; None where there is none.
+    spread : half the length of each point's whisker; `ends` are both ends of asymmetric whiskers,
+        None without one.
     steps : a value holds until the next.
     marker : size of the points; 0 draws none.
-    pattern : what tells a bar or an area from others without colours.
-    labels : words beside the points; `notes` are for `hover`.
-    hover : what a pointer shows, with {name}, {group}, {x}, {y}, {unit} and {note}; "" is nothing.
+    pattern : distinguishes bars and areas without colours.
+    labels : texts next to the points; `notes` are for `hover`.
+    hover : tooltip template with {name}, {group}, {x}, {y}, {unit} and {note}; "" for none.
     """
 
     kind: Literal["line", "scatter", "bar", "area", "band", "words"]
@@ -105,14 +104,14 @@ class Series:
 
     @property
     def title(self) -> str:
-        """Group and name, as a legend or a table of data names the series."""
+        """Group and name, for legends and tables of data."""
         return " · ".join(part for part in (self.group, self.name) if part)
 
     @property
     def whiskers(self) -> list[Limits]:
-        """Both ends of every point's whisker, NaN where there is none; [] without any."""
+        """Both ends of every point's whisker, NaN without one; [] if no point has any."""
         if any(self.ends):
-            return [one or (math.nan, math.nan) for one in self.ends]
+            return [interval or (math.nan, math.nan) for interval in self.ends]
         if self.spread is None or not any(self.spread):
             return []
         return [(y - sd, y + sd) for y, sd in zip(self.y, self.spread, strict=True)]
@@ -120,7 +119,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Mark:
-    """A reference mark on the x axis: a tint from `start` to `end`, or a line at `start`."""
+    """Reference mark on the x axis: a shaded span from `start` to `end`, or a line at `start`."""
 
     start: float
     end: float | None = None
@@ -128,7 +127,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class View:
-    """What one position of the switches shows: some series, and other axes or marks."""
+    """View for one position of the switches: some series, and other axes or marks."""
 
     shown: tuple[int, ...] | None = None
     x: Axis | None = None
@@ -143,12 +142,12 @@ class Chart:
     Parameters
     ----------
     height : in pixels of a page.
-    y : one axis for each pane, from the top; all share the x axis.
+    y : one axis per pane, from the top; all share the x axis.
     right : a second scale for the first pane, on its right side.
     views : by positions of the switches, joined by "|"; the first is shown first.
-    labels : (x, words) above the first pane.
-    horizontal : bars lie on their side; `x` is the axis of their names.
-    stacked : bars of one name stand on each other instead of side by side.
+    labels : (x, text) above the first pane.
+    horizontal : bars are horizontal; `x` is the axis of their names.
+    stacked : bars of one name are stacked instead of side by side.
     """
 
     id: str
@@ -166,15 +165,15 @@ class Chart:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence of the caption; with `at` it is shown only while a switch stands there."""
+    """Sentence of the caption; with `at` it is shown only in that position of a switch."""
 
-    words: str
+    text: str
     at: str = ""
 
 
 @dataclass(frozen=True)
 class Switch:
-    """A choice that sets one part of the chart's view; options are (value, words)."""
+    """Choice that sets one part of the chart's view; options are (value, text)."""
 
     name: str
     label: str
@@ -183,8 +182,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Key:
-    """One entry of a legend; `shape` is a class of the style sheet: of a line, or "tile" and a
-    pattern."""
+    """Entry of a legend; `shape` is a class of the style sheet: a line, or "tile" and a pattern."""
 
     name: str
     colour: str
@@ -193,15 +191,17 @@ class Key:
 
     @property
     def filled(self) -> bool:
-        """Whether it stands for an area, not for a line."""
+        """True if it represents an area instead of a line."""
         return not self.shape or self.shape.startswith("tile")
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A chart with title, caption, switches and legend. `samples`: how many samples there are of
-    each run, and how far they spread. `apart`: on the Bench it stands beside those of other drives
-    instead of under them. `said`: the result in a sentence, for whoever does not see the chart."""
+    """Chart with title, caption, switches and legend. `samples`: number of samples of each run and
+    their spread. `apart`: on the Bench, charts of several drives stand side by side instead of
+    being overlaid. `result`: the result in a sentence, as alternative text. `who`: the drives in
+    it, if they are not all drives of the page.
+    """
 
     title: str
     chart: Chart
@@ -212,75 +212,80 @@ class Panel:
     key: tuple[Key, ...] = ()
     wide: bool = True
     apart: bool = False
-    said: str = ""
+    result: str = ""
+    who: str = ""
 
     @property
     def alt(self) -> str:
-        """What stands for the picture: its title and its result."""
-        return f"{self.title}: {self.said or self.samples}".rstrip(": ")
+        """Alternative text of the picture: title and result."""
+        return f"{self.title}: {self.result or self.samples}".rstrip(": ")
 
 
-def notes(*words: str) -> tuple[Note, ...]:
+def notes(*texts: str) -> tuple[Note, ...]:
     """Sentences that are always shown; empty ones are dropped."""
-    return tuple(Note(one) for one in words if one)
+    return tuple(Note(text) for text in texts if text)
 
 
 def scale_notes(*scales: tuple[str, str]) -> tuple[Note, ...]:
-    """What each position of a switch of scales says of the axis' start; of one scale, always."""
+    """Notes on the start of the axis for each position of a scale switch; for one scale, always
+    shown.
+    """
     lone = len(scales) == 1
     return tuple(Note(SCALE_NOTES[name], "" if lone else name) for name, _ in scales)
 
 
-def spoken(found: Sequence[Run], words: Sequence[str]) -> str:
-    """A statement for each run, with the run's name where there are several."""
-    if len(found) == 1:
-        return words[0]
-    return "; ".join(f"{run.name}: {word}" for run, word in zip(found, words, strict=True))
+def spoken(runs: Sequence[Run], texts: Sequence[str]) -> str:
+    """Statement for each run, with the run's name if there are several."""
+    if len(runs) == 1:
+        return texts[0]
+    return "; ".join(f"{run.name}: {word}" for run, word in zip(runs, texts, strict=True))
 
 
-def counted(found: Sequence[Run], what: Literal["ios", "histogram", "seconds"] = "ios") -> str:
-    """How many I/Os each run has, how many its histograms counted, or how many full seconds."""
-    words = []
-    for phases in (run.measured.phases for run in found):
+def counted(runs: Sequence[Run], what: Literal["ios", "histogram", "seconds"] = "ios") -> str:
+    """Number of I/Os of each run, of I/Os in its histograms, or of its full seconds."""
+    texts = []
+    for phases in (run.measured.phases for run in runs):
         if what == "seconds":
             total = sum(phase.step.rate.n for phase in phases if phase.step.rate)
         elif what == "ios":
             total = sum(phase.step.total_ios for phase in phases)
         else:
             total = sum(phase.histogram.total for phase in phases)
-        words.append(f"n = {total:,} {'samples of 1 s' if what == 'seconds' else 'I/Os'}")
-    return spoken(found, words)
+        texts.append(f"n = {total:,} {'samples of 1 s' if what == 'seconds' else 'I/Os'}")
+    return spoken(runs, texts)
 
 
 DASHES: tuple[Dash, ...] = ("solid", "dash", "dot")
-"""Of lines without points, in turn: told apart without colours."""
+"""Dashes of lines without points, in turn, which distinguish them without colours."""
 
 
 def shape_of(place: int) -> Literal["circle", "square", "diamond", "triangle"]:
-    """The symbol of the series at this place: told apart from its neighbours without colours."""
+    """Symbol of the series at this place, which distinguishes it from its neighbours without
+    colours.
+    """
     return ("circle", "square", "diamond", "triangle")[place % 4]
 
 
 BAR_PATTERNS = ("plain", "rising", "dots", "falling", "level", "grid")
-"""Of bars beside each other, in turn."""
+"""Patterns of adjacent bars, in turn."""
 
 
-def run_key(found: Sequence[Run], *, points: bool = False) -> tuple[Key, ...]:
-    """The runs' colours and dashes, with the symbols of their points."""
+def run_key(runs: Sequence[Run], *, points: bool = False) -> tuple[Key, ...]:
+    """Legend of the runs: colours, dashes, and symbols of their points."""
     looks = [
         f"line {dash}" + (f" {shape_of(at)}" if points else "")
-        for at, dash in zip(range(len(found)), cycle(DASHES), strict=False)
+        for at, dash in zip(range(len(runs)), cycle(DASHES), strict=False)
     ]
-    return tuple(Key(run.name, run.colour, look) for run, look in zip(found, looks, strict=True))
+    return tuple(Key(run.name, run.colour, look) for run, look in zip(runs, looks, strict=True))
 
 
 def from_zero(*highest: float) -> Limits:
-    """From zero to a little above the highest value."""
+    """Limits from zero to a little above the highest value."""
     return 0, max([*highest, 1e-9]) * HEADROOM
 
 
 def log_limits(lowest: float, highest: float) -> Limits:
-    """Limits of a logarithmic axis, with a little room on both sides."""
+    """Limits of a logarithmic axis, with a small margin on both sides."""
     low = max(lowest, 1e-9)
     high = max(highest, low)
     room = min(max((high / low) ** LOG_ROOM, 10**0.02), 10**0.08)
@@ -288,7 +293,7 @@ def log_limits(lowest: float, highest: float) -> Limits:
 
 
 def scaled(scale: str, values: Sequence[float], base: Axis, *, room: float = 0.15) -> Axis:
-    """An axis for these values: "linear" from zero, "log", or "close" around them."""
+    """Axis for these values: "linear" from zero, "log", or "close" around them."""
     high = max(values, default=1.0)
     if scale == "linear":
         limits = from_zero(high)
@@ -304,7 +309,7 @@ def scaled(scale: str, values: Sequence[float], base: Axis, *, room: float = 0.1
 
 
 def depth_axis(depths: Sequence[int]) -> Axis:
-    """Queue depths, each doubling at the same distance."""
+    """Axis of queue depths, each doubling at the same distance."""
     ticks = sorted(set(depths))
     low, high = math.log10(ticks[0]), math.log10(ticks[-1])
     room = 0.06 * (high - low) or 0.3
@@ -317,7 +322,7 @@ def depth_axis(depths: Sequence[int]) -> Axis:
 
 
 def rounded(values: Iterable[float]) -> list[float | int | None]:
-    """Numbers for drawing: five significant digits (a thousandth of a pixel), None for unknown."""
+    """Numbers for drawing: five significant digits (a thousandth of a pixel), None if unknown."""
     out: list[float | int | None] = []
     for value in np.asarray(values, dtype=float).tolist():
         if not math.isfinite(value):
@@ -328,27 +333,27 @@ def rounded(values: Iterable[float]) -> list[float | int | None]:
 
 
 def categories(chart: Chart, series: Sequence[Series]) -> list[str]:
-    """The names on the x axis, in their order."""
-    return list(dict.fromkeys([*chart.x.categories, *(str(x) for one in series for x in one.x)]))
+    """Names on the x axis, in their order."""
+    return list(dict.fromkeys([*chart.x.categories, *(str(x) for line in series for x in line.x)]))
 
 
-def lines_of(words: str, width: int) -> list[str]:
-    """A label broken into lines of at most `width` characters; 0 leaves it whole.
+def lines_of(text: str, width: int) -> list[str]:
+    """Label broken into lines of at most `width` characters; 0 leaves it unbroken.
 
     >>> lines_of("Default over-provisioning", 16)
     ['Default over-', 'provisioning']
     """
-    return (textwrap.wrap(words, width) if width else [words]) or [""]
+    return (textwrap.wrap(text, width) if width else [text]) or [""]
 
 
 def row_height(least: int, names: Sequence[str], width: int) -> int:
-    """Pixels that a row needs for its name, which is broken into lines."""
+    """Height of a row in pixels, with its name broken into lines."""
     return max(least, *(22 + 16 * len(lines_of(name, width)) for name in names))
 
 
 def pane_spans(count: int) -> list[tuple[float, float]]:
-    """Where the panes lie, as shares of the height from below: the first as high as two or three
-    others, gaps between them for the units.
+    """Vertical spans of the panes, as shares of the height from below: the first is as high as two
+    or three others, with gaps for the units between them.
 
     >>> pane_spans(1)
     [(0.0, 1.0)]

@@ -1,6 +1,6 @@
-"""Where the time went: the stages of latency for each load, over the run, and between two drives.
+"""Latency breakdown: stages of latency for each load, over the run, and between two drives.
 
-The stages of an I/O add up to its latency, so their means stack to the mean latency.
+The stages of an I/O add up to its latency, so their means add up to the mean latency.
 """
 
 from __future__ import annotations
@@ -18,35 +18,37 @@ from drivebay.report.theme import STAGE_PATTERNS, STAGES
 
 OTHER_STAGE = ("#77716a", "diamonds")
 APART_MAX = 2
-"""Up to so many runs, what cannot lie over each other is shown side by side."""
+"""Maximum number of runs for which charts that cannot be overlaid are shown side by side."""
 WRAP = 16
 SHOW = Switch("unit", "Show", (("time", "Time"), ("share", "Share")))
 SAID_MAX = 4
 SAID_LEAST_PERCENT = 1
-UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the time")}
+UNITS = {"time": ("µs", "µs per I/O"), "share": ("%", "% of the latency")}
 
 
-def stages(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """By load, and over the run of one drive or two; [] for real drives, which do not tell."""
-    by_load = _by_load(f"{prefix}-stages", found)
+def stages(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Breakdown by load, and over time for one or two drives; [] for real drives, which do not
+    report stages.
+    """
+    by_load = _by_load(f"{prefix}-stages", runs)
     if by_load is None:
         return []
     panel = Panel(
-        "Where the time went",
+        "Latency breakdown",
         by_load,
-        model.counted(found, "histogram"),
+        model.counted(runs, "histogram"),
         model.scale_notes(model.LINEAR),
-        "Mean over all I/Os of a bar; the stages add up to the mean latency.",
+        "Each bar is the mean over its I/Os; the stages add up to the mean latency.",
         (SHOW,),
-        stage_key(found),
+        stage_key(runs),
         wide=False,
     )
-    return [panel, *(_over_time(prefix, found) if len(found) <= APART_MAX else [])]
+    return [panel, *(_over_time(prefix, runs) if len(runs) <= APART_MAX else [])]
 
 
-def stage_key(found: Sequence[Run]) -> tuple[Key, ...]:
-    """The colours and patterns of the stages that took time in any of these runs."""
-    names = ordered({s.stage for r in found for phase in r.measured.phases for s in phase.stages})
+def stage_key(runs: Sequence[Run]) -> tuple[Key, ...]:
+    """Colours and patterns of the stages that took time in any of these runs."""
+    names = ordered({s.stage for r in runs for phase in r.measured.phases for s in phase.stages})
     keys = []
     for name in names:
         colour, pattern = _looks(name)
@@ -55,17 +57,17 @@ def stage_key(found: Sequence[Run]) -> tuple[Key, ...]:
 
 
 def _looks(stage: str) -> tuple[str, str]:
-    """Colour and pattern."""
+    """Colour and pattern of a stage."""
     return (STAGES[stage], STAGE_PATTERNS[stage]) if stage in STAGES else OTHER_STAGE
 
 
 def _names_axis(rows: Sequence[str]) -> tuple[Axis, int]:
-    """An axis of bars' names, and the height of a chart with that many bars."""
+    """Axis of bar names, and the height of a chart with that many bars."""
     return Axis(scale="category", wrap=WRAP), 70 + model.row_height(34, rows, WRAP) * len(rows)
 
 
-def _by_load(chart_id: str, found: Sequence[Run]) -> Chart | None:
-    rows = [(name, phase) for _, name, phase in labelled(found) if phase.stages]
+def _by_load(chart_id: str, runs: Sequence[Run]) -> Chart | None:
+    rows = [(name, phase) for _, name, phase in labelled(runs) if phase.stages]
     if not rows:
         return None
     labels = [name for name, _ in rows]
@@ -76,7 +78,7 @@ def _by_load(chart_id: str, found: Sequence[Run]) -> Chart | None:
         unit, label = UNITS[view]
         for name in names:
             each = [{s.stage: getattr(s, attribute) for s in phase.stages} for _, phase in rows]
-            lengths = [one.get(name, 0.0) for one in each]
+            lengths = [stages.get(name, 0.0) for stages in each]
             series.append(_bar(name, labels, lengths, unit))
         shown = tuple(range(len(series) - len(names), len(series)))
         limits = model.from_zero(longest) if view == "time" else (0, 100)
@@ -102,25 +104,27 @@ def _bar(stage: str, labels: Sequence[str], lengths: Sequence[float], unit: str)
     )
 
 
-def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Over the run: stacks cannot lie over each other, so one for each run, on the same scale."""
-    known = [run for run in found if any(p.stages_over_time for p in run.measured.phases)]
+def _over_time(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Breakdown over time: stacks cannot be overlaid, so there is one chart per run, on the same
+    scale.
+    """
+    known = [run for run in runs if any(p.stages_over_time for p in run.measured.phases)]
     highest = max((_highest(run) for run in known), default=0.0)
     longest = max((sum(p.timeline.n for p in run.measured.phases) for run in known), default=0)
     panels = []
     for run in known:
         lengths = [p.stages_over_time.interval_s for p in run.measured.phases if p.stages_over_time]
-        place = found.index(run)
+        place = runs.index(run)
         panels.append(
             Panel(
-                "Where the time went, over the run" + (f": {run.name}" if len(found) > 1 else ""),
+                "Latency breakdown over time" + (f": {run.name}" if len(runs) > 1 else ""),
                 _stack(f"{prefix}-stages-time{place or ''}", run, highest, longest),
                 model.counted([run], "histogram"),
                 model.scale_notes(model.LINEAR),
-                f"Mean per I/O of intervals of {max(lengths)} s.",
+                f"Mean per I/O in intervals of {max(lengths)} s.",
                 (SHOW,),
                 stage_key([run]),
-                wide=len(found) == 1,
+                wide=len(runs) == 1,
                 apart=True,
             )
         )
@@ -128,24 +132,26 @@ def _over_time(prefix: str, found: Sequence[Run]) -> list[Panel]:
 
 
 def in_words(run: Run, along: Sequence[float], every: int = 1) -> Series | None:
-    """The largest stages of each interval, for a pointer over a chart of the run's seconds; `along`
-    has the chart's values, one for `every` seconds. None for real drives, which do not tell."""
-    x, words, start = [], [], 0
+    """Largest stages of each interval, as tooltips of a chart over the run's seconds; `along` holds
+    the chart's values, one per `every` seconds. None for real drives, which do not report
+    stages.
+    """
+    x, texts, start = [], [], 0
     for phase in run.measured.phases:
         over = phase.stages_over_time
         shares = {title(name): over.share_percent(name) for name in over.mean_us} if over else {}
         for at, second in enumerate(over.second if over else ()):
             parts = sorted(((share[at], name) for name, share in shares.items()), reverse=True)
-            said = [f"{name} {part:.0f} %" for part, name in parts if part >= SAID_LEAST_PERCENT]
+            largest = [f"{name} {part:.0f} %" for part, name in parts if part >= SAID_LEAST_PERCENT]
             middle = int(start + second + over.interval_s / 2) // every if over else 0
-            if said and middle < len(along):
+            if largest and middle < len(along):
                 x.append(every * middle)
-                words.append(", ".join(said[:SAID_MAX]))
+                texts.append(", ".join(largest[:SAID_MAX]))
         start += phase.timeline.n
     if not x:
         return None
     y = [along[place // every] for place in x]
-    return Series("words", x, y, run.name, colour=run.colour, notes=words, hover="{note}")
+    return Series("words", x, y, run.name, colour=run.colour, notes=texts, hover="{note}")
 
 
 def _highest(run: Run) -> float:
@@ -154,11 +160,13 @@ def _highest(run: Run) -> float:
         for phase in run.measured.phases
         if phase.stages_over_time is not None
     ]
-    return max((float(np.nanmax(one)) for one in sums if not np.isnan(one).all()), default=0.0)
+    return max(
+        (float(np.nanmax(total)) for total in sums if not np.isnan(total).all()), default=0.0
+    )
 
 
 def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
-    """The stages of each interval of the run, all phases one after the other."""
+    """Stages of each interval of the run, all phases in sequence."""
     phases = run.measured.phases
     names = ordered({n for p in phases if p.stages_over_time for n in p.stages_over_time.mean_us})
     series, views = [], {}
@@ -178,7 +186,7 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
                     y += values.tolist()
                     end = start + phase.timeline.n
                 start += phase.timeline.n
-            x.append(end)  # a step ends where the next begins: the last one needs an end, too
+            x.append(end)  # a step ends where the next begins, so the last one needs an end
             y.append(y[-1])
             series.append(
                 Series(
@@ -206,18 +214,19 @@ def _stack(chart_id: str, run: Run, highest: float, longest: int) -> Chart:
     )
 
 
-def gap(chart_id: str, found: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
-    """How much longer the second drive takes than the first, load by load, split into stages; []
-    without a gap."""
-    names = ordered({part.stage for one in gaps for part in one.parts})
+def gap(chart_id: str, runs: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]:
+    """Latency difference of the second drive from the first, per load and stage; [] without a
+    difference.
+    """
+    names = ordered({part.stage for load in gaps for part in load.parts})
     if not names:
         return []
-    labels = [one.label for one in gaps]
+    labels = [load.label for load in gaps]
     series = []
     for name in names:
-        lengths = [next((p.us for p in one.parts if p.stage == name), 0.0) for one in gaps]
+        lengths = [next((p.us for p in load.parts if p.stage == name), 0.0) for load in gaps]
         series.append(_bar(name, labels, lengths, "µs"))
-    whole = [one.us for one in gaps]
+    whole = [load.us for load in gaps]
     series.append(
         Series(
             "scatter",
@@ -232,17 +241,18 @@ def gap(chart_id: str, found: Sequence[Run], gaps: Sequence[Gap]) -> list[Panel]
         )
     )
     axis, height = _names_axis(labels)
-    first, second = (run.name for run in found)
-    value = Axis("µs per I/O more, or less", tick_form="signed")
+    first, second = (run.name for run in runs)
+    value = Axis("difference in µs per I/O", tick_form="signed")
     chart = Chart(chart_id, height, tuple(series), axis, (value,), horizontal=True, stacked=True)
     return [
         Panel(
-            "The gap between the two",
+            "Latency difference by stage",
             chart,
-            f"{second} less {first}",
-            model.notes("The axis has its zero where the two are equal."),
-            "Right of zero: stages that take the second drive longer; the diamond is the sum.",
-            key=stage_key(found),
+            f"{second} minus {first}",
+            model.notes("At zero both drives are equal."),
+            "Right of zero: stages in which the second drive takes longer. Diamond: sum of all "
+            "stages.",
+            key=stage_key(runs),
             wide=False,
         )
     ]

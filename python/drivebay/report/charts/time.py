@@ -1,8 +1,8 @@
 """Charts over time: the scatter of a consistency test, rate and sensors of any test.
 
-One point per second, none left out and none averaged; only lines of many hours are of means over
-the fewest seconds that leave `POINTS_MAX`, and say so. Rate, temperature and power lie on one time
-axis; a pane whose values no run reports is left out, and the caption says so by name.
+One point per second, without omissions or averages. Only lines over many hours use means, over the
+shortest interval that leaves `POINTS_MAX` points, and are labelled accordingly. Rate, temperature
+and power share a time axis. A pane without values in any run is left out, and the caption names it.
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ FEW = 60
 NAMED_MAX = 12
 FURTHER_MAX = 6
 POINTS_MAX = 3600
+EACH_SECOND = "IOPS, 1 s samples"
 SCALES = ("log", "linear", "close")
-"""Of a whole run: a new drive's first seconds are so fast that a linear axis shows little else."""
+"""Scales of a whole run, logarithmic first: the first seconds of a new drive are so fast that a
+linear axis shows little else.
+"""
 END_SCALES = ("linear", "log", "close")
+THROTTLING = "Shaded: the drive reports throttling; not every stage of it reduces the data rate."
 
 
 @dataclass(frozen=True)
 class Pane:
-    """One attribute of a timeline; `colour` is that of a lone run's line."""
+    """One attribute of a timeline; `colour` is the colour of its line for a single run."""
 
     attribute: str
     label: str
@@ -43,8 +47,9 @@ class Pane:
     colour: str = ""
 
     def axis(self, samples: Sequence[Floats]) -> Axis:
-        """Its axis for these values, with room above them: from zero, or of temperatures between
-        whole steps."""
+        """Axis for these values, with a margin above them: from zero, or for temperatures between
+        multiples of a step.
+        """
         known = np.concatenate([*samples, np.empty(0)])
         known = known[np.isfinite(known)]
         start = TEMPERATURE_FROM_C if self.unit == "°C" else 0.0
@@ -60,41 +65,41 @@ class Pane:
 SENSORS = (Pane("temperature_c", "°C", "°C", "@heat"), Pane("power_w", "W", "W", "@power"))
 
 
-def reports(found: Sequence[Run], attribute: str) -> bool:
-    """True when any of the runs has known values of this kind."""
+def reports(runs: Sequence[Run], attribute: str) -> bool:
+    """True if any run has known values of this attribute."""
     return any(
         not np.isnan(getattr(phase.timeline, attribute)).all()
-        for run in found
+        for run in runs
         for phase in run.measured.phases
     )
 
 
-def _sensors(found: Sequence[Run]) -> list[Pane]:
-    return [pane for pane in SENSORS if reports(found, pane.attribute)]
+def _sensors(runs: Sequence[Run]) -> list[Pane]:
+    return [pane for pane in SENSORS if reports(runs, pane.attribute)]
 
 
-def with_sensors(found: Sequence[Run]) -> str:
-    """The end of a chart's title: which of temperature and power it has."""
+def with_sensors(runs: Sequence[Run]) -> str:
+    """End of a chart's title that names temperature and power, if they are drawn."""
     names = {"°C": "temperature", "W": "power"}
-    known = [names[pane.unit] for pane in _sensors(found)]
+    known = [names[pane.unit] for pane in _sensors(runs)]
     return f", with {' and '.join(known)}" if known else ""
 
 
-def sensor_notes(found: Sequence[Run]) -> tuple[str, ...]:
-    """Which of temperature and power are drawn and which no target reports; what a tint means."""
-    words = []
+def sensor_notes(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Notes on temperature and power, drawn or not reported, and on shaded spans."""
+    texts = []
     for name, attribute in (("Temperature", "temperature_c"), ("Power", "power_w")):
-        if not reports(found, attribute):
-            words.append(f"{name}: not reported by this target.")
-    if reports(found, "temperature_c"):
-        words.append("The temperature axis does not start at zero.")
-    if reports(found, "power_w"):
-        words.append("The power axis starts at zero.")
-    lone = len({run.entry.key for run in found}) == 1 and not any(r.colour == SELF for r in found)
+        if not reports(runs, attribute):
+            texts.append(f"{name}: not reported by this target.")
+    if reports(runs, "temperature_c"):
+        texts.append("The temperature axis does not start at zero.")
+    if reports(runs, "power_w"):
+        texts.append("The power axis starts at zero.")
+    lone = len({run.entry.key for run in runs}) == 1 and not any(r.colour == SELF for r in runs)
     tinted = lone and any(
-        (phase.timeline.throttle_stage > 0).any() for run in found for phase in run.measured.phases
+        (phase.timeline.throttle_stage > 0).any() for run in runs for phase in run.measured.phases
     )
-    return " ".join(words), "Tinted: the drive reports that it throttles." if tinted else ""
+    return " ".join(texts), THROTTLING if tinted else ""
 
 
 # --- IOPS of every second -------------------------------------------------------------------------
@@ -108,50 +113,52 @@ def _window(run: Run, whole: bool) -> slice:
 
 def _ios_axis(scale: str, samples: Sequence[Floats]) -> Axis:
     values = [value for some in samples for value in some.tolist()] or [0.0]
-    return model.scaled(scale, values, Axis("IOPS, each second"), room=0.12)
+    return model.scaled(scale, values, Axis(EACH_SECOND), room=0.12)
 
 
-def scatter(chart_id: str, found: Sequence[Run], *, whole: bool, sensors: bool = True) -> Chart:
-    """IOPS of every second as points: the whole run with the sensors and the published level, or
-    the last seconds that the test's figure is taken from.
+def scatter(chart_id: str, runs: Sequence[Run], *, whole: bool, sensors: bool = True) -> Chart:
+    """IOPS of every second as points: the whole run with sensors and published level, or the last
+    seconds that the test's figure is computed from.
 
-    Views: "linear", "log", and for a window "close".
+    Views: "linear", "log", and for the last seconds "close".
     """
     panes = [
-        Pane("ios", "IOPS, each second", "IOPS"),
-        *(_sensors(found) if whole and sensors else []),
+        Pane("ios", EACH_SECOND, "IOPS"),
+        *(_sensors(runs) if whole and sensors else []),
     ]
-    parts = {id(run): _window(run, whole) for run in found}
+    parts = {id(run): _window(run, whole) for run in runs}
     series = []
     for place, pane in enumerate(panes):
-        for at, (run, dash) in enumerate(zip(found, cycle(model.DASHES), strict=False)):
+        for at, (run, dash) in enumerate(zip(runs, cycle(model.DASHES), strict=False)):
             part = parts[id(run)]
             values = getattr(run.measured.phases[0].timeline, pane.attribute)[part]
-            one = _series(run, values, part.start, place, pane, run.colour)
-            series.append(replace(one, dash=dash, symbol=model.shape_of(at)))
-    known = [_level(run, parts[id(run)]) for run in found if whole]
+            line = _series(run, values, part.start, place, pane, run.colour)
+            series.append(replace(line, dash=dash, symbol=model.shape_of(at)))
+    known = [_level(run, parts[id(run)]) for run in runs if whole]
     levels = [level for level in known if level is not None]
-    said = [stages.in_words(run, series[at].y) for at, run in enumerate(found) if whole]
-    series += [*levels, *filter(None, said)]
-    timelines = [run.measured.phases[0].timeline for run in found]
+    breakdowns = [stages.in_words(run, series[at].y) for at, run in enumerate(runs) if whole]
+    series += [*levels, *filter(None, breakdowns)]
+    timelines = [run.measured.phases[0].timeline for run in runs]
     ends = list(parts.values())
-    samples = [one.ios[part] for one, part in zip(timelines, ends, strict=True)]
-    samples += [np.asarray(one.y) for one in levels]
-    marks = _tints(timelines[0]) if whole and len(found) == 1 else ()
-    x = Axis("seconds", limits=(min(one.start for one in ends), max(one.stop for one in ends)))
+    samples = [timeline.ios[part] for timeline, part in zip(timelines, ends, strict=True)]
+    samples += [np.asarray(level.y) for level in levels]
+    marks = _tints(timelines[0]) if whole and len(runs) == 1 else ()
+    x = Axis("seconds", limits=(min(end.start for end in ends), max(end.stop for end in ends)))
     form: Literal["si", "plain"] = "si" if whole else "plain"
     views = {
         scale: View(x=x, y=replace(_ios_axis(scale, samples), tick_form=form), marks=marks)
         for scale in (SCALES[:2] if whole else END_SCALES)
     }
     height = 320 + 130 * (len(panes) - 1)
-    axes = [pane.axis([getattr(one, pane.attribute) for one in timelines]) for pane in panes]
+    axes = [
+        pane.axis([getattr(timeline, pane.attribute) for timeline in timelines]) for pane in panes
+    ]
     axes[0] = replace(axes[0], tick_form=form)
     return Chart(chart_id, height, tuple(series), Axis("seconds"), tuple(axes), views=views)
 
 
 def _level(run: Run, part: slice) -> Series | None:
-    """The published mean of the last seconds, as a line over the run."""
+    """Published mean of the last seconds, as a line over the run."""
     key = (run.measured.test.id, "mean_iops")
     rows = [row for row in run.entry.review.headline if (row.test_id, row.key) == key]
     if not rows or rows[0].published is None:
@@ -171,7 +178,7 @@ def _level(run: Run, part: slice) -> Series | None:
 
 
 def scatter_both(chart_id: str, run: Run) -> Chart:
-    """The scatter of one run for the Bench, whole or its last seconds.
+    """Scatter of one run for the Bench, whole or its last seconds.
 
     Views: "whole|SCALE", "last|SCALE" with SCALE "linear", "log" or "close".
     """
@@ -188,38 +195,39 @@ def scatter_both(chart_id: str, run: Run) -> Chart:
 # --- the course of a run --------------------------------------------------------------------------
 
 
-def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Panel:
-    """Rate, sensors and all else that is known of every second, all phases one after the other;
-    with `latency` also the mean and the longest of each second, where they are known."""
-    wholes = {id(run): run.measured.whole for run in found}
+def over_time(prefix: str, runs: Sequence[Run], *, latency: bool = False) -> Panel:
+    """Rate, sensors and all other values per second, all phases in sequence; with `latency` also
+    mean and maximum of each second, if known.
+    """
+    wholes = {id(run): run.measured.whole for run in runs}
     length = max((whole.n for whole in wholes.values()), default=1)
     every = max(1, -(-length // POINTS_MAX))
-    of_each = "of each second" if every == 1 else f"of each {every} s"
-    rate = "MB/s, each second" if every == 1 else f"MB/s, means of {every} s"
+    of_each = f"of each {'second' if every == 1 else f'{every} s'}"
+    rate = f"MB/s, {'1 s samples' if every == 1 else f'means of {every} s'}"
     panes = [Pane("rate_mb_s", rate, "MB/s")]
-    latency = latency and reports(found, "latency_ms_mean")
+    latency = latency and reports(runs, "latency_ms_mean")
     if latency:
         panes.append(Pane("latency_ms_mean", f"ms, mean {of_each}", "ms"))
-    if latency and reports(found, "latency_ms_max"):
-        panes.append(Pane("latency_ms_max", f"ms, longest {of_each}", "ms"))
-    further = dict.fromkeys(n for r in found for p in r.measured.phases for n in p.timeline.more)
-    panes += _sensors(found)
+    if latency and reports(runs, "latency_ms_max"):
+        panes.append(Pane("latency_ms_max", f"ms, maximum {of_each}", "ms"))
+    further = dict.fromkeys(n for r in runs for p in r.measured.phases for n in p.timeline.more)
+    panes += _sensors(runs)
     panes += [Pane(n, n.replace("_", " "), n.replace("_", " ")) for n in [*further][:FURTHER_MAX]]
     series, axes = [], []
     for place, pane in enumerate(panes):
         drawn = []
-        for run, dash in zip(found, cycle(model.DASHES), strict=False):
+        for run, dash in zip(runs, cycle(model.DASHES), strict=False):
             whole = wholes[id(run)]
             values = getattr(whole, pane.attribute, np.full(whole.n, np.nan))
             values = whole.more.get(pane.attribute, values)
             values = thinned(values, every, highest=pane.attribute == "latency_ms_max")
-            colour = run.colour if by_drive(found) else pane.colour or run.colour
-            one = _series(run, values, 0, place, pane, colour, every)
-            series.append(replace(one, dash=dash))
+            colour = run.colour if by_drive(runs) else pane.colour or run.colour
+            line = _series(run, values, 0, place, pane, colour, every)
+            series.append(replace(line, dash=dash))
             drawn.append(values)
         axes.append(pane.axis(drawn))
-    words = [stages.in_words(run, series[at].y, every) for at, run in enumerate(found)]
-    series += [one for one in words if one is not None]
+    texts = [stages.in_words(run, series[at].y, every) for at, run in enumerate(runs)]
+    series += [line for line in texts if line is not None]
     top = max((float(whole.rate_mb_s.max()) for whole in wholes.values() if whole.n), default=1)
     first, *rest = axes
     chart = Chart(
@@ -229,18 +237,18 @@ def over_time(prefix: str, found: Sequence[Run], *, latency: bool = False) -> Pa
         Axis("seconds", limits=(0, length)),
         (replace(first, limits=model.from_zero(top)), *rest),
     )
-    if len(found) == 1:
-        tints = () if by_drive(found) else _tints(wholes[id(found[0])])
-        ends, labels = _phases(found[0])
+    if len(runs) == 1:
+        tints = () if by_drive(runs) else _tints(wholes[id(runs[0])])
+        ends, labels = _phases(runs[0])
         chart = replace(chart, marks=(*tints, *ends), labels=labels)
     starts = "axis and those of latency start" if latency else "axis starts"
     return Panel(
-        f"Data rate {'and latency ' if latency else ''}over time{with_sensors(found)}",
+        f"Data rate {'and latency ' if latency else ''}over time{with_sensors(runs)}",
         chart,
-        model.spoken(found, [f"n = {run.measured.whole.n:,} s" for run in found]),
-        model.notes(f"The rate {starts} at zero.", *sensor_notes(found)),
-        f"One point {'per second' if every == 1 else f'for each {every} s'}, joined.",
-        key=model.run_key(found),
+        model.spoken(runs, [f"n = {run.measured.whole.n:,} s" for run in runs]),
+        model.notes(f"The rate {starts} at zero.", *sensor_notes(runs)),
+        f"One point {'per second' if every == 1 else f'per {every} s'}.",
+        key=model.run_key(runs),
     )
 
 
@@ -265,12 +273,12 @@ def _series(
 
 
 def _tints(timeline: Timeline) -> tuple[Mark, ...]:
-    """The seconds in which the drive reports that it throttles."""
+    """Spans in which the drive reports throttling."""
     return tuple(Mark(start, end) for start, end in throttle_spans(timeline)[:MARKS_MAX])
 
 
 def _phases(run: Run) -> tuple[tuple[Mark, ...], tuple[tuple[float, str], ...]]:
-    """A mark where one phase ends and the next begins, and their names where there is room."""
+    """Mark between consecutive phases, and their names if there is space."""
     phases = run.measured.phases
     if len(phases) < 2:
         return (), ()

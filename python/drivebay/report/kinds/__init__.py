@@ -1,6 +1,6 @@
-"""The kinds of tests and how each is shown; a kind that is not named here is shown as any test.
+"""Kinds of tests and their presentation; a kind that is not listed here gets the generic one.
 
-To add a kind: a `Kind` in a module beside this one, and a line in `KINDS`.
+To add a kind: a `Kind` in a module of this package, and a line in `KINDS`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from drivebay.report.kinds import client, idle, loads, replay, rounds, service, trim
 from drivebay.report.kinds.generic import BarOf, Kind
 
-__all__ = ["KINDS", "BarOf", "Kind", "of"]
+__all__ = ["KINDS", "BarOf", "Kind", "by_name"]
 
 KINDS: dict[str, Kind] = {
     "ageing": replay.AGEING,
@@ -33,6 +33,6 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def of(kind: str) -> Kind:
-    """How tests of this kind are shown."""
+def by_name(kind: str) -> Kind:
+    """Presentation of the tests of this kind."""
     return KINDS.get(kind, Kind())

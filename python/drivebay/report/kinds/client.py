@@ -1,7 +1,7 @@
-"""The tests of the client reviews: consistency, queue depths, mixes, sizes of requests, heat.
+"""Tests of the client reviews: consistency, queue depths, mixes, request sizes, heat.
 
-As the reviews showed them: a bar for the mean, a line with a point for each load, and of a
-consistency test every second as a point.
+Presented as in the reviews: a bar for the mean, a line with a point for each load, and every second
+of a consistency test as a point.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.runs import SELF, Run
 from drivebay.report.text import number, quantity
 
-STEADIER = "Simulated: the seconds of a real drive scatter more."
+STEADIER = "Simulated: a real drive varies more from second to second."
 
 # --- consistency ----------------------------------------------------------------------------------
 
 
 def _consistency_bars(measured: Measured) -> list[BarOf]:
-    """The three bars of the reviews; the deviation from February 2015, the ratio from June on."""
+    """The three bars of the reviews: the deviation is published since February 2015, the ratio
+    since June 2015.
+    """
     window = measured.consistency.window.n if measured.consistency else None
     last = f"last {window:,} s" if window else "last seconds"
     rate = [BarOf("mean_rate", f"Mean data rate, {last}", "MB/s")]
@@ -36,41 +38,41 @@ def _consistency_bars(measured: Measured) -> list[BarOf]:
         *(rate if "mean_rate" in measured.figures else []),
         BarOf("mean_iops", f"Mean, {last}", "IOPS"),
         BarOf("sd_iops", f"Standard deviation, {last}", "IOPS", LOWER, half=True),
-        BarOf("mean_over_sd", f"Mean over standard deviation, {last}", "", half=True),
+        BarOf("mean_over_sd", f"Mean divided by standard deviation, {last}", "", half=True),
     ]
 
 
-def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """The scatter of the whole run and of its last seconds, then latency and stages."""
-    inner = latencies.inside(prefix, found)
+def _consistency_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Scatter of the whole run and of its last seconds, then latency and stages."""
+    inner = latencies.inside(prefix, runs)
     lead = "One point per second."
-    windows = {run.measured.figures["mean_iops"].n for run in found}
-    ends = [run.measured.consistency for run in found]
-    last = [_spread(one.window if one else None) for one in ends]
-    if any(run.colour == SELF for run in found):
+    windows = {run.measured.figures["mean_iops"].n for run in runs}
+    ends = [run.measured.consistency for run in runs]
+    last = [_spread(consistency.window if consistency else None) for consistency in ends]
+    if any(run.colour == SELF for run in runs):
         part = Switch("part", "Part", (("whole", "Whole run"), ("last", "Last seconds")))
-        title = "IOPS of each second" + time.with_sensors(found)
-        chart = time.scatter_both(f"{prefix}-seconds", found[0])
-        lead = f"{lead[:-1]}; mean and sd are those of the last seconds."
+        title = "IOPS over time" + time.with_sensors(runs)
+        chart = time.scatter_both(f"{prefix}-seconds", runs[0])
+        lead = f"{lead[:-1]}; mean and sd refer to the last seconds."
         scales = (model.LOG, model.LINEAR, model.CLOSE)
-        return [_scatter(title, chart, found, last, lead, scales, part), *inner]
-    whole = [_spread(run.measured.steps[0].ios) for run in found]
+        return [_scatter(title, chart, runs, last, lead, scales, part), *inner]
+    whole = [_spread(run.measured.steps[0].ios) for run in runs]
     both = (model.LOG, model.LINEAR)
-    name = f"Last {min(windows):,} s" if len(windows) == 1 else "Last seconds"
+    name = f"last {min(windows):,} s" if len(windows) == 1 else "last seconds"
     return [
         _scatter(
-            "The whole run: IOPS of each second" + time.with_sensors(found),
-            time.scatter(f"{prefix}-whole", found, whole=True),
-            found,
+            "IOPS over time, whole run" + time.with_sensors(runs),
+            time.scatter(f"{prefix}-whole", runs, whole=True),
+            runs,
             whole,
             lead,
             both,
-            sensors=time.sensor_notes(found),
+            sensors=time.sensor_notes(runs),
         ),
         _scatter(
-            f"{name}: IOPS of each second",
-            time.scatter(f"{prefix}-end", found, whole=False),
-            found,
+            f"IOPS over time, {name}",
+            time.scatter(f"{prefix}-end", runs, whole=False),
+            runs,
             last,
             lead,
             (model.LINEAR, model.LOG, model.CLOSE),
@@ -80,24 +82,24 @@ def _consistency_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
 
 
 def scatter_panel(
-    chart_id: str, found: Sequence[Run], title: str, *, height: int, whole: bool = True
+    chart_id: str, runs: Sequence[Run], title: str, *, height: int, whole: bool = True
 ) -> Panel:
-    """The scatter of the run, or of its last seconds, by itself; all runs at once."""
-    chart = time.scatter(chart_id, found, whole=whole, sensors=False)
-    ends = [run.measured.consistency for run in found]
-    spreads = [one.window if one else None for one in ends]
-    spreads = [run.measured.steps[0].ios for run in found] if whole else spreads
+    """Scatter of the run or of its last seconds on its own, for all runs."""
+    chart = time.scatter(chart_id, runs, whole=whole, sensors=False)
+    ends = [run.measured.consistency for run in runs]
+    spreads = [consistency.window if consistency else None for consistency in ends]
+    spreads = [run.measured.steps[0].ios for run in runs] if whole else spreads
     scales = (model.LOG, model.LINEAR) if whole else (model.LINEAR, model.LOG, model.CLOSE)
     chart = replace(chart, height=height)
-    tint = time.sensor_notes(found)[-1:] if whole else ()
-    samples = [_spread(one) for one in spreads]
-    return _scatter(title, chart, found, samples, "One point per second.", scales, sensors=tint)
+    tint = time.sensor_notes(runs)[-1:] if whole else ()
+    samples = [_spread(consistency) for consistency in spreads]
+    return _scatter(title, chart, runs, samples, "One point per second.", scales, sensors=tint)
 
 
 def _scatter(
     title: str,
     chart: Chart,
-    found: Sequence[Run],
+    runs: Sequence[Run],
     samples: Sequence[str],
     lead: str,
     scales: tuple[tuple[str, str], ...],
@@ -105,28 +107,28 @@ def _scatter(
     sensors: Sequence[str] = (),
 ) -> Panel:
     axis = Switch("axis", "Axis", scales)
-    if any(one.group.startswith("published") for one in chart.series):
-        lead += " Dashed: the published mean of the last seconds."
-    still = any((run.measured.phases[0].timeline.ios == 0).any() for run in found)
-    below = (Note("Seconds without any I/O lie below the axis.", "log"),) if still else ()
-    virtual = any(run.entry.kind == "virtual" for run in found)
+    if any(series.group.startswith("published") for series in chart.series):
+        lead += " Dashed line: published mean of the last seconds."
+    still = any((run.measured.phases[0].timeline.ios == 0).any() for run in runs)
+    below = (Note("Seconds without I/O are below the axis.", "log"),) if still else ()
+    virtual = any(run.entry.kind == "virtual" for run in runs)
     return Panel(
         title,
         chart,
-        model.spoken(found, samples),
+        model.spoken(runs, samples),
         (*model.scale_notes(*scales), *below, *model.notes(*sensors, STEADIER if virtual else "")),
         lead,
         (part, axis) if part else (axis,),
-        model.run_key(found, points=True),
+        model.run_key(runs, points=True),
     )
 
 
-def _spread(found: Spread | None) -> str:
-    """ "7,779 IOPS, sd 48.9, n = 400"."""
-    if found is None:
+def _spread(spread: Spread | None) -> str:
+    """Spread as text: "7,779 IOPS, sd 48.9, n = 400"."""
+    if spread is None:
         return "unknown"
-    sd = "" if found.sd is None else f", sd {number(found.sd)}"
-    return f"{quantity(found.mean, 'IOPS')}{sd}, n = {found.n:,}"
+    sd = "" if spread.sd is None else f", sd {number(spread.sd)}"
+    return f"{quantity(spread.mean, 'IOPS')}{sd}, n = {spread.n:,}"
 
 
 CONSISTENCY = Kind(bars=_consistency_bars, panels=_consistency_panels)
@@ -135,55 +137,51 @@ CONSISTENCY = Kind(bars=_consistency_bars, panels=_consistency_panels)
 
 
 def _ladder_keys(measured: Measured) -> list[tuple[str, str]]:
-    """The main figures, each with the depths that it is of."""
+    """Main figures with their titles."""
     depths = [step.queue_depth for step in measured.steps]
     if len(depths) <= 1:
-        return [(f"rate_qd{depth}", f"at queue depth {depth}") for depth in depths]
+        return [(f"rate_qd{depth}", f"Data rate at queue depth {depth}") for depth in depths]
     asked = ", ".join(map(str, measured.test.metric_queue_depths))
-    of = f"as the mean of queue depths {asked}" if "," in asked else f"at queue depth {asked}"
-    return [("mean_rate", of), (measured.main[-1], f"at queue depth {max(depths)}")]
+    mean = f"Mean of queue depths {asked}" if "," in asked else f"At queue depth {asked}"
+    return [("mean_rate", mean), (measured.main[-1], f"At queue depth {max(depths)}")]
 
 
 def _ladder_bars(measured: Measured) -> list[BarOf]:
-    """The mean over the low depths and the rate of the deepest queue; for one depth its rate."""
-    keys = _ladder_keys(measured)
-    if len(keys) == 1:
-        return [BarOf(keys[0][0], f"Data rate {keys[0][1]}", "MB/s")]
+    """Mean over the low queue depths and rate at the deepest queue; for one depth its rate."""
     return [
-        BarOf(key, title[:1].upper() + title[1:], "IOPS" if "iops" in key else "MB/s")
-        for key, words in keys
-        for title in [words.removeprefix("as the ")]
+        BarOf(key, title, "IOPS" if "iops" in key else "MB/s")
+        for key, title in _ladder_keys(measured)
     ]
 
 
-def _ladder_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and latency by queue depth, the course of the run, latency and stages."""
-    shown = [time.over_time(prefix, found), *latencies.inside(prefix, found)]
-    if max(len(run.measured.steps) for run in found) > 1:
+def _ladder_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Rate and latency by queue depth, rate over time, latency and stages."""
+    shown = [time.over_time(prefix, runs), *latencies.inside(prefix, runs)]
+    if max(len(run.measured.steps) for run in runs) > 1:
         latency = service.over(
             f"{prefix}-latency",
-            found,
+            runs,
             "Latency by queue depth",
-            _depths(found),
-            lambda one: one.workload.queue_depth,
+            _depths(runs),
+            lambda phase: phase.workload.queue_depth,
             percentiles=(50.0, 99.0, 99.9, 99.99),
         )
-        shown = [rate_panel(prefix, found), latency, *shown]
-        if time.reports(found, "power_w"):
-            shown.append(generic.by_phase(prefix, found, "power", "Power by queue depth"))
+        shown = [rate_panel(prefix, runs), latency, *shown]
+        if time.reports(runs, "power_w"):
+            shown.append(generic.by_phase(prefix, runs, "power", "Power by queue depth"))
     return shown
 
 
-def _depths(found: Sequence[Run]) -> Axis:
-    return model.depth_axis([step.queue_depth for run in found for step in run.measured.steps])
+def _depths(runs: Sequence[Run]) -> Axis:
+    return model.depth_axis([step.queue_depth for run in runs for step in run.measured.steps])
 
 
-def rate_panel(prefix: str, found: Sequence[Run]) -> Panel:
-    """Data rate over the queue depth, with IOPS on the right where all blocks are of one size."""
+def rate_panel(prefix: str, runs: Sequence[Run]) -> Panel:
+    """Data rate by queue depth, with IOPS on the right axis if all requests have one size."""
 
-    banded = any(any(generic.bands(run.measured, "rate")) for run in found)
+    banded = any(any(generic.bands(run.measured, "rate")) for run in runs)
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         steps = run.measured.steps
         values, deviations = generic.step_values(steps, "rate")
         deviations = None if banded else deviations
@@ -192,24 +190,24 @@ def rate_panel(prefix: str, found: Sequence[Run]) -> Panel:
         band = generic.bands(run.measured, "rate")
         return [Group("", depths, values, deviations, notes=iops, band=band)]
 
-    every = [step for run in found for step in run.measured.steps]
-    blocks = {phase.workload.block_bytes for run in found for phase in run.measured.phases}
+    every = [step for run in runs for step in run.measured.steps]
+    blocks = {phase.workload.block_bytes for run in runs for phase in run.measured.phases}
     highest = [step.rate_mb_s + (step.rate.sd or 0 if step.rate else 0) for step in every]
-    highest += [ends[1] for run in found for ends in generic.bands(run.measured, "rate") if ends]
+    highest += [ends[1] for run in runs for ends in generic.bands(run.measured, "rate") if ends]
     _, top = model.from_zero(*highest)
     right = None
     if len(blocks) == 1:
         right = Axis("IOPS", limits=(0, top * 1e6 / blocks.pop()), tick_form="si")
     return curves(
         f"{prefix}-rate",
-        found,
-        of,
+        runs,
+        groups_of,
         title="Data rate and IOPS by queue depth",
         unit="MB/s",
-        x=_depths(found),
+        x=_depths(runs),
         y=Axis("MB/s", limits=(0, top)),
         right=right,
-        samples=model.counted(found, "seconds"),
+        samples=model.counted(runs, "seconds"),
         notes=["Both axes start at zero."],
         lead="" if banded else DEVIATION,
         hover="QD {x}: {y} {unit}, {note} IOPS",
@@ -222,7 +220,7 @@ LADDER = Kind(bars=_ladder_bars, panels=_ladder_panels)
 
 
 def _mixed_bars(measured: Measured) -> list[BarOf]:
-    """The mean, then the extremes side by side."""
+    """Mean, then the extremes side by side."""
     shown = [BarOf("mean_rate", measured.figures["mean_rate"].label, "MB/s")]
     for key in ("rate_lowest", "rate_highest"):
         if key in measured.figures:
@@ -230,38 +228,38 @@ def _mixed_bars(measured: Measured) -> list[BarOf]:
     return shown
 
 
-def _mixed_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate, latency and power by mix, the course of the run, latency and stages."""
+def _mixed_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Rate, latency and power by mix, rate over time, latency and stages."""
     what = [("rate", "Data rate by mix"), ("latency", "Mean latency by mix")]
-    what += [("power", "Power by mix")] if time.reports(found, "power_w") else []
-    lead = "Each point is a mix, reads/writes in percent."
-    shown = [generic.by_phase(prefix, found, name, title, lead=lead) for name, title in what]
-    return [*shown, time.over_time(prefix, found), *latencies.inside(prefix, found)]
+    what += [("power", "Power by mix")] if time.reports(runs, "power_w") else []
+    lead = "Each point is one mix (reads/writes in percent)."
+    shown = [generic.by_phase(prefix, runs, name, title, lead=lead) for name, title in what]
+    return [*shown, time.over_time(prefix, runs), *latencies.inside(prefix, runs)]
 
 
-def _sizes_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and latency over the size, then the course of the run."""
-    sizes = sorted({p.workload.block_bytes for run in found for p in run.measured.phases})
+def _sizes_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Rate and latency by request size, then rate over time."""
+    sizes = sorted({p.workload.block_bytes for run in runs for p in run.measured.phases})
     names = tuple(binary_bytes(size) for size in sizes)
 
     def shown(what: str, title: str) -> Panel:
-        def of(run: Run) -> list[Group]:
+        def groups_of(run: Run) -> list[Group]:
             groups = []
-            for percent, (_, words) in reversed(NAMES.items()):
+            for percent, (_, name) in reversed(NAMES.items()):
                 some = [p for p in run.measured.phases if p.workload.read_percent == percent]
                 values, deviations = generic.step_values([phase.step for phase in some], what)
                 x = [binary_bytes(phase.workload.block_bytes) for phase in some]
-                groups.append(Group(words, x, values, deviations, "solid" if percent else "dot"))
+                groups.append(Group(name, x, values, deviations, "solid" if percent else "dot"))
             return groups
 
         return curves(
             f"{prefix}-{what}",
-            found,
-            of,
+            runs,
+            groups_of,
             title=title,
             unit="MB/s" if what == "rate" else "ms, mean",
             x=Axis(scale="category", categories=names),
-            samples=model.counted(found, "seconds" if what == "rate" else "ios"),
+            samples=model.counted(runs, "seconds" if what == "rate" else "ios"),
             lead="Solid: reads; dotted: writes.",
             scales=(model.LINEAR,) if what == "rate" else (model.LOG,),
             choose=False,
@@ -271,36 +269,36 @@ def _sizes_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
         )
 
     return [
-        shown("rate", "Data rate by size of request"),
-        shown("latency", "Mean latency by size of request"),
-        time.over_time(prefix, found),
+        shown("rate", "Data rate by request size"),
+        shown("latency", "Mean latency by request size"),
+        time.over_time(prefix, runs),
     ]
 
 
 def _sizes_bars(measured: Measured) -> list[BarOf]:
-    """The highest rate of each direction."""
+    """Highest rate of each direction."""
     shown = [measured.figures[key] for key in measured.main]
-    return [BarOf(one.key, one.label, one.unit, half=len(shown) > 1) for one in shown]
+    return [BarOf(figure.key, figure.label, figure.unit, half=len(shown) > 1) for figure in shown]
 
 
 def _thermal_bars(_measured: Measured) -> list[BarOf]:
-    """Time, rate before and rate after."""
+    """Time until the drop, rate before it and rate after it."""
     return [
-        BarOf("throttle_after_s", "Time until the rate falls", "s"),
-        BarOf("initial_rate", "Data rate before", "MB/s", half=True),
-        BarOf("throttled_rate", "Data rate after", "MB/s", half=True),
+        BarOf("throttle_after_s", "Time until the rate drops", "s"),
+        BarOf("initial_rate", "Data rate before the drop", "MB/s", half=True),
+        BarOf("throttled_rate", "Data rate after the drop", "MB/s", half=True),
     ]
 
 
-def _thermal_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """The course of the run, then latency and stages."""
-    return [time.over_time(prefix, found), *latencies.inside(prefix, found)]
+def _thermal_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Rate over time, then latency and stages."""
+    return [time.over_time(prefix, runs), *latencies.inside(prefix, runs)]
 
 
 def _thermal_remarks(measured: Measured) -> list[str]:
-    """Why there is no fall, or what else may look like one."""
-    found = measured.figures.get("throttle_after_s")
-    return [found.note] if found is not None and found.note else []
+    """Reason why there is no drop, or another possible cause of it."""
+    figure = measured.figures.get("throttle_after_s")
+    return [figure.note] if figure is not None and figure.note else []
 
 
 MIXED = Kind(bars=_mixed_bars, panels=_mixed_panels)

@@ -1,7 +1,7 @@
-"""How a test is shown, and how any test is: its figures as bars, its phases, the course of the run.
+"""Presentation of a test, with defaults for any kind: figures as bars, phases, rate over time.
 
-The defaults know nothing of the test, so they claim nothing either: which way is better is said
-only where the unit decides it.
+The defaults know nothing about the test, so they state whether higher or lower is better only if
+the unit decides it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ BETTER = {
 IN_FACTS = ("latency_", "over_", "waf", "power_", "temperature_", "throttled_")
 PHASE_WRAP = 12
 WIDE_FROM = 8
-"""Bars of more phases than that have the page's whole width."""
+"""Bars of more phases than this use the full width of the page."""
 
 
 @dataclass(frozen=True)
 class BarOf:
-    """A figure that is shown as bars: on the page beside the published one, on the Bench in rank
-    order. `half` lets two stand side by side. `chart`: figures of one chart and unit stand on one
-    scale on the page, each in a row of its own; "" is a chart of its own. `row`: what the figure is
-    called there."""
+    """A figure shown as bars: on the page with the published value, on the Bench in rank order.
+    `half`: two may stand side by side. `chart`: figures of one chart and unit share a scale on
+    the page, each in its own row; "" is a chart of its own. `row`: name of that row.
+    """
 
     key: str
     title: str
@@ -50,50 +50,55 @@ class BarOf:
 
 
 def charts_of(shown: Sequence[BarOf]) -> list[list[BarOf]]:
-    """The bars of each chart together, in their order."""
-    found: dict[tuple[str, str], list[BarOf]] = {}
-    for one in shown:
-        found.setdefault((one.chart or one.key, one.unit), []).append(one)
-    return list(found.values())
+    """Groups the bars by chart, in their order."""
+    charts: dict[tuple[str, str], list[BarOf]] = {}
+    for bar in shown:
+        charts.setdefault((bar.chart or bar.key, bar.unit), []).append(bar)
+    return list(charts.values())
 
 
 def bars(measured: Measured) -> list[BarOf]:
-    """The test's main figures, else the first of its figures that stand nowhere else. Those that
-    differ in their load alone ("Latency p99.9, share-20") share a chart, which has all of them."""
+    """Main figures of the test, or else the first figures that appear nowhere else. Figures that
+    differ in their load only ("Latency p99.9, 20 % of the highest rate") share a chart with all
+    of them.
+    """
     keys = list(measured.main) or [key for key in measured.figures if not key.startswith(IN_FACTS)]
-    known = [one for key in keys if (one := measured.figures.get(key)) is not None]
-    alike = Counter(_quantity(one) for one in known)
+    known = [figure for key in keys if (figure := measured.figures.get(key)) is not None]
+    alike = Counter(_quantity(figure) for figure in known)
     shown = []
-    for place, one in enumerate(known):
-        name, _, row = one.label.partition(", ")
-        shared = bool(row) and alike[_quantity(one)] > 1
+    for place, figure in enumerate(known):
+        name, _, row = figure.label.partition(", ")
+        shared = bool(row) and alike[_quantity(figure)] > 1
         if shared or place < BARS_MAX:
-            better, chart = BETTER.get(one.unit, ""), (name, row) if shared else ("", "")
-            shown.append(BarOf(one.key, one.label, one.unit, better, len(keys) > 1, *chart))
+            better, chart = BETTER.get(figure.unit, ""), (name, row) if shared else ("", "")
+            shown.append(
+                BarOf(figure.key, figure.label, figure.unit, better, len(keys) > 1, *chart)
+            )
     return shown
 
 
-def _quantity(one: Figure) -> tuple[str, str]:
-    """What a figure is of, whatever the load, and its unit."""
-    return one.label.partition(", ")[0], one.unit
+def _quantity(figure: Figure) -> tuple[str, str]:
+    """Quantity of a figure without its load, and its unit."""
+    return figure.label.partition(", ")[0], figure.unit
 
 
-def panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Rate and latency of each phase, the course of the run, latencies and stages; no rate where
-    nothing is moved, as by resets of zones."""
+def panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Rate and latency of each phase, rate over time, latencies and stages; no rate if no data is
+    transferred, as with zone resets.
+    """
     shown: list[Panel] = []
-    if any(len(run.measured.phases) > 1 for run in found):
-        moves = any(step.rate_mb_s for run in found for step in run.measured.steps)
+    if any(len(run.measured.phases) > 1 for run in runs):
+        moves = any(step.rate_mb_s for run in runs for step in run.measured.steps)
         values = [("rate", "Data rate")] * moves + [("latency", "Mean latency")]
         shown = [
-            by_phase(prefix, found, what, f"{name} by load", bars=True) for what, name in values
+            by_phase(prefix, runs, what, f"{name} by load", bars=True) for what, name in values
         ]
-    return [*shown, time.over_time(prefix, found, latency=True), *latency.inside(prefix, found)]
+    return [*shown, time.over_time(prefix, runs, latency=True), *latency.inside(prefix, runs)]
 
 
 def by_phase(
     prefix: str,
-    found: Sequence[Run],
+    runs: Sequence[Run],
     what: str,
     title: str,
     *,
@@ -101,23 +106,24 @@ def by_phase(
     samples: str = "",
     bars: bool = False,
 ) -> Panel:
-    """One value of every phase, in the order they ran: "rate", "latency" or "power"; as `bars`
-    where nothing lies between one phase and the next."""
-    many = max((len(run.measured.phases) for run in found), default=0) > WIDE_FROM
+    """One value per phase, in the order of the run: "rate", "latency" or "power"; as `bars` if
+    values between phases are meaningless.
+    """
+    many = max((len(run.measured.phases) for run in runs), default=0) > WIDE_FROM
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         names = [phase_name(run, phase) for phase in run.measured.phases]
         values, deviations = step_values(run.measured.steps, what)
         return [Group("", names, values, deviations, band=bands(run.measured, what))]
 
     return curves(
         f"{prefix}-{what}",
-        found,
-        of,
+        runs,
+        groups_of,
         title=title,
         unit={"rate": "MB/s", "latency": "ms, mean", "power": "W"}[what],
         x=Axis(scale="category", wrap=PHASE_WRAP),
-        samples=samples or model.counted(found, "ios" if what == "latency" else "seconds"),
+        samples=samples or model.counted(runs, "ios" if what == "latency" else "seconds"),
         lead=" ".join(filter(None, (lead, "" if what == "latency" else DEVIATION))),
         bars=bars,
         height=320,
@@ -126,42 +132,42 @@ def by_phase(
 
 
 def bands(measured: Measured, what: str) -> list[tuple[float, float] | None]:
-    """The interval of each step's value, where one is known; latency in milliseconds."""
+    """Interval of each step's value, if known; latency in milliseconds."""
     key, factor = {"latency": ("latency_mean", 1e-3)}.get(what, (what, 1.0))
     figures = [measured.figures.get(f"{key}_{step.label}") for step in measured.steps]
     return [
         None
-        if one is None or one.interval is None
-        else (one.interval[0] * factor, one.interval[1] * factor)
-        for one in figures
+        if figure is None or figure.interval is None
+        else (figure.interval[0] * factor, figure.interval[1] * factor)
+        for figure in figures
     ]
 
 
 def step_values(steps: Sequence[Step], what: str) -> tuple[list[float], list[float] | None]:
-    """The value of each step, NaN where unknown, and its standard deviation, of latency none."""
+    """Value of each step, NaN if unknown, and its standard deviation (None for latency)."""
     if what == "latency":
         means = [step.latency_mean_us for step in steps]
         return [float("nan") if us is None else us / 1e3 for us in means], None
     if what == "iops":
-        return [one.iops for one in steps], None
-    spreads = [one.rate if what == "rate" else one.power for one in steps]
+        return [row.iops for row in steps], None
+    spreads = [row.rate if what == "rate" else row.power for row in steps]
     deviations = [some.sd or 0.0 if some else 0.0 for some in spreads]
     if what == "rate":
-        return [one.rate_mb_s for one in steps], deviations
+        return [row.rate_mb_s for row in steps], deviations
     return [some.mean if some else float("nan") for some in spreads], deviations
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How the tests of one kind are shown; the defaults are those of any test.
+    """Presentation of the tests of one kind; the defaults fit any test.
 
     Parameters
     ----------
     bars : the figures shown as bars; their keys are keys of `Measured.figures`.
-    panels : the charts of some runs; the first argument begins their ids. Runs of the Bench come
-        one by one, and are laid over each other by the page (`runs.by_drive`).
+    panels : the charts of some runs; the first argument is the prefix of their ids. On the Bench it
+        gets one run at a time, and the page overlays the charts (`runs.by_drive`).
     table : all figures.
-    remarks : sentences that stand between the bars and the charts.
+    remarks : sentences between the bars and the charts.
     """
 
     bars: Callable[[Measured], Sequence[BarOf]] = bars

@@ -1,4 +1,4 @@
-"""Several loads in one test: scores and rates; over compressibility; by queue depth and mix."""
+"""Tests with several loads: scores and rates, by compressibility, by queue depth and mix."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from drivebay.report.runs import Run
 
 UNITS = {"rate": "MB/s", "iops": "IOPS", "latency": "ms"}
 MANY = 12
-"""With more loads than that their latencies have no row each: the tables have them."""
+"""Maximum number of loads whose latencies are drawn; with more, only the tables list them."""
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Where each score's formula is from."""
+    """Formula of each score and its source."""
     weights = {
         score.key: ", ".join(f"{label} x {weight:g}" for label, weight in score.terms.items())
         for score in measured.test.scores
@@ -33,10 +33,10 @@ def _remarks(measured: Measured) -> list[str]:
     ]
 
 
-def _curves(chart_id: str, found: Sequence[Run], title: str, what: str, x: Axis) -> Panel:
-    """What the loads of each mix do over compressibility or queue depth."""
+def _curves(chart_id: str, runs: Sequence[Run], title: str, what: str, x: Axis) -> Panel:
+    """Value of each mix by compressibility or queue depth."""
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         groups = []
         for group in by_mix(run.measured.phases):
             loads = [phase.workload for phase in group.phases]
@@ -48,33 +48,33 @@ def _curves(chart_id: str, found: Sequence[Run], title: str, what: str, x: Axis)
 
     return curves(
         chart_id,
-        found,
-        of,
+        runs,
+        groups_of,
         title=title,
         unit=UNITS[what],
         x=x,
-        samples=model.counted(found),
+        samples=model.counted(runs),
         scales=BOTH,
     )
 
 
-def _compression_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """The rate over how far the data can be compressed, and the course of the run."""
-    axis = Axis("compressible, %", limits=(-4, 104), tick_step=20)
-    curve = _curves(f"{prefix}-curve", found, "Data rate by compressibility", "rate", axis)
-    return [replace(curve, wide=True), time.over_time(prefix, found)]
+def _compression_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Rate by compressibility of the data, and rate over time."""
+    axis = Axis("compressible data, %", limits=(-4, 104), tick_step=20)
+    curve = _curves(f"{prefix}-curve", runs, "Data rate by compressibility", "rate", axis)
+    return [replace(curve, wide=True), time.over_time(prefix, runs)]
 
 
-def _ladders_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """IOPS and mean latency of each mix by queue depth, and the course of the run."""
-    axis = model.depth_axis([step.queue_depth for run in found for step in run.measured.steps])
+def _ladders_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """IOPS and mean latency of each mix by queue depth, and rate over time."""
+    axis = model.depth_axis([step.queue_depth for run in runs for step in run.measured.steps])
     shown = [
-        _curves(f"{prefix}-iops", found, "IOPS by queue depth and mix", "iops", axis),
-        _curves(f"{prefix}-latency", found, "Mean latency by queue depth and mix", "latency", axis),
-        time.over_time(prefix, found),
+        _curves(f"{prefix}-iops", runs, "IOPS by queue depth and mix", "iops", axis),
+        _curves(f"{prefix}-latency", runs, "Mean latency by queue depth and mix", "latency", axis),
+        time.over_time(prefix, runs),
     ]
-    few = all(len(run.measured.phases) <= MANY for run in found)
-    return shown + (latency.inside(prefix, found) if few else [])
+    few = all(len(run.measured.phases) <= MANY for run in runs)
+    return shown + (latency.inside(prefix, runs) if few else [])
 
 
 LOADS = Kind(remarks=_remarks)

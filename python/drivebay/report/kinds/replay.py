@@ -1,6 +1,6 @@
-"""Replayed traces: the Storage Bench, and a drive that ages under writes between its replays.
+"""Replayed traces: the Storage Bench, and a drive that ages by writes between its replays.
 
-The reviews gave the data rate, the mean latency, and the shares of I/Os over 10 and 100 ms.
+The reviews published data rate, mean latency, and the shares of I/Os over 10 and 100 ms.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from drivebay.report.kinds.generic import LOWER, BarOf, Kind
 from drivebay.report.runs import Run
 from drivebay.report.text import number
 
-BUSY = "Data rates of replays are over busy time; idle time is left out of them."
+BUSY = "Data rates of trace replays are over busy time, without idle time."
 
 
 def _bars(measured: Measured) -> list[BarOf]:
-    """The reviews' four figures; of several phases whatever analysis calls main."""
+    """The four figures of the reviews; with several phases the main figures of the analysis."""
     if "rate" not in measured.figures:
         return generic.bars(measured)
     return [
@@ -33,50 +33,54 @@ def _bars(measured: Measured) -> list[BarOf]:
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Rate, latency and outstanding together, by Little's law: one of them alone says little."""
+    """Check of rate, latency and outstanding I/Os by Little's law."""
     bench = measured.phases[0].bench if measured.phases else None
     if bench is None:
         return []
-    verdict = "agree" if bench.little_holds else "do not agree: time was lost somewhere"
+    verdict = "agree" if bench.little_holds else "do not agree: some time is not accounted for"
     return [
-        f"Little's law: {number(bench.ios / bench.busy_s)} I/Os/s over {number(bench.busy_s)} s of "
-        f"busy time, times {number(bench.latency_mean_us)} µs, is {number(bench.little)} "
-        f"outstanding; {number(bench.outstanding_mean)} were counted. They {verdict}. Idle time "
-        f"makes the whole run {number(bench.wall_s)} s."
+        f"Little's law: {number(bench.ios / bench.busy_s)} I/Os per second over "
+        f"{number(bench.busy_s)} s of busy time, times a mean latency of "
+        f"{number(bench.latency_mean_us)} µs, gives {number(bench.little)} outstanding I/Os; "
+        f"{number(bench.outstanding_mean)} were counted. The two values {verdict}. With idle time "
+        f"the run takes {number(bench.wall_s)} s."
     ]
 
 
-def _panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Those of any test; the course of the run, with idle time, says that figures are without."""
+def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Generic charts; the chart over time includes idle time, as its caption notes."""
     return [
-        replace(one, lead=f"{one.lead} {BUSY}") if one.chart.id == f"{prefix}-time" else one
-        for one in generic.panels(prefix, found)
+        replace(panel, lead=f"{panel.lead} {BUSY}") if panel.chart.id == f"{prefix}-time" else panel
+        for panel in generic.panels(prefix, runs)
     ]
 
 
-def _ageing_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Every replay's data rate over busy time, and its mean latency."""
+def _ageing_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Data rate over busy time and mean latency of every replay."""
     return [
-        _each(f"{prefix}-rate", found, "Data rate of each replay", "MB/s"),
-        _each(f"{prefix}-latency", found, "Mean latency of each replay", "ms"),
+        _each(f"{prefix}-rate", runs, "Data rate of each replay", "MB/s"),
+        _each(f"{prefix}-latency", runs, "Mean latency of each replay", "ms"),
     ]
 
 
-def _each(chart_id: str, found: Sequence[Run], title: str, unit: str) -> Panel:
-    def of(run: Run) -> list[Group]:
+def _each(chart_id: str, runs: Sequence[Run], title: str, unit: str) -> Panel:
+    def groups_of(run: Run) -> list[Group]:
         benches = [(phase.label, phase.bench) for phase in run.measured.phases if phase.bench]
-        y = [one.rate_busy if unit == "MB/s" else one.latency_mean_us / 1e3 for _, one in benches]
+        y = [
+            bench.rate_busy if unit == "MB/s" else bench.latency_mean_us / 1e3
+            for _, bench in benches
+        ]
         return [Group("", [label for label, _ in benches], y)]
 
-    ios = [sum(p.bench.ios for p in run.measured.phases if p.bench) for run in found]
+    ios = [sum(p.bench.ios for p in run.measured.phases if p.bench) for run in runs]
     return curves(
         chart_id,
-        found,
-        of,
+        runs,
+        groups_of,
         title=title,
         unit=unit,
         x=Axis(scale="category", wrap=generic.PHASE_WRAP),
-        samples=model.spoken(found, [f"n = {count:,} I/Os" for count in ios]),
+        samples=model.spoken(runs, [f"n = {count:,} I/Os" for count in ios]),
         lead="Over busy time." if unit == "MB/s" else "",
         scales=BOTH,
         wide=True,

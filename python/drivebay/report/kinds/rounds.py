@@ -1,9 +1,9 @@
-"""SNIA's tests: rounds until steady, and the way of a fresh drive to saturation.
+"""SNIA's tests: rounds until steady state, and the course of a fresh drive to saturation.
 
-The plots are the specification's: steady-state convergence over all rounds, the measurement window
-with its mean, its least-squares line and the bounds around the mean, and every load's figure as a
-table and as bars (its three-dimensional bars, seen from above); of a saturation test IOPS over time
-and over data written, and latency, by the minute.
+The plots are those of the specification: steady-state convergence over all rounds; the measurement
+window with its mean, least-squares line and the bounds around the mean; the figure of every load as
+a table and as bars (its three-dimensional bars, seen from above); for a saturation test IOPS over
+time and over data written, and latency, per minute.
 """
 
 from __future__ import annotations
@@ -30,31 +30,33 @@ from drivebay.report.text import number
 
 MINUTE_S = 60
 SHORT_S = 20 * MINUTE_S
-"""A run under so many seconds is drawn by the second."""
-IOPS, RATE, LATENCY, LONGEST = "IOPS", "Data rate", "Mean latency", "Longest latency"
+"""Runs shorter than this are drawn per second."""
+IOPS, RATE, LATENCY, LONGEST = "IOPS", "Data rate", "Mean latency", "Maximum latency"
 UNITS = {IOPS: "IOPS", RATE: "MB/s", LATENCY: "ms", LONGEST: "ms"}
 
 
 def _bars(measured: Measured) -> list[BarOf]:
-    """What was tracked; the number of rounds stands in the remark."""
+    """Tracked figures; the number of rounds is in the remark."""
     return [bar for bar in generic.bars(measured) if bar.key != "steady_rounds"]
 
 
-def _panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Convergence and window side by side, the figures, and the inside of a test of few loads."""
-    rule = found[0].measured.test.rounds
-    known = [run for run in found if run.measured.rounds is not None]
+def _panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Convergence and window side by side, the figures, and latency and stages if there are few
+    loads.
+    """
+    rule = runs[0].measured.test.rounds
+    known = [run for run in runs if run.measured.rounds is not None]
     shown: list[Panel] = []
     if known and rule is not None:
         windows = [_window(prefix, known, label) for label in rule.tracked]
         shown = [_convergence(prefix, known), *windows]
-    what = _what(found[0].measured)
-    shown.append(_by_size(f"{prefix}-grid", found, what))
+    what = _what(runs[0].measured)
+    shown.append(_by_size(f"{prefix}-grid", runs, what))
     if what == LATENCY:
-        shown.append(_by_size(f"{prefix}-longest", found, LONGEST))
-    if len(found[0].measured.phases) <= MANY:
-        # Rounds lie apart in time: what is drawn over the run would run them together.
-        shown += [one for one in latency.inside(prefix, found) if not one.apart]
+        shown.append(_by_size(f"{prefix}-longest", runs, LONGEST))
+    if len(runs[0].measured.phases) <= MANY:
+        # Rounds are apart in time; charts over the run would join them.
+        shown += [panel for panel in latency.inside(prefix, runs) if not panel.apart]
     return shown
 
 
@@ -68,11 +70,11 @@ def _rounds_axis(first: int, last: int) -> Axis:
     return Axis("round", limits=(first - 0.4, last + 0.4), tick_step=step)
 
 
-def _convergence(prefix: str, found: Sequence[Run]) -> Panel:
-    def of(run: Run) -> list[Group]:
+def _convergence(prefix: str, runs: Sequence[Run]) -> Panel:
+    def groups_of(run: Run) -> list[Group]:
         rounds = _rounds(run)
-        shown = {one.label: one.values for one in rounds.tracked}
-        if not by_drive(found) and rounds.unit != "µs":
+        shown = {load.label: load.values for load in rounds.tracked}
+        if not by_drive(runs) and rounds.unit != "µs":
             tracked = [p for p in run.measured.phases if p.label in shown]
             mixes = {phase.workload.read_percent for phase in tracked}
             alike = [p.label for p in run.measured.phases if p.workload.read_percent in mixes]
@@ -81,68 +83,68 @@ def _convergence(prefix: str, found: Sequence[Run]) -> Panel:
 
     return curves(
         f"{prefix}-convergence",
-        found,
-        of,
+        runs,
+        groups_of,
         title="Steady-state convergence",
-        unit=_rounds(found[0]).unit,
-        x=_rounds_axis(1, max(_rounds(run).count for run in found)),
-        samples=model.spoken(found, [f"n = {_rounds(run).count} rounds" for run in found]),
-        lead="Every round; the loads with the mix of what is tracked.",
+        unit=_rounds(runs[0]).unit,
+        x=_rounds_axis(1, max(_rounds(run).count for run in runs)),
+        samples=model.spoken(runs, [f"n = {_rounds(run).count} rounds" for run in runs]),
+        lead="All rounds; loads with the same mix as the tracked load.",
         scales=BOTH,
     )
 
 
-def _window(prefix: str, found: Sequence[Run], label: str) -> Panel:
-    """The last rounds of one load that is tracked."""
+def _window(prefix: str, runs: Sequence[Run], label: str) -> Panel:
+    """Last rounds of one tracked load."""
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         rounds = _rounds(run)
-        one = next((one for one in rounds.tracked if one.label == label), None)
-        if one is None:
+        tracked = next((tracked for tracked in rounds.tracked if tracked.label == label), None)
+        if tracked is None:
             return []
-        last = one.values[-rounds.window :]
-        x = [len(one.values) - len(last) + place + 1 for place in range(len(last))]
-        start, rise = one.line
+        last = tracked.values[-rounds.window :]
+        x = [len(tracked.values) - len(last) + place + 1 for place in range(len(last))]
+        start, rise = tracked.line
         values = Group(spoken(label), x, last)
-        if by_drive(found):
+        if by_drive(runs):
             return [values]
         line = [start + rise * n for n in range(len(x))]
         return [
             values,
-            Group("mean", x, [one.mean] * len(x), marks=False),
+            Group("mean", x, [tracked.mean] * len(x), marks=False),
             Group("least-squares line", x, line, dash="dot", marks=False),
-            Group("mean + 10 %", x, [one.mean * 1.1] * len(x), dash="dash", marks=False),
-            Group("mean - 10 %", x, [one.mean * 0.9] * len(x), dash="dash", marks=False),
+            Group("mean + 10 %", x, [tracked.mean * 1.1] * len(x), dash="dash", marks=False),
+            Group("mean - 10 %", x, [tracked.mean * 0.9] * len(x), dash="dash", marks=False),
         ]
 
-    several = [_rounds(run) for run in found]
+    several = [_rounds(run) for run in runs]
     alone = len(several[0].tracked) == 1
     return curves(
         f"{prefix}-window-{label}",
-        found,
-        of,
+        runs,
+        groups_of,
         title=f"Steady-state measurement window{'' if alone else f', {spoken(label)}'}",
         unit=several[0].unit,
         x=_rounds_axis(
             min(rounds.count - rounds.window + 1 for rounds in several),
             max(rounds.count for rounds in several),
         ),
-        samples=model.spoken(found, [_excursions(rounds, label) for rounds in several]),
+        samples=model.spoken(runs, [_excursions(rounds, label) for rounds in several]),
         scales=(model.CLOSE,),
     )
 
 
 def _excursions(rounds: RoundsFound, label: str) -> str:
     return "".join(
-        f"Range {one.range_percent:.1f} %, slope {one.slope_percent:.1f} % of the mean, "
+        f"Range {tracked.range_percent:.1f} %, slope {tracked.slope_percent:.1f} % of the mean, "
         f"n = {rounds.window} rounds"
-        for one in rounds.tracked
-        if one.label == label
+        for tracked in rounds.tracked
+        if tracked.label == label
     )
 
 
 def _what(measured: Measured) -> str:
-    """Which value the test is about."""
+    """Quantity that the test measures."""
     if measured.test.rounds is not None and measured.test.rounds.variable == "latency":
         return LATENCY
     large = all(phase.workload.block_bytes > SMALL_BLOCK_BYTES for phase in measured.phases)
@@ -155,14 +157,14 @@ def _value(measured: Measured, phase: PhaseFigures, what: str) -> float:
     if what == RATE:
         return phase.step.rate_mb_s
     key = "latency_mean" if what == LATENCY else "latency_max"
-    found = measured.figures.get(f"{key}_{phase.label}")
-    return float("nan") if found is None or found.value is None else found.value / 1e3
+    figure = measured.figures.get(f"{key}_{phase.label}")
+    return float("nan") if figure is None or figure.value is None else figure.value / 1e3
 
 
-def _by_size(chart_id: str, found: Sequence[Run], what: str) -> Panel:
-    """Every load's figure by block size, grouped by mix."""
+def _by_size(chart_id: str, runs: Sequence[Run], what: str) -> Panel:
+    """Figure of every load by block size, grouped by mix."""
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         groups: dict[str, list[PhaseFigures]] = {}
         for phase in reversed(run.measured.phases):
             groups.setdefault(mix_name(phase.workload)[1], []).append(phase)
@@ -177,22 +179,21 @@ def _by_size(chart_id: str, found: Sequence[Run], what: str) -> Panel:
 
     return curves(
         chart_id,
-        found,
-        of,
+        runs,
+        groups_of,
         title=f"{what} by block size and mix",
         unit=UNITS[what],
         x=Axis(scale="category"),
-        samples=model.counted(found),
+        samples=model.counted(runs),
         scales=LOG_FIRST if what == IOPS else BOTH,
         bars=True,
     )
 
 
-def _table(found: Sequence[Run]) -> Html:
-    """The specification's table, a row for each block size and a column for each mix; then all
-    figures."""
+def _table(runs: Sequence[Run]) -> Html:
+    """Table of the specification, a row per block size and a column per mix; then all figures."""
     parts: list[Child] = []
-    for run in found:
+    for run in runs:
         phases = run.measured.phases
         mixes = list(dict.fromkeys(phase.workload.read_percent for phase in phases))
         sizes = sorted({phase.workload.block_bytes for phase in phases})
@@ -210,7 +211,7 @@ def _table(found: Sequence[Run]) -> Html:
         caption = f"{name}{what}{unit}, by block size and reads/writes in %"
         parts.append(table(["", *(f"{mix}/{100 - mix}" for mix in mixes)], rows, caption=caption))
     grid = details("Figures by block size and mix", *parts)
-    return el("div", grid, figures.figures_table(found))
+    return el("div", grid, figures.figures_table(runs))
 
 
 def _cell(value: float | None, what: str) -> str:
@@ -220,48 +221,48 @@ def _cell(value: float | None, what: str) -> str:
 
 
 def _remarks(measured: Measured) -> list[str]:
-    """Whether and after how many rounds it was steady."""
+    """Result of the steady-state criterion and the number of rounds."""
     rounds = measured.rounds
     if rounds is None or measured.test.rounds is None:
-        return ["too few rounds were run to tell whether the drive was steady"]
+        return ["too few rounds to determine the steady state"]
     how = (
-        f"steady after {rounds.count} rounds"
+        f"steady state after {rounds.count} rounds"
         if rounds.reached
-        else f"steady state was not reached in {rounds.count} rounds"
+        else f"steady state not reached within {rounds.count} rounds"
     )
-    return [f"{how}; the figures are those of the last {rounds.window}"]
+    return [f"{how}; the figures are from the last {rounds.window} rounds"]
 
 
-def _saturation_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """The specification's three plots, then latency and stages."""
+def _saturation_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """The three plots of the specification, then latency and stages."""
     return [
-        _course(f"{prefix}-time", found, "IOPS over time", "IOPS", "hours"),
-        _course(f"{prefix}-written", found, "IOPS over data written", "IOPS", "GB written"),
-        _course(f"{prefix}-latency-time", found, "Mean latency over time", "ms", "hours"),
-        *latency.inside(prefix, found),
+        _course(f"{prefix}-time", runs, "IOPS over time", "IOPS", "hours"),
+        _course(f"{prefix}-written", runs, "IOPS over data written", "IOPS", "GB written"),
+        _course(f"{prefix}-latency-time", runs, "Mean latency over time", "ms", "hours"),
+        *latency.inside(prefix, runs),
     ]
 
 
-def _course(chart_id: str, found: Sequence[Run], title: str, unit: str, across: str) -> Panel:
-    short = all(run.measured.phases[0].timeline.n < SHORT_S for run in found)
+def _course(chart_id: str, runs: Sequence[Run], title: str, unit: str, across: str) -> Panel:
+    short = all(run.measured.phases[0].timeline.n < SHORT_S for run in runs)
 
-    def of(run: Run) -> list[Group]:
+    def groups_of(run: Run) -> list[Group]:
         some = timeline.intervals(run.measured.phases[0].timeline, 1 if short else MINUTE_S)
         x = some.written_gb if across == "GB written" else some.end_s / 3600
         y = some.ios if unit == "IOPS" else some.latency_ms_mean
-        return [Group("", [round(float(one), 4) for one in x], y.tolist(), marks=len(x) < 100)]
+        return [Group("", [round(float(value), 4) for value in x], y.tolist(), marks=len(x) < 100)]
 
-    longest = max(max(group.x, default=1.0) for run in found for group in of(run))
-    seconds = [f"n = {run.measured.phases[0].timeline.n:,} s" for run in found]
+    longest = max(max(group.x, default=1.0) for run in runs for group in groups_of(run))
+    seconds = [f"n = {run.measured.phases[0].timeline.n:,} s" for run in runs]
     return curves(
         chart_id,
-        found,
-        of,
+        runs,
+        groups_of,
         title=title,
         unit=unit,
         x=Axis(across, limits=(0, float(longest))),
-        samples=model.spoken(found, seconds),
-        lead="One point per second." if short else "Means of a minute.",
+        samples=model.spoken(runs, seconds),
+        lead="One point per second." if short else "One-minute means.",
         scales=BOTH,
         wide=chart_id.endswith("-time") and unit == "IOPS",
     )

@@ -1,7 +1,8 @@
-"""Latency where it depends on something: on the rate that was asked for, and on the working set.
+"""Latency by another quantity: by the requested rate, and by working set.
 
 Sources: SNIA's PTS and SSD-iq draw latency against IOPS; AnandTech and TechPowerUp against the span
-of the addresses. Left out: tests of kind `qos` without shares of a rate, which are shown as any.
+of the addresses. Left out: tests of kind `qos` without shares of a rate, which are shown as any
+other test.
 """
 
 from __future__ import annotations
@@ -21,27 +22,27 @@ from drivebay.report.kinds.generic import Kind
 from drivebay.report.runs import Run
 
 BIN_ERROR = (
-    f"Percentiles are nearest-rank from exact counts in bins, at most "
+    f"Percentiles are nearest-rank percentiles of histogram bins, at most "
     f"{figures.BIN_ERROR_PERCENT} % too high."
 )
 
 
 def over(
     chart_id: str,
-    found: Sequence[Run],
+    runs: Sequence[Run],
     title: str,
     x: Axis,
-    of: Callable[[PhaseFigures], Any],
+    place_of: Callable[[PhaseFigures], Any],
     *,
     percentiles: Sequence[float] = (99.0, SERVED),
     wide: bool = False,
 ) -> Panel:
-    """Mean and percentiles of each phase over what `of` gives, a number or a category."""
+    """Mean and percentiles of each phase by the value of `place_of`, a number or a category."""
 
     def groups(run: Run) -> list[Group]:
         phases = list(run.measured.phases)
-        phases = phases if x.scale == "category" else sorted(phases, key=of)
-        places, steps = [of(phase) for phase in phases], [phase.step for phase in phases]
+        phases = phases if x.scale == "category" else sorted(phases, key=place_of)
+        places, steps = [place_of(phase) for phase in phases], [phase.step for phase in phases]
         lines = [("mean", [step.latency_mean_us for step in steps])]
         lines += [(f"p{q:g}", [step.percentiles_us.get(q) for step in steps]) for q in percentiles]
         return [
@@ -56,12 +57,12 @@ def over(
 
     return curves(
         chart_id,
-        found,
+        runs,
         groups,
         title=title,
         unit="ms",
         x=x,
-        samples=model.counted(found, "ios"),
+        samples=model.counted(runs, "ios"),
         notes=[BIN_ERROR],
         scales=LOG_FIRST,
         choice="Latency",
@@ -69,72 +70,85 @@ def over(
     )
 
 
-def _qos_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Latency over IOPS where the phases are shares of a rate; else as of any test."""
-    phases = [phase for run in found for phase in run.measured.test.phases]
+def _qos_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Latency by IOPS if the phases are shares of a rate; else the generic charts."""
+    phases = [phase for run in runs for phase in run.measured.test.phases]
     if not any(phase.rate_of for phase in phases) or any(phase.together for phase in phases):
-        return generic.panels(prefix, found)
-    axis = Axis("IOPS reached", tick_form="si", include=0)
+        return generic.panels(prefix, runs)
+    axis = Axis("achieved IOPS", tick_form="si", include=0)
     return [
         over(
-            f"{prefix}-load", found, "Latency over IOPS", axis, lambda one: one.step.iops, wide=True
+            f"{prefix}-load",
+            runs,
+            "Latency by IOPS",
+            axis,
+            lambda phase: phase.step.iops,
+            wide=True,
         ),
-        time.over_time(prefix, found, latency=True),
-        *latency.inside(prefix, found),
+        time.over_time(prefix, runs, latency=True),
+        *latency.inside(prefix, runs),
     ]
 
 
-def _span_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Latency over the span of the addresses."""
+def _span_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Latency by span of the addresses."""
     axis = Axis("working set", "category", wrap=generic.PHASE_WRAP)
     title = "Latency by working set"
     return [
-        over(f"{prefix}-span", found, title, axis, lambda one: spoken(one.label), wide=True),
-        time.over_time(prefix, found, latency=True),
+        over(f"{prefix}-span", runs, title, axis, lambda phase: spoken(phase.label), wide=True),
+        time.over_time(prefix, runs, latency=True),
     ]
 
 
 def _bars_of(
-    chart_id: str, found: Sequence[Run], of: Callable[[Run], dict[str, str]], title: str, unit: str
+    chart_id: str,
+    runs: Sequence[Run],
+    keys_of: Callable[[Run], dict[str, str]],
+    title: str,
+    unit: str,
 ) -> Panel:
-    """Figures as bars: `of` gives the key of each by what stands under its bar."""
+    """Figures as bars: `keys_of` maps the label of each bar to the key of its figure."""
 
     def groups(run: Run) -> list[Group]:
-        keys = of(run)
+        keys = keys_of(run)
         values = [run.measured.figures[key].value for key in keys.values()]
-        return [Group("", list(keys), [float("nan") if one is None else one for one in values])]
+        return [
+            Group("", list(keys), [float("nan") if value is None else value for value in values])
+        ]
 
     return curves(
         chart_id,
-        found,
+        runs,
         groups,
         title=title,
         unit=unit,
         x=Axis(scale="category", wrap=generic.PHASE_WRAP),
-        samples=model.counted(found, "seconds"),
+        samples=model.counted(runs, "seconds"),
         bars=True,
         height=320,
     )
 
 
-def _per_watt(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """The rate per watt of each load where power is known, what any test has, and the power."""
-    shown = generic.panels(prefix, found)
-    if all(phase.step.power is None for run in found for phase in run.measured.phases):
+def _per_watt(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Data rate per watt of each load if power is known, the generic charts, and the power."""
+    shown = generic.panels(prefix, runs)
+    if all(phase.step.power is None for run in runs for phase in run.measured.phases):
         return shown
 
-    def of(run: Run) -> dict[str, str]:
+    def keys_of(run: Run) -> dict[str, str]:
         return {spoken(phase.label): f"per_watt_{phase.label}" for phase in run.measured.phases}
 
-    per_watt = _bars_of(f"{prefix}-per-watt", found, of, "Data rate per watt by load", "MB/s per W")
-    power = generic.by_phase(prefix, found, "power", "Power by load", bars=True)
+    per_watt = _bars_of(
+        f"{prefix}-per-watt", runs, keys_of, "Data rate per watt by load", "MB/s per W"
+    )
+    power = generic.by_phase(prefix, runs, "power", "Power by load", bars=True)
     return [per_watt, *shown, power]
 
 
-def _waf_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Write amplification of each load and handle, and what any test has."""
+def _waf_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Write amplification of each load and handle, and the generic charts."""
 
-    def of(run: Run) -> dict[str, str]:
+    def keys_of(run: Run) -> dict[str, str]:
         keys = {}
         several = any(phase.together for phase in run.measured.test.phases)
         for phase in run.measured.phases:
@@ -145,8 +159,8 @@ def _waf_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
                 keys[f"{name}, {phase.workload.place}"] = key
         return keys
 
-    waf = _bars_of(f"{prefix}-waf", found, of, "Write amplification", "")
-    return [waf, *generic.panels(prefix, found)]
+    waf = _bars_of(f"{prefix}-waf", runs, keys_of, "Write amplification", "")
+    return [waf, *generic.panels(prefix, runs)]
 
 
 QOS = Kind(panels=_qos_panels)

@@ -1,7 +1,7 @@
-"""TRIM: the validation's verdict with reads before and after, and what TRIM gives back to writes.
+"""TRIM: verdict of the validation with reads before and after, and write rates before and after.
 
-The reviews gave the verdict alone; that reads of discarded blocks are answered without flash, which
-is how a drive shows that it has understood, is seen in their latency.
+The reviews published the verdict only. Latency shows in addition that reads of discarded blocks do
+not access the flash, which proves that the drive has processed the command.
 """
 
 from __future__ import annotations
@@ -17,38 +17,45 @@ from drivebay.report.runs import Run
 
 
 def _check_bars(_measured: Measured) -> list[BarOf]:
-    """Old data that is left, and how long reads take before and after."""
+    """Share of old data, and read latency before and after."""
     return [
-        BarOf("old_share", "Discarded blocks that give old data", "%", LOWER),
+        BarOf("old_share", "Discarded blocks that return old data", "%", LOWER),
         BarOf("latency_mean_written", "Mean read latency, before TRIM", "µs", LOWER, half=True),
         BarOf("latency_mean_discarded", "Mean read latency, after TRIM", "µs", "", half=True),
     ]
 
 
-def _check_panels(prefix: str, found: Sequence[Run]) -> list[Panel]:
-    """Read latency before and after, as a mean and in full, and where the time went."""
+def _check_panels(prefix: str, runs: Sequence[Run]) -> list[Panel]:
+    """Read latency before and after, as a mean and in full, and its breakdown."""
     reads = generic.by_phase(
         prefix,
-        found,
+        runs,
         "latency",
         "Mean read latency before and after TRIM",
-        lead="The same blocks, 4 KiB at queue depth 1.",
-        samples=model.counted(found).replace("I/Os", "reads"),
+        lead="4 KiB reads of the same blocks at queue depth 1.",
+        samples=model.counted(runs).replace("I/Os", "reads"),
         bars=True,
     )
-    return [reads, *latency.inside(prefix, found)]
+    return [reads, *latency.inside(prefix, runs)]
 
 
 def _check_remarks(measured: Measured) -> list[str]:
-    """The verdict, and what it rests on."""
+    """Verdict and its evidence."""
     return [] if measured.trim is None else [". ".join(measured.trim.sentences())]
 
 
 def _write_bars(measured: Measured) -> list[BarOf]:
-    """What is left of the clean drive's rate, then both rates."""
+    """Rate after TRIM relative to the clean drive, then both rates."""
     shown = [measured.figures[key] for key in measured.main if key in measured.figures]
-    rates = [BarOf(one.key, one.label, "MB/s", half=True) for one in shown if one.unit == "MB/s"]
-    return [*(BarOf(one.key, one.label, "%") for one in shown if one.unit == "%"), *rates]
+    rates = [
+        BarOf(figure.key, figure.label, "MB/s", half=True)
+        for figure in shown
+        if figure.unit == "MB/s"
+    ]
+    return [
+        *(BarOf(figure.key, figure.label, "%") for figure in shown if figure.unit == "%"),
+        *rates,
+    ]
 
 
 CHECK = Kind(bars=_check_bars, panels=_check_panels, remarks=_check_remarks)
