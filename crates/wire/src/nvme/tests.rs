@@ -1,4 +1,4 @@
-//! Known bytes, round trips, and any bytes at all.
+//! Tests with known bytes, round trips and random bytes.
 
 use crc32c::crc32c;
 use proptest::prelude::*;
@@ -46,7 +46,7 @@ fn a_completion_stands_as_the_specification_draws_it() {
     assert_eq!(format!("{:?}", cqe.status()), "LBA_OUT_OF_RANGE+DNR");
 }
 
-/// The request that Linux 6.1 sends with `nvme connect --hdr-digest --data-digest`.
+/// Request of Linux 6.1 for `nvme connect --hdr-digest --data-digest`.
 #[test]
 fn an_initialization_request_stands_as_linux_sends_it() {
     let mut bytes = vec![0_u8; 128];
@@ -183,7 +183,7 @@ proptest! {
         kind in 0..10_u8,
         digests in 0..4_usize,
     ) {
-        // Mostly plausible beginnings, so that the later checks are reached.
+        // Mostly plausible headers, so that the later checks are reached.
         if let (Some(known), true) = (PduType::of(kind), bytes.len() >= 8) {
             bytes[0] = kind;
             bytes[2] = known.header_bytes() as u8;
