@@ -1,28 +1,28 @@
-//! `--time-scale auto`: the fastest scale that this machine keeps.
+//! `--time-scale auto`: the fastest scale that this machine can keep.
 //!
-//! What server and client add to an answer is the host's time, whatever the scale. So the answers
-//! of about a second (`lateness.rs`) say which scale makes it a small enough part of the drive's
-//! latencies: the rate of the drive kept within 2 %, and 99 % of the answers in time. Where that is
-//! slower the scale falls at once, by a half at most; where it is faster it rises, by a fifth at
-//! most. It is never faster than the drive itself. The wake-ups of a client that asks again at once
-//! count as the machine's: what it sees is then within 2 %, too. A longer gap is not judged, as it
-//! may be the client's own work.
+//! The time that server and client add to an answer is host time and does not depend on the scale.
+//! So the answers of about a second (`lateness.rs`) determine the scale at which it is a small
+//! enough part of the drive's latencies: the drive's rate is kept within 2 %, and 99 % of the
+//! answers are in time. If that scale is slower, the scale falls at once, at most to a half; if it
+//! is faster, the scale rises, at most by a fifth. It is never faster than the drive itself. The
+//! wake-ups of a client that asks again at once count as the machine's, so the client also sees the
+//! rate within 2 %. A longer gap is not judged, as it may be the client's own work.
 
 use crate::lateness::{LATE, Lately};
 
-/// What may be added to the drive's latencies in the mean: 2 %, less [`BAND`].
+/// Mean time that may be added to the drive's latencies, as a share: 2 %, less [`BAND`].
 const MORE_MAX: f64 = 0.018;
-/// An answer is in time if it is late by this part of its latency at most, or by [`LATE`]. guess:
-/// its place among all latencies is another then.
+/// An answer is in time if its lateness is at most this part of its latency, or at most [`LATE`].
+/// guess: more lateness changes its rank among all latencies.
 const LATE_MAX: f64 = 0.25;
-/// guess: a scale that is so near stays.
+/// guess: a scale within this distance is kept.
 const BAND: f64 = 0.1;
-/// guess: one bad second costs a few more.
+/// guess: one bad second costs only a few more.
 const STEPS: std::ops::RangeInclusive<f64> = 0.5..=1.2;
-/// Slowest that is looked for. guess: there a drive of 100 us answers ten times a second.
+/// Slowest scale. guess: there a drive with 100 us latency answers ten times a second.
 const SLOWEST: f64 = 1e-3;
 
-/// The scale from now on, if another than `scale`.
+/// Returns the new scale, if it differs from `scale`.
 pub(crate) fn judge(scale: f64, lately: &Lately) -> Option<f64> {
     let modelled = lately.modelled.0 as f64;
     let for_rate = MORE_MAX * modelled / lately.more.0 as f64;

@@ -8,7 +8,7 @@ use crate::request::SessionId;
 use crate::session::Session;
 use crate::waker::Waker;
 
-/// A message to the event loop.
+/// Message to the event loop.
 pub(crate) enum Message {
     /// Complete the commands in flight, then end.
     Stop,
@@ -16,11 +16,12 @@ pub(crate) enum Message {
     Call(Box<dyn FnOnce(&mut Engine) + Send>),
     /// Call [`Session::notified`] of this session.
     Notify(SessionId),
-    /// A session that has chosen this drive.
+    /// Adopt a session that has chosen this drive.
     Adopt(Box<dyn Session>),
 }
 
-/// Sends messages to the event loop, from any thread. A message to a loop that has ended is lost.
+/// Sender of messages to the event loop, for any thread. A message to a loop that has ended is
+/// lost.
 #[derive(Clone)]
 pub struct Handle {
     sender: Sender<Message>,
@@ -33,19 +34,20 @@ impl Handle {
         self.waker.wake();
     }
 
-    /// Wakes the loop without a message; a store's file needs it.
+    /// Returns a waker, which wakes the loop without a message; the store's file needs it.
     pub fn waker(&self) -> Waker {
         self.waker.clone()
     }
 
-    /// Runs `work` on the event loop's thread and waits for its result; None if the loop has ended.
+    /// Runs `work` on the event loop's thread and waits for its result; `None` if the loop has
+    /// ended.
     pub fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Engine) -> T + Send + 'static,
     ) -> Option<T> {
         let (sender, receiver) = channel();
         self.send(Message::Call(Box::new(move |engine| {
-            // The thread that asked may have ended.
+            // The caller's thread may have ended.
             let _ = sender.send(work(engine));
         })));
         receiver.recv().ok()
@@ -57,20 +59,23 @@ impl Handle {
     }
 }
 
-/// The receiving end, made before the loop: the store's file and listeners need its handle.
+/// Receiving end; created before the loop, as the store's file and listeners need its handle.
 pub struct Channel {
     receiver: Receiver<Message>,
     handle: Handle,
 }
 
 impl Channel {
-    /// Fails if the process may open no more files.
+    /// Creates a channel.
+    ///
+    /// # Errors
+    /// The process may open no more files.
     pub fn new() -> io::Result<Channel> {
         let (sender, receiver) = channel();
         Ok(Channel { receiver, handle: Handle { sender, waker: Waker::new()? } })
     }
 
-    /// Sends messages to the loop.
+    /// Returns a sender of messages to the loop.
     pub fn handle(&self) -> Handle {
         self.handle.clone()
     }

@@ -1,15 +1,15 @@
-//! The drive's time, and how long the server waits for it.
+//! The drive's time, and the time that the server waits for it.
 //!
-//! Paced, the drive's clock runs with CLOCK_MONOTONIC, or faster or slower by the time scale: a
-//! host that is too slow for the drive meets the modelled ratios on a slower clock. Unpaced
-//! (`--pace none`), it stands still until no more requests come, then jumps to the last completion:
-//! as if the host took no time.
+//! When paced, the drive's clock runs with CLOCK_MONOTONIC, or faster or slower by the time scale:
+//! a host that is too slow for the drive sees the modelled ratios on a slower clock. Unpaced
+//! (`--pace none`), the clock stands still until no more requests come, then jumps to the last
+//! completion, as if the host took no time.
 //!
-//! While the server is late with an answer, as it had no processor, the drive's clock stands still:
-//! the model sees a host that is answered in time. What the clock is behind then (its debt), it
-//! makes up at twice its speed while commands are in flight. So a client that waits for each answer
-//! meets the drive's rate in the mean: an answer is late, those after it are early. How far that
-//! went, `lateness.rs` counts.
+//! While the server is late with an answer because it had no processor, the drive's clock stands
+//! still: the model sees a host that is answered in time. The clock is then behind by this time
+//! (its debt), and makes it up at twice its speed while commands are in flight. So a client that
+//! waits for each answer sees the drive's rate on average: one answer is late, the following ones
+//! are early. `lateness.rs` measures the effect.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -17,32 +17,32 @@ use std::time::{Duration, Instant};
 use drivebay_units::Nanos;
 use serde::Deserialize;
 
-/// How the server meets the model's times.
+/// Method by which the server keeps the model's times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pace {
-    /// Sleeps until a completion is due: light on the processor, tens of microseconds late.
+    /// Sleeps until a completion is due: uses little processor time, tens of microseconds late.
     Sleep,
     /// Sleeps until shortly before, then polls.
     #[default]
     Hybrid,
-    /// Polls always: one processor core is busy.
+    /// Always polls: one processor core is busy.
     Spin,
     /// Answers at once: as fast as the machine allows, without the drive's timing.
     None,
 }
 
-/// How long before a completion `Hybrid` polls. Measured on a virtual machine of 2 cores: with 15
-/// us half of the wake-ups are 11 us late or more, with 60 us 0.1 us.
+/// Time before a completion at which `Hybrid` begins to poll. Measured on a virtual machine of 2
+/// cores: with 15 us half of the wake-ups are 11 us late or more, with 60 us 0.1 us.
 const POLL_BEFORE: Nanos = Nanos::micros(60);
 
-/// For how long after the last event `Hybrid` and `None` poll for more before they sleep: about
-/// what a wake-up costs, so polling costs at most as much again.
+/// Time after the last event for which `Hybrid` and `None` poll before they sleep. It is about the
+/// cost of a wake-up, so polling at most doubles that cost.
 const POLL_AFTER: Nanos = Nanos::micros(50);
 
-/// Answers that are due within this time of the first leave together where the server is late, on
-/// the host's clock. guess: some iterations of the event loop, so that a server that is always
-/// behind does not answer one by one.
+/// Answers due within this time of the first are sent together if the server is late, on the host's
+/// clock. guess: some iterations of the event loop, so that a server that is always behind does not
+/// answer one by one.
 const TOGETHER: Nanos = Nanos::micros(100);
 
 /// Fractional bits of a [`TimeScale`].
@@ -50,17 +50,18 @@ const FRACTION: u32 = 32;
 const SLOWEST: f64 = 1e-4;
 const FASTEST: f64 = 100.0;
 
-/// Most that the drive's clock makes up, on the host's clock. guess: some scheduling slices; a
-/// server that was stopped for longer has not been late, it was away.
+/// Largest debt that the drive's clock makes up, on the host's clock. guess: some scheduling
+/// slices; a server that was stopped for longer has not been late, it was away.
 const DEBT_MAX: Nanos = Nanos::millis(100);
 
-/// Seconds of the drive's clock in a second of the host's: 1/10000 to 100.
+/// Seconds of the drive's clock per second of the host's clock: 1/10000 to 100.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimeScale {
     ratio: f64,
-    /// The server looks for the fastest that this machine keeps (`auto_scale.rs`), from `ratio` on.
+    /// True if the server searches for the fastest scale that this machine can keep
+    /// (`auto_scale.rs`), starting at `ratio`.
     is_auto: bool,
-    /// Fixed point of `FRACTION` bits, rounded: below 4 ns in a second.
+    /// Fixed point with `FRACTION` bits, rounded: error below 4 ns per second.
     drive_per_host: u64,
     host_per_drive: u64,
 }
@@ -93,7 +94,7 @@ impl FromStr for TimeScale {
 }
 
 impl TimeScale {
-    /// A fixed one; the nearest that is possible.
+    /// Fixed scale, the nearest possible one to `ratio`.
     pub(crate) fn of(ratio: f64) -> TimeScale {
         let ratio = ratio.clamp(SLOWEST, FASTEST);
         let fixed = |ratio: f64| (ratio * (1u64 << FRACTION) as f64).round() as u64;
@@ -101,23 +102,23 @@ impl TimeScale {
         TimeScale { ratio, is_auto: false, drive_per_host, host_per_drive }
     }
 
-    /// Whether the server looks for it.
+    /// True if the server searches for the scale.
     pub fn is_auto(self) -> bool {
         self.is_auto
     }
 
-    /// The drive's seconds in a second of the host.
+    /// Seconds of the drive per second of the host.
     pub fn ratio(self) -> f64 {
         self.ratio
     }
 
-    /// A duration on the drive's clock.
+    /// Converts a duration to the drive's clock.
     #[inline]
     pub(crate) fn to_drive(self, host: Nanos) -> Nanos {
         Nanos(((u128::from(host.0) * u128::from(self.drive_per_host)) >> FRACTION) as u64)
     }
 
-    /// A duration on the host's clock; at most the longest there is.
+    /// Converts a duration to the host's clock, saturating.
     #[inline]
     pub(crate) fn to_host(self, drive: Nanos) -> Nanos {
         let host = (u128::from(drive.0) * u128::from(self.host_per_drive)) >> FRACTION;
@@ -125,26 +126,26 @@ impl TimeScale {
     }
 }
 
-/// The drive's clock, and the time at which the present iteration of the event loop began.
+/// The drive's clock, and the start time of the current iteration of the event loop.
 #[derive(Debug)]
 pub(crate) struct Clock {
     pace: Pace,
     scale: TimeScale,
     started: Instant,
-    /// The drive's time when the clock was started or resumed; unpaced, its time now.
+    /// The drive's time when the clock was started or resumed; unpaced, its current time.
     base: Nanos,
-    /// When that was, on the host's clock since the server started.
+    /// Moment of `base` on the host's clock since the server started.
     resumed: Nanos,
-    /// How far it was behind then, as answers were late.
+    /// Time that the clock was behind at that moment because answers were late.
     debt: Nanos,
-    /// It makes that up just now: commands are in flight.
+    /// True while the clock makes up its debt: commands are in flight.
     catches_up: bool,
-    /// The drive's time when the server started, or when it last went back.
+    /// The drive's time when the server started, or when the clock last went back.
     origin: Nanos,
-    /// How much of it had passed before it went back.
+    /// Drive time from the start of the server until the clock went back.
     before: Nanos,
     iteration: Nanos,
-    /// When the present iteration began, on the host's clock.
+    /// Start of the current iteration on the host's clock.
     begun: Nanos,
 }
 
@@ -170,19 +171,19 @@ impl Clock {
         self.scale
     }
 
-    /// Goes on with another scale.
+    /// Continues with another scale.
     pub fn set_scale(&mut self, ratio: f64) {
         self.settle(self.elapsed());
         self.scale = TimeScale { is_auto: self.scale.is_auto, ..TimeScale::of(ratio) };
     }
 
-    /// The drive's time at this moment.
+    /// Returns the drive's current time.
     #[inline]
     pub fn read(&self) -> Nanos {
         self.read_at(self.elapsed())
     }
 
-    /// The drive's time at a moment of the host's clock.
+    /// Returns the drive's time at a moment of the host's clock.
     #[inline]
     fn read_at(&self, host: Nanos) -> Nanos {
         match self.pace {
@@ -194,12 +195,12 @@ impl Clock {
         }
     }
 
-    /// What the clock has made up of its debt in so much time of its own.
+    /// Part of the debt that the clock makes up in `passed` of its own time.
     fn made_up(&self, passed: Nanos) -> Nanos {
         if self.catches_up { passed.min(self.debt) } else { Nanos::ZERO }
     }
 
-    /// Counts from `host` on.
+    /// Makes `host` the new base of the clock.
     fn settle(&mut self, host: Nanos) {
         let passed = self.scale.to_drive(host.since_or_zero(self.resumed));
         let read = self.read_at(host);
@@ -207,8 +208,8 @@ impl Clock {
         (self.base, self.resumed) = (read, host);
     }
 
-    /// An iteration begins now; paced, at a time of the drive not much later than its next answer
-    /// is due.
+    /// Begins an iteration now; when paced, at a drive time not much later than the due time of the
+    /// next answer.
     pub fn begin_iteration(&mut self, due: Option<Nanos>) {
         self.begun = self.elapsed();
         let read = self.read_at(self.begun);
@@ -217,8 +218,8 @@ impl Clock {
         self.iteration = read.min(latest).max(self.iteration);
     }
 
-    /// The answers of this iteration were sent at `sent`, on the host's clock; the last of them was
-    /// due at `due`, and is it now.
+    /// Sets the clock back to `due`, the due time of the last answer of this iteration, which was
+    /// sent at `sent` on the host's clock.
     pub fn hold(&mut self, due: Nanos, sent: Nanos) {
         self.settle(sent);
         if self.base > due {
@@ -228,7 +229,7 @@ impl Clock {
         }
     }
 
-    /// Commands are in flight from now on, or none are.
+    /// Reports if commands are in flight from now on.
     #[inline]
     pub fn set_in_flight(&mut self, any: bool) {
         if any != self.catches_up {
@@ -239,13 +240,13 @@ impl Clock {
         }
     }
 
-    /// The drive's time at which the present iteration began.
+    /// The drive's time at the start of the current iteration.
     #[inline]
     pub fn now(&self) -> Nanos {
         self.iteration
     }
 
-    /// When requests arrived that this iteration reads, and that had waited for so long on the
+    /// Arrival time of requests that this iteration reads and that waited for `waited` on the
     /// host's clock: on the drive's clock and on the host's.
     pub fn arrival(&self, waited: Nanos) -> (Nanos, Nanos) {
         let host = self.begun.since_or_zero(waited);
@@ -255,17 +256,17 @@ impl Clock {
         )
     }
 
-    /// The drive's time since the server started, at a moment of its time.
+    /// Converts a drive time to the time since the server started.
     pub fn since_start(&self, at: Nanos) -> Nanos {
         self.before.after(at.since_or_zero(self.origin))
     }
 
-    /// The opposite of [`Clock::since_start`]; the end of time stays what it is.
+    /// Inverse of [`Clock::since_start`]; the end of time stays unchanged.
     pub fn at(&self, since_start: Nanos) -> Nanos {
         Nanos(self.origin.0.saturating_add(since_start.since_or_zero(self.before).0))
     }
 
-    /// Goes on at the time of the present iteration, as if none had passed since.
+    /// Continues at the time of the current iteration, as if no time had passed since.
     pub fn resume(&mut self) {
         if self.is_paced() {
             self.base = self.iteration;
@@ -273,7 +274,7 @@ impl Clock {
         (self.resumed, self.debt) = (self.elapsed(), Nanos::ZERO);
     }
 
-    /// The drive's time is `time` again; what counts from the start of the server goes on.
+    /// Sets the drive's time back to `time`; times since the start of the server continue.
     pub fn go_back(&mut self, time: Nanos) {
         self.before = self.since_start(self.iteration);
         (self.base, self.origin, self.iteration) = (time, time, time);
@@ -285,8 +286,8 @@ impl Clock {
         Nanos(self.started.elapsed().as_nanos() as u64)
     }
 
-    /// Time since the start by which plans count: the drive's, or unpaced, as its clock then stands
-    /// still between requests, the host's.
+    /// Time since the start that planned events use: drive time, or host time when unpaced, as the
+    /// drive's clock then stands still between requests.
     pub fn plan_time(&self) -> Nanos {
         if self.is_paced() { self.since_start(self.read()) } else { self.elapsed() }
     }
@@ -295,30 +296,30 @@ impl Clock {
         self.pace != Pace::None
     }
 
-    /// Whether [`Clock::sleep`] depends on how long ago the last event was.
+    /// True if [`Clock::sleep`] depends on the time since the last event.
     pub fn polls_after_events(&self) -> bool {
         matches!(self.pace, Pace::Hybrid | Pace::None)
     }
 
-    /// Unpaced, jumps to `time`.
+    /// Jumps to `time` when unpaced.
     pub fn skip_to(&mut self, time: Nanos) {
         if self.pace == Pace::None {
             self.base = self.base.max(time);
         }
     }
 
-    /// How long until the drive's clock is at `due`, on the host's.
+    /// Time on the host's clock until the drive's clock reaches `due`.
     fn until(&self, due: Nanos) -> Nanos {
         let passed = self.scale.to_drive(self.elapsed().since_or_zero(self.resumed));
         let made_up = self.made_up(passed);
         let left = due.since_or_zero(self.base.after(passed).after(made_up));
         let owed = if self.catches_up { self.debt.since_or_zero(made_up) } else { Nanos::ZERO };
-        // Of the way there, at most as much again as is owed goes at twice the speed.
+        // While the debt lasts, the clock covers the way at twice its speed.
         self.scale.to_host(left.since_or_zero(owed.min(Nanos(left.0 / 2))))
     }
 
-    /// How long to sleep at most, on the host's clock, when `due` comes next and the last event was
-    /// `quiet` ago; no time means to poll, None to sleep until the next event.
+    /// Longest time to sleep, on the host's clock, if `due` comes next and the last event was
+    /// `quiet` ago. Zero means to poll, `None` to sleep until the next event.
     pub fn sleep(&self, due: Option<Nanos>, quiet: Nanos) -> Option<Duration> {
         let until = |ahead: Nanos| {
             due.map(|due| Duration::from_nanos(self.until(due).since_or_zero(ahead).0))

@@ -1,9 +1,9 @@
-//! The control socket: a line of words in, a line of JSON out.
+//! Control socket: one command per line in, one line of JSON out.
 //!
-//! For people and scripts on this machine: a unix socket, open to its owner alone. A power cut
-//! leaves it connected. Lines are answered in their order; one that has to wait is tried again at
-//! every tick. Where a server has several drives, a line names its drive, and is answered in that
-//! one's event loop.
+//! For people and scripts on this machine: a Unix socket that only its owner can open. It stays
+//! connected over a power cut. Lines are answered in order; a command that has to wait is tried
+//! again at every tick. If a server has several drives, a line names its drive, and that drive's
+//! event loop answers it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,29 +25,28 @@ const LINE_MAX: usize = 4096;
 /// Bytes of replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
-/// Events that are written at a time to a client that follows: at most 64 KiB.
+/// Most events per write to a client that follows: at most 64 KiB.
 const EVENTS_AT_A_TIME: usize = 64;
 
 const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
     resize BYTES, resize NSID BYTES, mark TEXT, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
-/// A connection to the control socket.
+/// Connection to the control socket.
 pub(crate) struct ControlConnection {
     socket: Socket,
-    /// The names of all drives of the server.
+    /// Names of all drives of the server.
     drives: Arc<[String]>,
-    /// The number of the drive in whose event loop it is.
+    /// Number of the drive whose event loop has the connection.
     drive: usize,
     input: Vec<u8>,
     output: Output,
-    /// The number of the next event, for a client that follows; nothing that it says is heard any
-    /// more.
+    /// Number of the next event, for a client that follows; its further input is ignored.
     follows: Option<u64>,
 }
 
 impl ControlConnection {
-    /// In the event loop of this drive.
+    /// Creates a connection in the event loop of this drive.
     pub fn new(socket: Socket, drives: Arc<[String]>, drive: usize) -> ControlConnection {
         ControlConnection {
             socket,
@@ -59,7 +58,8 @@ impl ControlConnection {
         }
     }
 
-    /// The number of the drive that a line is for, and its command; or the answer to it.
+    /// Returns the number of the drive that a line addresses and its command, or the answer to the
+    /// line.
     fn address<'a>(&self, line: &'a str) -> Result<(usize, &'a str), Value> {
         let drives = &self.drives;
         if line == "drives" {
@@ -84,10 +84,10 @@ impl ControlConnection {
     }
 }
 
-/// What was wrong with a line, and an example.
+/// Error message and an example.
 type Refusal = (String, String);
 
-/// Carries out a line; no answer means later.
+/// Executes a line; without an answer it is tried again later.
 fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal> {
     let (word, rest) = line.split_once(' ').map_or((line, ""), |(w, r)| (w, r.trim()));
     let is_name = !rest.is_empty() && !rest.contains(' ');
@@ -155,12 +155,12 @@ fn value(figures: impl Serialize) -> Value {
     serde_json::to_value(figures).expect("numbers and texts")
 }
 
-/// For how long the drive stood still.
+/// Answer with the pause of the drive.
 fn held(done: Result<f64, ControlError>) -> Result<Value, Refusal> {
     Ok(json!({ "held_s": done.map_err(said)? }))
 }
 
-/// An error in its words, and its hint.
+/// Splits an error into its message and its hint.
 fn said(why: ControlError) -> Refusal {
     let text = why.to_string();
     let (error, hint) = text.split_once("\nhint: ").unwrap_or((&text, FAULT_EXAMPLE));
@@ -168,7 +168,7 @@ fn said(why: ControlError) -> Refusal {
 }
 
 impl ControlConnection {
-    /// Appends what has happened since, as far as its client reads.
+    /// Appends new events while the client reads them.
     fn follow(&mut self, drive: &dyn Control) {
         while let Some(from) = self.follows
             && self.output.unsent().len() < OUTPUT_MAX

@@ -1,17 +1,16 @@
-//! The engine: the model, the data, and the parts that a served drive is composed of.
+//! Engine: the model, the data, and the other parts of a served drive.
 //!
-//! A request goes to the model with the time at which it was read from its socket; the model says
-//! when it is done; until then it is in flight (`inflight.rs`). What a request may meet on its way
-//! each has its part: faults (`faults.rs`), power cuts (`power_cut.rs`), the clock (`clock.rs`),
-//! the lateness of answers (`lateness.rs`), the data (`store/`). Namespaces, snapshots and the rest
-//! of what is done to a drive besides reading and writing: `engine/operations.rs`.
+//! A request goes to the model with the time at which it was read from its socket; the model
+//! returns its completion time; until then it is in flight (`inflight.rs`). Separate parts handle
+//! faults (`faults.rs`), power cuts (`power_cut.rs`), the clock (`clock.rs`), the lateness of
+//! answers (`lateness.rs`) and the data (`store/`). `engine/operations.rs` has namespaces,
+//! snapshots and all other operations besides reading and writing.
 //!
-//! Order. Writes, TRIM and write-zeroes change the data when they are submitted, reads take it when
-//! they complete. Both lie between submission and completion, so each request takes effect at one
-//! moment while it is in flight, and a read sees every write that completed before it was
-//! submitted. A flush, and a write with FUA, completes when it is due and the store's file is
-//! synced; the sync begins with the submission, when all writes that it must cover have changed the
-//! file.
+//! Order. Writes, TRIM and write-zeroes change the data at submission, reads take it at completion.
+//! Both lie between submission and completion, so each request takes effect at one moment while it
+//! is in flight, and a read sees every write that completed before it was submitted. A flush, and a
+//! write with FUA, completes when it is due and the store's file is synced; the sync begins at
+//! submission, when all writes that it must cover have changed the file.
 
 mod operations;
 mod recording;
@@ -42,7 +41,7 @@ use crate::store::{Extent, Store, SyncId};
 /// Sectors of a page of the model's map.
 const PAGE_SECTORS: u64 = 8;
 
-/// What hosts have asked for.
+/// Traffic of the hosts.
 #[derive(Default)]
 struct Traffic {
     requests: u64,
@@ -52,40 +51,40 @@ struct Traffic {
     bytes_written: u64,
 }
 
-/// What was told last of what goes on and ends.
+/// Last reported state of the conditions that begin and end.
 #[derive(Default)]
 struct Reported {
     throttle_stage: usize,
     is_read_only: bool,
     is_off: bool,
     is_late: bool,
-    /// When the second began by which the host is judged, on its clock since the start.
+    /// Start of the second for which the host is judged, on its clock since the start.
     second: Nanos,
 }
 
-/// What its logs hold beside what is in the model's state and in the records of NVMe.
+/// Content of the logs that is neither in the model's state nor in the NVMe records.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct DriveLogs {
     latencies: LatencyMonitor,
-    /// Of faults that were injected.
+    /// Media errors of injected faults.
     media_errors: u64,
-    /// By namespace: reads, writes, sectors read and written.
+    /// Traffic by namespace: reads, writes, sectors read and written.
     traffic: Vec<(u32, [u64; 4])>,
 }
 
-/// A served drive: the model, its data, its clock, and the commands in flight.
+/// Served drive: the model, its data, its clock, and the commands in flight.
 pub struct Engine {
-    /// The drive's name among those of its server.
+    /// The drive's name among the drives of its server.
     pub(crate) name: String,
-    /// Whether it refuses all that changes data.
+    /// True if all commands that change data are refused.
     pub(crate) is_write_protected: bool,
-    /// Its parts, as hosts see them: the whole drive if nobody says otherwise.
+    /// Namespaces, as hosts see them; by default one for the whole drive.
     pub(crate) namespaces: NamespaceTable,
-    /// Where they are kept, at each change.
+    /// File in which the namespaces are saved at each change.
     pub(crate) namespace_file: Option<NamespaceFile>,
-    /// Whether hosts cannot be told of another size.
+    /// True if hosts cannot be notified of a new size.
     pub(crate) is_of_one_size: bool,
-    /// Whose requests are submitted.
+    /// Session whose requests are being submitted.
     caller: SessionId,
     device: Device,
     store: Store,
@@ -95,29 +94,30 @@ pub struct Engine {
     power_cuts: PowerCuts,
     lateness: Lateness,
     latencies: LatencyMonitor,
-    /// For how long the requests of this iteration could not be read, on the host's clock.
+    /// Time for which the requests of this iteration could not be read, on the host's clock.
     starved: Nanos,
-    /// Up to where the model's flash core has been served.
+    /// Time up to which the model's flash core has been served.
     served: Nanos,
     traffic: Traffic,
     snapshots: Snapshots,
-    /// Where its commands are recorded, if they are.
+    /// Recorder of the commands, if enabled.
     recorder: Option<Recorder>,
-    /// How often the link has been down.
+    /// Number of link outages.
     pub(crate) link_outages: u64,
-    /// The model has refused a write: it has worn out.
+    /// True after the model has refused a write: it is worn out.
     is_worn_out: bool,
     events: Events,
     reported: Reported,
 }
 
 impl Engine {
-    /// The drive continues at its own time, on the host's clock.
+    /// Creates an engine; the drive continues at its own time, on the host's clock.
     pub fn new(device: Device, store: Store, pace: Pace, seed: u64) -> Engine {
         Engine::with_time_scale(device, store, pace, TimeScale::default(), seed)
     }
 
-    /// The drive continues at its own time, faster or slower than the host's clock.
+    /// Creates an engine; the drive continues at its own time, faster or slower than the host's
+    /// clock.
     pub fn with_time_scale(
         device: Device,
         store: Store,
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// The drive as `session` sees it: what is submitted until this is called again is its own.
+    /// The drive as `session` sees it: requests belong to this session until the next call.
     pub fn drive_of(&mut self, session: SessionId) -> &mut dyn Drive {
         self.caller = session;
         self
@@ -167,12 +167,12 @@ impl Engine {
         &self.store
     }
 
-    /// Commands in flight.
+    /// Number of commands in flight.
     pub fn outstanding(&self) -> usize {
         self.inflight.len()
     }
 
-    /// The model at this moment; its state can be saved when no commands are in flight.
+    /// The model at the current time; its state can be saved when no commands are in flight.
     pub fn device(&mut self) -> &Device {
         if self.device.next_command().is_none() && self.clock.now() > self.device.now() {
             self.device.idle_until(self.clock.now());
@@ -180,7 +180,7 @@ impl Engine {
         &self.device
     }
 
-    /// Goes on with what its logs held before.
+    /// Continues the logs of an earlier server.
     pub(crate) fn restore_logs(&mut self, kept: DriveLogs) {
         self.latencies = kept.latencies;
         self.faults.media_errors = kept.media_errors;
@@ -191,7 +191,7 @@ impl Engine {
         }
     }
 
-    /// What of its logs outlasts the server.
+    /// Logs that outlast the server.
     pub(crate) fn logs(&self) -> DriveLogs {
         DriveLogs {
             latencies: self.latencies.clone(),
@@ -203,7 +203,7 @@ impl Engine {
     // --- requests
     // ---------------------------------------------------------------------------------
 
-    /// Applies faults; refuses what cannot be served.
+    /// Applies faults; refuses requests that cannot be served.
     fn accept(&mut self, command: &mut InflightCommand) -> Result<(), Status> {
         let request = command.request;
         if self.is_write_protected && request.op.changes_data() {
@@ -226,7 +226,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Changes the data as a request wants it; returns the sync that its completion must wait for.
+    /// Applies a request to the data; returns the sync that its completion must wait for.
     fn apply(
         &mut self,
         number: u64,
@@ -241,17 +241,18 @@ impl Engine {
         Ok(sync)
     }
 
-    /// Hands a command to the drive, which has a queue slot for it.
+    /// Submits a command to the drive, which has a queue slot for it.
     fn hand_over(&mut self, at: Nanos, tag: u32) {
         let Request { op, lba, sectors, handle, .. } = self.inflight[tag].request;
         let io = drivebay_drive::Io::new(op.on_drive(), lba, sectors);
         self.submit_to_model(at, drivebay_drive::Io { handle, ..io }, tag);
     }
 
-    /// Whether the model takes it; otherwise it fails.
+    /// Returns true if the model accepts the command; otherwise the command fails.
     fn submit_to_model(&mut self, at: Nanos, io: drivebay_drive::Io, tag: u32) -> bool {
         let at = at.max(self.device.now());
-        // What reaches the flash core before is served before: the model's time does not go back.
+        // Commands that reach the flash core earlier are served first: the model's time does not go
+        // back.
         self.serve_until(at);
         match self.device.accept(at, io, tag, Nanos::ZERO) {
             Ok(_) => self.inflight.enter_drive(tag),
@@ -275,7 +276,8 @@ impl Engine {
         self.inflight.schedule(at, tag);
     }
 
-    /// The model serves what reaches its flash core by `until`, or can no longer change.
+    /// Serves the commands of the model that reach its flash core by `until`, or that can no longer
+    /// change.
     fn serve_until(&mut self, until: Nanos) {
         while let Some(next) = self.device.next_command() {
             if !next.settled && next.at > until {
@@ -304,7 +306,8 @@ impl Engine {
         }
     }
 
-    /// The next command that completes, in the order of the drive's time; None if none does now.
+    /// Returns the next command that completes, in the order of the drive's time; `None` if none
+    /// completes now.
     pub fn next_completion(&mut self) -> Option<Completion> {
         loop {
             let (serve_by, due_by) = match self.clock.is_paced() {
@@ -344,7 +347,7 @@ impl Engine {
         }
     }
 
-    /// Whether the sync that a command waits for has completed.
+    /// True if the sync that a command waits for has completed.
     fn is_synced(&mut self, tag: u32) -> bool {
         let result = self.inflight[tag].sync.map(|sync: SyncId| self.store.sync_result(sync));
         if result == Some(Some(Err(()))) {
@@ -369,7 +372,7 @@ impl Engine {
         if self.clock.is_paced() {
             let modelled = at.since_or_zero(arrived);
             let modelled = [modelled, self.clock.scale().to_host(modelled)];
-            // One that waited for the store's file is not the clock's to make up.
+            // The clock does not make up for a wait for the store's file.
             let due = if is_synced { at.max(self.clock.now()) } else { at };
             self.lateness.begin_answer(due, arrived_host, modelled, self.clock.elapsed());
         }
@@ -379,24 +382,24 @@ impl Engine {
     // --- for the event loop
     // -----------------------------------------------------------------------
 
-    /// A connection was refused, or ended for what it did.
+    /// Counts a connection that was refused, or ended for a violation.
     pub(crate) fn note_refused(&mut self) {
         self.traffic.refused += 1;
     }
 
-    /// The requests of this iteration have waited for so long, as the server had no processor to
-    /// read them.
+    /// Sets the time for which the requests of this iteration have waited because the server had no
+    /// processor to read them.
     pub(crate) fn note_starved(&mut self, starved: Nanos) {
         self.starved = starved;
     }
 
-    /// An iteration of the event loop begins.
+    /// Begins an iteration of the event loop.
     pub fn begin_iteration(&mut self) {
         self.clock.begin_iteration(self.inflight.next_due());
         self.begin_faults();
     }
 
-    /// The answers of this iteration have been handed to the kernel.
+    /// Ends an iteration: its answers have been passed to the kernel.
     pub fn end_iteration(&mut self) {
         self.starved = Nanos::ZERO;
         let in_flight = self.inflight.len() > 0;
@@ -407,12 +410,12 @@ impl Engine {
         self.clock.set_in_flight(in_flight);
     }
 
-    /// How long before it is due an answer is begun.
+    /// Time before its due time at which an answer is begun.
     fn send_time(&self) -> Nanos {
         self.clock.scale().to_drive(self.lateness.send_time())
     }
 
-    /// When the engine has something to do next, if no request comes.
+    /// Time of the engine's next action if no request comes.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         let due = self.inflight.next_due();
         let begun = due.map(|due| due.since_or_zero(self.send_time()));
@@ -446,7 +449,7 @@ impl Io for Engine {
         self.lateness.request(arrived_host);
         let has_zones = self.device.spec().zones.is_some();
         let mut accepted = self.accept(&mut command);
-        // A zone may yet refuse it.
+        // A zone may still refuse it.
         if accepted.is_ok() && !has_zones {
             let applied = self.apply(command.number, &request, data);
             accepted = applied.map(|sync| command.sync = sync);
@@ -539,7 +542,7 @@ impl Data for Engine {
         self.store.pieces(lba, sectors, into)
     }
 
-    /// Not where what a write does depends on more than the store.
+    /// Not possible if the effect of a write depends on more than the store.
     fn place(&mut self, lba: u64, sectors: u32) -> Option<&mut [u8]> {
         let is_plain = !self.is_write_protected
             && self.recorder.is_none()

@@ -1,8 +1,8 @@
-//! The event loop: one iteration reads all sockets that have bytes, then hands out all completions
-//! that are due, then writes each session's answers at once.
+//! Event loop: one iteration reads all sockets that have bytes, then passes on all completions that
+//! are due, then writes each session's answers at once.
 //!
-//! Waiting is epoll's, with a timeout in nanoseconds (epoll_pwait2, Linux 5.11); the thread's timer
-//! slack is 1 ns, as the default of 50 us would come on top of each wake-up.
+//! It waits in epoll, with a timeout in nanoseconds (epoll_pwait2, Linux 5.11). The thread's timer
+//! slack is 1 ns, as the default of 50 us would delay each wake-up.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,64 +25,65 @@ use crate::request::SessionId;
 use crate::session::{Listen, Next, Session};
 use crate::starvation::Starvation;
 
-/// Sessions at a time, of all transports; more are closed as they come.
+/// Most sessions at a time, of all transports; further ones are closed.
 const SESSIONS_MAX: usize = 64;
-/// Sockets whose events are taken in one iteration; the others have theirs in the next.
+/// Sockets whose events one iteration takes; the next iteration takes the others.
 const EVENTS_MAX: usize = 64;
 /// Interval of [`Session::tick`].
 const TICK: Duration = Duration::from_millis(100);
-/// How long a server that stops waits for commands in flight, and for the next one of a session
-/// that goes on.
+/// Time that a stopping server waits for commands in flight, and for the next command of a session
+/// that continues.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a listener that failed (no more open files) is not asked again.
+/// Time for which a listener that failed (no more open files) is not watched.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What epoll tells of the waker, of listeners (from [`LISTENERS`] on), and of sessions (below).
+/// Event data in epoll: the waker, listeners (from [`LISTENERS`] on), and sessions (smaller
+/// values).
 const WAKER: u64 = u64::MAX;
 const LISTENERS: u64 = 1 << 63;
 
 struct Entry {
     session: Box<dyn Session>,
-    /// What epoll watches for.
+    /// Events that epoll watches for.
     watched: EventFlags,
-    /// To be flushed at the end of the iteration.
+    /// True if the session must be flushed at the end of the iteration.
     is_dirty: bool,
-    /// By which protocol a host was told of that has connected.
+    /// Protocol with which the session was reported as a connected host.
     told: Option<&'static str>,
     since: Instant,
-    /// For its buffers.
+    /// Memory of its buffers.
     _memory: Share,
 }
 
-/// The engine of a drive, and all that is connected to it.
+/// Engine of a drive, with all its connections.
 ///
-/// Where a server has several drives, each has an event loop in a thread of its own. All of them
-/// listen at the same addresses, and a session moves to the loop of the drive that it chooses.
+/// If a server has several drives, each has an event loop in its own thread. All of them listen at
+/// the same addresses, and a session moves to the loop of the drive that it chooses.
 pub struct EventLoop {
     engine: Engine,
-    /// Of all drives of the server, this one's included; none if it is the only one.
+    /// Handles of all drives of the server, including this one; empty if it is the only one.
     drives: Vec<Handle>,
-    /// The number of this drive.
+    /// Number of this drive.
     number: usize,
     epoll: OwnedFd,
     listeners: Vec<Box<dyn Listen>>,
     sessions: SlotMap<SessionId, Entry>,
     dirty: Vec<SessionId>,
     channel: Channel,
-    /// Since when it is to stop.
+    /// Time of the request to stop.
     stopping: Option<Instant>,
-    /// Until when listeners are not watched, after one failed.
+    /// Time until which listeners are not watched, after one failed.
     paused: Option<Instant>,
     ticked: Instant,
     last_event: Instant,
-    /// How many were turned away since the last tick, and why.
+    /// Connections refused since the last tick, by reason.
     refused: BTreeMap<&'static str, u64>,
     /// Number of [`Engine::interruptions`] that sessions know of.
     interruptions: u64,
 }
 
 impl EventLoop {
-    /// A loop around an engine; nothing is connected yet.
+    /// Creates a loop around an engine, without connections.
     pub fn new(engine: Engine, channel: Channel) -> io::Result<EventLoop> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, channel.waker().fd(), EventData::new_u64(WAKER), EventFlags::IN)?;
@@ -105,12 +106,12 @@ impl EventLoop {
         })
     }
 
-    /// Makes this the loop of drive `number` of several, whose loops these are.
+    /// Makes this the loop of drive `number` among several drives, whose handles are given.
     pub fn join(&mut self, number: usize, drives: Vec<Handle>) {
         (self.number, self.drives) = (number, drives);
     }
 
-    /// Adds a socket on which connections arrive.
+    /// Adds a socket that accepts connections.
     pub fn listen(&mut self, listener: Box<dyn Listen>) -> io::Result<()> {
         let data = EventData::new_u64(LISTENERS + self.listeners.len() as u64);
         epoll::add(&self.epoll, listener.fd(), data, EventFlags::IN)?;
@@ -118,7 +119,7 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Adds a session that no listener made: a device of a virtual machine.
+    /// Adds a session without a listener: a device of a virtual machine.
     pub fn add(&mut self, session: Box<dyn Session>) -> io::Result<SessionId> {
         let memory = self.engine.store().memory_limit().share(Use::Sessions);
         self.add_with(session, memory)
@@ -140,7 +141,7 @@ impl EventLoop {
         Ok(id)
     }
 
-    /// Has [`Session::notified`] called once the loop runs.
+    /// Requests a call of [`Session::notified`] once the loop runs.
     pub(crate) fn notify(&self, id: SessionId) {
         self.channel.handle().send(Message::Notify(id));
     }
@@ -150,23 +151,23 @@ impl EventLoop {
         &mut self.engine
     }
 
-    /// Serves until it is asked to stop, completes the commands in flight, and returns the engine.
+    /// Serves until asked to stop, completes the commands in flight, and returns the engine.
     pub fn run(mut self) -> io::Result<Engine> {
-        // Where it fails, wake-ups are later, which the lateness shows.
+        // If this fails, wake-ups are later, which the lateness shows.
         let _ = rustix::thread::set_current_timer_slack(Some(NonZeroU64::MIN));
         let mut events = Vec::with_capacity(EVENTS_MAX);
         let is_paced = self.engine.clock().is_paced();
         let mut starvation = Starvation::of_this_thread();
         if is_paced {
-            // Where it may: before the programs of this machine that only compute, as the drive
-            // would be.
+            // If permitted, runs before the machine's compute-bound programs, as a real drive
+            // would.
             let _ = rustix::process::setpriority_process(None, -20);
         }
         let mut any_answer = false;
         loop {
             self.end_iteration();
             if is_paced && any_answer {
-                // It made these answers late, which is counted.
+                // The starvation made these answers late, which is counted already.
                 starvation.take();
             }
             if self.is_over() {
@@ -198,7 +199,7 @@ impl EventLoop {
         }
     }
 
-    /// How long to wait at most.
+    /// Longest time to wait.
     fn timeout(&self) -> Timespec {
         let clock = self.engine.clock();
         let quiet = match clock.polls_after_events() {
@@ -229,8 +230,8 @@ impl EventLoop {
         }
     }
 
-    /// After a power cut, planned or on request, an outage of the link, and where a snapshot was
-    /// restored, connections drop.
+    /// Drops connections after a power cut (planned or requested), an outage of the link, or the
+    /// restore of a snapshot.
     fn drop_cut_sessions(&mut self) {
         if self.interruptions == self.engine.interruptions() {
             return;
@@ -244,7 +245,7 @@ impl EventLoop {
         self.mark_all();
     }
 
-    /// Hands out what is due; returns whether there was anything.
+    /// Passes on the completions that are due; returns true if there were any.
     fn hand_out(&mut self) -> bool {
         let mut any = false;
         while let Some(completion) = self.engine.next_completion() {
@@ -259,7 +260,7 @@ impl EventLoop {
         any
     }
 
-    /// Every session that something happened to writes what it has.
+    /// Lets every session with changes write its answers.
     fn end_iteration(&mut self) {
         while let Some(id) = self.dirty.pop() {
             let Some(entry) = self.sessions.get_mut(id) else { continue };
@@ -281,7 +282,7 @@ impl EventLoop {
                 Ok(Next::Close) => self.close(id),
                 Err(why) => self.close_for(id, &why),
             }
-            // Before a session that has requests of another time submits them.
+            // Connections drop before a session submits requests of an earlier time.
             self.drop_cut_sessions();
         }
         self.engine.end_iteration();
@@ -329,7 +330,7 @@ impl EventLoop {
         Some(session)
     }
 
-    /// A session has chosen a drive.
+    /// Moves a session to the drive that it has chosen.
     fn transfer(&mut self, id: SessionId, drive: usize) {
         let Some(session) = self.take_out(id) else { return };
         match self.drives.get(drive) {
@@ -338,10 +339,10 @@ impl EventLoop {
         }
     }
 
-    /// Takes a session in, unless the power is off or there are too many.
+    /// Accepts a session, unless the power is off or there are too many.
     fn admit(&mut self, mut session: Box<dyn Session>) {
         let mut memory = self.engine.store().memory_limit().share(Use::Sessions);
-        // Without power only what a cut leaves connected may connect.
+        // Without power, only sessions that survive a power cut may connect.
         if self.engine.is_off() && !session.power_cut() {
             self.refuse("the power is off");
         } else if self.sessions.len() >= SESSIONS_MAX && !self.drop_a_silent_one() {
@@ -349,13 +350,13 @@ impl EventLoop {
         } else if !memory.resize(SESSION_BYTES) {
             self.refuse("--memory has no room for its buffers");
         } else if self.stopping.is_none() {
-            // One that cannot be watched is closed.
+            // A session that cannot be watched is closed.
             let _ = self.add_with(session, memory);
         }
     }
 
-    /// Ends the connection that has been there longest without choosing a drive, in favour of one
-    /// that comes: who only connects does not keep others out. Returns whether there was one.
+    /// Closes the oldest connection that has not chosen a drive yet, to make space for a new one,
+    /// so that idle connections do not block others. Returns false if there is none.
     fn drop_a_silent_one(&mut self) -> bool {
         let is_silent =
             |(_, entry): &(_, &Entry)| entry.told.is_none() && entry.session.fd().is_some();
@@ -368,7 +369,7 @@ impl EventLoop {
         true
     }
 
-    /// Ends a session that failed; one that its other side has ended is none that was refused.
+    /// Closes a session after an error; an end by the other side does not count as refused.
     fn close_for(&mut self, id: SessionId, why: &io::Error) {
         match why.kind() {
             io::ErrorKind::InvalidData => self.refuse("it does not keep to the protocol"),
@@ -396,7 +397,7 @@ impl EventLoop {
         }
     }
 
-    /// Level-triggered: a listener that cannot accept would have an event again at once.
+    /// Epoll is level-triggered: a listener that cannot accept would report an event again at once.
     fn watch_listeners(&mut self, is_watched: bool) {
         let flags = if is_watched { EventFlags::IN } else { EventFlags::empty() };
         for (i, listener) in self.listeners.iter().enumerate() {
@@ -431,7 +432,7 @@ impl EventLoop {
     fn is_over(&mut self) -> bool {
         let Some(since) = self.stopping else { return false };
         let stopped = self.sessions.values_mut().map(|entry| entry.session.is_stopped());
-        // Each is asked.
+        // The fold asks every session.
         if stopped.fold(true, |all, one| all & one) {
             return self.engine.outstanding() == 0 || since.elapsed() > STOP_TIMEOUT;
         }
@@ -466,7 +467,7 @@ impl EventLoop {
     }
 }
 
-/// Below [`LISTENERS`]: versions of that size do not come up, as each counts a session.
+/// Values are below [`LISTENERS`]: versions never reach that size, as each counts one session.
 fn event_data(id: SessionId) -> EventData {
     EventData::new_u64(id.data().as_ffi() & !LISTENERS)
 }

@@ -1,8 +1,8 @@
-//! What has happened to a drive, for people and scripts that watch it: the last events, each with a
+//! Events of a drive, for people and scripts that watch it: the most recent ones, each with a
 //! number.
 //!
-//! Bounded: a new event takes the place of the oldest. Nobody is waited for; who comes too late is
-//! told how many events are gone.
+//! The number of stored events is limited: a new event replaces the oldest. Nothing waits for
+//! readers; a late reader sees from the numbers how many events are lost.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,11 +13,10 @@ use serde::Serialize;
 use crate::faults::Kind;
 use crate::power_cut::PowerCut;
 
-/// Events that are kept of a drive. guess: at one in a second a quarter of an hour.
+/// Stored events of a drive. guess: with one per second this is a quarter of an hour.
 const KEPT: usize = 1024;
 
-/// What has happened; times are seconds of the host's clock, or of the drive's where the name says
-/// so.
+/// Kind of event; times are seconds of the host's clock, or of the drive's where the name says so.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -33,33 +32,33 @@ pub enum What {
     FaultEnds {
         kind: Kind,
     },
-    /// The drive is so hot that it slows itself down, in stages from 1 on; its sensor says so.
+    /// The drive throttles itself because it is hot, in stages from 1 on; the temperature is the
+    /// sensor's.
     ThrottleBegins {
         stage: usize,
         temperature_c: f64,
     },
-    /// It is as fast as it was.
+    /// The drive runs at full speed again.
     ThrottleEnds {
         temperature_c: f64,
     },
-    /// The link is down, and connections end; how often it has been so.
+    /// The link is down, and connections end; `outages` counts all outages.
     LinkDown {
         outages: u64,
     },
-    /// It refuses to be written, as it has worn out.
+    /// The drive refuses writes, as it is worn out.
     ReadOnlyBegins,
     ReadOnlyEnds,
-    /// In the second before, the host was too slow for the drive: the latencies of the model over
-    /// these with what the host added, percent.
+    /// In the last second the host was too slow for the drive: latencies of the model divided by
+    /// the latencies including the host's time, percent.
     HostLate {
         kept_up_percent: f64,
     },
-    /// In the second before, it was not.
+    /// In the last second the host was fast enough again.
     HostKeepsUp {
         kept_up_percent: f64,
     },
-    /// With `--time-scale auto`: from now on so many seconds of the drive's clock pass in one of
-    /// the host's.
+    /// New scale of `--time-scale auto`: seconds of the drive's clock per second of the host's.
     TimeScale {
         time_scale: f64,
         kept_up_percent: f64,
@@ -72,7 +71,7 @@ pub enum What {
     Disconnected {
         protocol: &'static str,
     },
-    /// So many connections were refused within a tenth of a second, or ended for what they did.
+    /// This number of connections was refused within a tenth of a second, or ended for a violation.
     Refused {
         count: u64,
         why: &'static str,
@@ -82,12 +81,12 @@ pub enum What {
         name: String,
         held_s: f64,
     },
-    /// The drive is what it was at a snapshot.
+    /// The drive was restored to a snapshot.
     Restored {
         name: String,
         held_s: f64,
     },
-    /// A snapshot has ended.
+    /// A snapshot was deleted.
     Forgotten {
         name: String,
     },
@@ -96,7 +95,7 @@ pub enum What {
         name: String,
         folder: PathBuf,
     },
-    /// A host has made a namespace.
+    /// A host has created a namespace.
     NamespaceCreated {
         nsid: u32,
         bytes: u64,
@@ -105,19 +104,19 @@ pub enum What {
     NamespaceDeleted {
         nsid: u32,
     },
-    /// A namespace has another size.
+    /// A namespace has a new size.
     Resized {
         nsid: u32,
         bytes: u64,
     },
-    /// Format or Sanitize: all data is gone, or that of a namespace.
+    /// Format or Sanitize has erased all data, or that of a namespace.
     Erased,
 }
 
-/// One event.
+/// Event of a drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
-    /// Counts a drive's events, from 0.
+    /// Number among the drive's events, from 0.
     pub number: u64,
     /// Seconds since 1970, of the host's clock.
     pub time_s: f64,
@@ -125,21 +124,21 @@ pub struct Event {
     pub drive: String,
     /// The drive's time since the server started, seconds.
     pub drive_s: f64,
-    /// What has happened.
+    /// Kind of event.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// The last events of a drive.
+/// Most recent events of a drive.
 #[derive(Default)]
 pub(crate) struct Events {
     kept: VecDeque<Event>,
-    /// The number of the next one.
+    /// Number of the next event.
     next: u64,
 }
 
 impl Events {
-    /// It happens now, at this time of the drive.
+    /// Adds an event that happens now, at this time of the drive.
     pub fn note(&mut self, drive: &str, drive_s: f64, what: What) {
         if self.kept.len() == KEPT {
             self.kept.pop_front();
@@ -150,7 +149,7 @@ impl Events {
         self.kept.push_back(Event { number, time_s, drive: drive.to_owned(), drive_s, what });
     }
 
-    /// Those from number `from` on that are kept, oldest first.
+    /// Stored events from number `from` on, oldest first.
     pub fn since(&self, from: u64) -> impl Iterator<Item = &Event> {
         let oldest = self.next - self.kept.len() as u64;
         self.kept.iter().skip(from.saturating_sub(oldest) as usize)

@@ -1,10 +1,10 @@
-//! The identity of one served drive: serial number, NQN and EUI-64.
+//! Identity of a served drive: serial number, NQN and EUI-64.
 //!
-//! Hosts take controllers with the same NQN and serial, and namespaces with the same EUI-64, for
+//! Hosts treat controllers with the same NQN and serial, and namespaces with the same EUI-64, as
 //! paths to one drive: Linux's multipath merges them, and writes to one go to the other. So each
-//! served drive has an identity of its own: the user's, that of its state, or a random one. It is
-//! kept beside the state, in `STATE.identity`, from the first start on, as a server that is killed
-//! writes no state. A start that is refused leaves none.
+//! served drive has a unique identity: the user's, the one saved beside its state, or a random one.
+//! It is saved beside the state, in `STATE.identity`, from the first start on, as a server that is
+//! killed writes no state. A refused start saves none.
 
 use std::fs;
 use std::io::{self, Read};
@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::ServeError;
 use crate::sidecar;
 
-/// Of its file beside the state.
+/// Name of the file beside the state.
 const NAME: &str = "identity";
-/// Names the NQNs of served drives.
+/// Prefix of the NQNs of served drives.
 const NQN_PREFIX: &str = "nqn.2026-11.localhost.drivebay";
 
-/// The identity of one served drive.
+/// Identity of a served drive.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveIdentity {
@@ -32,7 +32,7 @@ pub struct DriveIdentity {
     pub eui64: String,
 }
 
-/// What of it the user gives.
+/// Parts of the identity that the user specifies.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct IdentityOptions {
@@ -44,7 +44,7 @@ pub struct IdentityOptions {
     pub eui64: Option<String>,
 }
 
-/// Its file cannot be read or written.
+/// Error for a file that cannot be read or written.
 fn unusable(path: &Path, why: io::Error) -> ServeError {
     let path = path.display();
     let hint = format!("to give the drive a new one: rm {path}");
@@ -52,20 +52,20 @@ fn unusable(path: &Path, why: io::Error) -> ServeError {
 }
 
 impl DriveIdentity {
-    /// The identity that follows from a serial number, for a drive of this profile and maker (OUI).
+    /// Derives the identity from a serial number, for a drive of this profile and maker (OUI).
     pub fn of_serial(serial: &str, profile: &str, oui: u32) -> DriveIdentity {
         // FNV-1a, 64 bits.
         let digest = serial.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |sum, byte| {
             (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
         });
-        // Never all zeros, which would mean none.
+        // Never all zeros, which would mean no identifier.
         let eui64 = u64::from(oui) << 40 | digest >> 24 | 1;
         let nqn = format!("{NQN_PREFIX}:{profile}:{}", serial.to_ascii_lowercase());
         DriveIdentity { serial: serial.to_owned(), nqn, eui64: format!("{eui64:016x}") }
     }
 
-    /// The identity by the user's options, what is kept beside `state`, or chance. Nothing is
-    /// written.
+    /// Chooses the identity: from the user's options, from the file beside `state`, or at random.
+    /// Writes nothing.
     pub fn choose(
         options: &IdentityOptions,
         state: Option<&Path>,
@@ -89,13 +89,13 @@ impl DriveIdentity {
         Ok(identity)
     }
 
-    /// What is kept beside `state`, if anything is.
+    /// Loads the identity beside `state`, if there is one.
     fn beside(state: &Path) -> Result<Option<DriveIdentity>, ServeError> {
         let path = sidecar::path(state, NAME);
         sidecar::load(&path).map_err(|why| unusable(&path, why))
     }
 
-    /// Keeps it beside `state`, unless it is there already.
+    /// Saves the identity beside `state`, unless it is there already.
     pub(crate) fn keep_beside(&self, state: &Path) -> Result<(), ServeError> {
         if DriveIdentity::beside(state)?.as_ref() == Some(self) {
             return Ok(());
@@ -126,8 +126,8 @@ impl DriveIdentity {
         Ok(())
     }
 
-    /// The EUI-64 of a namespace as bytes, counted up from the first one's; zeros, which mean none,
-    /// if that is not one.
+    /// EUI-64 of a namespace as bytes, counted up from the first namespace's; zeros (no identifier)
+    /// if that one is invalid.
     pub(crate) fn eui64_bytes(&self, nsid: u32) -> [u8; 8] {
         let of_first = u64::from_str_radix(&self.eui64, 16).unwrap_or(0);
         of_first.wrapping_add(u64::from(nsid.saturating_sub(1))).to_be_bytes()

@@ -1,8 +1,9 @@
-//! In-flight commands: taken from a session and not completed, and what each of them waits for.
+//! In-flight commands: accepted from a session and not completed, each with the event that it waits
+//! for.
 //!
-//! A command waits in the backlog while the drive carries as many as it can, then at the drive
-//! (which keeps its tag), then in a heap until its completion is due, and at last for a sync of the
-//! store.
+//! A command first waits in the backlog while all queue slots of the drive are taken, then at the
+//! drive (which keeps its tag), then in a heap until its completion is due, and last for a sync of
+//! the store.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -14,27 +15,27 @@ use slab::Slab;
 use crate::request::{Completion, Request, SessionId, Status};
 use crate::store::SyncId;
 
-/// A time that does not come.
+/// Time that never comes.
 pub(crate) const NEVER: Nanos = Nanos(u64::MAX);
 
-/// One command in flight.
+/// Command in flight.
 pub(crate) struct InflightCommand {
     pub session: SessionId,
     pub request: Request,
-    /// Counts all requests; the store and its undo log know the command by it.
+    /// Number among all requests, by which the store and its undo log identify the command.
     pub number: u64,
     pub status: Status,
-    /// When it arrived, on the drive's clock.
+    /// Arrival time on the drive's clock.
     pub arrived: Nanos,
-    /// The same on the host's.
+    /// Arrival time on the host's clock.
     pub arrived_host: Nanos,
     /// Additional latency by a fault.
     pub extra: Nanos,
-    /// The sync of the store that it waits for.
+    /// Sync of the store that the command waits for.
     pub sync: Option<SyncId>,
-    /// A flush of the drive follows before it completes.
+    /// True if a flush of the drive follows before the command completes.
     pub flush_follows: bool,
-    /// Takes one of the queue slots that the drive has.
+    /// True if the command takes one of the drive's queue slots.
     is_on_drive: bool,
 }
 
@@ -59,19 +60,19 @@ impl InflightCommand {
 #[derive(Default)]
 pub(crate) struct InflightCommands {
     commands: Slab<InflightCommand>,
-    /// When due, in which order they were scheduled, tag.
+    /// Due time, number in the order of scheduling, and tag.
     due: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
     scheduled: u64,
-    /// Due, but the store's file is not synced yet.
+    /// Commands that are due, but whose sync of the store has not completed.
     unsynced: Vec<(Nanos, u32)>,
-    /// Beyond what the drive carries.
+    /// Commands for which the drive has no queue slot.
     backlog: VecDeque<u32>,
     on_drive: u32,
     on_drive_max: u32,
 }
 
 impl InflightCommands {
-    /// For a drive that carries at most `on_drive_max` commands.
+    /// Creates a table for a drive with `on_drive_max` queue slots.
     pub fn new(on_drive_max: u32) -> InflightCommands {
         InflightCommands { on_drive_max, ..InflightCommands::default() }
     }
@@ -96,7 +97,8 @@ impl InflightCommands {
         *self = InflightCommands { scheduled: self.scheduled, ..Self::new(self.on_drive_max) };
     }
 
-    /// Whether the drive has a queue slot for the command; otherwise it waits in the backlog.
+    /// Returns true if the drive has a queue slot for the command; otherwise the command is put
+    /// into the backlog.
     pub fn admit(&mut self, tag: u32) -> bool {
         let has_slot = self.on_drive < self.on_drive_max;
         if !has_slot {
@@ -105,47 +107,47 @@ impl InflightCommands {
         has_slot
     }
 
-    /// The drive has accepted the command.
+    /// Records that the drive has accepted the command.
     pub fn enter_drive(&mut self, tag: u32) {
         self[tag].is_on_drive = true;
         self.on_drive += 1;
     }
 
-    /// The command has left the drive, if it was there.
+    /// Records that the command has left the drive, if it was there.
     pub fn leave_drive(&mut self, tag: u32) {
         if std::mem::take(&mut self[tag].is_on_drive) {
             self.on_drive -= 1;
         }
     }
 
-    /// The next command of the backlog, if the drive has a queue slot for it.
+    /// Takes the next command of the backlog, if the drive has a queue slot for it.
     pub fn next_of_backlog(&mut self) -> Option<u32> {
         if self.on_drive < self.on_drive_max { self.backlog.pop_front() } else { None }
     }
 
-    /// The command is due at `at`.
+    /// Makes the command due at `at`.
     pub fn schedule(&mut self, at: Nanos, tag: u32) {
         self.scheduled += 1;
         self.due.push(Reverse((at, self.scheduled, tag)));
     }
 
-    /// When the next command is due, unless that time does not come.
+    /// Due time of the next command, unless that time never comes.
     pub fn next_due(&self) -> Option<Nanos> {
         self.due.peek().map(|&Reverse((at, ..))| at).filter(|&at| at < NEVER)
     }
 
-    /// The next command that is due by `until`.
+    /// Takes the next command that is due by `until`.
     pub fn take_due(&mut self, until: Nanos) -> Option<(Nanos, u32)> {
         self.next_due().filter(|&at| at <= until)?;
         self.due.pop().map(|Reverse((at, _, tag))| (at, tag))
     }
 
-    /// The command was due at `at`, but its sync has not completed.
+    /// Adds a command that was due at `at`, but whose sync has not completed.
     pub fn await_sync(&mut self, at: Nanos, tag: u32) {
         self.unsynced.push((at, tag));
     }
 
-    /// The next command that waited for a sync which has completed; `result` looks it up.
+    /// Takes the next command whose sync has completed; `result` returns the result of a sync.
     pub fn take_synced(
         &mut self,
         result: impl Fn(SyncId) -> Option<Result<(), ()>>,

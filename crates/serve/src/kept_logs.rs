@@ -1,12 +1,12 @@
-//! What a drive's logs hold over power cycles, beside its state, in `STATE.logs`: JSON, written
-//! with the state at an orderly end.
+//! Logs of a drive that outlast power cycles, beside its state, in `STATE.logs`: JSON, written with
+//! the state at an orderly end.
 //!
 //! Source: NVM Express base specification 2.0: the count of errors, the persistent event log,
-//! results of self-tests, telemetry that the controller has taken, SMART, Timestamp; OCP Datacenter
-//! NVMe SSD specification 2.0: C0h and C3h. Entries of the error log, events of placement and
-//! reservations that persist stay as well, which the specification leaves to the drive. What SMART
-//! takes from the model is in the state. A power cut takes none of it; it begins a controller anew,
-//! which aborts a short self-test.
+//! results of self-tests, telemetry that the controller has captured, SMART, Timestamp; OCP
+//! Datacenter NVMe SSD specification 2.0: C0h and C3h. Entries of the error log, placement events
+//! and persistent reservations are also kept, which the specification leaves to the drive. The
+//! state has the values that SMART takes from the model. A power cut loses none of it; it resets
+//! the controller, which aborts a short self-test.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ use crate::error::ServeError;
 use crate::nvme::Records;
 use crate::sidecar;
 
-/// All of it.
+/// Content of the file.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptLogs {
-    /// The subsystem's.
+    /// Records of the NVMe subsystem.
     pub records: Records,
     pub drive: DriveLogs,
 }
 
 impl KeptLogs {
-    /// Those of a drive whose state was saved; none where there is no such file.
+    /// Loads the logs of a saved drive; `None` if the file does not exist.
     pub fn load(state: &Path) -> Result<Option<KeptLogs>, ServeError> {
         let path = sidecar::path(state, "logs");
         let found = sidecar::load::<KeptLogs>(&path).and_then(|found| match found {
@@ -43,7 +43,7 @@ impl KeptLogs {
         })
     }
 
-    /// Writes them.
+    /// Writes the logs.
     pub fn save(&self, state: &Path) -> Result<(), ServeError> {
         let path = sidecar::path(state, "logs");
         sidecar::save(&path, self).map_err(|why| {

@@ -1,12 +1,12 @@
-//! The latency monitor: how many commands took how long, in four buckets for reads, writes and
+//! Latency monitor: counts of commands by latency, in four buckets for reads, writes and
 //! deallocations.
 //!
 //! Source: OCP Datacenter NVMe SSD specification 2.0, Latency Monitoring (log page C3h, feature
 //! C5h); its defaults are those of nvme-cli's `ocp set-latency-monitor-feature`, which copy it. A
 //! latency is the model's, from the moment at which the server has read the command to its
-//! completion by the drive's clock, so that the counts are the model's exactly. When the bucket
-//! timer reaches its threshold, the active counts become the static ones, and begin anew. Left out:
-//! the debug log.
+//! completion by the drive's clock, so the counts match the model exactly. When the bucket timer
+//! reaches its threshold, the active counts become the static ones, and start again at zero. Left
+//! out: the debug log.
 
 use drivebay_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -17,21 +17,21 @@ use crate::request::Op;
 const THRESHOLD: Nanos = Nanos::millis(5);
 /// Unit of the bucket timer.
 const TIMER: Nanos = Nanos::secs(300);
-/// Unit of the least time between two stamps of a bucket.
+/// Unit of the least time between two timestamps of a bucket.
 const WINDOW: Nanos = Nanos::millis(100);
 
-/// What of it a host can set.
+/// Settings of a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencySettings {
-    /// Whether it counts.
+    /// True if the monitor is enabled.
     pub is_on: bool,
-    /// In units of five minutes.
+    /// Threshold of the bucket timer, in units of five minutes.
     pub timer_threshold: u16,
-    /// From which latency on a bucket counts: units of 5 ms, less one.
+    /// Lower latency bound of each bucket: units of 5 ms, minus one.
     pub thresholds: [u8; 4],
-    /// Kept for the host.
+    /// Stored for the host, without effect.
     pub config: u16,
-    /// In units of 100 ms.
+    /// Least time between two timestamps, in units of 100 ms.
     pub minimum_window: u8,
 }
 
@@ -50,36 +50,36 @@ impl Default for LatencySettings {
 /// Kinds of commands that are counted.
 const KINDS: usize = 3;
 
-/// What was counted in a time.
+/// Counts of a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LatencyCounts {
-    /// By bucket: reads, writes, deallocations.
+    /// Commands by bucket: reads, writes, deallocations.
     pub commands: [[u32; KINDS]; 4],
-    /// Likewise: the longest of the last window, and when that was, on the drive's clock.
+    /// Longest latency of the last window by bucket and kind, and its time on the drive's clock.
     pub longest: [[Option<(Nanos, Nanos)>; KINDS]; 4],
 }
 
-/// The monitor of a drive.
+/// Latency monitor of a drive.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LatencyMonitor {
     settings: LatencySettings,
-    /// Latencies from which the buckets begin; none below the first.
+    /// Lower bounds of the buckets; shorter latencies are not counted.
     begins: [Nanos; 4],
-    /// Since when the active counts count.
+    /// Start of the active counts.
     since: Nanos,
     active: LatencyCounts,
     frozen: LatencyCounts,
 }
 
 impl LatencyMonitor {
-    /// With the defaults of the specification.
+    /// Creates a monitor with the specification's defaults.
     pub fn new(now: Nanos) -> LatencyMonitor {
         let mut monitor = LatencyMonitor::default();
         monitor.set(LatencySettings::default(), now);
         monitor
     }
 
-    /// Begins anew with other settings.
+    /// Starts again with other settings.
     pub fn set(&mut self, settings: LatencySettings, now: Nanos) {
         let from = |units: u8| Nanos(THRESHOLD.0 * (u64::from(units) + 1));
         *self = LatencyMonitor {
@@ -90,18 +90,18 @@ impl LatencyMonitor {
         };
     }
 
-    /// Its settings.
+    /// Current settings.
     pub fn settings(&self) -> LatencySettings {
         self.settings
     }
 
-    /// The bucket timer, in its units; and the active and the static counts.
+    /// Returns the bucket timer in its units, the active and the static counts.
     pub fn counts(&mut self, now: Nanos) -> (u16, &LatencyCounts, &LatencyCounts) {
         self.turn(now);
         ((now.since_or_zero(self.since).0 / TIMER.0) as u16, &self.active, &self.frozen)
     }
 
-    /// A command has completed, after so long.
+    /// Counts a completed command with this latency.
     #[inline]
     pub(crate) fn record(&mut self, op: Op, latency: Nanos, now: Nanos) {
         if latency < self.begins[0] || !self.settings.is_on {

@@ -1,41 +1,42 @@
-//! How long answers took by the host's clock, beside what the model gave them.
+//! Latency of answers on the host's clock, compared with the latency of the model.
 //!
-//! From when a request arrived to when the kernel took its answer; what the client's own wake-up
-//! adds is not in it. To copy and send an answer takes the server a few microseconds, most of it in
-//! the kernel, which wakes the client. The server measures how long and begins that much earlier.
+//! The measurement begins when a request arrives and ends when the kernel has taken its answer; it
+//! excludes the client's own wake-up. To copy and send an answer takes the server a few
+//! microseconds, most of it in the kernel, which wakes the client. The server measures this time
+//! and begins the answer that much earlier.
 //!
-//! What a client sees lies between two shares: `kept_up_percent` leaves out the time from an answer
-//! to the client's next request, which is the client's wake-up, and its own pause;
-//! `kept_up_least_percent` counts all of it as the host's. With several requests in flight each
-//! that comes follows the answer that has waited longest for one: what a client that keeps so many
-//! in flight sees for each of them.
+//! The share that a client sees lies between two figures: `kept_up_percent` excludes the time from
+//! an answer to the client's next request, which is the client's wake-up and its own pause;
+//! `kept_up_least_percent` attributes all of it to the host. With several requests in flight, each
+//! new request is matched with the answer that has waited longest for one, as a client with that
+//! queue depth would see it.
 
 use std::collections::VecDeque;
 
 use drivebay_units::{Histogram, Nanos};
 use serde::Serialize;
 
-/// An answer that is later than this counts as late.
+/// Lateness above which an answer counts as late.
 pub(crate) const LATE: Nanos = Nanos::micros(100);
 
-/// guess: a client that sends nothing for longer after its last answer pauses; wake-ups took up to
-/// 90 ms where nine programs shared two processors.
+/// guess: a client that sends nothing for this time after its last answer pauses; wake-ups took up
+/// to 90 ms where nine programs shared two processors.
 const PAUSE_MIN: Nanos = Nanos::millis(100);
 
 /// A client that sends within this time of its last answer asked again at once: the wake-ups of an
-/// idle virtual machine took 17 to 50 us, and some more beside other programs. guess: longer gaps
+/// idle virtual machine took 17 to 50 us, and more with other programs running. guess: longer gaps
 /// are its own work.
 const AT_ONCE: Nanos = Nanos::micros(100);
 
-/// Fewest answers that say how far the host keeps up: one percent of them is more than one that is
-/// late by chance.
+/// Fewest answers for a judgement of the host: one percent of them is more than one that is late by
+/// chance.
 const LATELY_MIN: u64 = 200;
 
-/// Longest send time that is compensated; guess: some times what sending 4 KiB took on a virtual
+/// Longest send time that is compensated; guess: a few times the time to send 4 KiB on a virtual
 /// machine of 2 cores, 7 to 17 us. Beyond it an answer is late rather than too early.
 const SEND_TIME_MAX: Nanos = Nanos::micros(25);
-/// Step by which the estimate follows each iteration that answers: so it converges to the median,
-/// whatever the outliers are.
+/// Step by which each iteration with answers moves the estimate: it converges to the median,
+/// independent of outliers.
 const SEND_TIME_STEP: Nanos = Nanos(100);
 
 /// Lateness of answers, microseconds of the host's clock; zeros if the server is not paced.
@@ -43,9 +44,9 @@ const SEND_TIME_STEP: Nanos = Nanos(100);
 pub struct LatenessFigures {
     /// Number of answers.
     pub answers: u64,
-    /// Mean latency that the model gave, microseconds of the drive's clock.
+    /// Mean latency of the model, microseconds of the drive's clock.
     pub modelled_us_mean: f64,
-    /// Median distance of an answer from its time, either way.
+    /// Median of the absolute difference between the time of an answer and its due time.
     pub us_p50: f64,
     /// 99th percentile.
     pub us_p99: f64,
@@ -55,29 +56,29 @@ pub struct LatenessFigures {
     pub us_max: f64,
     /// Number of answers later than `late_from_us`.
     pub late: u64,
-    /// Lateness from which an answer counts as late.
+    /// Lateness above which an answer counts as late.
     pub late_from_us: f64,
-    /// How far the host kept up: the latencies that the model gave over those that its answers had,
-    /// percent; none before the first answer.
+    /// Latency of the model divided by the latency of the answers, percent; missing before the
+    /// first answer.
     pub kept_up_percent: Option<f64>,
-    /// The same if what passed from each answer to a next request was the host's, too: a client
-    /// that asks again at once saw no less.
+    /// The same share if the time from each answer to the next request is also attributed to the
+    /// host: a client that asks again at once sees at least this.
     pub kept_up_least_percent: Option<f64>,
 }
 
-/// What is summed over answers; times in nanoseconds of the host's clock.
+/// Sums over answers; times in nanoseconds of the host's clock.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     answers: u64,
-    /// What the model gave them.
+    /// Latency of the model.
     modelled: u64,
-    /// The same on the drive's clock.
+    /// Latency of the model, on the drive's clock.
     modelled_drive: u64,
-    /// What they took.
+    /// Latency of the answers.
     took: u64,
-    /// From each of them to a next request.
+    /// Time from each answer to the next request.
     gaps: u64,
-    /// From the last of them, where nothing was in flight, to a request that came at once.
+    /// Time from the last answer, when nothing was in flight, to a request that came at once.
     wake_ups: u64,
 }
 
@@ -93,66 +94,66 @@ impl Sums {
         }
     }
 
-    /// What the model gave over what answers took, and some of the time between them, percent.
+    /// Latency of the model divided by the latency of the answers plus `between`, percent.
     fn kept_up(&self, between: u64) -> f64 {
         let took = self.took + between;
         (100.0 * self.modelled.max(1) as f64 / took.max(1) as f64).min(100.0)
     }
 }
 
-/// How the host did lately.
+/// Performance of the host since the last call of [`Lateness::lately`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lately {
     /// As [`LatenessFigures::kept_up_percent`].
     pub kept_up_percent: f64,
-    /// Mean latency that the model gave, on the drive's clock.
+    /// Mean latency of the model, on the drive's clock.
     pub modelled: Nanos,
-    /// What an answer took more in the mean, and the wake-ups of a client that asks again at once,
+    /// Mean excess of an answer's latency, plus the wake-ups of a client that asks again at once,
     /// on the host's clock.
     pub more: Nanos,
-    /// 99th percentile of how late answers were, on the host's clock.
+    /// 99th percentile of the lateness of answers, on the host's clock.
     pub late_p99: Nanos,
 }
 
-/// An answer that is being sent; times on the host's clock.
+/// Answer that is being sent; times on the host's clock.
 struct Answer {
     arrived: Nanos,
     modelled: Nanos,
 }
 
-/// Lateness of all answers so far, and the send time that is expected of the next.
+/// Lateness of all answers so far, and the expected send time of the next.
 #[derive(Default)]
 pub(crate) struct Lateness {
     histogram: Histogram,
     late: u64,
     longest: u64,
-    /// How late answers were since [`Lateness::lately`] began.
+    /// Lateness of answers since the start of the current judgement period.
     lately: Histogram,
     sums: Sums,
-    /// As they were when [`Lateness::lately`] began.
+    /// Sums at the start of the current judgement period.
     before: Sums,
-    /// On the host's clock.
+    /// Expected send time on the host's clock.
     send_time: Nanos,
-    /// Of this iteration.
+    /// Answers of this iteration.
     answers: Vec<Answer>,
-    /// When the last of them was due, on the drive's clock.
+    /// Due time of the last answer of this iteration, on the drive's clock.
     due: Nanos,
-    /// When the first of them was begun, on the host's.
+    /// Start of the first answer of this iteration, on the host's clock.
     begun: Nanos,
-    /// When the last of all was sent, if nothing was in flight then.
+    /// Time when the last answer was sent, if nothing was in flight then.
     quiet_from: Option<Nanos>,
-    /// When those were sent that no request has followed, oldest first.
+    /// Send times of answers that no request has followed yet, oldest first.
     unfollowed: VecDeque<Nanos>,
 }
 
 impl Lateness {
-    /// How long before it is due an answer is begun, on the host's clock.
+    /// Time before its due time at which an answer is begun, on the host's clock.
     #[inline]
     pub fn send_time(&self) -> Nanos {
         self.send_time
     }
 
-    /// A request has arrived, by the host's clock.
+    /// Counts a request that arrived at this time of the host's clock.
     #[inline]
     pub fn request(&mut self, arrived: Nanos) {
         let gap = |from: Option<Nanos>, longest: Nanos| {
@@ -163,8 +164,9 @@ impl Lateness {
         self.sums.wake_ups += gap(self.quiet_from.take(), AT_ONCE);
     }
 
-    /// The answer that is due at `due` on the drive's clock is begun at `now`; its request arrived
-    /// at `arrived` on the host's clock, and the model gave it `modelled`, on either's.
+    /// Records that at `now` an answer is begun, which is due at `due` on the drive's clock. Its
+    /// request arrived at `arrived` on the host's clock; `modelled` is the model's latency on the
+    /// drive's and on the host's clock.
     pub fn begin_answer(&mut self, due: Nanos, arrived: Nanos, modelled: [Nanos; 2], now: Nanos) {
         if self.answers.is_empty() {
             (self.begun, self.due) = (now, due);
@@ -174,14 +176,14 @@ impl Lateness {
         self.answers.push(Answer { arrived, modelled: modelled[1] });
     }
 
-    /// The answers of this iteration will not be sent.
+    /// Drops the answers of this iteration, which will not be sent.
     pub fn drop_answers(&mut self) {
         self.answers.clear();
         self.unfollowed.clear();
     }
 
-    /// The kernel has taken the answers of this iteration, if there were any; returns when, and
-    /// when the last was due on the drive's clock.
+    /// Records that the kernel has taken the answers of this iteration. Returns the time, and the
+    /// due time of the last answer on the drive's clock; `None` if there were no answers.
     pub fn end_iteration(
         &mut self,
         in_flight: bool,
@@ -197,7 +199,7 @@ impl Lateness {
             self.record(&answer, now);
             self.unfollowed.push_back(now);
         }
-        // Whoever had asked for these pauses.
+        // The clients of these answers have paused.
         while self.unfollowed.front().is_some_and(|&from| now.since_or_zero(from) >= PAUSE_MIN) {
             self.unfollowed.pop_front();
         }
@@ -227,7 +229,8 @@ impl Lateness {
         self.sums.took += took.0;
     }
 
-    /// How the host did since this last had an answer; None after too few to say.
+    /// Performance of the host since the last call that returned a result; `None` while there are
+    /// too few answers.
     pub fn lately(&mut self) -> Option<Lately> {
         let sums = self.sums.since(&self.before);
         (sums.answers >= LATELY_MIN).then(|| {
@@ -258,8 +261,8 @@ impl Lateness {
     }
 }
 
-/// The value that `per_mille` of those recorded do not exceed, nearest rank, at most 1.6 % high and
-/// `longest`; zero if there were none.
+/// Returns the percentile `per_mille` by nearest rank, at most 1.6 % too high and at most
+/// `longest`; zero for an empty histogram.
 fn percentile(histogram: &Histogram, per_mille: u64, longest: u64) -> Nanos {
     let count: u64 = histogram.bins().map(|bin| bin.count).sum();
     let rank = (count * per_mille).div_ceil(1000).max(1);

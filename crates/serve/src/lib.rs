@@ -1,17 +1,18 @@
 //! A virtual drive attached to real hosts, paced by the wall clock.
 //!
-//! One thread for each drive does everything: the event loop (`event_loop.rs`) reads requests from
-//! the sessions of all transports; the engine (`engine.rs`) asks the model when each is done and
-//! keeps it in flight until then; the loop hands completions back when they are due. Data lies in
-//! the store (`store/`). A transport implements [`Session`] (`session.rs`), sees a [`Drive`]
-//! (`drive.rs`), which is four traits, and knows nothing of the engine or of other transports. The
-//! words that all share are in `request.rs`. How to use it without the model: README.md.
+//! Each drive has one thread. Its event loop (`event_loop.rs`) reads requests from the sessions of
+//! all transports. The engine (`engine.rs`) asks the model when each request completes and keeps it
+//! in flight until then; the loop passes completions to the sessions when they are due. The store
+//! (`store/`) holds the data. A transport implements [`Session`] (`session.rs`) and sees a
+//! [`Drive`] (`drive.rs`), which consists of four traits; it knows nothing of the engine or of
+//! other transports. `request.rs` has the types that all of them share. README.md describes the use
+//! without the model.
 //!
 //! An NVMe/TCP write passes six files on its way to the model: `event_loop.rs`,
 //! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of
-//! `wire`, which parses it. On the way the engine puts its data into the store.
+//! `wire`, which parses it. The engine also puts its data into the store.
 //!
-//! This crate must not know what is inside the drive's translation layer, nor Python.
+//! This crate must not know the internals of the drive's translation layer, nor Python.
 
 pub mod ahci;
 mod auto_scale;

@@ -1,4 +1,4 @@
-//! Sockets on which clients arrive, `unix:PATH` or `HOST:PORT`, for any transport.
+//! Sockets that accept clients, `unix:PATH` or `HOST:PORT`, for any transport.
 
 use std::io;
 use std::net::{TcpListener, ToSocketAddrs};
@@ -14,24 +14,24 @@ use socket2::{Domain, Socket, TcpKeepalive, Type};
 use crate::error::ServeError;
 use crate::session::{Listen, Session};
 
-/// Bytes of answers that the kernel takes from us for a client of a Unix socket, as far as it
-/// allows (net.core.wmem_max): eight reads of 128 KiB. The default, 208 KiB, holds one, and the
-/// second is sent in parts.
+/// Bytes of answers that the kernel buffers for a client of a Unix socket, as far as it allows
+/// (net.core.wmem_max): eight reads of 128 KiB. The default, 208 KiB, holds one, and the second is
+/// sent in parts.
 const SEND_BUFFER: usize = 1 << 20;
 
-/// A peer that says nothing for so long over TCP is asked by the kernel whether it is there; one
-/// that answers nothing, or takes nothing, for twice as long is gone. guess: short enough for
-/// tests, long enough for a host that is busy.
+/// Time without data after which the kernel probes a TCP peer. A peer that does not answer, or
+/// takes no data, for twice as long is considered gone. guess: short enough for tests, long enough
+/// for a host that is busy.
 const SILENCE: Duration = Duration::from_secs(15);
 
 const EXAMPLES: &str = "unix:/tmp/drive.sock, or 127.0.0.1:10809";
 
-/// An address that a listener binds to.
+/// Address of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A unix socket at this path.
+    /// Unix socket at this path.
     Unix(PathBuf),
-    /// A TCP port; the host as given.
+    /// TCP host, as given, and port.
     Tcp(String, u16),
 }
 
@@ -66,20 +66,20 @@ impl FromStr for Address {
     }
 }
 
-/// Makes a session of each client; a client is dropped where that fails.
+/// Creates a session for each client; if that fails, the client is dropped.
 pub type OpenSession = Box<dyn FnMut(Socket) -> io::Result<Box<dyn Session>> + Send>;
 
-/// Listens for clients of one transport.
+/// Listener for clients of one transport.
 pub struct Listener {
     socket: Socket,
     is_tcp: bool,
-    /// Of a unix socket, which is removed at the end.
+    /// Path of a Unix socket, which is removed at the end.
     path: Option<PathBuf>,
     open_session: OpenSession,
 }
 
 impl Listener {
-    /// Whether it could listen there now; nothing is left there.
+    /// Checks that the server could listen there now; creates nothing.
     pub(crate) fn check(address: &Address) -> Result<(), ServeError> {
         let checked = match address {
             Address::Unix(path) => {
@@ -109,7 +109,7 @@ impl Listener {
         Ok(Listener { socket, is_tcp: path.is_none(), path, open_session })
     }
 
-    /// Another one at the same address: each client goes to one of them.
+    /// Returns another listener at the same address; each client reaches one of them.
     pub fn share(&self, open_session: OpenSession) -> io::Result<Listener> {
         Ok(Listener {
             socket: self.socket.try_clone()?,
@@ -119,7 +119,7 @@ impl Listener {
         })
     }
 
-    /// Where clients find it; the port is the real one when 0 was asked for.
+    /// Address for clients, with the actual port if port 0 was requested.
     pub fn address(&self) -> String {
         match &self.path {
             Some(path) => format!("unix:{}", path.display()),
@@ -143,7 +143,7 @@ fn in_use(address: &Address) -> ServeError {
     ServeError::machine(format!("{address} is in use"), hint)
 }
 
-/// Takes a port as a listener does, and lets it go; nobody can connect meanwhile.
+/// Binds a port like a listener does, and releases it; clients cannot connect during the check.
 fn try_to_bind(host: &str, port: u16) -> io::Result<()> {
     let mut tried = Err(io::ErrorKind::AddrNotAvailable.into());
     for address in (host, port).to_socket_addrs()? {
@@ -157,7 +157,7 @@ fn try_to_bind(host: &str, port: u16) -> io::Result<()> {
     tried
 }
 
-/// Whether a socket is there that nobody listens on any more.
+/// True if there is a socket on which nobody listens any more.
 fn is_stale(path: &Path, address: &Address) -> Result<bool, ServeError> {
     let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
     if !found.file_type().is_socket() {
@@ -170,7 +170,7 @@ fn is_stale(path: &Path, address: &Address) -> Result<bool, ServeError> {
     }
 }
 
-/// Removes a socket that nobody listens on any more.
+/// Removes a socket on which nobody listens any more.
 fn remove_stale(path: &Path, address: &Address) -> Result<(), ServeError> {
     if is_stale(path, address)? {
         std::fs::remove_file(path).map_err(|why| refused(address, why))?;
@@ -200,7 +200,7 @@ impl Listen for Listener {
                 socket.set_tcp_keepalive(&probes.with_retries(3))?;
                 socket.set_tcp_user_timeout(Some(2 * SILENCE))?;
             } else {
-                // The kernel sizes those of TCP itself.
+                // The kernel sizes the buffers of TCP itself.
                 socket.set_send_buffer_size(SEND_BUFFER)?;
             }
             Ok(socket)

@@ -1,15 +1,14 @@
-//! The namespaces of a drive: parts of its addresses, each of which hosts see as a drive of its
-//! own.
+//! Namespaces of a drive: ranges of its addresses, each of which hosts see as a separate drive.
 //!
-//! At the start they lie one behind the other or where the user puts them; hosts over NVMe may
-//! delete them and make others. One lies in one piece and begins at the same sector for as long as
-//! it is there; its size may change, into what is free behind it. Addresses of no namespace are
-//! never written: they are spare to the model. Source: NVM Express base specification 1.4, sections
-//! 5.20 and 6.1. To which controllers one is attached is NVMe's own (`nvme/subsystem.rs`). Left
-//! out: thin provisioning, namespaces of several pieces. On a drive with placement (Flexible Data
-//! Placement, NVMe 2.1) each has a list of handles, which stays as it was made. On a drive with
-//! zones each is made of whole ones, with blocks of 4 KiB; their limits hold for all namespaces
-//! together.
+//! At the start they lie one after the other, or where the user places them; hosts over NVMe may
+//! delete and create namespaces. A namespace is contiguous and never moves; its size may change,
+//! into the free space after it. Addresses outside of all namespaces are never written: they are
+//! spare to the model. Source: NVM Express base specification 1.4, sections 5.20 and 6.1. The
+//! attachment of namespaces to controllers belongs to NVMe (`nvme/subsystem.rs`). Left out: thin
+//! provisioning, namespaces of several ranges. On a drive with placement (Flexible Data Placement,
+//! NVMe 2.1) each namespace has a list of handles, which is fixed when it is created. On a drive
+//! with zones each namespace consists of whole zones, with blocks of 4 KiB; the zone limits apply
+//! to all namespaces together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,129 +18,128 @@ use drivebay_drive::{Spec, ZoneSpec};
 use drivebay_units::SECTOR_BYTES;
 use serde::{Deserialize, Serialize};
 
-/// Sizes and places are whole pages of the drive's map.
+/// Sizes and positions are whole pages of the drive's map.
 const PAGE_BYTES: u64 = 4096;
 const PAGE_SECTORS: u64 = PAGE_BYTES / SECTOR_BYTES;
 /// Bytes of a sector, as a power of two.
 pub const SECTOR_SHIFT: u8 = SECTOR_BYTES.ilog2() as u8;
-/// Bytes of the blocks that a namespace may have, as powers of two: its LBA formats, in their
-/// order.
+/// Block sizes that a namespace may have, as powers of two: its LBA formats, in their order.
 pub const BLOCK_SHIFTS: [u8; 2] = [SECTOR_SHIFT, ZONED_BLOCK_SHIFT];
-/// Of a namespace with zones, which are written in blocks of 4 KiB.
+/// Block size of a namespace with zones, as a power of two: 4 KiB.
 pub(crate) const ZONED_BLOCK_SHIFT: u8 = 12;
-/// Namespaces of a drive, at most, and the largest number of one. guess: as many as data centre
-/// drives have. Tools make as many as there may be, one after the other.
+/// Most namespaces of a drive, and the largest namespace number. guess: as many as data centre
+/// drives have. Tools create as many as possible, one after the other.
 pub const NAMESPACES_MAX: usize = 32;
 
-/// A namespace as the user wants it.
+/// Namespace requested by the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NamespaceOptions {
-    /// Its size, bytes, of which whole pages of 4 KiB count.
+    /// Size in bytes, rounded down to whole pages of 4 KiB.
     pub bytes: u64,
-    /// Where it begins on the drive, bytes, from the next whole page on; behind the one before it
-    /// if left out.
+    /// Start on the drive in bytes, rounded up to a whole page; by default the end of the previous
+    /// namespace.
     pub start_bytes: Option<u64>,
-    /// Whether it refuses all that changes its data.
+    /// True if the namespace refuses all commands that change its data.
     pub is_read_only: bool,
 }
 
-/// A namespace as a host wants it made.
+/// Namespace requested by a host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewNamespace {
-    /// Its size.
+    /// Size in sectors.
     pub sectors: u64,
-    /// Bytes of its blocks, as a power of two.
+    /// Block size in bytes, as a power of two.
     pub block_shift: u8,
-    /// Whether several controllers may have it at a time.
+    /// True if several controllers may have it attached at a time.
     pub is_shared: bool,
-    /// The reclaim unit handle of each of its placement handles; none: the drive chooses one.
+    /// Reclaim unit handle of each placement handle; if empty, the drive chooses one.
     pub handles: Vec<u8>,
 }
 
 impl NewNamespace {
-    /// One of so many sectors, with blocks of 512 B, for any controller.
+    /// Returns a shared namespace of `sectors`, with blocks of 512 B.
     pub fn plain(sectors: u64) -> NewNamespace {
         NewNamespace { sectors, block_shift: SECTOR_SHIFT, is_shared: true, handles: Vec::new() }
     }
 }
 
-/// Why there are no such namespaces.
+/// Reason for which the namespaces are not possible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NamespaceError {
-    /// It would hold nothing.
+    /// The namespace would be empty.
     #[error("namespace {0} has less than 4 KiB\nhint: give it a size such as 100GiB")]
     Empty(u32),
-    /// There are too many.
+    /// Too many namespaces.
     #[error("{0} namespaces are more than {NAMESPACES_MAX}\nhint: serve several drives")]
     TooMany(usize),
-    /// It would end behind the drive, or in the next one.
+    /// The namespace would end beyond the drive, or in the next namespace.
     #[error(
         "namespace {nsid} cannot have {bytes} bytes\nhint: from where it begins {room} are free"
     )]
     NoRoom {
-        /// Which.
+        /// Number of the namespace.
         nsid: u32,
-        /// What was asked for.
+        /// Requested bytes.
         bytes: u64,
         /// Bytes from its start to the next namespace, or to the drive's end.
         room: u64,
     },
-    /// It would begin inside another one, or where that begins.
+    /// The namespace would begin inside another one, or at the same sector.
     #[error("namespace {nsid} begins inside namespace {other}\nhint: place it behind: SIZE@START")]
     Overlap {
-        /// Which.
+        /// Number of the namespace.
         nsid: u32,
-        /// The one that is there.
+        /// The existing namespace.
         other: u32,
     },
-    /// There is none of this number.
+    /// No namespace has this number.
     #[error("there is no namespace {0}\nhint: drivebay ctl SOCKET status says which there are")]
     Unknown(u32),
-    /// Data would be lost that must not change.
+    /// Read-only data would be lost.
     #[error(
         "namespace {0} is read-only and cannot become smaller\nhint: serve it without read-only"
     )]
     ReadOnly(u32),
-    /// The drive must not change.
+    /// The drive is write-protected.
     #[error("the drive is read-only: its namespaces stay\nhint: serve it without --read-only")]
     ReadOnlyDrive,
-    /// No free piece is so large.
+    /// No free range is large enough.
     #[error(
         "no {bytes} bytes are free in one piece\nhint: the largest free piece has {largest} bytes"
     )]
     NoPiece {
-        /// What was asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// The largest.
+        /// Bytes of the largest free range.
         largest: u64,
     },
-    /// It would not be made of whole zones.
+    /// The namespace would not consist of whole zones.
     #[error(
         "namespace {nsid} has a part of a zone\nhint: a zone holds {zone} bytes: place it at a multiple of that, with such a size"
     )]
     Zones {
-        /// Which.
+        /// Number of the namespace.
         nsid: u32,
-        /// A zone's capacity, bytes.
+        /// Capacity of a zone, bytes.
         zone: u64,
     },
-    /// A SATA drive has no namespaces, and no way to tell hosts of a new size.
+    /// A SATA drive has no namespaces, and cannot notify hosts of a new size.
     #[error(
         "an AHCI drive has one size and no namespaces\nhint: serve it over NBD or NVMe/TCP, or an NVMe drive"
     )]
     Ahci,
 }
 
-/// One namespace. What changes is read without a lock.
+/// Namespace. Values that change are read without a lock.
 #[derive(Debug)]
 pub struct Namespace {
     first: u64,
-    /// None of one that was deleted.
+    /// Size; 0 after the namespace was deleted.
     sectors: AtomicU64,
     is_read_only: bool,
-    /// Whether several controllers may have it at a time.
+    /// True if several controllers may have it attached at a time.
     is_shared: bool,
     block_shift: AtomicU8,
     traffic: [AtomicU64; 4],
@@ -165,81 +163,81 @@ impl Namespace {
         }
     }
 
-    /// The reclaim unit handle of each of its placement handles; none on a drive without placement.
+    /// Reclaim unit handle of each placement handle; empty on a drive without placement.
     pub fn handles(&self) -> &[u8] {
         &self.handles
     }
 
-    /// Whether the drive has chosen its handle, as nobody else did.
+    /// True if the drive has chosen the handle because the host did not.
     pub(crate) fn is_handle_chosen(&self) -> bool {
         self.is_handle_chosen
     }
 
-    /// The drive's zones, of which it is made; none on a drive without.
+    /// Zones of the drive; `None` on a drive without zones.
     pub fn zones(&self) -> Option<&ZoneSpec> {
         self.zones.as_ref()
     }
 
-    /// Its first sector on the drive.
+    /// First sector on the drive.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// Its size at present, sectors of 512 B.
+    /// Current size, sectors of 512 B.
     pub fn sectors(&self) -> u64 {
         self.sectors.load(Ordering::Relaxed)
     }
 
-    /// Its size at present, bytes.
+    /// Current size, bytes.
     pub fn bytes(&self) -> u64 {
         self.sectors() * SECTOR_BYTES
     }
 
-    /// Its sectors on the drive.
+    /// Sectors on the drive.
     pub(crate) fn range(&self) -> Range<u64> {
         self.first..self.first + self.sectors()
     }
 
-    /// Whether it refuses all that changes its data.
+    /// True if the namespace refuses all commands that change its data.
     pub fn is_read_only(&self) -> bool {
         self.is_read_only
     }
 
-    /// Bytes of its blocks, as hosts over NVMe see them, as a power of two.
+    /// Block size that hosts over NVMe see, bytes as a power of two.
     pub fn block_shift(&self) -> u8 {
         self.block_shift.load(Ordering::Relaxed)
     }
 
-    /// Sectors of 512 B in one of its blocks, as a power of two.
+    /// Sectors of 512 B per block, as a power of two.
     pub(crate) fn block_sectors_log2(&self) -> u8 {
         self.block_shift() - SECTOR_SHIFT
     }
 
-    /// A read or a write of so many sectors was asked of it.
+    /// Counts a read or a write of `sectors`.
     pub(crate) fn count(&self, is_read: bool, sectors: u32) {
         let place = usize::from(!is_read);
         self.traffic[place].fetch_add(1, Ordering::Relaxed);
         self.traffic[place + 2].fetch_add(sectors.into(), Ordering::Relaxed);
     }
 
-    /// Reads, writes, sectors read and sectors written so far.
+    /// Number of reads, writes, sectors read and sectors written.
     pub(crate) fn traffic(&self) -> [u64; 4] {
         [0, 1, 2, 3].map(|place: usize| self.traffic[place].load(Ordering::Relaxed))
     }
 
-    /// As many as that were asked of it before.
+    /// Restores the traffic counters.
     pub(crate) fn restore_traffic(&self, traffic: [u64; 4]) {
         for (place, count) in self.traffic.iter().zip(traffic) {
             place.store(count, Ordering::Relaxed);
         }
     }
 
-    /// Whether several controllers may have it at a time.
+    /// True if several controllers may have it attached at a time.
     pub(crate) fn is_shared(&self) -> bool {
         self.is_shared
     }
 
-    /// `status` tells this of it.
+    /// Figures for the command `status`.
     pub fn figures(&self, nsid: u32) -> NamespaceFigures {
         NamespaceFigures {
             nsid,
@@ -249,13 +247,13 @@ impl Namespace {
         }
     }
 
-    /// Behind its last page.
+    /// End of its last page, exclusive.
     fn end(&self) -> u64 {
         self.range().end.next_multiple_of(PAGE_SECTORS)
     }
 }
 
-/// A namespace as it is kept beside the drive's state.
+/// Namespace as it is saved beside the drive's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptNamespace {
@@ -276,45 +274,46 @@ fn sector_shift() -> u8 {
     SECTOR_SHIFT
 }
 
-/// What `status` tells of a namespace.
+/// Figures of a namespace for the command `status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct NamespaceFigures {
-    /// Its number, from 1.
+    /// Number, from 1.
     pub nsid: u32,
-    /// Where it begins on the drive, bytes.
+    /// Start on the drive, bytes.
     pub start_bytes: u64,
-    /// Its size, bytes.
+    /// Size, bytes.
     pub bytes: u64,
-    /// Whether it refuses all that changes its data.
+    /// True if the namespace refuses all commands that change its data.
     pub is_read_only: bool,
 }
 
-/// Flexible Data Placement, as a drive has it.
+/// Flexible Data Placement configuration of a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Placement {
-    /// It is switched on, so that writes go where their placement identifiers say.
+    /// True if placement is enabled: writes go to the handle of their placement identifier.
     pub is_on: bool,
-    /// Reclaim unit handles.
+    /// Number of reclaim unit handles.
     pub handles: u8,
-    /// Reclaim groups: a power of two.
+    /// Number of reclaim groups: a power of two.
     pub groups: u8,
 }
 
 impl Placement {
-    /// Bits of a placement identifier that name the reclaim group, its upper ones (RGIF).
+    /// Number of the upper bits of a placement identifier that select the reclaim group (RGIF).
     #[must_use]
     pub fn group_bits(self) -> u32 {
         u32::from(self.groups).ilog2()
     }
 
-    /// The identifier of a placement handle in a reclaim group.
+    /// Returns the identifier of a placement handle in a reclaim group.
     #[must_use]
     pub fn identifier(self, group: u8, handle: u16) -> u16 {
         (u32::from(group) << (16 - self.group_bits())) as u16 | handle
     }
 
-    /// Where a namespace with these reclaim unit handles writes by an identifier: the handle, those
-    /// of a second group numbered behind those of the first. None if it has no such handle.
+    /// Returns the reclaim unit handle to which a namespace with `handles` writes by this
+    /// identifier; the handles of the second reclaim group are numbered after those of the first.
+    /// `None` if the namespace has no such placement handle.
     #[must_use]
     pub fn place(self, identifier: u16, handles: &[u8]) -> Option<u8> {
         let group = u32::from(identifier) >> (16 - self.group_bits());
@@ -323,23 +322,24 @@ impl Placement {
     }
 }
 
-/// The namespaces of a drive, without what they hold: for who implements [`crate::Namespaces`].
+/// Table of the namespaces of a drive, without their data: for implementations of
+/// [`crate::Namespaces`].
 #[derive(Clone, Debug)]
 pub struct NamespaceTable {
     all: Vec<Option<Arc<Namespace>>>,
-    /// By number: how often it has been made, changed or deleted.
+    /// Changes by number: how often the namespace was created, changed or deleted.
     changes: Vec<u64>,
     drive_sectors: u64,
-    /// Reclaim unit handles, and groups; none without placement.
+    /// Reclaim unit handles and reclaim groups; 0 without placement.
     handles: u8,
     groups: u8,
-    /// Whether placement, if the drive has it, is switched off.
+    /// True if the drive's placement is disabled.
     is_placement_off: bool,
     zones: Option<ZoneSpec>,
 }
 
 impl NamespaceTable {
-    /// One that is the whole drive.
+    /// Returns a table with one namespace for the whole drive.
     pub fn whole(sectors: u64, is_read_only: bool) -> NamespaceTable {
         NamespaceTable::of(vec![Some(NamespaceTable::one(0, sectors, is_read_only))], sectors)
     }
@@ -362,8 +362,8 @@ impl NamespaceTable {
         Arc::new(Namespace::new(first, is_read_only, NewNamespace::plain(sectors)))
     }
 
-    /// On a drive with so many reclaim unit handles: each namespace for which nobody says otherwise
-    /// has all of them.
+    /// Sets the number of reclaim unit handles of the drive. Each namespace without a list of
+    /// handles gets all of them.
     #[must_use]
     pub fn placed(mut self, handles: usize) -> NamespaceTable {
         self.handles = handles as u8;
@@ -377,7 +377,7 @@ impl NamespaceTable {
         self
     }
 
-    /// On a drive of this profile, with its placement or its zones.
+    /// Adapts the table to a drive of this profile, with its placement or its zones.
     ///
     /// # Errors
     /// [`NamespaceError::Zones`].
@@ -397,7 +397,7 @@ impl NamespaceTable {
         Ok(self)
     }
 
-    /// Whether these begin and end with a zone of a drive that has them.
+    /// Checks that positions are multiples of a zone on a drive with zones.
     fn check_zones(&self, nsid: u32, sectors: [u64; 2]) -> Result<(), NamespaceError> {
         let Some(zones) = &self.zones else { return Ok(()) };
         if sectors.iter().all(|sectors| sectors.is_multiple_of(zones.sectors)) {
@@ -406,7 +406,7 @@ impl NamespaceTable {
         Err(NamespaceError::Zones { nsid, zone: zones.sectors * SECTOR_BYTES })
     }
 
-    /// The drive's placement, if it has any.
+    /// Placement configuration, for drives with placement.
     pub(crate) fn placement(&self) -> Option<Placement> {
         let Self { handles, groups, .. } = *self;
         (handles > 0).then_some(Placement { is_on: !self.is_placement_off, handles, groups })
@@ -416,19 +416,19 @@ impl NamespaceTable {
         self.is_placement_off
     }
 
-    /// Switches placement on or off, which must have no namespaces.
+    /// Enables or disables placement; the drive must have no namespaces.
     pub(crate) fn set_placed(&mut self, is_placed: bool) {
         self.is_placement_off = !is_placed;
     }
 
-    /// The handle of a namespace for which no host chose any: the last that no other has, or the
-    /// last.
+    /// Chooses the handle of a namespace for which the host chose none: the last unused handle, or
+    /// the last one.
     fn choose_handle(&self) -> Option<u8> {
         let is_free = |handle: &u8| self.iter().all(|(_, one)| !one.handles.contains(handle));
         (0..self.handles).rev().find(is_free).or(self.handles.checked_sub(1))
     }
 
-    /// Those that the user wants on a drive of `sectors`.
+    /// Creates the namespaces that the user requests on a drive of `sectors`.
     pub fn new(
         wanted: &[NamespaceOptions],
         sectors: u64,
@@ -450,7 +450,7 @@ impl NamespaceTable {
         Ok(namespaces)
     }
 
-    /// Those that were kept of a drive of `sectors`.
+    /// Restores the saved namespaces of a drive of `sectors`.
     pub(crate) fn restore(
         kept: &[KeptNamespace],
         sectors: u64,
@@ -474,7 +474,7 @@ impl NamespaceTable {
         Ok(namespaces)
     }
 
-    /// What [`NamespaceTable::restore`] takes.
+    /// Returns the entries for [`NamespaceTable::restore`].
     pub(crate) fn to_keep(&self) -> Vec<KeptNamespace> {
         let kept = |(nsid, one): (u32, &Arc<Namespace>)| KeptNamespace {
             nsid,
@@ -489,7 +489,7 @@ impl NamespaceTable {
         self.iter().map(kept).collect()
     }
 
-    /// None is empty, inside another one, or behind the drive.
+    /// Checks that no namespace is empty, inside another one, or beyond the end of the drive.
     fn check(&self) -> Result<(), NamespaceError> {
         for (nsid, one) in self.iter() {
             if one.sectors() == 0 {
@@ -507,12 +507,12 @@ impl NamespaceTable {
         self.iter().try_for_each(|(nsid, one)| self.check_room(nsid, one.sectors()))
     }
 
-    /// With their numbers, in the order of these.
+    /// Namespaces with their numbers, in the order of the numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
         (1..).zip(&self.all).filter_map(|(nsid, one)| Some((nsid, one.as_ref()?)))
     }
 
-    /// Sectors of a block of the namespace at a sector of the drive; 1 where there is none.
+    /// Sectors per block of the namespace at a sector of the drive; 1 outside of all namespaces.
     pub(crate) fn block_sectors_at(&self, lba: u64) -> u64 {
         let here = self.iter().find(|(_, one)| one.range().contains(&lba));
         here.map_or(1, |(_, one)| 1 << one.block_sectors_log2())
@@ -538,7 +538,7 @@ impl NamespaceTable {
         self.free_pieces().map(|piece| piece.end - piece.start).sum()
     }
 
-    /// Where the drive is free, in order.
+    /// Free ranges of the drive, in order.
     fn free_pieces(&self) -> impl Iterator<Item = Range<u64>> {
         let mut taken: Vec<(u64, u64)> =
             self.iter().map(|(_, one)| (one.first, one.end())).collect();
@@ -548,7 +548,7 @@ impl NamespaceTable {
         starts.zip(ends).map(|(start, end)| start.min(end)..end).filter(|piece| !piece.is_empty())
     }
 
-    /// `status` tells this of them.
+    /// Figures of all namespaces for the command `status`.
     pub(crate) fn figures(&self) -> Vec<NamespaceFigures> {
         self.iter().map(|(nsid, one)| one.figures(nsid)).collect()
     }
@@ -565,8 +565,8 @@ impl NamespaceTable {
         Ok(())
     }
 
-    /// Gives one another size, bytes, of which whole pages of 4 KiB count; returns the sectors of
-    /// the drive that are its own no more.
+    /// Sets the size of a namespace in bytes, rounded down to whole pages of 4 KiB; returns the
+    /// sectors of the drive that it loses.
     pub fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;
         let (before, sectors) = (one.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
@@ -586,8 +586,8 @@ impl NamespaceTable {
         Ok((first + sectors).min(before.end)..before.end)
     }
 
-    /// Makes one in the first free piece that is large enough, under the first number that is free;
-    /// returns the number.
+    /// Creates a namespace in the first free range that is large enough, with the first free
+    /// number; returns the number.
     pub(crate) fn create(&mut self, mut wanted: NewNamespace) -> Result<u32, NamespaceError> {
         let sectors = wanted.sectors;
         let place = self.all.iter().position(Option::is_none);
@@ -616,7 +616,7 @@ impl NamespaceTable {
         Ok(nsid)
     }
 
-    /// Gives one blocks of another size.
+    /// Sets the block size of a namespace.
     pub(crate) fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
         let one = self.known(nsid)?;
         if one.is_read_only {
@@ -628,7 +628,7 @@ impl NamespaceTable {
         Ok(())
     }
 
-    /// Deletes one; returns the sectors of the drive that were its own. Who still has it finds it
+    /// Deletes a namespace; returns its sectors on the drive. Sessions that still hold it find it
     /// empty.
     pub(crate) fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
         let one = self.known(nsid)?;

@@ -1,9 +1,9 @@
-//! A drive's namespaces beside its state, in `STATE.namespaces`: JSON, written whole at each
+//! Namespaces of a drive beside its state, in `STATE.namespaces`: JSON, written completely at each
 //! change.
 //!
-//! Namespaces that were resized, made or deleted while the drive was served are so at the next
-//! start, also after a server that was killed. The file says from which options they came: other
-//! options at a start hold instead, as the user then wants other namespaces.
+//! Changes of namespaces while the drive is served (resized, created, deleted) persist at the next
+//! start, even after the server was killed. The file includes the options that it was created from:
+//! a start with other options uses those instead, as the user then wants other namespaces.
 
 use std::fmt::Display;
 use std::io;
@@ -18,7 +18,7 @@ use crate::sidecar;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Content {
-    /// The options of the start.
+    /// Options of the start.
     asked: Vec<NamespaceOptions>,
     namespaces: Vec<KeptNamespace>,
     #[serde(default)]
@@ -33,13 +33,13 @@ pub(crate) struct NamespaceFile {
 }
 
 impl NamespaceFile {
-    /// Beside this state.
+    /// Returns the file beside this state.
     pub fn beside(state: &Path, asked: &[NamespaceOptions]) -> NamespaceFile {
         NamespaceFile { path: sidecar::path(state, "namespaces"), asked: asked.to_vec() }
     }
 
-    /// The namespaces of a drive of `sectors` that are kept; none if there are none, or they came
-    /// from other options.
+    /// Loads the saved namespaces of a drive of `sectors`; `None` if there are none, or they were
+    /// created from other options.
     pub fn load(
         &self,
         sectors: u64,
@@ -58,7 +58,7 @@ impl NamespaceFile {
             return Ok(None);
         }
         let namespaces = NamespaceTable::restore(&content.namespaces, sectors, is_read_only);
-        // Its own hint is about the drive, which is as it is.
+        // The error's own hint is about the drive, which is unchanged.
         let said = |why: NamespaceError| why.to_string().lines().next().unwrap_or("").to_owned();
         let namespaces = namespaces.map(|mut all| {
             all.set_placed(!content.is_placement_off);
@@ -67,7 +67,7 @@ impl NamespaceFile {
         namespaces.map_err(|why| ServeError::refused(what(&said(why)), &hint))
     }
 
-    /// Keeps them.
+    /// Saves the namespaces.
     pub fn save(&self, namespaces: &NamespaceTable) -> Result<(), ServeError> {
         let content = Content {
             asked: self.asked.clone(),

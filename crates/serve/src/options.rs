@@ -1,6 +1,6 @@
-//! What is served, and how: the document that a server starts from. Each option is described once,
-//! in `python/drivebay/serving/options.py`, for the command line, its file and the library; here it
-//! has its type. A key that is not known is refused.
+//! Options of a server and its drives: the document that a server starts from.
+//! `python/drivebay/serving/options.py` documents each option for the command line, its file and
+//! the library; this file defines the types. Unknown keys are refused.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -17,81 +17,81 @@ use crate::power_cut::{AfterCut, PowerCutPlan};
 use crate::precondition::Precondition;
 use crate::store::{HostDurability, PowerCutLoss};
 
-/// A server and its drives.
+/// Server and its drives.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Document {
-    /// Where it listens, and what the drives share.
+    /// Addresses, and settings that the drives share.
     pub server: Options,
-    /// The drives, in the order of their profiles, which come beside this.
+    /// Drives, in the order of their profiles, which are passed separately.
     pub drives: Vec<DriveOptions>,
 }
 
-/// Where a server listens, and what its drives share.
+/// Addresses of a server, and settings that its drives share.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Options {
-    /// Where NBD clients connect: `unix:PATH` or `HOST:PORT`.
+    /// Addresses for NBD clients: `unix:PATH` or `HOST:PORT`.
     pub nbd: Vec<String>,
-    /// Where NVMe/TCP hosts connect: `HOST:PORT`.
+    /// Addresses for NVMe/TCP hosts: `HOST:PORT`.
     pub nvme_tcp: Vec<String>,
     /// Certificate chain and key for TLS, PEM files.
     pub tls: Option<(PathBuf, PathBuf)>,
-    /// Where the control socket is: `unix:PATH`.
+    /// Address of the control socket: `unix:PATH`.
     pub control: Option<String>,
     /// Most bytes of memory for data, snapshots and buffers, of all drives together.
     pub memory_max_bytes: u64,
 }
 
-/// A drive to be served, and how. Without more it is new, with its data in memory.
+/// Options of a served drive. By default it is new, with its data in memory.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DriveOptions {
-    /// Its name: of its NBD export, and for the control socket.
+    /// Name of its NBD export, and for the control socket.
     pub name: String,
-    /// Of all that is drawn at random.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Whether it refuses all that changes data.
+    /// True if the drive refuses all commands that change data.
     #[serde(rename = "read_only")]
     pub is_read_only: bool,
-    /// Its parts, as hosts see them; without any it is one.
+    /// Namespaces; by default one for the whole drive.
     pub namespaces: Vec<NamespaceOptions>,
-    /// Where a virtual machine connects for a PCIe device: the path of a socket.
+    /// Path of the socket to which a virtual machine connects for a PCIe device.
     pub vfio_user: Option<PathBuf>,
-    /// Whether each namespace is a block device of this machine.
+    /// True if each namespace is a block device of this machine.
     pub ublk: bool,
-    /// The file with the data; without it the data is in memory.
+    /// File with the data; by default the data is in memory.
     pub data: Option<PathBuf>,
-    /// What flushes make of that file.
+    /// Effect of flushes on that file.
     pub host_durability: HostDurability,
-    /// The image that new data begins with; it is not written to.
+    /// Image with the initial content of new data; it is not written to.
     pub image: Option<PathBuf>,
-    /// The file of the drive's state: read at the start if it exists, written at an orderly end.
+    /// File of the drive's state: read at the start if it exists, written at an orderly end.
     pub state: Option<PathBuf>,
-    /// The new file in which all commands are recorded with their data.
+    /// New file in which all commands are recorded with their data.
     pub record: Option<PathBuf>,
-    /// What was done to the drive before; one with a state stays as it is.
+    /// Preconditioning of a new drive; not applied to a saved state.
     pub precondition: Precondition,
-    /// How the server meets the model's times.
+    /// Method by which the server keeps the model's times.
     pub pace: Pace,
-    /// How fast the drive's clock runs.
+    /// Speed of the drive's clock.
     #[serde(deserialize_with = "text")]
     pub time_scale: TimeScale,
-    /// When the power is cut.
+    /// Time of the power cut.
     #[serde(deserialize_with = "some_text")]
     pub power_cut: Option<PowerCutPlan>,
-    /// What hosts meet after a power cut.
+    /// Behaviour after a power cut, as hosts see it.
     #[serde(deserialize_with = "text")]
     pub after_cut: AfterCut,
-    /// What a power cut takes.
+    /// Data that a power cut loses.
     pub loss: PowerCutLoss,
     /// Faults to inject.
     pub faults: Vec<Fault>,
-    /// The file of the secret that hosts over NVMe/TCP must know.
+    /// File of the secret that hosts over NVMe/TCP must know.
     pub dhchap_secret: Option<PathBuf>,
-    /// The file of the secret by which it proves to them who it is.
+    /// File of the secret by which the drive proves its identity to hosts.
     pub dhchap_ctrl_secret: Option<PathBuf>,
-    /// The drive's identity, as far as it is given.
+    /// Parts of the drive's identity that the user specifies.
     pub identity: IdentityOptions,
 }
 
@@ -102,7 +102,7 @@ impl DriveOptions {
     }
 }
 
-/// A value that is written as a text.
+/// Parses a value that is written as a string.
 fn text<'de, T, D>(given: D) -> Result<T, D::Error>
 where
     T: FromStr<Err: Display>,

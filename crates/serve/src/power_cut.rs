@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Mean time between random power cuts, if none is given.
 const MEAN: Nanos = Nanos::secs(10);
 
-/// When the power is cut.
+/// Time of a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PowerCutPlan {
     /// Once, this long after the start by the drive's clock.
@@ -38,15 +38,15 @@ impl FromStr for PowerCutPlan {
     }
 }
 
-/// What hosts meet after a power cut.
+/// Behaviour after a power cut, as hosts see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AfterCut {
-    /// They may connect again at once; the drive takes its commands when it is ready.
+    /// Hosts may connect again at once; the drive accepts their commands when it is ready.
     #[default]
     Return,
-    /// Nobody may connect for this long, on the host's clock.
+    /// Hosts may not connect for this long, on the host's clock.
     Hold(Nanos),
-    /// Nobody may connect until the power is switched on by the control socket.
+    /// Hosts may not connect until the power is switched on by the control socket.
     Refuse,
 }
 
@@ -65,36 +65,36 @@ impl FromStr for AfterCut {
     }
 }
 
-/// A time above 0, of three years at most.
+/// Parses a time above 0, of at most three years.
 fn seconds(text: &str) -> Option<Nanos> {
     let seconds: f64 = text.parse().ok().filter(|&seconds| seconds > 0.0 && seconds <= 1e8)?;
     Some(Nanos((seconds * 1e9) as u64))
 }
 
-/// What a power cut did.
+/// Result of a power cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PowerCut {
-    /// When, since the server started, nanoseconds of the drive's clock.
+    /// Time since the server started, nanoseconds of the drive's clock.
     pub at_ns: u64,
-    /// How long the drive took to become ready, nanoseconds.
+    /// Time that the drive took to become ready, nanoseconds.
     pub ready_after_ns: u64,
     /// Bytes whose newest content was lost.
     pub lost_bytes: u64,
 }
 
-/// The power cuts that are planned, and those that have been.
+/// Planned and past power cuts.
 pub(crate) struct PowerCuts {
     plan: Option<PowerCutPlan>,
     /// Draws the times of random cuts.
     times: Rng,
-    /// The next cut by time, since the server started.
+    /// Time of the next cut, since the server started.
     next: Option<Nanos>,
-    /// Decides what a cut takes.
+    /// Draws the losses of a cut.
     pub rng: Rng,
     pub count: u64,
     pub last: Option<PowerCut>,
     after: AfterCut,
-    /// Until when nobody may connect, on the host's clock since the server started.
+    /// Time until which hosts may not connect, on the host's clock since the server started.
     off_until: Option<Nanos>,
 }
 
@@ -127,7 +127,7 @@ impl PowerCuts {
         };
     }
 
-    /// Whether the plan cuts the power now, `elapsed` after the start and after `requests`.
+    /// True if the plan cuts the power now, `elapsed` after the start and after `requests`.
     pub fn is_due(&mut self, elapsed: Nanos, requests: u64) -> bool {
         let is_due = match self.plan {
             Some(PowerCutPlan::Requests(count)) => requests >= count,
@@ -144,7 +144,7 @@ impl PowerCuts {
         self.after = after;
     }
 
-    /// The cut has been, `elapsed` after the start on the host's clock.
+    /// Records a cut that happened `elapsed` after the start on the host's clock.
     pub fn record(&mut self, cut: PowerCut, elapsed: Nanos) {
         self.count += 1;
         self.last = Some(cut);
@@ -155,12 +155,12 @@ impl PowerCuts {
         };
     }
 
-    /// Hosts may connect again.
+    /// Lets hosts connect again.
     pub fn power_on(&mut self) {
         self.off_until = None;
     }
 
-    /// Whether nobody may connect now.
+    /// True if hosts may not connect now.
     pub fn is_off(&self, elapsed: Nanos) -> bool {
         self.off_until.is_some_and(|until| elapsed < until)
     }

@@ -1,22 +1,22 @@
-//! What was done to the drive before its first host: nothing, a fill, or a fill and hours of random
+//! Preconditioning of the drive before its first host: none, a fill, or a fill and hours of random
 //! writes.
 //!
-//! In the model's own time, before the server's clock starts; no data is stored, so that what
-//! nobody wrote reads as zeros, but comes from flash. Sources: the reviews fill with 128 KiB once
-//! and rest (AnandTech 8979), or fill twice and write at random (Custom PC Review); two fills and
-//! then random writes of the capacity is SNIA SSS PTS 2.0.2's workload-independent preconditioning,
-//! and half of what it asks for the dependent one.
+//! It runs in the model's own time, before the server's clock starts. No data is stored, so sectors
+//! that no host wrote read as zeros, but the reads go to flash. Sources: the reviews fill with 128
+//! KiB once and rest (AnandTech 8979), or fill twice and write at random (Custom PC Review); two
+//! fills and then random writes of the capacity is SNIA SSS PTS 2.0.2's workload-independent
+//! preconditioning, and half of the requirement for the dependent one.
 
 use drivebay_drive::Device;
 use drivebay_run::{Control, Pattern, RunError, Stop, Workload, run};
 use drivebay_units::Nanos;
 use serde::Deserialize;
 
-/// How the drive is prepared.
+/// Preconditioning of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precondition {
-    /// As it left the factory: reads of what was not written do not reach the flash.
+    /// Factory state: reads of unwritten sectors do not reach the flash.
     #[default]
     New,
     /// All addresses written once, in order, then half an hour of rest: full and cool.
@@ -29,7 +29,7 @@ const FILL_BLOCK: u64 = 128 << 10;
 pub(crate) const REST: Nanos = Nanos::secs(1800);
 
 impl Precondition {
-    /// Does it to a new drive; `control` may cancel it.
+    /// Preconditions a new drive; `control` may cancel it.
     pub(crate) fn apply(
         self,
         device: &mut Device,

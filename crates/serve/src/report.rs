@@ -1,4 +1,4 @@
-//! The figures of a served drive and of the server itself.
+//! Figures of a served drive and of the server itself.
 
 use serde::Serialize;
 
@@ -11,29 +11,29 @@ use crate::power_cut::PowerCut;
 pub struct Report {
     /// The drive's name.
     pub drive: String,
-    /// What it is; a scaled drive's says so.
+    /// Title of the drive; says so if the drive is scaled.
     pub title: String,
-    /// Its capacity, bytes.
+    /// Capacity, bytes.
     pub capacity_bytes: u64,
-    /// Its parts, as hosts see them.
+    /// Namespaces, as hosts see them.
     pub namespaces: Vec<NamespaceFigures>,
     /// Wall time, seconds.
     pub elapsed_s: f64,
     /// The drive's time, seconds.
     pub drive_s: f64,
-    /// Seconds of the drive's clock in a second of the host's.
+    /// Seconds of the drive's clock per second of the host's clock.
     pub time_scale: f64,
     /// Requests of all hosts.
     pub requests: u64,
-    /// Memory that all drives of the server take for data, snapshots and buffers, bytes.
+    /// Memory that all drives of the server use for data, snapshots and buffers, bytes.
     pub memory_bytes: u64,
-    /// What of it is buffers of connections.
+    /// Part of it that is buffers of connections.
     pub buffer_bytes: u64,
-    /// The most that they may take.
+    /// Memory limit, bytes.
     pub memory_max_bytes: u64,
-    /// How often a request had to wait until there was memory for it.
+    /// Number of requests that had to wait for memory.
     pub memory_waits: u64,
-    /// Connections that were refused, or ended for what they did or did not do.
+    /// Connections that were refused, or ended for a violation or a timeout.
     pub refused: u64,
     /// Commands in flight.
     pub outstanding: usize,
@@ -43,18 +43,18 @@ pub struct Report {
     pub bytes_written: u64,
     /// Write amplification so far; zero before the first write.
     pub waf: f64,
-    /// The drive's sensor, degrees Celsius.
+    /// Temperature of the drive's sensor, degrees Celsius.
     pub temperature_c: f64,
     /// Throttle stage, 0 for none.
     pub throttle_stage: usize,
-    /// Bytes that a power cut would take now, at most.
+    /// Most bytes that a power cut could lose now.
     pub losable_bytes: u64,
-    /// Whether the power is off since the last of them.
+    /// True if the power is off since the last power cut.
     pub is_off: bool,
     /// Number of power cuts.
     pub power_cuts: u64,
-    /// The last of them.
+    /// Last power cut.
     pub last_power_cut: Option<PowerCut>,
-    /// How late the answers were.
+    /// Lateness of the answers.
     pub lateness: LatenessFigures,
 }

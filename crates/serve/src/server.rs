@@ -1,4 +1,4 @@
-//! A server: drives, each with its store and event loop, and the listeners that they share.
+//! Server: drives, each with its store and event loop, and the listeners that they share.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -36,7 +36,7 @@ use crate::report::Report;
 use crate::store::{Image, PowerCutLoss, Store};
 use crate::ublk;
 
-/// What the user may have got wrong about a drive, looked at before anything is made.
+/// Options of a drive after the checks for user errors, which precede the creation of files.
 struct CheckedDrive {
     spec: Spec,
     options: DriveOptions,
@@ -44,14 +44,14 @@ struct CheckedDrive {
     namespaces: NamespaceTable,
     namespace_file: Option<NamespaceFile>,
     identity: DriveIdentity,
-    /// As it was saved, if it was, with its logs.
+    /// Model and logs from the saved state, if there is one.
     device: Option<Device>,
     logs: Option<KeptLogs>,
     secrets: Option<Secrets>,
 }
 
 impl CheckedDrive {
-    /// Reads what is kept of the drive, and makes nothing.
+    /// Checks the options and loads the saved parts of the drive; creates nothing.
     fn new((spec, options): (Spec, DriveOptions)) -> Result<CheckedDrive, ServeError> {
         faults::check_all(&options.faults)?;
         if let Some(path) = options.vfio_user.as_deref().filter(|path| path.exists()) {
@@ -102,7 +102,7 @@ impl CheckedDrive {
     }
 }
 
-/// Refuses what a drive with zones is not served by, or with.
+/// Refuses protocols and options that do not support a drive with zones.
 fn refuse_beside_zones(
     spec: &Spec,
     drive: &DriveOptions,
@@ -122,7 +122,7 @@ fn refuse_beside_zones(
     })
 }
 
-/// Whether a state is there; that one can be written at the end, if not, is made sure of.
+/// True if a saved state exists. If not, checks that one can be written at the end.
 fn is_saved(path: &Path) -> Result<bool, ServeError> {
     let cannot = |doing, error: io::Error| SnapshotError::File {
         doing,
@@ -145,10 +145,10 @@ fn is_saved(path: &Path) -> Result<bool, ServeError> {
     }
 }
 
-/// A drive with its event loop.
+/// Drive with its event loop.
 struct ServedDrive {
     event_loop: EventLoop,
-    /// Block devices of this machine by their namespaces; dropped behind the loop, which has them
+    /// Block devices of this machine by their namespaces; dropped after the loop, which keeps them
     /// open.
     ublk: Vec<(u32, ublk::Control)>,
     handle: Handle,
@@ -160,8 +160,8 @@ struct ServedDrive {
 }
 
 impl ServedDrive {
-    /// Makes the drive, opens its data and, for a virtual machine, its socket. `memory` is what it
-    /// may take with others.
+    /// Creates the drive, opens its data and, for a virtual machine, its socket. `memory` is the
+    /// limit that all drives share.
     fn new(
         checked: CheckedDrive,
         memory: &MemoryLimit,
@@ -173,8 +173,7 @@ impl ServedDrive {
         let channel = Channel::new()?;
         let handle = channel.handle();
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
-        // What is no file holds something, too: that it is no file is then told, and it stays as it
-        // is.
+        // A path that is not a regular file counts as existing; opening it reports the error.
         let is_there = |path: &&PathBuf| {
             path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
         };
@@ -184,8 +183,8 @@ impl ServedDrive {
         let open = |path: &PathBuf| {
             Store::open(path, sectors, options.host_durability, handle.waker(), memory)
         };
-        // Data that is there is checked and locked at once. New data is made last, so that a
-        // preconditioning that is stopped leaves no file.
+        // Existing data is checked and locked at once. New data is created last, so that a
+        // cancelled preconditioning leaves no file.
         let there = there.map(open).transpose()?;
         let known = options.state.as_deref().filter(|_| checked.device.is_some());
         let device = match checked.device {
@@ -211,9 +210,9 @@ impl ServedDrive {
             (None, None, None) => Store::memory(sectors, memory),
         };
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        // What every protocol says of it. Capacitors save the drive's buffer, not what a host's
-        // disk has in its own, nor what a cut is asked to take. Hosts flush no drive that says it
-        // has none.
+        // Every protocol reports this. Capacitors protect the drive's buffer, but not the cache of
+        // the host's disk, and not the data that a power cut is configured to lose. Hosts do not
+        // flush a drive that reports no volatile cache.
         let has_volatile_cache =
             !spec.power_loss_protection || store.syncs() || options.loss == PowerCutLoss::Unflushed;
         let shape = ublk::Shape::new(&spec, processors, has_volatile_cache);
@@ -226,7 +225,7 @@ impl ServedDrive {
             Engine::with_time_scale(device, store, options.pace, options.time_scale, seed);
         engine.name.clone_from(&options.name);
         engine.namespaces = namespaces.clone();
-        // What must not change is kept as it is.
+        // A read-only drive leaves the namespace file unchanged.
         engine.namespace_file = checked.namespace_file.filter(|_| !options.is_read_only);
         engine.is_of_one_size = checked.is_ahci;
         engine.is_write_protected = options.is_read_only;
@@ -265,7 +264,7 @@ impl ServedDrive {
         Ok(ServedDrive { event_loop, ublk, handle, nvme, name, namespaces, identity, state })
     }
 
-    /// Where its block devices are, each with its name as over NBD.
+    /// Paths of the drive's block devices, each with its export name over NBD.
     fn block_devices(&self) -> impl Iterator<Item = String> {
         let device = |(nsid, one): &(u32, ublk::Control)| match self.ublk.len() {
             1 => format!("ublk:{} {}", one.path(), self.name),
@@ -274,7 +273,7 @@ impl ServedDrive {
         self.ublk.iter().map(device)
     }
 
-    /// Serves until stopped, saves the drive's state, and tells how it went.
+    /// Serves until stopped, saves the drive's state, and returns the figures.
     fn run(self) -> Result<Report, ServeError> {
         let ServedDrive { mut event_loop, ublk, handle, nvme, state, .. } = self;
         event_loop.engine().keep_namespaces()?;
@@ -303,18 +302,18 @@ impl ServedDrive {
     }
 }
 
-/// Drives that are ready to be served, each with a thread, a clock and a state of its own.
+/// Drives that are ready to be served, each with its own thread, clock and state.
 pub struct Server {
     drives: Vec<ServedDrive>,
     addresses: Vec<String>,
 }
 
 impl Server {
-    /// Makes the drives, opens their data, and begins to listen. `control` may cancel the
+    /// Creates the drives, opens their data, and starts to listen. `control` may cancel the
     /// preconditioning, which takes seconds to minutes.
     ///
     /// # Panics
-    /// Without a drive.
+    /// If `drives` is empty.
     pub fn new(
         drives: Vec<(Spec, DriveOptions)>,
         options: &Options,
@@ -354,7 +353,7 @@ impl Server {
         let checked =
             drives.into_iter().map(CheckedDrive::new).collect::<Result<Vec<_>, ServeError>>()?;
         refuse_same_nqn(&checked)?;
-        // From here on files are made.
+        // The steps from here on create files.
         let drives = checked
             .into_iter()
             .map(|drive| ServedDrive::new(drive, &memory, may_be_cut, control))
@@ -389,7 +388,7 @@ impl Server {
                 })
             })?;
             if let Address::Unix(path) = address {
-                // Whoever can connect may cut the drives' power.
+                // Anyone who can connect may cut the power of the drives.
                 std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
             }
         }
@@ -399,7 +398,7 @@ impl Server {
                 drive.event_loop.join(number, handles.clone());
             }
         }
-        // Last, as nothing else of a start that is refused would tell whose it is.
+        // The identity is saved last, so that a refused start leaves none.
         for drive in &server.drives {
             drive.state.as_deref().map_or(Ok(()), |state| drive.identity.keep_beside(state))?;
         }
@@ -422,7 +421,7 @@ impl Server {
                 })
             })?;
             for (nqn, drive) in names.iter().zip(&self.drives) {
-                // Where there are several, whose it is.
+                // With several drives, the address includes the drive's name.
                 let name = if names.len() > 1 { &drive.name } else { "" };
                 self.addresses
                     .push(format!("nvme-tcp:{listener} {nqn} {name}").trim_end().to_owned());
@@ -431,8 +430,8 @@ impl Server {
         Ok(())
     }
 
-    /// Lets the event loops of all drives listen at `address`; `open_session` makes sessions in
-    /// that of a drive. Returns where clients find it.
+    /// Lets the event loops of all drives listen at `address`; `open_session` creates sessions in
+    /// the loop of a drive. Returns the address for clients.
     fn listen(
         &mut self,
         address: &Address,
@@ -448,19 +447,19 @@ impl Server {
         Ok(found)
     }
 
-    /// Where clients find the drives, in the order of the options; NVMe/TCP with each subsystem's
-    /// name.
+    /// Addresses for clients, in the order of the options; for NVMe/TCP with the name of each
+    /// subsystem.
     pub fn addresses(&self) -> &[String] {
         &self.addresses
     }
 
-    /// By drive: stops it, and asks how it is.
+    /// Handles of the drives, which stop a drive or ask for its status.
     pub fn handles(&self) -> Vec<Handle> {
         self.drives.iter().map(|drive| drive.handle.clone()).collect()
     }
 
-    /// Serves until stopped, saves the drives' states, and tells how it went, by drive. Where one
-    /// drive fails all others are stopped.
+    /// Serves until stopped, saves the states of the drives, and returns the report of each drive.
+    /// If one drive fails, all others are stopped.
     pub fn run(self) -> Result<Vec<Report>, ServeError> {
         let handles = &self.handles();
         thread::scope(|scope| {
@@ -480,7 +479,7 @@ impl Server {
     }
 }
 
-/// An address for NVMe/TCP.
+/// Parses an address for NVMe/TCP.
 fn nvme_address(text: &str) -> Result<Address, ServeError> {
     match text.parse() {
         Ok(address @ Address::Tcp(..)) => Ok(address),
@@ -491,7 +490,7 @@ fn nvme_address(text: &str) -> Result<Address, ServeError> {
     }
 }
 
-/// The address of a control socket.
+/// Parses the address of a control socket.
 fn control_address(text: &str) -> Result<Address, ServeError> {
     match text.parse()? {
         address @ Address::Unix(_) => Ok(address),
@@ -502,7 +501,7 @@ fn control_address(text: &str) -> Result<Address, ServeError> {
     }
 }
 
-/// Hosts tell drives apart by these names.
+/// Refuses two drives with the same NQN, by which hosts distinguish them.
 fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
     for (number, drive) in drives.iter().enumerate() {
         let nqn = &drive.identity.nqn;
@@ -517,8 +516,8 @@ fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
 /// Sectors of a page of the store.
 const PAGE_SECTORS: u64 = 8;
 
-/// Extents of the store with data in pages that the model has not mapped: first sector, number of
-/// sectors. Also the number of pages with data.
+/// Extents of the store with data in pages that the model has not mapped (first sector, number of
+/// sectors), and the number of pages with data.
 type Unmapped = (Vec<(u64, u64)>, u64);
 
 fn unmapped(device: &Device, store: &Store, is_new: bool) -> Result<Unmapped, ServeError> {
@@ -556,12 +555,12 @@ fn is_zero(store: &Store, page: u64) -> io::Result<bool> {
     Ok(bytes.iter().all(|&byte| byte == 0))
 }
 
-/// Maps the data that the file or the image holds already and the model has not mapped: it is
-/// written once, in order, before the first host connects, so that reads of it go to flash. A new
-/// drive then rests, as one that was filled.
+/// Maps data that the file or the image already holds and the model has not mapped. It is written
+/// once, in order, before the first host connects, so that reading it goes to flash. A new drive
+/// then rests like one that was filled.
 ///
-/// A state that was not written at an orderly end lacks what was written after it. One that lacks
-/// most of the data belongs to another drive, and is refused.
+/// A state that was not written at an orderly end lacks the data written after it. A state that
+/// lacks most of the data belongs to another drive and is refused.
 fn adopt(
     mut device: Device,
     store: &Store,
@@ -586,7 +585,7 @@ fn adopt(
         ));
     }
     let rests = state.is_none() && !extents.is_empty();
-    // No piece lies in two zones.
+    // No piece spans two zones.
     let zone = device.spec().zones.map_or(u64::MAX, |zones| zones.sectors);
     for (first, sectors) in extents {
         let (mut lba, end) = (first, (first + sectors).min(store.sectors()));
@@ -604,7 +603,8 @@ fn adopt(
     Ok(device)
 }
 
-/// Switched on again: no zone is open, and one in which nothing was written is empty.
+/// Updates the zones for a power cycle: open zones are closed, or become empty if they hold no
+/// data.
 fn close_zones(device: &mut Device) -> Result<(), DeviceError> {
     for (index, zone) in device.zones().to_vec().into_iter().enumerate() {
         let op = match zone.state {
@@ -621,7 +621,7 @@ fn close_zones(device: &mut Device) -> Result<(), DeviceError> {
     Ok(())
 }
 
-/// Data that zones cannot hold without the state that belongs to it.
+/// Error for data that the zones cannot hold without the matching state.
 fn not_adopted(why: DeviceError, data: &Path) -> ServeError {
     let DeviceError::Zone { zone, problem, .. } = why else { return why.into() };
     let problem = problem.to_string();

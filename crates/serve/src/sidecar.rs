@@ -1,5 +1,4 @@
-//! What is kept beside a drive's state, in a file of JSON, `STATE.NAME`: read at a start, written
-//! whole.
+//! JSON files beside a drive's state, `STATE.NAME`: read at a start, written completely.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The file of this name.
+/// Returns the path of the file with this name.
 pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
     let mut path = state.as_os_str().to_owned();
     path.push(".");
@@ -16,7 +15,7 @@ pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
     path.into()
 }
 
-/// What it holds, if it is there. A pipe is not waited for.
+/// Reads the file, if it exists. Does not wait for a pipe.
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match path.metadata() {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -25,7 +24,7 @@ pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     }
 }
 
-/// Takes the place of what it held, when it is on the disk.
+/// Replaces the file once the new content is on the disk.
 pub(crate) fn save(path: &Path, content: &impl Serialize) -> io::Result<()> {
     let mut new = path.as_os_str().to_owned();
     new.push(".new");
@@ -35,7 +34,7 @@ pub(crate) fn save(path: &Path, content: &impl Serialize) -> io::Result<()> {
     fs::rename(new, path)
 }
 
-/// Structures of the specification, each as its bytes: for `serde(with)`.
+/// Serializes structures of the specification as their bytes: for `serde(with)`.
 pub(crate) mod as_bytes {
     use std::collections::VecDeque;
 

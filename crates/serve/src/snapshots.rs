@@ -1,9 +1,9 @@
-//! Snapshots of a served drive: its data, its model and what decides about losses and faults, at
-//! one moment.
+//! Snapshots of a served drive: its data, its model and the random generators for losses and
+//! faults, at one moment.
 //!
-//! A snapshot lives as long as the server, so that one which is interrupted is never half there; a
-//! clone, which another server can start from, is a folder that appears under its name when it is
-//! whole and on the disk.
+//! Snapshots live only as long as the server, so an interrupted one never remains incomplete. A
+//! clone, which another server can start from, is a folder that gets its name only when it is
+//! complete and on the disk.
 
 use std::fs::{self, File};
 use std::io;
@@ -25,30 +25,30 @@ const MODEL_BYTES_PER_PAGE: u64 = 6;
 const SNAPSHOTS_MAX: usize = 16;
 const NAME_MAX: usize = 64;
 
-/// Why there is no snapshot, or no clone of it.
+/// Reason for which a snapshot or a clone failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// There is none of this name.
+    /// No snapshot has this name.
     #[error("there is no snapshot {name}\nhint: {known}")]
     Unknown {
-        /// What was asked for.
+        /// Requested name.
         name: String,
-        /// The names that there are, in words.
+        /// Known names, or a hint if there are none.
         known: String,
     },
-    /// Its name is too long.
+    /// The name is too long.
     #[error("the name of a snapshot has at most {NAME_MAX} bytes\nhint: snapshot aged")]
     Name,
-    /// There are too many.
+    /// There are too many snapshots.
     #[error("there are {SNAPSHOTS_MAX} snapshots, as many as may be\nhint: forget one: {0}")]
     TooMany(String),
-    /// Its model would take more memory than is allowed.
+    /// The model would take more memory than is allowed.
     #[error(
         "the model of a snapshot takes {} MB, more than --memory leaves\nhint: forget one, or serve with a larger --memory", .0 / 1_000_000
     )]
     Memory(u64),
-    /// A clone does not replace anything.
+    /// The folder of a clone already exists.
     #[error("{0} exists\nhint: name a folder that does not, it is made")]
     Exists(PathBuf),
     /// The data could not be read, written or synced.
@@ -62,16 +62,16 @@ pub enum SnapshotError {
     Device(#[from] DeviceError),
 }
 
-/// The random numbers that are drawn outside of the model.
+/// Random generators outside of the model.
 #[derive(Clone)]
 pub(crate) struct Chance {
-    /// Decides what a power cut takes.
+    /// Draws the losses of a power cut.
     pub losses: Rng,
-    /// Decides which requests a fault meets.
+    /// Draws the requests that a fault affects.
     pub faults: Rng,
 }
 
-/// Without the data: the store has that under the same number.
+/// Snapshot without its data, which the store has under the same number.
 struct Snapshot {
     name: String,
     device: Device,
@@ -89,9 +89,9 @@ pub(crate) struct NewModel {
 #[derive(Default)]
 pub(crate) struct Snapshots {
     taken: Vec<Snapshot>,
-    /// Makes memory for the next model, which takes longer than to copy it.
+    /// Thread that prepares memory for the next model, which takes longer than to copy the model.
     preparing: Option<JoinHandle<Result<NewModel, DeviceError>>>,
-    /// How often one was restored.
+    /// Number of restored snapshots.
     pub restored: u64,
 }
 
@@ -106,7 +106,7 @@ impl Snapshots {
         if names.is_empty() { "snapshot NAME takes one".to_owned() } else { names.join(", ") }
     }
 
-    /// Memory for a snapshot of this name; none if it is still being made.
+    /// Returns memory for a snapshot of this name; `None` while it is being prepared.
     pub fn memory_for(
         &mut self,
         name: &str,
@@ -135,7 +135,7 @@ impl Snapshots {
                     return Err(SnapshotError::Memory(bytes));
                 }
                 self.preparing = Some(thread::spawn(move || {
-                    // A copy has touched all of its memory.
+                    // The duplicate has touched all of its memory.
                     let device = Device::new(spec, 0)?.duplicate()?;
                     Ok(NewModel { device, memory })
                 }));
@@ -144,8 +144,8 @@ impl Snapshots {
         }
     }
 
-    /// Takes a snapshot; `model` is from [`Snapshots::memory_for`] the same name. An older one of
-    /// that name is dropped once the new one is there.
+    /// Takes a snapshot; `model` is from [`Snapshots::memory_for`] with the same name. An older
+    /// snapshot of that name is dropped after the new one is complete.
     pub fn take(
         &mut self,
         name: &str,
@@ -170,7 +170,7 @@ impl Snapshots {
         Ok(())
     }
 
-    /// Makes model and data what they were at a snapshot, which stays.
+    /// Restores model and data to a snapshot, which is kept.
     pub fn restore(
         &mut self,
         name: &str,
@@ -194,12 +194,12 @@ impl Snapshots {
         }
     }
 
-    /// Ends a snapshot and frees what it took.
+    /// Deletes a snapshot and frees its memory.
     pub fn forget(&mut self, name: &str, store: &mut Store) -> Result<(), SnapshotError> {
         self.drop(self.number(name)?, store)
     }
 
-    /// Writes a snapshot as a new folder with `data` and `state`, as a server takes them.
+    /// Writes a snapshot as a new folder with `data` and `state`, which a server can open.
     pub fn clone_to(&self, name: &str, folder: &Path, store: &Store) -> Result<(), SnapshotError> {
         let number = self.number(name)?;
         if folder.symlink_metadata().is_ok() {
@@ -214,15 +214,15 @@ impl Snapshots {
         data.sync_all()?;
         state::save(&self.taken[number].device, &partial.path().join("state"))?;
         fs::rename(partial.path(), folder)?;
-        // What has its name stays.
+        // The folder, now under its final name, must not be deleted.
         let _ = partial.keep();
         Ok(File::open(parent)?.sync_all()?)
     }
 }
 
-/// Says that a file's data is a served drive's, as `targets/safety/marks.py` has it for `--data`:
-/// by its inode number, so that a copy is not meant. A file system without attributes has no mark,
-/// and the next server asks.
+/// Marks a file as the data of a served drive, which `targets/safety/marks.py` checks for `--data`.
+/// The mark contains the inode number, so that it is not valid for a copy. Without file system
+/// attributes there is no mark, and the next server asks.
 fn mark_served(file: &File) -> io::Result<()> {
     let inode = file.metadata()?.ino().to_string();
     let _ = rustix::fs::fsetxattr(
@@ -234,7 +234,7 @@ fn mark_served(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Memory that a model takes, about: nearly all of it is the map and its reverse.
+/// Approximate memory of a model: nearly all of it is the map and its reverse.
 fn model_bytes(spec: &Spec) -> u64 {
     spec.map_entries() * MODEL_BYTES_PER_PAGE
 }

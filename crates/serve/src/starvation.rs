@@ -1,24 +1,23 @@
-//! How long the server could have run and was not let: its thread was runnable and had no
-//! processor.
+//! Time for which the server was runnable but had no processor.
 //!
-//! A request that waits in its socket meanwhile is older than the model knows, and no clock of the
-//! server's sees it. Source: the second figure of /proc/thread-self/schedstat (Linux,
-//! Documentation/scheduler/ sched-stats.rst), nanoseconds on a run queue; where the kernel does not
-//! have it, nothing is known and nothing is counted. Leaves out what a hypervisor takes, and the
-//! kernel's own work on the socket.
+//! A request that waits in its socket during this time is older than the model knows, and no clock
+//! of the server shows it. Source: the second figure of /proc/thread-self/schedstat (Linux,
+//! Documentation/scheduler/sched-stats.rst), nanoseconds on a run queue; on kernels without it
+//! nothing is counted. Leaves out time taken by a hypervisor, and the kernel's own work on the
+//! socket.
 
 use std::fs::File;
 
 use drivebay_units::Nanos;
 
-/// The time that the calling thread has waited for a processor.
+/// Time that the calling thread has waited for a processor.
 pub(crate) struct Starvation {
     file: Option<File>,
     last: u64,
 }
 
 impl Starvation {
-    /// Of this thread, from now on.
+    /// Starts to measure the calling thread.
     pub fn of_this_thread() -> Starvation {
         let mut found =
             Starvation { file: File::open("/proc/thread-self/schedstat").ok(), last: 0 };
@@ -26,7 +25,7 @@ impl Starvation {
         found
     }
 
-    /// What has come since this was asked before.
+    /// Returns the time added since the last call.
     pub fn take(&mut self) -> Nanos {
         let total = self.file.as_ref().and_then(waited).unwrap_or(self.last);
         Nanos(total - std::mem::replace(&mut self.last, total).min(total))
