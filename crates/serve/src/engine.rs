@@ -200,8 +200,7 @@ impl Engine {
         }
     }
 
-    // --- requests
-    // ---------------------------------------------------------------------------------
+    // --- requests ---
 
     /// Applies faults; refuses requests that cannot be served.
     fn accept(&mut self, command: &mut InflightCommand) -> Result<(), Status> {
@@ -379,8 +378,7 @@ impl Engine {
         completion
     }
 
-    // --- for the event loop
-    // -----------------------------------------------------------------------
+    // --- for the event loop ---
 
     /// Counts a connection that was refused, or ended for a violation.
     pub(crate) fn note_refused(&mut self) {

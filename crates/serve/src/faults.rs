@@ -2,8 +2,8 @@
 //!
 //! A fault begins after a time or a number of requests, and lasts for a time or for ever. It
 //! changes what the host sees; the model itself is not changed, except for the ambient temperature.
-//! Sectors that cannot be read can again once they have been written, trimmed or erased, as a drive
-//! then puts their data elsewhere. Simplified: also if a power cut takes that write back.
+//! Unreadable sectors become readable once they have been written, trimmed or erased, as a drive
+//! then stores their data elsewhere. Simplified: also if a power cut undoes that write.
 
 use std::collections::BTreeMap;
 
@@ -14,54 +14,54 @@ use crate::request::{Op, Request, Status};
 
 /// Most faults of a script.
 const FAULTS_MAX: usize = 1000;
-/// Most pieces of a range that cannot be read: where writes have broken it into so many, the
-/// smaller part of a piece that breaks can be read again, too.
+/// Most pieces of an unreadable range. Writes break a range into pieces; beyond this number the
+/// smaller part of a piece that breaks becomes readable, too.
 const PIECES_MAX: usize = 100_000;
 
-/// A kind of fault.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Reads of `lba` and `sectors` fail with a media error, until these are written.
+    /// Reads of `lba` and `sectors` fail with a media error, until the sectors are written.
     ReadError,
-    /// Answers take `extra_us` longer, one in `one_in`.
+    /// Completions take `extra_us` longer, for one request in `one_in`.
     Latency,
     /// The drive stops answering.
     Hang,
-    /// The drive has worn out: it refuses to be written.
+    /// The drive is worn out: it refuses writes.
     ReadOnly,
-    /// The ambient temperature is `celsius`, and stays so when the fault is over.
+    /// The ambient temperature is `celsius`, and stays so after the fault is over.
     Ambient,
 }
 
-/// One fault of a script, and when it holds.
+/// Fault of a script, with its begin and duration.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// What goes wrong.
+    /// Kind of the fault.
     pub kind: Kind,
-    /// Begins this long after the server, seconds.
+    /// Time from the start of the server to the fault, seconds.
     #[serde(default)]
     pub after_s: f64,
-    /// Begins after this number of requests.
+    /// Number of requests before the fault begins.
     #[serde(default)]
     pub after_ios: u64,
-    /// Duration, seconds; for ever if it is not given.
+    /// Duration, seconds; for ever if missing.
     pub for_s: Option<f64>,
-    /// First sector that cannot be read.
+    /// First unreadable sector.
     pub lba: Option<u64>,
-    /// Number of sectors; 1 if not given.
+    /// Number of sectors; 1 if missing.
     pub sectors: Option<u64>,
     /// Additional latency, microseconds.
     pub extra_us: Option<u64>,
-    /// Applies to one request in `one_in`, at random; to every one if not given.
+    /// Applies to one request in `one_in`, at random; to every one if missing.
     pub one_in: Option<u64>,
     /// Ambient temperature, degrees Celsius.
     pub celsius: Option<f64>,
 }
 
 impl Fault {
-    /// Of every request, from the start on and for ever.
+    /// Returns a fault that affects every request, from the start on and for ever.
     pub(crate) fn of(kind: Kind) -> Fault {
         let (lba, sectors, extra_us, one_in) = (None, None, None, None);
         let (after_s, after_ios, for_s, celsius) = (0.0, 0, None, None);
@@ -69,7 +69,7 @@ impl Fault {
     }
 }
 
-/// Why a script is refused.
+/// Reason for which a script is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("fault {number}: {what}\nhint: {hint}")]
 pub struct FaultError {
@@ -78,10 +78,10 @@ pub struct FaultError {
     hint: &'static str,
 }
 
-/// What the faults do to one request.
+/// Effect of the faults on a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Effect {
-    /// It fails with this status.
+    /// Status with which the request fails.
     pub status: Option<Status>,
     /// Additional latency.
     pub extra: Nanos,
@@ -89,16 +89,16 @@ pub(crate) struct Effect {
 
 struct Running {
     fault: Fault,
-    /// On the drive's clock since the server started.
+    /// Begin on the drive's clock since the server started.
     began: Option<Nanos>,
-    /// The ambient temperature has been given to the model.
+    /// True after the ambient temperature has been passed to the model.
     is_applied: bool,
-    /// That it holds has been told.
+    /// True if the fault was reported as active.
     is_reported: bool,
     bad: BadSectors,
 }
 
-/// Sectors that cannot be read: the first and the end of each piece.
+/// Unreadable sectors: first sector and end of each piece.
 #[derive(Default)]
 struct BadSectors(BTreeMap<u64, u64>);
 
@@ -108,7 +108,7 @@ impl BadSectors {
         self.0.range(..end).next_back().is_some_and(|(_, &until)| until > lba)
     }
 
-    /// They can be read again.
+    /// Makes sectors readable again.
     fn heal(&mut self, lba: u64, end: u64) {
         while let Some((&first, &until)) =
             self.0.range(..end).next_back().filter(|&(_, &until)| until > lba)
@@ -139,12 +139,12 @@ fn nanos(seconds: f64) -> Nanos {
     Nanos((seconds * 1e9) as u64)
 }
 
-/// The faults of a server.
+/// Faults of a server.
 pub(crate) struct Faults {
     running: Vec<Running>,
-    /// Sectors that a host has made unreadable itself.
+    /// Sectors that a host has made unreadable (Write Uncorrectable).
     spoiled: BadSectors,
-    /// Decides which requests a fault meets.
+    /// Draws the requests that a fault affects.
     pub rng: Rng,
     /// Reads that failed with a media error.
     pub media_errors: u64,
@@ -167,13 +167,13 @@ impl Faults {
         Ok(())
     }
 
-    /// Ends all faults; returns those that held.
+    /// Ends all faults; returns those that were active.
     pub fn clear(&mut self) -> Vec<Kind> {
         let running = std::mem::take(&mut self.running);
         running.into_iter().filter(|r| r.is_reported).map(|r| r.fault.kind).collect()
     }
 
-    /// The faults that have begun (true) or ended since this was asked before.
+    /// Faults that have begun (true) or ended (false) since the last call.
     pub fn changes(&mut self, now: Nanos) -> Vec<(Kind, bool)> {
         let changed = self.running.iter_mut().filter(|r| r.is_active(now) != r.is_reported);
         let tell = |r: &mut Running| {
@@ -183,7 +183,7 @@ impl Faults {
         changed.map(tell).collect()
     }
 
-    /// Begins what is due. Returns an ambient temperature that holds from now on.
+    /// Begins the faults that are due. Returns a new ambient temperature.
     pub fn begin(&mut self, now: Nanos, requests: u64) -> Option<f64> {
         let mut ambient_c = None;
         for running in &mut self.running {
@@ -199,12 +199,12 @@ impl Faults {
         ambient_c
     }
 
-    /// Whether there are any that commands may meet.
+    /// True if there are any faults that commands may meet.
     pub fn are_any(&self) -> bool {
         !self.running.is_empty()
     }
 
-    /// What the faults do to a request that is submitted now.
+    /// Returns the effect of the faults on a request that is submitted now.
     pub fn effect(&mut self, now: Nanos, request: &Request) -> Effect {
         let mut effect = Effect::default();
         for running in self.running.iter().filter(|r| r.is_active(now)) {
@@ -230,8 +230,8 @@ impl Faults {
         effect
     }
 
-    /// A host wants reads of these sectors to fail until they are written or erased. Returns
-    /// whether there is room to note it.
+    /// Makes reads of these sectors fail until they are written or erased, as a host requests.
+    /// Returns false if there are too many pieces.
     pub fn spoil(&mut self, lba: u64, sectors: u64) -> bool {
         self.spoiled.heal(lba, lba + sectors);
         let has_room = self.spoiled.0.len() < PIECES_MAX;
@@ -241,7 +241,7 @@ impl Faults {
         has_room
     }
 
-    /// Sectors have been written or erased: from now on they can be read.
+    /// Makes sectors readable that have been written or erased.
     pub fn heal(&mut self, now: Nanos, lba: u64, sectors: u64) {
         for running in self.running.iter_mut().filter(|r| r.is_active(now)) {
             running.bad.heal(lba, lba + sectors);
@@ -249,12 +249,12 @@ impl Faults {
         self.spoiled.heal(lba, lba + sectors);
     }
 
-    /// Whether the drive refuses to be written now.
+    /// True if the drive refuses writes now.
     pub fn is_read_only(&self, now: Nanos) -> bool {
         self.running.iter().any(|r| r.fault.kind == Kind::ReadOnly && r.is_active(now))
     }
 
-    /// Until when nothing completes, if the drive hangs now.
+    /// Time until which nothing completes, if the drive hangs now.
     pub fn hangs_until(&self, now: Nanos) -> Option<Nanos> {
         let hanging =
             self.running.iter().filter(|r| r.fault.kind == Kind::Hang && r.is_active(now));
@@ -262,7 +262,7 @@ impl Faults {
     }
 }
 
-/// Whether all of a script are valid.
+/// Checks that all faults of a script are valid.
 pub(crate) fn check_all(faults: &[Fault]) -> Result<(), FaultError> {
     faults.iter().zip(1..).try_for_each(|(fault, number)| check(fault, number))
 }

@@ -1,7 +1,8 @@
-//! Log pages of the endurance group and of Flexible Data Placement, and its switch.
+//! Log pages of the endurance group and of Flexible Data Placement, and the feature that enables
+//! it.
 //!
 //! Source: NVM Express base specification 2.1, Get Log Page (09h, 20h to 23h) and Set Features.
-//! What is counted is the model's.
+//! Counters come from the model.
 
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
@@ -18,7 +19,7 @@ use super::timestamp::Timestamp;
 use crate::drive::{Drive, Namespaces};
 use crate::namespace::NAMESPACES_MAX;
 
-/// A log page of the endurance group.
+/// Log page of the endurance group.
 pub(super) fn page(
     log: LogPage,
     sqe: &Sqe,
@@ -93,7 +94,7 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
     page
 }
 
-/// By whom each handle is used: nobody, hosts, or namespaces for which the drive has chosen it.
+/// Use of each handle: unused, chosen by a host, or chosen by the drive for a namespace.
 fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
     let mut page = vec![0; 8 * (1 + shape.handles)];
     page[..2].copy_from_slice(&(shape.handles as u16).to_le_bytes());

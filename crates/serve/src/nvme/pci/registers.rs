@@ -1,4 +1,4 @@
-//! The registers, as the guest reads and writes them, on the vfio-user thread.
+//! Register access of the guest, on the vfio-user thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ struct RegisterAccess {
     capabilities: u64,
     registers: Registers,
     sender: Sender<Message>,
-    /// The device in the event loop, which is notified of messages.
+    /// Device in the event loop, which is notified of messages.
     notify: (Handle, SessionId),
 }
 

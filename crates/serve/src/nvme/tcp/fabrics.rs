@@ -1,4 +1,4 @@
-//! Fabrics commands: connecting a queue, properties, and the list of what is there.
+//! Fabrics commands: connecting a queue, properties, and the discovery log.
 //!
 //! Source: NVMe over Fabrics 1.1, sections 3.3 to 3.5, 5.
 
@@ -27,19 +27,19 @@ const ENTRIES_MIN: u16 = 2;
 /// Connect's attribute: no flow control of the submission queue.
 const NO_FLOW_CONTROL: u8 = 1 << 2;
 
-/// The queue that a connection has become.
+/// Queue of a connection after Connect.
 pub(super) struct Connected {
     pub controller: u16,
-    /// 0 is the admin queue.
+    /// Queue identifier; 0 is the admin queue.
     pub id: u16,
     pub entries: u16,
     pub flow_control: bool,
     pub flags: Arc<Flags>,
-    /// The controller's resets when it was connected.
+    /// The controller's epoch when the queue was connected.
     pub epoch: u32,
-    /// The host has asked for its end.
+    /// True if the host has asked to disconnect.
     pub is_leaving: bool,
-    /// How it authenticates, where it must.
+    /// Authentication, if it is required.
     pub authentication: Option<Authentication>,
 }
 
@@ -57,25 +57,25 @@ impl Connected {
         }
     }
 
-    /// Whether it may be used.
+    /// True if the queue may be used.
     pub fn is_authentic(&self) -> bool {
         self.authentication.as_ref().is_none_or(Authentication::is_done)
     }
 }
 
-/// What a fabrics command gives back.
+/// Result of a fabrics command.
 pub(super) struct Reply {
     pub result: u64,
-    /// For the host.
+    /// Data for the host.
     pub data: Vec<u8>,
-    /// The drive is to be flushed: a shutdown.
+    /// True if the drive must be flushed for a shutdown.
     pub flush: bool,
 }
 
-/// Why not, with the place of the wrong parameter.
+/// Status of a refused command, with the location of the wrong parameter.
 type Refusal = (Status, u64);
 
-/// Carries out a command on a connection.
+/// Executes a command on a connection.
 pub(super) fn execute(
     subsystem: &mut Subsystem,
     drive: &mut dyn Drive,
@@ -161,7 +161,7 @@ fn property_at(offset: u32) -> Option<Property> {
     u8::try_from(offset).ok().and_then(Property::of)
 }
 
-/// A parameter of Connect is wrong: in the command, or in its data.
+/// Error for a wrong parameter of Connect, in the command or in its data.
 fn wrong(place: u16, in_data: bool) -> Refusal {
     let result = u64::from(place) | u64::from(in_data) << 16;
     (Status::CONNECT_INVALID_PARAMETERS.dnr(), result)
@@ -239,14 +239,14 @@ fn connect(
     Ok(Connected { authentication, ..queue })
 }
 
-/// The number of the drive whose subsystem a Connect command names.
+/// Number of the drive whose subsystem a Connect command names.
 pub(super) fn drive_of(subsystems: &Subsystems, sqe: &Sqe, data: &[u8]) -> Option<usize> {
     let FabricsType::Connect { .. } = FabricsType::of(sqe) else { return None };
     let (data, _) = ConnectData::read_from_prefix(data).ok()?;
     subsystems.find(nqn_of(&data.subsystem_nqn)?)
 }
 
-/// The discovery log: all subsystems, at the address through which they are asked for.
+/// Discovery log: all subsystems, at the address on which the host asked.
 pub(super) fn discovery_log(
     subsystems: &Subsystems,
     address: SocketAddr,
