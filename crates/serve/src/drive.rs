@@ -160,12 +160,12 @@ pub trait Data {
     /// The store could not be written: some sectors may keep their content.
     fn erase(&mut self, sectors: Range<u64>, how: Sanitize) -> io::Result<Nanos>;
 
-    /// As [`Data::erase`] for the whole drive, but the sectors with data read as repetitions of
+    /// Like [`Data::erase`] for the whole drive, but the sectors with data read as repetitions of
     /// `pattern`. Also returns true if the pattern could be written; otherwise all sectors read as
     /// zeros.
     ///
     /// # Errors
-    /// As [`Data::erase`].
+    /// Like [`Data::erase`].
     fn overwrite(&mut self, how: Sanitize, pattern: u32) -> io::Result<(Nanos, bool)>;
 
     /// Approximate time to erase a full drive; `None` if it is unknown.
@@ -331,7 +331,7 @@ pub trait Control {
     /// Deletes a snapshot and frees its memory. Returns the pause of the drive, in seconds.
     ///
     /// # Errors
-    /// As [`Control::snapshot`].
+    /// Like [`Control::snapshot`].
     fn forget_snapshot(&mut self, name: &str) -> Result<f64, ControlError>;
 
     /// Writes a snapshot as a new folder with `data` and `state`, which a server can open. Returns
@@ -346,7 +346,7 @@ pub trait Control {
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// The store's file could not be written.
-    #[error("the store failed: {0}\nhint: see the disk: df, dmesg")]
+    #[error("the store failed: {0}\nhint: check the disk: df, dmesg")]
     Store(#[from] io::Error),
     /// The fault is invalid.
     #[error(transparent)]

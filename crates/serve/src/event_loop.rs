@@ -346,9 +346,9 @@ impl EventLoop {
         if self.engine.is_off() && !session.power_cut() {
             self.refuse("the power is off");
         } else if self.sessions.len() >= SESSIONS_MAX && !self.drop_a_silent_one() {
-            self.refuse("there are as many as may be");
+            self.refuse("there are too many");
         } else if !memory.resize(SESSION_BYTES) {
-            self.refuse("--memory has no room for its buffers");
+            self.refuse("--memory leaves no space for its buffers");
         } else if self.stopping.is_none() {
             // A session that cannot be watched is closed.
             let _ = self.add_with(session, memory);
@@ -364,7 +364,7 @@ impl EventLoop {
         let Some(longest) = silent.min_by_key(|(_, entry)| entry.since).map(|(id, _)| id) else {
             return false;
         };
-        self.refuse("it said nothing, and others came");
+        self.refuse("it was idle, and others came");
         self.close(longest);
         true
     }
@@ -372,8 +372,8 @@ impl EventLoop {
     /// Closes a session after an error; an end by the other side does not count as refused.
     fn close_for(&mut self, id: SessionId, why: &io::Error) {
         match why.kind() {
-            io::ErrorKind::InvalidData => self.refuse("it does not keep to the protocol"),
-            io::ErrorKind::TimedOut => self.refuse("it said nothing for too long"),
+            io::ErrorKind::InvalidData => self.refuse("it violates the protocol"),
+            io::ErrorKind::TimedOut => self.refuse("it was silent for too long"),
             _ => {}
         }
         self.close(id);

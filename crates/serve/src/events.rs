@@ -20,7 +20,7 @@ const KEPT: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "fields are named as they are told")]
+#[expect(missing_docs, reason = "fields have the names of the output")]
 pub enum What {
     /// The power was cut.
     PowerCut(PowerCut),

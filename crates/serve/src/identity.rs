@@ -2,9 +2,9 @@
 //!
 //! Hosts treat controllers with the same NQN and serial, and namespaces with the same EUI-64, as
 //! paths to one drive: Linux's multipath merges them, and writes to one go to the other. So each
-//! served drive has a unique identity: the user's, the one saved beside its state, or a random one.
-//! It is saved beside the state, in `STATE.identity`, from the first start on, as a server that is
-//! killed writes no state. A refused start saves none.
+//! served drive has a unique identity: the user's, the one saved next to its state, or a random
+//! one. It is saved next to the state, in `STATE.identity`, from the first start on, as a server
+//! that is killed writes no state. A refused start saves none.
 
 use std::fs;
 use std::io::{self, Read};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ServeError;
 use crate::sidecar;
 
-/// Name of the file beside the state.
+/// Name of the file next to the state.
 const NAME: &str = "identity";
 /// Prefix of the NQNs of served drives.
 const NQN_PREFIX: &str = "nqn.2026-11.localhost.drivebay";
@@ -64,7 +64,7 @@ impl DriveIdentity {
         DriveIdentity { serial: serial.to_owned(), nqn, eui64: format!("{eui64:016x}") }
     }
 
-    /// Chooses the identity: from the user's options, from the file beside `state`, or at random.
+    /// Chooses the identity: from the user's options, from the file next to `state`, or at random.
     /// Writes nothing.
     pub fn choose(
         options: &IdentityOptions,
@@ -89,13 +89,13 @@ impl DriveIdentity {
         Ok(identity)
     }
 
-    /// Loads the identity beside `state`, if there is one.
+    /// Loads the identity next to `state`, if there is one.
     fn beside(state: &Path) -> Result<Option<DriveIdentity>, ServeError> {
         let path = sidecar::path(state, NAME);
         sidecar::load(&path).map_err(|why| unusable(&path, why))
     }
 
-    /// Saves the identity beside `state`, unless it is there already.
+    /// Saves the identity next to `state`, unless it is there already.
     pub(crate) fn keep_beside(&self, state: &Path) -> Result<(), ServeError> {
         if DriveIdentity::beside(state)?.as_ref() == Some(self) {
             return Ok(());

@@ -1,5 +1,5 @@
-//! Logs of a drive that outlast power cycles, beside its state, in `STATE.logs`: JSON, written with
-//! the state at an orderly end.
+//! Logs of a drive that outlast power cycles, next to its state, in `STATE.logs`: JSON, written
+//! with the state at an orderly end.
 //!
 //! Source: NVM Express base specification 2.0: the count of errors, the persistent event log,
 //! results of self-tests, telemetry that the controller has captured, SMART, Timestamp; OCP
@@ -39,7 +39,7 @@ impl KeptLogs {
         found.map_err(|why| {
             let path = path.display();
             let what = format!("the logs in {path}: {why}");
-            ServeError::machine(what, format!("to begin with empty ones: rm {path}"))
+            ServeError::machine(what, format!("to start with empty logs: rm {path}"))
         })
     }
 
@@ -47,8 +47,8 @@ impl KeptLogs {
     pub fn save(&self, state: &Path) -> Result<(), ServeError> {
         let path = sidecar::path(state, "logs");
         sidecar::save(&path, self).map_err(|why| {
-            let what = format!("the logs cannot be kept in {}: {why}", path.display());
-            ServeError::machine(what, "see the disk and who may write: df, ls -ld")
+            let what = format!("the logs cannot be saved in {}: {why}", path.display());
+            ServeError::machine(what, "check the disk and the permissions: df, ls -ld")
         })
     }
 }

@@ -49,8 +49,7 @@ impl FromStr for Address {
     type Err = ServeError;
 
     fn from_str(text: &str) -> Result<Address, ServeError> {
-        let form =
-            || ServeError::refused(format!("{text} is not an address to listen on"), EXAMPLES);
+        let form = || ServeError::refused(format!("{text} is not an address"), EXAMPLES);
         if let Some(path) = text.strip_prefix("unix:") {
             return if path.is_empty() { Err(form()) } else { Ok(Address::Unix(path.into())) };
         }
@@ -134,7 +133,7 @@ impl Listener {
 fn refused(address: &Address, why: io::Error) -> ServeError {
     match why.kind() {
         io::ErrorKind::AddrInUse => in_use(address),
-        _ => ServeError::machine(format!("{address} cannot be listened on: {why}"), EXAMPLES),
+        _ => ServeError::machine(format!("cannot listen on {address}: {why}"), EXAMPLES),
     }
 }
 

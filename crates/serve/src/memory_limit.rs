@@ -148,7 +148,7 @@ impl Share {
         self.bytes = bytes;
     }
 
-    /// As [`Share::resize`], for a request that waits if there is too little memory.
+    /// Like [`Share::resize`], for a request that waits if there is too little memory.
     pub fn wait_for(&mut self, bytes: u64) -> bool {
         let is_there = self.resize(bytes);
         if !is_there {

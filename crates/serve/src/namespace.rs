@@ -76,7 +76,7 @@ pub enum NamespaceError {
     TooMany(usize),
     /// The namespace would end beyond the drive, or in the next namespace.
     #[error(
-        "namespace {nsid} cannot have {bytes} bytes\nhint: from where it begins {room} are free"
+        "namespace {nsid} cannot have {bytes} bytes\nhint: {room} bytes are free from its start"
     )]
     NoRoom {
         /// Number of the namespace.
@@ -87,7 +87,9 @@ pub enum NamespaceError {
         room: u64,
     },
     /// The namespace would begin inside another one, or at the same sector.
-    #[error("namespace {nsid} begins inside namespace {other}\nhint: place it behind: SIZE@START")]
+    #[error(
+        "namespace {nsid} begins inside namespace {other}\nhint: place it after that one: SIZE@START"
+    )]
     Overlap {
         /// Number of the namespace.
         nsid: u32,
@@ -95,7 +97,7 @@ pub enum NamespaceError {
         other: u32,
     },
     /// No namespace has this number.
-    #[error("there is no namespace {0}\nhint: drivebay ctl SOCKET status says which there are")]
+    #[error("there is no namespace {0}\nhint: drivebay ctl SOCKET status lists them")]
     Unknown(u32),
     /// Read-only data would be lost.
     #[error(
@@ -103,11 +105,13 @@ pub enum NamespaceError {
     )]
     ReadOnly(u32),
     /// The drive is write-protected.
-    #[error("the drive is read-only: its namespaces stay\nhint: serve it without --read-only")]
+    #[error(
+        "the drive is read-only: its namespaces cannot change\nhint: serve it without --read-only"
+    )]
     ReadOnlyDrive,
     /// No free range is large enough.
     #[error(
-        "no {bytes} bytes are free in one piece\nhint: the largest free piece has {largest} bytes"
+        "no contiguous {bytes} bytes are free\nhint: the largest free range has {largest} bytes"
     )]
     NoPiece {
         /// Requested bytes.
@@ -117,7 +121,7 @@ pub enum NamespaceError {
     },
     /// The namespace would not consist of whole zones.
     #[error(
-        "namespace {nsid} has a part of a zone\nhint: a zone holds {zone} bytes: place it at a multiple of that, with such a size"
+        "namespace {nsid} does not consist of whole zones\nhint: a zone has {zone} bytes: start and size must be multiples of that"
     )]
     Zones {
         /// Number of the namespace.
@@ -253,7 +257,7 @@ impl Namespace {
     }
 }
 
-/// Namespace as it is saved beside the drive's state.
+/// Namespace as it is saved next to the drive's state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KeptNamespace {

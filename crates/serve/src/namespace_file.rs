@@ -1,4 +1,4 @@
-//! Namespaces of a drive beside its state, in `STATE.namespaces`: JSON, written completely at each
+//! Namespaces of a drive next to its state, in `STATE.namespaces`: JSON, written completely at each
 //! change.
 //!
 //! Changes of namespaces while the drive is served (resized, created, deleted) persist at the next
@@ -33,7 +33,7 @@ pub(crate) struct NamespaceFile {
 }
 
 impl NamespaceFile {
-    /// Returns the file beside this state.
+    /// Returns the file next to this state.
     pub fn beside(state: &Path, asked: &[NamespaceOptions]) -> NamespaceFile {
         NamespaceFile { path: sidecar::path(state, "namespaces"), asked: asked.to_vec() }
     }
@@ -48,7 +48,7 @@ impl NamespaceFile {
         let path = self.path.display();
         let (what, hint) = (
             |why: &dyn Display| format!("the namespaces in {path}: {why}"),
-            format!("to begin with those of --namespace: rm {path}"),
+            format!("to start with those of --namespace: rm {path}"),
         );
         let error = |why: io::Error| ServeError::machine(what(&why), &hint);
         let Some(content) = sidecar::load::<Content>(&self.path).map_err(error)? else {
@@ -75,8 +75,8 @@ impl NamespaceFile {
             is_placement_off: namespaces.is_placement_off(),
         };
         sidecar::save(&self.path, &content).map_err(|why| {
-            let what = format!("the namespaces cannot be kept in {}: {why}", self.path.display());
-            ServeError::machine(what, "see the disk and who may write: df, ls -ld")
+            let what = format!("the namespaces cannot be saved in {}: {why}", self.path.display());
+            ServeError::machine(what, "check the disk and the permissions: df, ls -ld")
         })
     }
 }

@@ -109,15 +109,15 @@ fn refuse_beside_zones(
     options: &Options,
 ) -> Result<(), ServeError> {
     let beside = [
-        (!options.nbd.is_empty(), "--nbd", "NBD carries no zones"),
+        (!options.nbd.is_empty(), "--nbd", "NBD does not support zones"),
         (drive.ublk, "--ublk", "this block device has no zones"),
-        (drive.record.is_some(), "--record", "commands for zones are not recorded"),
-        (drive.image.is_some(), "--from", "an image does not say what its zones hold"),
+        (drive.record.is_some(), "--record", "zone commands are not recorded"),
+        (drive.image.is_some(), "--from", "an image has no zone states"),
     ];
     let found = beside.into_iter().find(|&(is_given, ..)| is_given && spec.zones.is_some());
     found.map_or(Ok(()), |(_, option, why)| {
         let what = format!("{}: a drive with zones cannot be served with {option}: {why}", drive.name);
-        let hint = "serve it over --nvme-tcp or --vfio-user without that, or leave zones out: --set zns=none";
+        let hint = "serve it over --nvme-tcp or --vfio-user without that option, or without zones: --set zns=none";
         Err(ServeError::refused(what, hint))
     })
 }
@@ -132,7 +132,7 @@ fn is_saved(path: &Path) -> Result<bool, ServeError> {
     match path.metadata() {
         Ok(found) if !found.is_file() => Err(ServeError::refused(
             format!("--state: {} is not a regular file", path.display()),
-            "name a file, it is made if it does not exist: --state drive.state",
+            "name a file; it is created if it does not exist: --state drive.state",
         )),
         Ok(_) => Ok(true),
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
@@ -495,7 +495,7 @@ fn control_address(text: &str) -> Result<Address, ServeError> {
     match text.parse()? {
         address @ Address::Unix(_) => Ok(address),
         Address::Tcp(..) => Err(ServeError::refused(
-            format!("{text} is no place for a control socket"),
+            format!("{text} is not an address for a control socket"),
             "--control unix:/tmp/drive.control",
         )),
     }
@@ -507,7 +507,7 @@ fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
         let nqn = &drive.identity.nqn;
         if drives[..number].iter().any(|one| one.identity.nqn == *nqn) {
             let what = format!("two drives have the NQN {nqn}");
-            return Err(ServeError::refused(what, "give each its own, or none"));
+            return Err(ServeError::refused(what, "give each drive a different one, or none"));
         }
     }
     Ok(())
@@ -577,10 +577,10 @@ fn adopt(
         let (state, data) = (state.display(), data.display());
         return Err(ServeError::refused(
             format!(
-                "{state} does not belong to {data}: it knows nothing of {pages} pages of 4 KiB that hold data"
+                "{state} does not belong to {data}: it lacks {pages} pages of 4 KiB that hold data"
             ),
             format!(
-                "name the state that was saved beside this data, or start as new, with this data on the drive: rm {state}"
+                "name the state that was saved with this data, or start as a new drive with this data: rm {state}"
             ),
         ));
     }
@@ -628,6 +628,6 @@ fn not_adopted(why: DeviceError, data: &Path) -> ServeError {
     let problem = problem.lines().next().unwrap_or_default();
     ServeError::refused(
         format!("{}: zone {zone} cannot hold this data: {problem}", data.display()),
-        "name the state that was saved beside it with --state, or begin with new data",
+        "name the state that was saved with it: --state, or begin with new data",
     )
 }

@@ -1,4 +1,4 @@
-//! JSON files beside a drive's state, `STATE.NAME`: read at a start, written completely.
+//! JSON files next to a drive's state, `STATE.NAME`: read at a start, written completely.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -54,7 +54,7 @@ pub(crate) mod as_bytes {
     ) -> Result<VecDeque<T>, D::Error> {
         let all = Vec::<Vec<u8>>::deserialize(from)?;
         let one = |bytes: &Vec<u8>| {
-            T::read_from_bytes(bytes).map_err(|_| D::Error::custom("an entry of another length"))
+            T::read_from_bytes(bytes).map_err(|_| D::Error::custom("an entry has the wrong length"))
         };
         all.iter().map(one).collect()
     }

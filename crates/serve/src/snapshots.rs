@@ -38,10 +38,10 @@ pub enum SnapshotError {
         known: String,
     },
     /// The name is too long.
-    #[error("the name of a snapshot has at most {NAME_MAX} bytes\nhint: snapshot aged")]
+    #[error("the name of a snapshot can have at most {NAME_MAX} bytes\nhint: snapshot aged")]
     Name,
     /// There are too many snapshots.
-    #[error("there are {SNAPSHOTS_MAX} snapshots, as many as may be\nhint: forget one: {0}")]
+    #[error("there are already {SNAPSHOTS_MAX} snapshots, the maximum\nhint: forget one: {0}")]
     TooMany(String),
     /// The model would take more memory than is allowed.
     #[error(
@@ -49,10 +49,10 @@ pub enum SnapshotError {
     )]
     Memory(u64),
     /// The folder of a clone already exists.
-    #[error("{0} exists\nhint: name a folder that does not, it is made")]
+    #[error("{0} exists\nhint: name a folder that does not exist; it is created")]
     Exists(PathBuf),
     /// The data could not be read, written or synced.
-    #[error("the store failed: {0}\nhint: see the disk: df, dmesg")]
+    #[error("the store failed: {0}\nhint: check the disk: df, dmesg")]
     Store(#[from] io::Error),
     /// The model's state could not be written.
     #[error(transparent)]
@@ -103,7 +103,7 @@ impl Snapshots {
 
     fn known(&self) -> String {
         let names: Vec<&str> = self.taken.iter().map(|one| one.name.as_str()).collect();
-        if names.is_empty() { "snapshot NAME takes one".to_owned() } else { names.join(", ") }
+        if names.is_empty() { "there are none: snapshot NAME".to_owned() } else { names.join(", ") }
     }
 
     /// Returns memory for a snapshot of this name; `None` while it is being prepared.

@@ -256,7 +256,7 @@ fn namespaces_that_do_not_fit_and_those_of_an_ahci_drive_are_refused() {
     let error = refused(vec![of(MIB), of(4 * MIB)], false);
     assert_eq!(error.lines().count(), 2);
     assert!(error.contains("namespace 2 cannot have 4194304 bytes"), "{error}");
-    assert!(error.contains("hint: from where it begins 3145728 are free"), "{error}");
+    assert!(error.contains("hint: 3145728 bytes are free from its start"), "{error}");
     assert!(refused(vec![of(MIB)], true).contains("an AHCI drive has one size"));
 }
 

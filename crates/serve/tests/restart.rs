@@ -283,7 +283,7 @@ fn logs_begin_anew_with_a_new_drive_and_damaged_ones_are_refused() {
         let drives = several::of_spec(vec![with_state(folder.path())]);
         let why = Server::new(drives, &options, &Control::default());
         let why = why.err().expect("refused").to_string();
-        assert!(why.contains("hint: to begin with empty ones: rm "), "{why}");
+        assert!(why.contains("hint: to start with empty logs: rm "), "{why}");
         assert_eq!(why.lines().count(), 2, "{why}");
     }
     fs::remove_file(path("state")).expect("it was saved");

@@ -591,7 +591,7 @@ fn a_start_that_is_refused_leaves_nothing() {
         ("cannot be listened on", at(unix("nowhere/nbd"))),
         ("is in use", at(port.1.clone())),
         ("not HOST:PORT", (with_state("state"), nvme("unix:nvme"))),
-        ("is no place for a control socket", (with_state("state"), control)),
+        ("is not an address for a control socket", (with_state("state"), control)),
     ] {
         let error = Server::new(of_spec(vec![drive]), &options, &Control::default()).err();
         let error = error.expect(refused).to_string();

@@ -314,7 +314,7 @@ impl Engine {
         Ok(&mut self.namespaces)
     }
 
-    /// Saves the namespaces beside the drive's state, if it has one.
+    /// Saves the namespaces next to the drive's state, if it has one.
     pub(crate) fn keep_namespaces(&self) -> Result<(), ServeError> {
         self.namespace_file.as_ref().map_or(Ok(()), |file| file.save(&self.namespaces))
     }

@@ -145,7 +145,7 @@ impl Handshake {
             wire::LIST_META_CONTEXT | wire::SET_META_CONTEXT => {
                 self.meta_context(option, data, exports, out)
             }
-            _ => Err((OptionError::Unsupported, "not known here")),
+            _ => Err((OptionError::Unsupported, "not supported")),
         };
         if let Err((error, text)) = answer {
             wire::option_error(out, option, error, text);
@@ -217,7 +217,7 @@ impl Handshake {
 type Answer<T = ()> = Result<T, (OptionError, &'static str)>;
 
 fn invalid(error: OptionError) -> (OptionError, &'static str) {
-    (error, "its data is not understood")
+    (error, "its data is invalid")
 }
 
 fn list(data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer {

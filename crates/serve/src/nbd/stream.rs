@@ -47,10 +47,10 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::read`], into one slice after the other; over TLS only into the first.
+    /// Like [`Stream::read`], into one slice after the other; over TLS only into the first.
     ///
     /// # Errors
-    /// As [`Stream::read`].
+    /// Like [`Stream::read`].
     pub fn read_pieces(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.read_vectored(pieces),
@@ -69,10 +69,10 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::write`], from slices; over TLS nothing is written.
+    /// Like [`Stream::write`], from slices; over TLS nothing is written.
     ///
     /// # Errors
-    /// As [`Stream::write`].
+    /// Like [`Stream::write`].
     pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.write_vectored(pieces),

@@ -13,7 +13,7 @@ use crate::error::ServeError;
 /// certificate.
 pub fn config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, ServeError> {
     let error = |file: &Path, why: &dyn std::fmt::Display| {
-        let hint = "both in PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost";
+        let hint = "both files must be PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost";
         ServeError::refused(format!("{}: {why}", file.display()), hint)
     };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)

@@ -483,7 +483,8 @@ fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Sta
     }
 }
 
-/// As [`range`] for a read; also returns the number of sectors in the gap beyond a zone's capacity.
+/// Like [`range`] for a read; also returns the number of sectors in the gap beyond a zone's
+/// capacity.
 fn readable(namespace: &Namespace, lba: u64, blocks: u32) -> Result<((u64, u32), u32), Status> {
     check_range(namespace, lba, blocks)?;
     let shift = namespace.block_sectors_log2();

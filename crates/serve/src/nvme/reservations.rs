@@ -335,7 +335,7 @@ impl Reservations {
         self.namespaces = kept.namespaces;
     }
 
-    /// Returns the registrations to save beside the drive's state.
+    /// Returns the registrations to save next to the drive's state.
     pub fn kept(&mut self) -> Reservations {
         self.lose_power();
         Reservations { namespaces: self.namespaces.clone(), ..Reservations::default() }

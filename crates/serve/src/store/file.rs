@@ -40,7 +40,7 @@ pub(super) fn check_room(file: &File, bytes: u64) -> io::Result<()> {
 /// Error for a file that another server has locked.
 pub(super) fn locked(path: &Path) -> ServeError {
     let what = format!("{} is in use by another drivebay serve", path.display());
-    ServeError::machine(what, "stop that one, or name another file")
+    ServeError::machine(what, "stop that server, or name another file")
 }
 
 /// File with the size of the drive.
@@ -57,12 +57,12 @@ impl DataFile {
     /// Opens the file, or creates it.
     pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<DataFile, ServeError> {
         let machine = |what: &str, why: io::Error| {
-            let hint = "see that its folder exists, has room, and may be written";
+            let hint = "check that its folder exists, has free space, and is writable";
             ServeError::machine(format!("{} {what}: {why}", path.display()), hint)
         };
         let no_file = || {
             let what = "is not a regular file; data is never written to anything else";
-            let hint = "name a file, it is made if it does not exist: --data drive.img";
+            let hint = "name a file; it is created if it does not exist: --data drive.img";
             ServeError::refused(format!("{} {what}", path.display()), hint)
         };
         // Checked before it is opened, as opening some devices has side effects; and after, to be
@@ -79,7 +79,7 @@ impl DataFile {
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(path)
             .map_err(|why| machine("cannot be opened", why))?;
-        let found = file.metadata().map_err(|why| machine("cannot be looked at", why))?;
+        let found = file.metadata().map_err(|why| machine("cannot be examined", why))?;
         if !found.is_file() {
             return Err(no_file());
         }
@@ -89,7 +89,9 @@ impl DataFile {
         })?;
         let wanted = sectors * SECTOR_BYTES;
         match found.len() {
-            0 => file.set_len(wanted).map_err(|why| machine("cannot be made so large", why))?,
+            0 => file
+                .set_len(wanted)
+                .map_err(|why| machine("cannot be extended to the size of the drive", why))?,
             len if len != wanted => {
                 return Err(ServeError::refused(
                     format!("{} has {len} bytes, the drive has {wanted}", path.display()),
@@ -99,7 +101,8 @@ impl DataFile {
             _ => {}
         }
         let theirs = file.try_clone().map_err(|why| machine("cannot be opened", why))?;
-        let syncer = Syncer::new(theirs, waker).map_err(|why| machine("has no thread", why))?;
+        let syncer =
+            Syncer::new(theirs, waker).map_err(|why| machine("cannot start a thread", why))?;
         // Beyond the end there is no data to lose.
         let holes = fallocate(&file, HOLE, wanted, 4096).is_ok();
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());

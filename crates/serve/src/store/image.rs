@@ -30,7 +30,7 @@ impl Image {
     /// Opens the image for a drive of `sectors`; it may be shorter than the drive.
     pub fn open(path: &Path, sectors: u64) -> Result<Image, ServeError> {
         let machine = |why: io::Error| {
-            let hint = "name an image that exists and may be read: --from disk.raw";
+            let hint = "name an image that exists and is readable: --from disk.raw";
             ServeError::machine(format!("{} cannot be read: {why}", path.display()), hint)
         };
         // Checked before it is opened, as opening some devices has side effects.
@@ -50,7 +50,7 @@ impl Image {
         let file = opened.map_err(|why| match Errno::from_io_error(&why) {
             Some(Errno::BUSY) => {
                 let what = "is mounted, part of another device, or held by a program";
-                let hint = "lsblk shows by what; free it, or name a copy";
+                let hint = "lsblk shows its use; free it, or name a copy";
                 ServeError::machine(format!("{} {what}", path.display()), hint)
             }
             _ => machine(why),
@@ -103,7 +103,7 @@ impl Image {
             let (path, image) = (path.display(), self.path.display());
             ServeError::machine(
                 format!("{path} cannot become a copy of {image}: {why}"),
-                "see that its folder exists, has room, and may be written",
+                "check that its folder exists, has free space, and is writable",
             )
         })
     }

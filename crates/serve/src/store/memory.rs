@@ -90,7 +90,8 @@ impl PageTable {
         group[page % GROUP] = frame;
     }
 
-    /// As [`PageTable::set`], and creates the group if necessary: moved pages take no other memory.
+    /// Like [`PageTable::set`], and creates the group if necessary: moved pages take no other
+    /// memory.
     fn put(&mut self, page: usize, frame: u32) {
         self.reserve(page, Limit::MayBeExceeded).expect("it may take more than is allowed");
         self.set(page, frame);
@@ -211,7 +212,7 @@ impl Memory {
         let unknown = |why: io::Error| {
             ServeError::machine(
                 format!("the image cannot be searched for data: {why}"),
-                "see the disk: dmesg",
+                "check the disk: dmesg",
             )
         };
         for Extent { sectors, data } in image.extents().map_err(unknown)? {
@@ -225,8 +226,8 @@ impl Memory {
             let (path, mib) = (image.path().display(), needed.div_ceil(1 << 20));
             let least = memory.frames.limit.total_for_data(needed).div_ceil(1 << 20);
             ServeError::refused(
-                format!("the table of what {path} holds takes {mib} MiB, more than --memory leaves for data"),
-                format!("--memory {least}MiB at least, and what is written comes to that; or a copy: --data FILE"),
+                format!("the table of the data in {path} takes {mib} MiB, more than --memory leaves for data"),
+                format!("--memory {least}MiB at least, plus the data that hosts write; or a copy: --data FILE"),
             )
         })?;
         for page in pages.into_iter().flatten() {
@@ -304,7 +305,7 @@ impl Memory {
     /// Copies a page into a table that does not have it; a page of zeros takes no space.
     ///
     /// # Errors
-    /// As [`Memory::write`].
+    /// Like [`Memory::write`].
     pub fn copy_page(&mut self, page: u64, to: &mut PageTable, limit: Limit) -> io::Result<()> {
         let Some(from) = self.table.frame(page as usize) else { return Ok(()) };
         if from == IMAGE {
@@ -484,7 +485,7 @@ impl Memory {
     /// Makes sectors read as zeros; `allocated` keeps space for them.
     ///
     /// # Errors
-    /// As [`Memory::write`], but only to keep space, or for a part of a page of the image.
+    /// Like [`Memory::write`], but only to keep space, or for a part of a page of the image.
     pub fn zero(&mut self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (mut at, end) = (lba, lba + sectors);
         while at < end {

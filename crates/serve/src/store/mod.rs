@@ -75,7 +75,7 @@ impl Store {
         Store::of(medium, sectors, HostDurability::None, limit)
     }
 
-    /// As [`Store::memory`], on top of an image, which is not written to.
+    /// Like [`Store::memory`], on top of an image, which is not written to.
     pub(crate) fn over(
         image: Image,
         sectors: u64,

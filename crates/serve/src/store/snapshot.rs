@@ -82,7 +82,7 @@ impl Snapshot {
         }
     }
 
-    /// As [`Snapshot::table`], for a snapshot that is no longer needed; `None` if it has a file.
+    /// Like [`Snapshot::table`], for a snapshot that is no longer needed; `None` if it has a file.
     pub fn into_table(self) -> Option<PageTable> {
         match self.kept {
             Kept::Memory(table) => Some(table),

@@ -41,18 +41,18 @@ const MARK: u64 = 0x6462_6179 << 32;
 
 /// Error for a user other than root.
 fn no_permission(why: io::Error) -> ServeError {
-    let what = format!("--ublk: {CONTROL_PATH} may not be used: {why}");
-    ServeError::machine(what, "it takes root: sudo drivebay serve")
+    let what = format!("--ublk: {CONTROL_PATH} cannot be used: {why}");
+    ServeError::machine(what, "run it as root: sudo drivebay serve")
 }
 
 /// Error if io_uring is disabled.
 fn no_ring(why: io::Error) -> ServeError {
     let hint = "sudo sysctl kernel.io_uring_disabled=0; in a container: its seccomp rules";
-    ServeError::machine(format!("--ublk: the kernel gives no io_uring: {why}"), hint)
+    ServeError::machine(format!("--ublk: io_uring is not available: {why}"), hint)
 }
 
 fn failed(what: &str, why: io::Error) -> ServeError {
-    let hint = "the kernel may say why: sudo dmesg | tail";
+    let hint = "the kernel log may have the reason: sudo dmesg | tail";
     ServeError::machine(format!("--ublk: {what} failed: {why}"), hint)
 }
 

@@ -34,7 +34,7 @@ fn what_is_no_such_file_is_refused_with_a_way_out() {
     let file = NamespaceFile::beside(&folder.path().join("state"), &[of(1 << 20)]);
     let refused = || file.load(8, false).expect_err("refused").to_string();
     fs::write(&file.path, "{}").expect("a folder");
-    assert!(refused().contains("hint: to begin with those of --namespace: rm "));
+    assert!(refused().contains("hint: to start with those of --namespace: rm "));
     file.save(&NamespaceTable::new(&[of(1 << 20)], SECTORS).expect("room")).expect("a folder");
     let error = refused();
     assert!(error.contains("namespace 1 cannot have 1048576 bytes"), "{error}");

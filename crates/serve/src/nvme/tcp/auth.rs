@@ -59,11 +59,11 @@ impl Secret {
         let transform = match hash {
             "00" => None,
             "01" | "02" | "03" => Some(HASHES[usize::from(hash.as_bytes()[1] - b'1')].1),
-            _ => return Err("its hash is none of 00 to 03"),
+            _ => return Err("its hash is not 00 to 03"),
         };
         let mut key = BASE64_STANDARD
-            .decode(rest.strip_suffix(':').ok_or("no colon ends it")?)
-            .map_err(|_| "what follows the hash is not base64")?;
+            .decode(rest.strip_suffix(':').ok_or("it does not end with a colon")?)
+            .map_err(|_| "the part after the hash is not base64")?;
         let length = key.len().saturating_sub(4);
         if ![32, 48, 64].contains(&length) {
             return Err("its key has not 32, 48 or 64 bytes");
@@ -76,7 +76,7 @@ impl Secret {
     }
 
     fn load(option: &str, path: &Path) -> Result<Secret, ServeError> {
-        let hint = "nvme gen-dhchap-key makes one; give it as a file with that line";
+        let hint = "nvme gen-dhchap-key generates a secret; store that line in a file";
         let wrong = |why: &dyn std::fmt::Display| format!("{option} {}: {why}", path.display());
         let text =
             std::fs::read_to_string(path).map_err(|why| ServeError::machine(wrong(&why), hint))?;
