@@ -68,7 +68,7 @@ pub struct TimeScale {
 
 impl Default for TimeScale {
     fn default() -> TimeScale {
-        TimeScale::of(1.0)
+        TimeScale::fixed(1.0)
     }
 }
 
@@ -89,13 +89,13 @@ impl FromStr for TimeScale {
         if !(SLOWEST..=FASTEST).contains(&ratio) {
             return Err(wrong());
         }
-        Ok(TimeScale::of(ratio))
+        Ok(TimeScale::fixed(ratio))
     }
 }
 
 impl TimeScale {
     /// Fixed scale, the nearest possible one to `ratio`.
-    pub(crate) fn of(ratio: f64) -> TimeScale {
+    pub(crate) fn fixed(ratio: f64) -> TimeScale {
         let ratio = ratio.clamp(SLOWEST, FASTEST);
         let fixed = |ratio: f64| (ratio * (1u64 << FRACTION) as f64).round() as u64;
         let (drive_per_host, host_per_drive) = (fixed(ratio), fixed(1.0 / ratio));
@@ -174,7 +174,7 @@ impl Clock {
     /// Continues with another scale.
     pub fn set_scale(&mut self, ratio: f64) {
         self.settle(self.elapsed());
-        self.scale = TimeScale { is_auto: self.scale.is_auto, ..TimeScale::of(ratio) };
+        self.scale = TimeScale { is_auto: self.scale.is_auto, ..TimeScale::fixed(ratio) };
     }
 
     /// Returns the drive's current time.

@@ -75,7 +75,7 @@ impl ControlConnection {
             }));
         };
         let (name, command) = rest.split_once(' ').unwrap_or((rest, ""));
-        match drives.iter().position(|one| one == name) {
+        match drives.iter().position(|drive| drive == name) {
             Some(drive) => Ok((drive, command.trim_start())),
             None => Err(json!({
                 "error": format!("there is no drive {name}"), "hint": drives.join(", ")
@@ -98,7 +98,9 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
             json!({ "drive_s": drive_s, "elapsed_s": elapsed_s, "time_scale": time_scale })
         }
         ("events", "") => json!({ "events": drive.events(0, usize::MAX) }),
-        ("power-cut", "") => value(drive.power_cut().map_err(|why| said(ControlError::from(why)))?),
+        ("power-cut", "") => {
+            value(drive.power_cut().map_err(|why| refusal(ControlError::from(why)))?)
+        }
         ("power-on", "") => {
             drive.power_on();
             json!({ "is_off": false })
@@ -114,11 +116,11 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
         ("fault", text) => {
             let fault = serde_json::from_str(text)
                 .map_err(|why| (why.to_string(), FAULT_EXAMPLE.to_owned()));
-            drive.add_fault(fault?).map_err(said)?;
+            drive.add_fault(fault?).map_err(refusal)?;
             json!({ "faults": 1 })
         }
         ("mark", text) if !text.is_empty() => {
-            drive.mark(text).map_err(said)?;
+            drive.mark(text).map_err(refusal)?;
             json!({ "mark": text })
         }
         ("no-faults", "") => {
@@ -135,9 +137,9 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
                     "resize 1 107374182400".to_owned(),
                 ));
             };
-            value(drive.resize(nsid, bytes).map_err(said)?)
+            value(drive.resize(nsid, bytes).map_err(refusal)?)
         }
-        ("snapshot", name) if is_name => match drive.snapshot(name).map_err(said)? {
+        ("snapshot", name) if is_name => match drive.snapshot(name).map_err(refusal)? {
             Some(held_s) => json!({ "held_s": held_s }),
             None => return Ok(None),
         },
@@ -157,11 +159,11 @@ fn value(figures: impl Serialize) -> Value {
 
 /// Answer with the pause of the drive.
 fn held(done: Result<f64, ControlError>) -> Result<Value, Refusal> {
-    Ok(json!({ "held_s": done.map_err(said)? }))
+    Ok(json!({ "held_s": done.map_err(refusal)? }))
 }
 
 /// Splits an error into its message and its hint.
-fn said(why: ControlError) -> Refusal {
+fn refusal(why: ControlError) -> Refusal {
     let text = why.to_string();
     let (error, hint) = text.split_once("\nhint: ").unwrap_or((&text, FAULT_EXAMPLE));
     (error.to_owned(), hint.to_owned())
@@ -173,10 +175,10 @@ impl ControlConnection {
         while let Some(from) = self.follows
             && self.output.unsent().len() < OUTPUT_MAX
         {
-            let found = drive.events(from, EVENTS_AT_A_TIME);
-            let Some(last) = found.last() else { return };
+            let events = drive.events(from, EVENTS_AT_A_TIME);
+            let Some(last) = events.last() else { return };
             self.follows = Some(last.number + 1);
-            for event in &found {
+            for event in &events {
                 let line = serde_json::to_string(event).expect("numbers and texts");
                 self.output.append().extend(format!("{line}\n").as_bytes());
             }

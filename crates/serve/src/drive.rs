@@ -235,7 +235,7 @@ pub trait Namespaces {
     /// True if a namespace refuses all commands that change its data.
     fn any_is_read_only(&self) -> bool {
         let all = (1..=NAMESPACES_MAX as u32).filter_map(|nsid| self.namespace(nsid));
-        all.into_iter().any(|one| one.is_read_only())
+        all.into_iter().any(|namespace| namespace.is_read_only())
     }
 }
 

@@ -83,7 +83,7 @@ pub struct Engine {
     /// File in which the namespaces are saved at each change.
     pub(crate) namespace_file: Option<NamespaceFile>,
     /// True if hosts cannot be notified of a new size.
-    pub(crate) is_of_one_size: bool,
+    pub(crate) is_of_fixed_size: bool,
     /// Session whose requests are being submitted.
     caller: SessionId,
     device: Device,
@@ -134,7 +134,7 @@ impl Engine {
             is_write_protected: false,
             namespaces: namespaces.expect("the whole drive is whole zones"),
             namespace_file: None,
-            is_of_one_size: false,
+            is_of_fixed_size: false,
             caller: SessionId::default(),
             store,
             clock: Clock::new(pace, scale, device.now()),
@@ -196,7 +196,11 @@ impl Engine {
         DriveLogs {
             latencies: self.latencies.clone(),
             media_errors: self.faults.media_errors,
-            traffic: self.namespaces.iter().map(|(nsid, one)| (nsid, one.traffic())).collect(),
+            traffic: self
+                .namespaces
+                .iter()
+                .map(|(nsid, namespace)| (nsid, namespace.traffic()))
+                .collect(),
         }
     }
 

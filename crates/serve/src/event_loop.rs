@@ -49,7 +49,7 @@ struct Entry {
     /// True if the session must be flushed at the end of the iteration.
     is_dirty: bool,
     /// Protocol with which the session was reported as a connected host.
-    told: Option<&'static str>,
+    reported: Option<&'static str>,
     since: Instant,
     /// Memory of its buffers.
     _memory: Share,
@@ -128,7 +128,8 @@ impl EventLoop {
     fn add_with(&mut self, session: Box<dyn Session>, memory: Share) -> io::Result<SessionId> {
         let watched = EventFlags::empty();
         let since = Instant::now();
-        let entry = Entry { session, watched, is_dirty: false, told: None, since, _memory: memory };
+        let entry =
+            Entry { session, watched, is_dirty: false, reported: None, since, _memory: memory };
         let id = self.sessions.insert(entry);
         if let Some(fd) = self.sessions[id].session.fd() {
             let added = epoll::add(&self.epoll, fd, event_data(id), EventFlags::empty());
@@ -267,10 +268,10 @@ impl EventLoop {
             entry.is_dirty = false;
             match entry.session.flush(self.engine.drive_of(id)) {
                 Ok(Next::Wait { read, write }) => {
-                    if entry.told.is_none()
+                    if entry.reported.is_none()
                         && let Some(protocol) = entry.session.protocol()
                     {
-                        entry.told = Some(protocol);
+                        entry.reported = Some(protocol);
                         self.engine.note(What::Connected { protocol });
                     }
                     let read = read && (self.stopping.is_none() || !entry.session.is_stopped());
@@ -320,8 +321,8 @@ impl EventLoop {
     }
 
     fn take_out(&mut self, id: SessionId) -> Option<Box<dyn Session>> {
-        let Entry { session, told, .. } = self.sessions.remove(id)?;
-        if let Some(protocol) = told {
+        let Entry { session, reported, .. } = self.sessions.remove(id)?;
+        if let Some(protocol) = reported {
             self.engine.note(What::Disconnected { protocol });
         }
         if let Some(fd) = session.fd() {
@@ -345,7 +346,7 @@ impl EventLoop {
         // Without power, only sessions that survive a power cut may connect.
         if self.engine.is_off() && !session.power_cut() {
             self.refuse("the power is off");
-        } else if self.sessions.len() >= SESSIONS_MAX && !self.drop_a_silent_one() {
+        } else if self.sessions.len() >= SESSIONS_MAX && !self.close_idle_session() {
             self.refuse("there are too many");
         } else if !memory.resize(SESSION_BYTES) {
             self.refuse("--memory leaves no space for its buffers");
@@ -357,11 +358,11 @@ impl EventLoop {
 
     /// Closes the oldest connection that has not chosen a drive yet, to make space for a new one,
     /// so that idle connections do not block others. Returns false if there is none.
-    fn drop_a_silent_one(&mut self) -> bool {
-        let is_silent =
-            |(_, entry): &(_, &Entry)| entry.told.is_none() && entry.session.fd().is_some();
-        let silent = self.sessions.iter().filter(is_silent);
-        let Some(longest) = silent.min_by_key(|(_, entry)| entry.since).map(|(id, _)| id) else {
+    fn close_idle_session(&mut self) -> bool {
+        let is_idle =
+            |(_, entry): &(_, &Entry)| entry.reported.is_none() && entry.session.fd().is_some();
+        let idle = self.sessions.iter().filter(is_idle);
+        let Some(longest) = idle.min_by_key(|(_, entry)| entry.since).map(|(id, _)| id) else {
             return false;
         };
         self.refuse("it was idle, and others came");
@@ -433,7 +434,7 @@ impl EventLoop {
         let Some(since) = self.stopping else { return false };
         let stopped = self.sessions.values_mut().map(|entry| entry.session.is_stopped());
         // The fold asks every session.
-        if stopped.fold(true, |all, one| all & one) {
+        if stopped.fold(true, |all, is_stopped| all & is_stopped) {
             return self.engine.outstanding() == 0 || since.elapsed() > STOP_TIMEOUT;
         }
         since.max(self.last_event).elapsed() > STOP_TIMEOUT

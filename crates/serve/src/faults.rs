@@ -62,7 +62,7 @@ pub struct Fault {
 
 impl Fault {
     /// Returns a fault that affects every request, from the start on and for ever.
-    pub(crate) fn of(kind: Kind) -> Fault {
+    pub(crate) fn new(kind: Kind) -> Fault {
         let (lba, sectors, extra_us, one_in) = (None, None, None, None);
         let (after_s, after_ios, for_s, celsius) = (0.0, 0, None, None);
         Fault { kind, after_s, after_ios, for_s, lba, sectors, extra_us, one_in, celsius }

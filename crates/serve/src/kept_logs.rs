@@ -30,13 +30,13 @@ impl KeptLogs {
     /// Loads the logs of a saved drive; `None` if the file does not exist.
     pub fn load(state: &Path) -> Result<Option<KeptLogs>, ServeError> {
         let path = sidecar::path(state, "logs");
-        let found = sidecar::load::<KeptLogs>(&path).and_then(|found| match found {
-            Some(found) if !found.records.are_sound() => {
+        let logs = sidecar::load::<KeptLogs>(&path).and_then(|logs| match logs {
+            Some(logs) if !logs.records.are_sound() => {
                 Err(std::io::Error::other("its firmware slots or its reservations are wrong"))
             }
-            found => Ok(found),
+            logs => Ok(logs),
         });
-        found.map_err(|why| {
+        logs.map_err(|why| {
             let path = path.display();
             let what = format!("the logs in {path}: {why}");
             ServeError::machine(what, format!("to start with empty logs: rm {path}"))

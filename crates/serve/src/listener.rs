@@ -123,8 +123,8 @@ impl Listener {
         match &self.path {
             Some(path) => format!("unix:{}", path.display()),
             None => {
-                let address = self.socket.local_addr().ok().and_then(|found| found.as_socket());
-                address.map_or_else(String::new, |found| found.to_string())
+                let address = self.socket.local_addr().ok().and_then(|address| address.as_socket());
+                address.map_or_else(String::new, |address| address.to_string())
             }
         }
     }
@@ -158,8 +158,8 @@ fn try_to_bind(host: &str, port: u16) -> io::Result<()> {
 
 /// True if there is a socket on which nobody listens any more.
 fn is_stale(path: &Path, address: &Address) -> Result<bool, ServeError> {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(false) };
-    if !found.file_type().is_socket() {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else { return Ok(false) };
+    if !metadata.file_type().is_socket() {
         let what = format!("{} exists and is not a socket", path.display());
         return Err(ServeError::refused(what, "take another path"));
     }

@@ -171,11 +171,11 @@ mod tests {
     #[test]
     fn a_share_never_exceeds_its_part_and_gives_it_back() {
         let limit = MemoryLimit::new(100, 10, 10);
-        let (mut one, mut two) = (limit.share(Use::Requests), limit.share(Use::Requests));
-        assert!(one.resize(6) && !two.resize(5) && two.resize(4) && !one.resize(7));
+        let (mut first, mut second) = (limit.share(Use::Requests), limit.share(Use::Requests));
+        assert!(first.resize(6) && !second.resize(5) && second.resize(4) && !first.resize(7));
         assert_eq!((limit.used(Use::Requests), limit.used(Use::Data)), (10, 0));
-        assert!(one.resize(1) && two.resize(9));
-        drop((one, two));
+        assert!(first.resize(1) && second.resize(9));
+        drop((first, second));
         assert_eq!(limit.used(Use::Requests), 0);
         assert!(!limit.take(Use::Data, u64::MAX) && limit.take(Use::Data, 100));
     }

@@ -345,10 +345,13 @@ pub struct NamespaceTable {
 impl NamespaceTable {
     /// Returns a table with one namespace for the whole drive.
     pub fn whole(sectors: u64, is_read_only: bool) -> NamespaceTable {
-        NamespaceTable::of(vec![Some(NamespaceTable::one(0, sectors, is_read_only))], sectors)
+        NamespaceTable::with_entries(
+            vec![Some(NamespaceTable::plain(0, sectors, is_read_only))],
+            sectors,
+        )
     }
 
-    fn of(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> NamespaceTable {
+    fn with_entries(all: Vec<Option<Arc<Namespace>>>, drive_sectors: u64) -> NamespaceTable {
         let mut namespaces = NamespaceTable {
             all,
             changes: vec![0; NAMESPACES_MAX],
@@ -362,7 +365,7 @@ impl NamespaceTable {
         namespaces
     }
 
-    fn one(first: u64, sectors: u64, is_read_only: bool) -> Arc<Namespace> {
+    fn plain(first: u64, sectors: u64, is_read_only: bool) -> Arc<Namespace> {
         Arc::new(Namespace::new(first, is_read_only, NewNamespace::plain(sectors)))
     }
 
@@ -371,11 +374,11 @@ impl NamespaceTable {
     #[must_use]
     pub fn placed(mut self, handles: usize) -> NamespaceTable {
         self.handles = handles as u8;
-        for one in self.all.iter_mut().flatten() {
-            let one = Arc::get_mut(one).expect("nobody has it yet");
-            one.handles.retain(|&handle| handle < self.handles);
-            if one.handles.is_empty() {
-                one.handles.extend(0..self.handles);
+        for entry in self.all.iter_mut().flatten() {
+            let entry = Arc::get_mut(entry).expect("nobody has it yet");
+            entry.handles.retain(|&handle| handle < self.handles);
+            if entry.handles.is_empty() {
+                entry.handles.extend(0..self.handles);
             }
         }
         self
@@ -391,13 +394,13 @@ impl NamespaceTable {
             return Ok(self.placed(spec.streams.handles));
         }
         self.zones = spec.zones;
-        for one in self.all.iter_mut().flatten() {
-            let one = Arc::get_mut(one).expect("nobody has it yet");
-            one.zones = spec.zones;
-            one.block_shift = AtomicU8::new(ZONED_BLOCK_SHIFT);
+        for entry in self.all.iter_mut().flatten() {
+            let entry = Arc::get_mut(entry).expect("nobody has it yet");
+            entry.zones = spec.zones;
+            entry.block_shift = AtomicU8::new(ZONED_BLOCK_SHIFT);
         }
         self.iter()
-            .try_for_each(|(nsid, one)| self.check_zones(nsid, [one.first, one.sectors()]))?;
+            .try_for_each(|(nsid, entry)| self.check_zones(nsid, [entry.first, entry.sectors()]))?;
         Ok(self)
     }
 
@@ -428,7 +431,7 @@ impl NamespaceTable {
     /// Chooses the handle of a namespace for which the host chose none: the last unused handle, or
     /// the last one.
     fn choose_handle(&self) -> Option<u8> {
-        let is_free = |handle: &u8| self.iter().all(|(_, one)| !one.handles.contains(handle));
+        let is_free = |handle: &u8| self.iter().all(|(_, entry)| !entry.handles.contains(handle));
         (0..self.handles).rev().find(is_free).or(self.handles.checked_sub(1))
     }
 
@@ -442,14 +445,14 @@ impl NamespaceTable {
         }
         let mut end = 0;
         let mut all = Vec::new();
-        for one in wanted {
-            let start = one.start_bytes.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_SECTORS);
+        for options in wanted {
+            let start = options.start_bytes.map(|bytes| bytes.div_ceil(PAGE_BYTES) * PAGE_SECTORS);
             let first = start.unwrap_or(end);
-            let size = one.bytes / PAGE_BYTES * PAGE_SECTORS;
+            let size = options.bytes / PAGE_BYTES * PAGE_SECTORS;
             end = first.saturating_add(size);
-            all.push(Some(NamespaceTable::one(first, size, one.is_read_only)));
+            all.push(Some(NamespaceTable::plain(first, size, options.is_read_only)));
         }
-        let namespaces = NamespaceTable::of(all, sectors);
+        let namespaces = NamespaceTable::with_entries(all, sectors);
         namespaces.check()?;
         Ok(namespaces)
     }
@@ -460,18 +463,18 @@ impl NamespaceTable {
         sectors: u64,
         is_read_only: bool,
     ) -> Result<NamespaceTable, NamespaceError> {
-        let mut namespaces = NamespaceTable::of(Vec::new(), sectors);
-        for one in kept {
-            let place = (one.nsid as usize).wrapping_sub(1);
+        let mut namespaces = NamespaceTable::with_entries(Vec::new(), sectors);
+        for entry in kept {
+            let place = (entry.nsid as usize).wrapping_sub(1);
             let place =
-                namespaces.all.get_mut(place).filter(|_| BLOCK_SHIFTS.contains(&one.block_shift));
-            let place = place.ok_or(NamespaceError::Unknown(one.nsid))?;
-            let is_read_only = is_read_only || one.is_read_only;
-            let KeptNamespace { first, sectors, is_shared, block_shift, .. } = *one;
-            let handles = one.handles.clone();
+                namespaces.all.get_mut(place).filter(|_| BLOCK_SHIFTS.contains(&entry.block_shift));
+            let place = place.ok_or(NamespaceError::Unknown(entry.nsid))?;
+            let is_read_only = is_read_only || entry.is_read_only;
+            let KeptNamespace { first, sectors, is_shared, block_shift, .. } = *entry;
+            let handles = entry.handles.clone();
             let wanted = NewNamespace { sectors, block_shift, is_shared, handles };
             let mut made = Namespace::new(first, is_read_only, wanted);
-            made.is_handle_chosen = one.is_handle_chosen;
+            made.is_handle_chosen = entry.is_handle_chosen;
             *place = Some(Arc::new(made));
         }
         namespaces.check()?;
@@ -480,46 +483,46 @@ impl NamespaceTable {
 
     /// Returns the entries for [`NamespaceTable::restore`].
     pub(crate) fn to_keep(&self) -> Vec<KeptNamespace> {
-        let kept = |(nsid, one): (u32, &Arc<Namespace>)| KeptNamespace {
+        let kept = |(nsid, namespace): (u32, &Arc<Namespace>)| KeptNamespace {
             nsid,
-            first: one.first,
-            sectors: one.sectors(),
-            is_read_only: one.is_read_only,
-            is_shared: one.is_shared,
-            block_shift: one.block_shift(),
-            handles: one.handles.clone(),
-            is_handle_chosen: one.is_handle_chosen,
+            first: namespace.first,
+            sectors: namespace.sectors(),
+            is_read_only: namespace.is_read_only,
+            is_shared: namespace.is_shared,
+            block_shift: namespace.block_shift(),
+            handles: namespace.handles.clone(),
+            is_handle_chosen: namespace.is_handle_chosen,
         };
         self.iter().map(kept).collect()
     }
 
     /// Checks that no namespace is empty, inside another one, or beyond the end of the drive.
     fn check(&self) -> Result<(), NamespaceError> {
-        for (nsid, one) in self.iter() {
-            if one.sectors() == 0 {
+        for (nsid, namespace) in self.iter() {
+            if namespace.sectors() == 0 {
                 return Err(NamespaceError::Empty(nsid));
             }
             let inside = |(_, other): &(u32, &Arc<Namespace>)| {
-                !Arc::ptr_eq(one, other)
+                !Arc::ptr_eq(namespace, other)
                     && (other.first..other.first.saturating_add(other.sectors()))
-                        .contains(&one.first)
+                        .contains(&namespace.first)
             };
             if let Some((other, _)) = self.iter().find(inside) {
                 return Err(NamespaceError::Overlap { nsid, other });
             }
         }
-        self.iter().try_for_each(|(nsid, one)| self.check_room(nsid, one.sectors()))
+        self.iter().try_for_each(|(nsid, namespace)| self.check_room(nsid, namespace.sectors()))
     }
 
     /// Namespaces with their numbers, in the order of the numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Arc<Namespace>)> {
-        (1..).zip(&self.all).filter_map(|(nsid, one)| Some((nsid, one.as_ref()?)))
+        (1..).zip(&self.all).filter_map(|(nsid, entry)| Some((nsid, entry.as_ref()?)))
     }
 
     /// Sectors per block of the namespace at a sector of the drive; 1 outside of all namespaces.
     pub(crate) fn block_sectors_at(&self, lba: u64) -> u64 {
-        let here = self.iter().find(|(_, one)| one.range().contains(&lba));
-        here.map_or(1, |(_, one)| 1 << one.block_sectors_log2())
+        let here = self.iter().find(|(_, namespace)| namespace.range().contains(&lba));
+        here.map_or(1, |(_, namespace)| 1 << namespace.block_sectors_log2())
     }
 
     pub(crate) fn get(&self, nsid: u32) -> Option<&Arc<Namespace>> {
@@ -545,7 +548,7 @@ impl NamespaceTable {
     /// Free ranges of the drive, in order.
     fn free_pieces(&self) -> impl Iterator<Item = Range<u64>> {
         let mut taken: Vec<(u64, u64)> =
-            self.iter().map(|(_, one)| (one.first, one.end())).collect();
+            self.iter().map(|(_, namespace)| (namespace.first, namespace.end())).collect();
         taken.sort_unstable();
         let starts = std::iter::once(0).chain(taken.clone().into_iter().map(|(_, end)| end));
         let ends = taken.into_iter().map(|(first, _)| first).chain([self.drive_sectors]);
@@ -554,12 +557,13 @@ impl NamespaceTable {
 
     /// Figures of all namespaces for the command `status`.
     pub(crate) fn figures(&self) -> Vec<NamespaceFigures> {
-        self.iter().map(|(nsid, one)| one.figures(nsid)).collect()
+        self.iter().map(|(nsid, namespace)| namespace.figures(nsid)).collect()
     }
 
     fn check_room(&self, nsid: u32, sectors: u64) -> Result<(), NamespaceError> {
         let first = self.known(nsid)?.first;
-        let behind = self.iter().map(|(_, one)| one.first).filter(|&other| other > first);
+        let behind =
+            self.iter().map(|(_, namespace)| namespace.first).filter(|&other| other > first);
         let end = behind.fold(self.drive_sectors, u64::min);
         let room = end.saturating_sub(first);
         if sectors > room {
@@ -572,18 +576,18 @@ impl NamespaceTable {
     /// Sets the size of a namespace in bytes, rounded down to whole pages of 4 KiB; returns the
     /// sectors of the drive that it loses.
     pub fn resize(&mut self, nsid: u32, bytes: u64) -> Result<Range<u64>, NamespaceError> {
-        let one = self.known(nsid)?;
-        let (before, sectors) = (one.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
+        let namespace = self.known(nsid)?;
+        let (before, sectors) = (namespace.range(), bytes / PAGE_BYTES * PAGE_SECTORS);
         if sectors == 0 {
             return Err(NamespaceError::Empty(nsid));
         }
         self.check_zones(nsid, [sectors, 0])?;
         self.check_room(nsid, sectors)?;
-        if sectors < one.sectors() && one.is_read_only {
+        if sectors < namespace.sectors() && namespace.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
         }
-        let (first, is_new) = (one.first, sectors != one.sectors());
-        one.sectors.store(sectors, Ordering::Relaxed);
+        let (first, is_new) = (namespace.first, sectors != namespace.sectors());
+        namespace.sectors.store(sectors, Ordering::Relaxed);
         if is_new {
             self.changed(nsid);
         }
@@ -622,11 +626,11 @@ impl NamespaceTable {
 
     /// Sets the block size of a namespace.
     pub(crate) fn format(&mut self, nsid: u32, block_shift: u8) -> Result<(), NamespaceError> {
-        let one = self.known(nsid)?;
-        if one.is_read_only {
+        let namespace = self.known(nsid)?;
+        if namespace.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
         }
-        if one.block_shift.swap(block_shift, Ordering::Relaxed) != block_shift {
+        if namespace.block_shift.swap(block_shift, Ordering::Relaxed) != block_shift {
             self.changed(nsid);
         }
         Ok(())
@@ -635,12 +639,12 @@ impl NamespaceTable {
     /// Deletes a namespace; returns its sectors on the drive. Sessions that still hold it find it
     /// empty.
     pub(crate) fn delete(&mut self, nsid: u32) -> Result<Range<u64>, NamespaceError> {
-        let one = self.known(nsid)?;
-        if one.is_read_only {
+        let namespace = self.known(nsid)?;
+        if namespace.is_read_only {
             return Err(NamespaceError::ReadOnly(nsid));
         }
-        let range = one.range();
-        one.sectors.store(0, Ordering::Relaxed);
+        let range = namespace.range();
+        namespace.sectors.store(0, Ordering::Relaxed);
         self.all[nsid as usize - 1] = None;
         self.changed(nsid);
         Ok(range)

@@ -59,12 +59,13 @@ impl NamespaceFile {
         }
         let namespaces = NamespaceTable::restore(&content.namespaces, sectors, is_read_only);
         // The error's own hint is about the drive, which is unchanged.
-        let said = |why: NamespaceError| why.to_string().lines().next().unwrap_or("").to_owned();
+        let first_line =
+            |why: NamespaceError| why.to_string().lines().next().unwrap_or("").to_owned();
         let namespaces = namespaces.map(|mut all| {
             all.set_placed(!content.is_placement_off);
             Some(all)
         });
-        namespaces.map_err(|why| ServeError::refused(what(&said(why)), &hint))
+        namespaces.map_err(|why| ServeError::refused(what(&first_line(why)), &hint))
     }
 
     /// Saves the namespaces.

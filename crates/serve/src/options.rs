@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn unknown_keys_and_values_are_refused_in_words() {
-        for (text, said) in [
+        for (text, message) in [
             (r#"{"drive": []}"#, "unknown field `drive`"),
             (r#"{"server": {"ndb": []}}"#, "unknown field `ndb`"),
             (r#"{"drives": [{"read-only": true}]}"#, "unknown field `read-only`"),
@@ -147,7 +147,7 @@ mod tests {
             (r#"{"drives": [{"faults": [{"kind": "hang", "for": 1}]}]}"#, "unknown field `for`"),
         ] {
             let why = read(text).expect_err(text);
-            assert!(why.contains(said), "{text}: {why}");
+            assert!(why.contains(message), "{text}: {why}");
         }
     }
 }

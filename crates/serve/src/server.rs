@@ -70,10 +70,11 @@ impl CheckedDrive {
             _ if is_ahci => return Err(NamespaceError::Ahci.into()),
             (None, some) => {
                 let is_read_only =
-                    |one: &NamespaceOptions| one.is_read_only || options.is_read_only;
-                let some = some
-                    .iter()
-                    .map(|one| NamespaceOptions { is_read_only: is_read_only(one), ..*one });
+                    |namespace: &NamespaceOptions| namespace.is_read_only || options.is_read_only;
+                let some = some.iter().map(|namespace| NamespaceOptions {
+                    is_read_only: is_read_only(namespace),
+                    ..*namespace
+                });
                 NamespaceTable::new(&some.collect::<Vec<_>>(), sectors)?
             }
         };
@@ -114,8 +115,8 @@ fn refuse_beside_zones(
         (drive.record.is_some(), "--record", "zone commands are not recorded"),
         (drive.image.is_some(), "--from", "an image has no zone states"),
     ];
-    let found = beside.into_iter().find(|&(is_given, ..)| is_given && spec.zones.is_some());
-    found.map_or(Ok(()), |(_, option, why)| {
+    let conflict = beside.into_iter().find(|&(is_given, ..)| is_given && spec.zones.is_some());
+    conflict.map_or(Ok(()), |(_, option, why)| {
         let what = format!("{}: a drive with zones cannot be served with {option}: {why}", drive.name);
         let hint = "serve it over --nvme-tcp or --vfio-user without that option, or without zones: --set zns=none";
         Err(ServeError::refused(what, hint))
@@ -130,7 +131,7 @@ fn is_saved(path: &Path) -> Result<bool, ServeError> {
         error,
     };
     match path.metadata() {
-        Ok(found) if !found.is_file() => Err(ServeError::refused(
+        Ok(metadata) if !metadata.is_file() => Err(ServeError::refused(
             format!("--state: {} is not a regular file", path.display()),
             "name a file; it is created if it does not exist: --state drive.state",
         )),
@@ -175,17 +176,17 @@ impl ServedDrive {
         let sectors = spec.capacity_bytes() / SECTOR_BYTES;
         // A path that is not a regular file counts as existing; opening it reports the error.
         let is_there = |path: &&PathBuf| {
-            path.metadata().is_ok_and(|found| !found.is_file() || found.len() > 0)
+            path.metadata().is_ok_and(|metadata| !metadata.is_file() || metadata.len() > 0)
         };
-        let there = options.data.as_ref().filter(is_there);
-        let image = options.image.as_ref().filter(|_| there.is_none());
+        let existing = options.data.as_ref().filter(is_there);
+        let image = options.image.as_ref().filter(|_| existing.is_none());
         let image = image.map(|path| Image::open(path, sectors)).transpose()?;
         let open = |path: &PathBuf| {
             Store::open(path, sectors, options.host_durability, handle.waker(), memory)
         };
         // Existing data is checked and locked at once. New data is created last, so that a
         // cancelled preconditioning leaves no file.
-        let there = there.map(open).transpose()?;
+        let existing = existing.map(open).transpose()?;
         let known = options.state.as_deref().filter(|_| checked.device.is_some());
         let device = match checked.device {
             Some(mut device) => {
@@ -199,7 +200,7 @@ impl ServedDrive {
                 device
             }
         };
-        let store = match (there, &options.data, image) {
+        let store = match (existing, &options.data, image) {
             (Some(store), ..) => store,
             (None, Some(path), image) => {
                 let cancelled = || control.cancelled();
@@ -227,7 +228,7 @@ impl ServedDrive {
         engine.namespaces = namespaces.clone();
         // A read-only drive leaves the namespace file unchanged.
         engine.namespace_file = checked.namespace_file.filter(|_| !options.is_read_only);
-        engine.is_of_one_size = checked.is_ahci;
+        engine.is_of_fixed_size = checked.is_ahci;
         engine.is_write_protected = options.is_read_only;
         if options.power_cut.is_some() || may_be_cut {
             engine.allow_power_cuts(options.power_cut, options.loss);
@@ -266,9 +267,9 @@ impl ServedDrive {
 
     /// Paths of the drive's block devices, each with its export name over NBD.
     fn block_devices(&self) -> impl Iterator<Item = String> {
-        let device = |(nsid, one): &(u32, ublk::Control)| match self.ublk.len() {
-            1 => format!("ublk:{} {}", one.path(), self.name),
-            _ => format!("ublk:{} {}/{nsid}", one.path(), self.name),
+        let device = |(nsid, control): &(u32, ublk::Control)| match self.ublk.len() {
+            1 => format!("ublk:{} {}", control.path(), self.name),
+            _ => format!("ublk:{} {}/{nsid}", control.path(), self.name),
         };
         self.ublk.iter().map(device)
     }
@@ -322,7 +323,7 @@ impl Server {
         let tls =
             options.tls.as_ref().map(|(cert, key)| nbd::tls::config(cert, key)).transpose()?;
         for (number, (_, drive)) in drives.iter().enumerate() {
-            if drives[..number].iter().any(|(_, one)| one.name == drive.name) {
+            if drives[..number].iter().any(|(_, other)| other.name == drive.name) {
                 let what = format!("two drives are called {}", drive.name);
                 return Err(ServeError::refused(what, "name them: NAME=DRIVE"));
             }
@@ -360,7 +361,8 @@ impl Server {
             .collect::<Result<Vec<_>, _>>()?;
         let mut server = Server { drives, addresses: Vec::new() };
         let drives = server.drives.iter().enumerate();
-        let exports = drives.flat_map(|(n, drive)| Export::of(&drive.name, n, &drive.namespaces));
+        let exports =
+            drives.flat_map(|(n, drive)| Export::for_drive(&drive.name, n, &drive.namespaces));
         let all = exports.collect();
         let exports = Arc::new(Exports { tls, memory: memory.clone(), all });
         for address in &nbd {
@@ -438,13 +440,13 @@ impl Server {
         mut open_session: impl FnMut(usize) -> OpenSession,
     ) -> Result<String, ServeError> {
         let first = Listener::new(address, open_session(0))?;
-        let found = first.address();
+        let bound_address = first.address();
         for (number, drive) in self.drives.iter_mut().enumerate().skip(1) {
             let shared = first.share(open_session(number))?;
             drive.event_loop.listen(Box::new(shared))?;
         }
         self.drives[0].event_loop.listen(Box::new(first))?;
-        Ok(found)
+        Ok(bound_address)
     }
 
     /// Addresses for clients, in the order of the options; for NVMe/TCP with the name of each
@@ -505,7 +507,7 @@ fn control_address(text: &str) -> Result<Address, ServeError> {
 fn refuse_same_nqn(drives: &[CheckedDrive]) -> Result<(), ServeError> {
     for (number, drive) in drives.iter().enumerate() {
         let nqn = &drive.identity.nqn;
-        if drives[..number].iter().any(|one| one.identity.nqn == *nqn) {
+        if drives[..number].iter().any(|other| other.identity.nqn == *nqn) {
             let what = format!("two drives have the NQN {nqn}");
             return Err(ServeError::refused(what, "give each drive a different one, or none"));
         }
@@ -521,7 +523,7 @@ const PAGE_SECTORS: u64 = 8;
 type Unmapped = (Vec<(u64, u64)>, u64);
 
 fn unmapped(device: &Device, store: &Store, is_new: bool) -> Result<Unmapped, ServeError> {
-    let mut found: Vec<(u64, u64)> = Vec::new();
+    let mut pieces: Vec<(u64, u64)> = Vec::new();
     let (mut lba, mut data_pages) = (0, 0);
     while lba < store.sectors() {
         for extent in store.extents(lba, store.sectors() - lba, 1024)? {
@@ -535,17 +537,17 @@ fn unmapped(device: &Device, store: &Store, is_new: bool) -> Result<Unmapped, Se
                     continue;
                 }
                 let first = page * PAGE_SECTORS;
-                match found.last_mut() {
+                match pieces.last_mut() {
                     Some((start, sectors)) if *start + *sectors == first => {
                         *sectors += PAGE_SECTORS
                     }
-                    _ => found.push((first, PAGE_SECTORS)),
+                    _ => pieces.push((first, PAGE_SECTORS)),
                 }
             }
             lba = end;
         }
     }
-    Ok((found, data_pages))
+    Ok((pieces, data_pages))
 }
 
 fn is_zero(store: &Store, page: u64) -> io::Result<bool> {

@@ -19,7 +19,7 @@ pub(crate) fn path(state: &Path, name: &str) -> PathBuf {
 pub(crate) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match path.metadata() {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Ok(found) if !found.is_file() => Err(io::Error::other("it is not a regular file")),
+        Ok(metadata) if !metadata.is_file() => Err(io::Error::other("it is not a regular file")),
         _ => Ok(Some(serde_json::from_slice(&fs::read(path)?)?)),
     }
 }
@@ -53,9 +53,9 @@ pub(crate) mod as_bytes {
         from: D,
     ) -> Result<VecDeque<T>, D::Error> {
         let all = Vec::<Vec<u8>>::deserialize(from)?;
-        let one = |bytes: &Vec<u8>| {
+        let encode = |bytes: &Vec<u8>| {
             T::read_from_bytes(bytes).map_err(|_| D::Error::custom("an entry has the wrong length"))
         };
-        all.iter().map(one).collect()
+        all.iter().map(encode).collect()
     }
 }

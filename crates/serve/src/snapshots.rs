@@ -97,12 +97,12 @@ pub(crate) struct Snapshots {
 
 impl Snapshots {
     fn number(&self, name: &str) -> Result<usize, SnapshotError> {
-        let number = self.taken.iter().position(|one| one.name == name);
+        let number = self.taken.iter().position(|snapshot| snapshot.name == name);
         number.ok_or_else(|| SnapshotError::Unknown { name: name.to_owned(), known: self.known() })
     }
 
     fn known(&self) -> String {
-        let names: Vec<&str> = self.taken.iter().map(|one| one.name.as_str()).collect();
+        let names: Vec<&str> = self.taken.iter().map(|snapshot| snapshot.name.as_str()).collect();
         if names.is_empty() { "there are none: snapshot NAME".to_owned() } else { names.join(", ") }
     }
 

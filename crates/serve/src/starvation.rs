@@ -19,10 +19,10 @@ pub(crate) struct Starvation {
 impl Starvation {
     /// Starts to measure the calling thread.
     pub fn of_this_thread() -> Starvation {
-        let mut found =
+        let mut starvation =
             Starvation { file: File::open("/proc/thread-self/schedstat").ok(), last: 0 };
-        found.take();
-        found
+        starvation.take();
+        starvation
     }
 
     /// Returns the time added since the last call.

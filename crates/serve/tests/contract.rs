@@ -257,7 +257,7 @@ fn a_protocol_says_the_same_over_either() {
         let (mut client, theirs) = UnixStream::pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");
-        let all = Export::of("drive", 0, rig.drive());
+        let all = Export::for_drive("drive", 0, rig.drive());
         let exports = Exports { tls: None, memory: MemoryLimit::new(0, 0, 1 << 30), all };
         let mut session = Connection::new(Stream::Plain(theirs.into()), Arc::new(exports), 0);
         let mut hello = 3_u32.to_be_bytes().to_vec();

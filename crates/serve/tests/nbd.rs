@@ -49,7 +49,7 @@ impl TestServer {
         let export = Arc::new(Exports {
             tls: None,
             memory: limit.clone(),
-            all: Export::of("drive", 0, &NamespaceTable::whole(SECTORS, false)),
+            all: Export::for_drive("drive", 0, &NamespaceTable::whole(SECTORS, false)),
         });
         let open = move |socket| -> std::io::Result<Box<dyn Session>> {
             Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export), 0)))

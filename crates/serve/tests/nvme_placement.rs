@@ -129,7 +129,7 @@ fn attach(rig: &mut Rig, admin: &mut Host, nsid: u32) -> Status {
 }
 
 /// The field of the last command that failed, by the error log: the byte, and its bit.
-fn blamed(rig: &mut Rig, admin: &mut Host) -> u16 {
+fn error_location(rig: &mut Rig, admin: &mut Host) -> u16 {
     let (_, page) = log(rig, admin, LogPage::Errors, (0, 0), 64);
     ErrorEntry::read_from_bytes(&page).expect("64 bytes").location.get()
 }
@@ -158,7 +158,7 @@ fn a_drive_with_placement_says_so_and_one_without_knows_nothing_of_it() {
     assert_eq!(plain.admin(&mut admin, group, 4096, &[]).0, Status::INVALID_FIELD.dnr());
     assert_eq!(receive(&mut plain, &mut host, 1, 64).0, Status::INVALID_OPCODE.dnr());
     assert_eq!(write(&mut plain, &mut host, 0, 0), Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut plain, &mut admin), 50 | 4 << 8, "the directive, in dword 12");
+    assert_eq!(error_location(&mut plain, &mut admin), 50 | 4 << 8, "the directive, in dword 12");
     // What a drive without placement says of its pages and commands.
     let (_, pages) = log(&mut plain, &mut admin, LogPage::Supported, (0, 0), 1024);
     let (_, commands) = log(&mut plain, &mut admin, LogPage::Commands, (0, 0), 4096);
@@ -241,7 +241,7 @@ fn an_update_begins_new_reclaim_units_or_changes_nothing() {
     let before = left(&mut rig, &mut host);
     for wrong in [&[1, 4][..], &[0, 1, 2, 3, 3]] {
         assert_eq!(update(&mut rig, &mut host, wrong), Status::INVALID_FIELD.dnr(), "{wrong:?}");
-        assert_eq!(blamed(&mut rig, &mut admin), 40, "dword 10");
+        assert_eq!(error_location(&mut rig, &mut admin), 40, "dword 10");
     }
     assert_eq!(left(&mut rig, &mut host), before);
     assert_eq!(update(&mut rig, &mut host, &[2, 0]), Status::SUCCESS);
@@ -267,11 +267,11 @@ fn placement_is_switched_while_there_are_no_namespaces() {
     // Tools that leave the group out mean the only one.
     assert_eq!(is_on(&mut rig, &mut admin, 0), (Status::SUCCESS, 1));
     assert_eq!(is_on(&mut rig, &mut admin, 2).0, Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut rig, &mut admin), 44, "dword 11");
+    assert_eq!(error_location(&mut rig, &mut admin), 44, "dword 11");
     assert_eq!(switch(&mut rig, &mut admin, 1, 0), Status::COMMAND_SEQUENCE.dnr());
     assert_eq!(delete_all(&mut rig, &mut admin), Status::SUCCESS);
     assert_eq!(switch(&mut rig, &mut admin, 1, 1 << 8), Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut rig, &mut admin), 49, "the configuration's index, in dword 12");
+    assert_eq!(error_location(&mut rig, &mut admin), 49, "the configuration's index, in dword 12");
     assert_eq!(switch(&mut rig, &mut admin, 0, 0), Status::SUCCESS);
     assert_eq!(is_on(&mut rig, &mut admin, 1), (Status::SUCCESS, 0));
     assert_eq!(create(&mut rig, &mut admin, 1, &[0]).0, Status::INVALID_FIELD.dnr());
@@ -468,7 +468,7 @@ fn the_group_of_a_log_must_be_the_only_one() {
     for group in [0, 2, 0xffff] {
         let (status, _) = log(&mut rig, &mut admin, LogPage::PlacementStatistics, (group, 0), 64);
         assert_eq!(status, Status::INVALID_FIELD.dnr());
-        assert_eq!(blamed(&mut rig, &mut admin), 46, "the high half of dword 11");
+        assert_eq!(error_location(&mut rig, &mut admin), 46, "the high half of dword 11");
     }
 }
 

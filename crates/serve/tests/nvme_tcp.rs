@@ -16,7 +16,7 @@ const BLOCK: usize = 512;
 #[test]
 fn a_host_connects_identifies_and_leaves() {
     let mut rig = Rig::new();
-    let mut admin = rig.connect(0, Digests::of(3));
+    let mut admin = rig.connect(0, Digests::from_bits(3));
     let page = rig.identify(&mut admin, Cns::Controller);
     let id = IdentifyController::read_from_bytes(&page).unwrap();
     assert_eq!(&id.fr, b"BXW74H0Q");
@@ -138,7 +138,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
 fn compare_tells_data_apart_and_write_zeroes_and_format_erase() {
     let mut rig = Rig::new();
     let mut admin = rig.connect(0, Digests::default());
-    let mut host = rig.connect(1, Digests::of(2));
+    let mut host = rig.connect(1, Digests::from_bits(2));
     let data = vec![7; 8 * BLOCK];
     let go = |rig: &mut Rig, host: &mut Host, opcode, given: &[u8]| {
         rig.io(host, nvme_host::io(opcode, 16, 8), 8 * BLOCK as u32, given)
@@ -480,7 +480,7 @@ fn data_begins_where_the_host_wants_it() {
     let mut rig = Rig::new();
     let _admin = rig.connect(0, Digests::default());
     for alignment in [0, 1, 7, 31] {
-        let mut host = rig.open_aligned(Digests::of(3), alignment);
+        let mut host = rig.open_aligned(Digests::from_bits(3), alignment);
         rig.connect_to(&mut host, NQN, 1, 1).expect("a queue");
         let data = vec![alignment; 8 * BLOCK];
         rig.io(&mut host, nvme_host::io(0x01, 0, 8), 8 * BLOCK as u32, &data);
@@ -554,8 +554,8 @@ proptest! {
         digests in 0..4_u8,
     ) {
         let mut rig = Rig::new();
-        let _admin = rig.connect(0, Digests::of(digests));
-        let mut queues = [rig.connect(1, Digests::of(digests)), rig.connect(2, Digests::default())];
+        let _admin = rig.connect(0, Digests::from_bits(digests));
+        let mut queues = [rig.connect(1, Digests::from_bits(digests)), rig.connect(2, Digests::default())];
         let mut model = [0_u8; PLACES as usize];
         let bytes = STEP_BLOCKS as usize * BLOCK;
         for (i, step) in steps.iter().enumerate() {

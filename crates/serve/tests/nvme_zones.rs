@@ -143,7 +143,7 @@ fn log(rig: &mut Rig, admin: &mut Host, page: LogPage, set: u8, bytes: u32) -> (
 }
 
 /// The field of the last command that failed, by the error log.
-fn blamed(rig: &mut Rig, admin: &mut Host) -> u16 {
+fn error_location(rig: &mut Rig, admin: &mut Host) -> u16 {
     let (_, page) = log(rig, admin, LogPage::Errors, 0, 64);
     ErrorEntry::read_from_bytes(&page).expect("64 bytes").location.get()
 }
@@ -277,7 +277,7 @@ fn a_report_begins_at_an_address_and_filters_by_state() {
         (count * SIZE, 0, 128, Status::LBA_OUT_OF_RANGE, 40),
     ] {
         assert_eq!(receive(&mut rig, &mut host, lba, cdw13, bytes).0, status.dnr());
-        assert_eq!(blamed(&mut rig, &mut admin), place);
+        assert_eq!(error_location(&mut rig, &mut admin), place);
     }
 }
 
@@ -289,7 +289,7 @@ fn what_a_zone_does_not_take_has_its_own_status() {
     let nowhere = 0xffff;
     let check = |rig: &mut Rig, admin: &mut Host, found: Status, status: Status, place: u16| {
         assert_eq!(found, status.dnr());
-        assert_eq!(blamed(rig, admin), place, "{status:?}");
+        assert_eq!(error_location(rig, admin), place, "{status:?}");
     };
     let found = write(&mut rig, &mut host, 1, 1);
     check(&mut rig, &mut admin, found, Status::ZONE_INVALID_WRITE, 40);
@@ -392,7 +392,7 @@ fn a_gap_reads_as_zeros_and_reads_do_not_cross_zones() {
     assert_eq!(versions(&mut rig, &mut host, CAPACITY, 3), [0; 3]);
     assert_eq!(versions(&mut rig, &mut host, SIZE - 1, 1), [0]);
     assert_eq!(read(&mut rig, &mut host, SIZE - 1, 2).0, Status::ZONE_BOUNDARY_ERROR.dnr());
-    assert_eq!(blamed(&mut rig, &mut admin), 40);
+    assert_eq!(error_location(&mut rig, &mut admin), 40);
     let end = zones(&rig) * SIZE;
     assert_eq!(versions(&mut rig, &mut host, end - 1, 1), [0]);
     assert_eq!(read(&mut rig, &mut host, end - 1, 2).0, Status::LBA_OUT_OF_RANGE.dnr());

@@ -15,7 +15,7 @@ macro_rules! codes {
 
             /// Returns the variant with this code; `None` if the code is unknown.
             #[inline]
-            pub fn of(code: u8) -> Option<$name> {
+            pub fn from_code(code: u8) -> Option<$name> {
                 match code { $($value => Some($name::$variant),)* _ => None }
             }
         }

@@ -74,7 +74,7 @@ impl Ata {
 
     /// Decides the action for a command.
     pub fn plan(&mut self, drive: &mut dyn Drive, command: &Command) -> Result<Action, Fault> {
-        let opcode = Opcode::of(command.code).ok_or(Fault::Aborted)?;
+        let opcode = Opcode::from_code(command.code).ok_or(Fault::Aborted)?;
         let fua = !self.write_cache;
         let (long, short) =
             ((command.lba, command.sectors48()), (command.lba28(), command.sectors28()));

@@ -65,8 +65,8 @@ impl Namespaces for Engine {
 
     fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
         let nsid = self.changeable_namespaces()?.create(wanted)?;
-        let one = self.namespaces.get(nsid).expect("it was made");
-        let (bytes, sectors) = (one.bytes(), one.range());
+        let namespace = self.namespaces.get(nsid).expect("it was made");
+        let (bytes, sectors) = (namespace.bytes(), namespace.range());
         // Data that was written there before the namespace existed.
         self.discard(sectors)?;
         self.keep_namespaces()?;
@@ -178,7 +178,7 @@ impl Control for Engine {
     }
 
     fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {
-        if self.is_of_one_size {
+        if self.is_of_fixed_size {
             return Err(NamespaceError::Ahci.into());
         }
         let nsid = match (nsid, &self.namespace_ids()[..]) {

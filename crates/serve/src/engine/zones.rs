@@ -19,7 +19,7 @@ impl Engine {
     /// Submits a command to the model, and changes the data if its zone accepts the command.
     pub(super) fn hand_over_to_zone(&mut self, at: Nanos, tag: u32, data: &[u8]) {
         let Request { op, lba, sectors, .. } = self.inflight[tag].request;
-        let index = self.zone_of(lba);
+        let index = self.zone_index(lba);
         let zone = self.device.zones().get(index);
         let (written, held) = zone.map_or((0, 0), |zone| (zone.written, self.held(zone)));
         let op = match op {
@@ -54,7 +54,7 @@ impl Engine {
     /// drive is done.
     pub(super) fn reset_zones(&mut self, sectors: Range<u64>) -> Result<Nanos, ControlError> {
         let mut done = self.clock.now();
-        for index in self.zone_of(sectors.start)..self.zone_of(sectors.end) {
+        for index in self.zone_index(sectors.start)..self.zone_index(sectors.end) {
             let (start, zone) = (self.start_of(index), self.device.zones()[index]);
             if matches!(zone.state, ZoneState::Empty | ZoneState::ReadOnly | ZoneState::Offline) {
                 continue;
@@ -114,7 +114,7 @@ impl Engine {
         area.map_or(zone.written, |(area, capacity)| (zone.written + area).min(capacity))
     }
 
-    fn zone_of(&self, lba: u64) -> usize {
+    fn zone_index(&self, lba: u64) -> usize {
         let zones = self.device.spec().zones.as_ref();
         zones.map_or(0, |zones| (lba / zones.sectors) as usize)
     }

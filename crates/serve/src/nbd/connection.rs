@@ -358,8 +358,8 @@ impl Connection {
                 self.succeed(negotiated, request.cookie);
                 return Ok(None);
             }
-            Command::BlockStatus { one } => {
-                self.block_status(request, one, negotiated, drive)?;
+            Command::BlockStatus { first_only } => {
+                self.block_status(request, first_only, negotiated, drive)?;
                 return Ok(None);
             }
             Command::Flush | Command::Disconnect => unreachable!("looked at before"),
@@ -369,7 +369,7 @@ impl Connection {
     fn block_status(
         &mut self,
         request: &wire::Request,
-        one: bool,
+        first_only: bool,
         negotiated: Negotiated,
         drive: &dyn Data,
     ) -> Result<(), Error> {
@@ -378,9 +378,9 @@ impl Connection {
         }
         let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
         let sectors = u64::from(request.length) / SECTOR_BYTES;
-        let most = if one { 1 } else { EXTENTS_MAX };
-        let found = drive.extents(lba, sectors, most).map_err(|_| Error::Io)?;
-        let extents: Vec<StatusExtent> = found
+        let most = if first_only { 1 } else { EXTENTS_MAX };
+        let extents = drive.extents(lba, sectors, most).map_err(|_| Error::Io)?;
+        let extents: Vec<StatusExtent> = extents
             .iter()
             .map(|e| StatusExtent { length: (e.sectors * SECTOR_BYTES) as u32, hole: !e.data })
             .collect();

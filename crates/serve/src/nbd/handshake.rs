@@ -26,7 +26,7 @@ pub struct Export {
 
 impl Export {
     /// Returns the exports of a drive.
-    pub fn of(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
+    pub fn for_drive(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
         let numbers = namespaces.namespace_ids();
         let of_one = |&nsid: &u32| Export {
             name: if numbers.len() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
@@ -55,16 +55,16 @@ pub struct Exports {
 impl Exports {
     /// Returns the number of the export with this name; the name of a drive means its first export.
     fn find(&self, name: &str) -> Option<usize> {
-        let of_drive = |one: &Export| one.name.split('/').next() == Some(name);
+        let of_drive = |export: &Export| export.name.split('/').next() == Some(name);
         match name {
             "" => Some(0),
-            _ => self.all.iter().position(|one| one.name == name || of_drive(one)),
+            _ => self.all.iter().position(|export| export.name == name || of_drive(export)),
         }
     }
 
     /// True if a client may have to move to another drive's event loop.
     pub(super) fn are_of_several_drives(&self) -> bool {
-        self.all.iter().any(|one| one.drive != 0)
+        self.all.iter().any(|export| export.drive != 0)
     }
 
     fn known(&self, name: &str) -> Answer<usize> {

@@ -62,14 +62,14 @@ pub(super) const NOT_ABORTED: u32 = 1;
 pub(super) fn transfer(sqe: &Sqe) -> Transfer {
     let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
     if sqe.opcode == OPCODE_FABRICS {
-        return match FabricsType::of(sqe) {
+        return match FabricsType::from_sqe(sqe) {
             FabricsType::Connect { .. } => Transfer::FromHost(1024),
             FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
             FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
             _ => Transfer::None,
         };
     }
-    match AdminOpcode::of(sqe.opcode) {
+    match AdminOpcode::from_code(sqe.opcode) {
         Some(AdminOpcode::Identify) => to_host(4096),
         Some(AdminOpcode::GetLogPage) => to_host(sqe.log_bytes()),
         Some(AdminOpcode::GetFeatures) => match features::data_bytes(sqe) {
@@ -108,7 +108,7 @@ impl Subsystem {
         if kind != Kind::Discovery {
             controller.check_namespaces(drive);
         }
-        let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
+        let Some(opcode) = AdminOpcode::from_code(sqe.opcode) else {
             let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
             return if fabrics { Ok(Outcome::Transport) } else { invalid_opcode() };
         };
@@ -210,12 +210,12 @@ impl Subsystem {
         self.records.self_tests.end(&[SHORT], ABORTED_BY_RESET, now);
         self.activate_firmware();
         let mut data = self.records.firmware.revision().to_vec();
-        let mut one = [0; 36];
-        one[..2].copy_from_slice(&id.to_le_bytes());
-        one[16..20].copy_from_slice(&(health.power_cycles as u32).to_le_bytes());
-        one[20..28].copy_from_slice(&(health.power_on.0 / 1_000_000).to_le_bytes());
-        one[28..].copy_from_slice(&self.records.timestamp.value(now).to_le_bytes());
-        data.extend_from_slice(&one);
+        let mut reset = [0; 36];
+        reset[..2].copy_from_slice(&id.to_le_bytes());
+        reset[16..20].copy_from_slice(&(health.power_cycles as u32).to_le_bytes());
+        reset[20..28].copy_from_slice(&(health.power_on.0 / 1_000_000).to_le_bytes());
+        reset[28..].copy_from_slice(&self.records.timestamp.value(now).to_le_bytes());
+        data.extend_from_slice(&reset);
         self.note(id, PersistentKind::Reset, now, &data);
     }
 
@@ -329,8 +329,8 @@ impl Subsystem {
 
     /// Feature of a command, if a controller of this kind has it.
     fn feature_of(&self, kind: Kind, sqe: &Sqe) -> Result<Feature, Status> {
-        let feature = Feature::of(sqe.cdw10.get() as u8);
-        let feature = feature.filter(|&one| logs::has_feature(kind, one, &self.identity));
+        let feature = Feature::from_code(sqe.cdw10.get() as u8);
+        let feature = feature.filter(|&feature| logs::has_feature(kind, feature, &self.identity));
         feature.ok_or(Status::INVALID_FIELD.dnr())
     }
 
@@ -338,7 +338,7 @@ impl Subsystem {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
         let from = (sqe.cdw10.get() >> 16) as u16;
-        let cns = Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)?;
+        let cns = Cns::from_code(sqe.cdw10.get() as u8).ok_or(invalid_field)?;
         let zones = self.identity.zones.as_ref().filter(|_| sqe.command_set() == COMMAND_SET_ZONED);
         if sqe.command_set() != COMMAND_SET_NVM && (zones.is_none() || !is_of_command_set(cns)) {
             return Err(invalid_field);
@@ -406,8 +406,8 @@ impl Subsystem {
                     matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
                 let is_wanted =
                     !is_of_command_set(cns) || sqe.command_set() == self.identity.command_set();
-                let is_listed = |one: u32| is_wanted && (is_any || self.is_attached(id, one));
-                list(all.filter(|&one| one > nsid && is_listed(one)))
+                let is_listed = |number: u32| is_wanted && (is_any || self.is_attached(id, number));
+                list(all.filter(|&number| number > nsid && is_listed(number)))
             }
             Cns::Controllers => controller_list(self.controllers_from(from)),
             Cns::AttachedControllers if !is_valid(nsid) => {
@@ -415,7 +415,9 @@ impl Subsystem {
             }
             Cns::AttachedControllers => {
                 let have_it = self.controllers_from(from);
-                controller_list(have_it.filter(|(_, one)| one.flags.is_attached(nsid)))
+                controller_list(
+                    have_it.filter(|(_, controller)| controller.flags.is_attached(nsid)),
+                )
             }
         };
         Ok(Outcome::Success(0, page))
@@ -431,7 +433,7 @@ impl Subsystem {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
-        let log = LogPage::of(sqe.cdw10.get() as u8)
+        let log = LogPage::from_code(sqe.cdw10.get() as u8)
             .filter(|&log| logs::is_of(log, kind, &self.identity));
         let log = log.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
         let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
@@ -522,8 +524,10 @@ impl Subsystem {
                 if log == LogPage::ChangedNamespaces {
                     controller.changed.clear();
                 }
-                if let (LogPage::ChangedZones, Some(one)) = (log, drive.namespace(sqe.nsid.get())) {
-                    controller.changed_zones.retain(|&zone| !zones::is_of(zone, one));
+                if let (LogPage::ChangedZones, Some(namespace)) =
+                    (log, drive.namespace(sqe.nsid.get()))
+                {
+                    controller.changed_zones.retain(|&zone| !zones::is_of(zone, namespace));
                 }
                 controller.events.page_read(log as u8);
             }
@@ -603,12 +607,12 @@ impl Subsystem {
         let now = drive.now();
         let until = erase_part(drive, sectors, is_protected, how)?;
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_FORMAT, now);
-        for one in doomed {
-            drive.format_namespace(one, *shift).map_err(|why| status_of(&why))?;
+        for nsid in doomed {
+            drive.format_namespace(nsid, *shift).map_err(|why| status_of(&why))?;
         }
-        let words = |numbers: [u32; 3]| numbers.map(u32::to_le_bytes).concat();
-        self.note(id, PersistentKind::FormatStart, now, &words([nsid, 1 << 2, cdw10]));
-        self.note(id, PersistentKind::FormatCompletion, until, &words([nsid, 0, 0]));
+        let bytes_of = |numbers: [u32; 3]| numbers.map(u32::to_le_bytes).concat();
+        self.note(id, PersistentKind::FormatStart, now, &bytes_of([nsid, 1 << 2, cdw10]));
+        self.note(id, PersistentKind::FormatCompletion, until, &bytes_of([nsid, 0, 0]));
         self.answer_at(id, until, drive, sqe)
     }
 
@@ -669,26 +673,30 @@ impl Subsystem {
     }
 
     fn is_sanitizing(&self, now: Nanos) -> bool {
-        self.records.sanitize.is_some_and(|one| one.goes_on(now))
+        self.records.sanitize.is_some_and(|operation| operation.goes_on(now))
     }
 
     /// Reports the end of a sanitize operation. An operation that a power cut has interrupted
     /// continues when the drive is ready again.
     fn end_sanitize(&mut self, id: u16, drive: &mut dyn Drive) {
-        let Some(one) = self.records.sanitize.as_mut().filter(|one| !one.is_told) else { return };
+        let Some(operation) = self.records.sanitize.as_mut().filter(|operation| !operation.is_told)
+        else {
+            return;
+        };
         let (now, report) = (drive.now(), drive.report());
-        if report.power_cuts > one.cuts && one.goes_on(now) {
+        if report.power_cuts > operation.cuts && operation.goes_on(now) {
             let paused = report.last_power_cut.map_or(0, |cut| cut.ready_after_ns);
-            (one.cuts, one.until) = (report.power_cuts, one.until.after(Nanos(paused)));
-            self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
+            (operation.cuts, operation.until) =
+                (report.power_cuts, operation.until.after(Nanos(paused)));
+            self.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
         }
-        if one.goes_on(now) {
+        if operation.goes_on(now) {
             return;
         }
-        one.is_told = true;
+        operation.is_told = true;
         self.sanitizing_until.store(0, Ordering::Relaxed);
-        let [low, high] = one.status(now).to_le_bytes();
-        let event = if one.is_deallocated { Event::Deallocated } else { Event::Sanitized };
+        let [low, high] = operation.status(now).to_le_bytes();
+        let event = if operation.is_deallocated { Event::Deallocated } else { Event::Sanitized };
         // Progress of all, status, and no further information.
         self.note(
             id,
@@ -696,7 +704,7 @@ impl Subsystem {
             now,
             &[0xff, 0xff, low, high, 0, 0, 0, 0],
         );
-        self.controllers_mut().for_each(|one| one.events.raise(event));
+        self.controllers_mut().for_each(|controller| controller.events.raise(event));
     }
 
     fn self_test(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -883,8 +891,8 @@ fn list(namespaces: impl Iterator<Item = u32>) -> Vec<u8> {
 
 /// Returns a list of controllers for Identify: their number, and their identifiers.
 fn controller_list<'a>(controllers: impl Iterator<Item = (u16, &'a Controller)>) -> Vec<u8> {
-    let found: Vec<u16> = controllers.map(|(id, _)| id).take(CONTROLLER_LIST_MAX).collect();
-    let numbers = std::iter::once(found.len() as u16).chain(found.iter().copied());
+    let ids: Vec<u16> = controllers.map(|(id, _)| id).take(CONTROLLER_LIST_MAX).collect();
+    let numbers = std::iter::once(ids.len() as u16).chain(ids.iter().copied());
     let mut page: Vec<u8> = numbers.flat_map(u16::to_le_bytes).collect();
     page.resize(4096, 0);
     page

@@ -113,7 +113,9 @@ impl Events {
 
     /// Aborts a request; returns true if it was waiting.
     pub fn abort(&mut self, cid: u16) -> bool {
-        let Some(place) = self.requests.iter().position(|&one| one == cid) else { return false };
+        let Some(place) = self.requests.iter().position(|&request| request == cid) else {
+            return false;
+        };
         self.requests.remove(place);
         self.ready.push_back(Cqe::new(cid, Status::ABORT_REQUESTED, 0));
         true

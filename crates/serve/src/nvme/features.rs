@@ -182,13 +182,13 @@ impl Features {
 
 /// Value that Get Features asks for.
 fn select_of(sqe: &Sqe) -> Option<Select> {
-    Select::of((sqe.cdw10.get() >> 8 & 7) as u8)
+    Select::from_code((sqe.cdw10.get() >> 8 & 7) as u8)
 }
 
 /// Bytes of data that a feature command transfers.
 pub(super) fn data_bytes(sqe: &Sqe) -> u32 {
-    let Some(feature) = Feature::of(sqe.cdw10.get() as u8) else { return 0 };
-    let is_get = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::GetFeatures);
+    let Some(feature) = Feature::from_code(sqe.cdw10.get() as u8) else { return 0 };
+    let is_get = AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::GetFeatures);
     let cdw11 = sqe.cdw11.get();
     match feature {
         _ if is_get && select_of(sqe) == Some(Select::Capabilities) => 0,
@@ -211,7 +211,7 @@ pub(super) fn in_grains(ms: u32) -> u32 {
 }
 
 fn feature_of(sqe: &Sqe) -> Result<Feature, Status> {
-    Feature::of(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())
+    Feature::from_code(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())
 }
 
 /// Threshold of a temperature feature: 0 for over, 1 for under.

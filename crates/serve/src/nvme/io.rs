@@ -41,11 +41,14 @@ pub(super) enum Transfer {
 
 /// Data transfer of a command, according to its own fields and the block size of its namespace.
 pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
-    let shift = namespaces.namespace(sqe.nsid.get()).map_or(SECTOR_SHIFT, |one| one.block_shift());
+    let shift = namespaces
+        .namespace(sqe.nsid.get())
+        .map_or(SECTOR_SHIFT, |namespace| namespace.block_shift());
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
-    let is_zoned = namespaces.namespace(sqe.nsid.get()).is_some_and(|one| one.zones().is_some());
-    match NvmOpcode::of(sqe.opcode) {
+    let is_zoned =
+        namespaces.namespace(sqe.nsid.get()).is_some_and(|namespace| namespace.zones().is_some());
+    match NvmOpcode::from_code(sqe.opcode) {
         Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
             if namespaces.placement().is_none() =>
         {
@@ -218,8 +221,10 @@ impl InflightCommands {
     /// Removes a command, which its transport then completes as aborted; its changes of data
     /// remain. `None` if it is not in flight.
     pub fn abort(&mut self, tag: u32, cid: u16) -> Option<Sqe> {
-        let key = self.commands.iter().find_map(|(key, one)| match one {
-            Inflight::Command(one) if one.tag == tag && one.sqe.cid.get() == cid => Some(key),
+        let key = self.commands.iter().find_map(|(key, command)| match command {
+            Inflight::Command(command) if command.tag == tag && command.sqe.cid.get() == cid => {
+                Some(key)
+            }
             _ => None,
         })?;
         match self.commands.remove(key) {
@@ -280,9 +285,9 @@ impl InflightCommands {
 
 /// Compares sectors with the beginning of the data, and its rest with zeros.
 fn compare(drive: &dyn Drive, (lba, sectors): (u64, u32), expected: &[u8]) -> Status {
-    let mut found = vec![0; expected.len()];
-    match drive.read(lba, &mut found[..sectors as usize * SECTOR_BYTES as usize]) {
-        Ok(()) if found[..] == *expected => Status::SUCCESS,
+    let mut actual = vec![0; expected.len()];
+    match drive.read(lba, &mut actual[..sectors as usize * SECTOR_BYTES as usize]) {
+        Ok(()) if actual[..] == *expected => Status::SUCCESS,
         Ok(()) => Status::COMPARE_FAILURE,
         Err(_) => Status::INTERNAL_ERROR,
     }
@@ -314,14 +319,15 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(requests: Vec<Request>) -> Plan {
-        let (lba, sectors) = requests.first().map_or((0, 0), |one| (one.lba, one.sectors));
+    fn from_requests(requests: Vec<Request>) -> Plan {
+        let (lba, sectors) =
+            requests.first().map_or((0, 0), |request| (request.lba, request.sectors));
         let (answer, events) = (Vec::new(), Vec::new());
         Plan { requests, answer, lba, sectors, gap: 0, then: Then::Nothing, events }
     }
 
-    fn one(op: Op, lba: u64, sectors: u32) -> Plan {
-        Plan::of(vec![Request::new(op, lba, sectors, 0)])
+    fn single(op: Op, lba: u64, sectors: u32) -> Plan {
+        Plan::from_requests(vec![Request::new(op, lba, sectors, 0)])
     }
 }
 
@@ -334,20 +340,20 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     if sanitizing_until > Nanos::ZERO && drive.now() < sanitizing_until {
         return Err(Status::SANITIZE_IN_PROGRESS);
     }
-    let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
+    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
-        return Ok(Plan::one(Op::Flush, 0, 0));
+        return Ok(Plan::single(Op::Flush, 0, 0));
     }
     use NvmOpcode as N;
     let namespace = active(nsid, drive, flags)?;
-    if let Some(access) = Access::of(opcode)
+    if let Some(access) = Access::from_opcode(opcode)
         && flags.reservations.exclude(flags.controller, nsid, access, drive.power_cuts())
     {
         return Err(Status::RESERVATION_CONFLICT.dnr());
     }
     match opcode {
-        N::Flush => return Ok(Plan::one(Op::Flush, 0, 0)),
+        N::Flush => return Ok(Plan::single(Op::Flush, 0, 0)),
         N::DatasetManagement => return deallocation(sqe, data, namespace),
         N::ReservationRegister
         | N::ReservationReport
@@ -355,7 +361,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         | N::ReservationRelease => {
             let execute = |all: &mut Reservations| all.execute(flags.controller, opcode, sqe, data);
             let answer = flags.reservations.with(drive.power_cuts(), execute)?;
-            return Ok(Plan { answer, ..Plan::of(Vec::new()) });
+            return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
         }
         _ if namespace.zones().is_some() && !flags.has_all_command_sets() => {
             return Err(Status::INVALID_OPCODE.dnr());
@@ -401,7 +407,7 @@ fn transferred(
     (fua, handle): (bool, u8),
 ) -> Result<Plan, Status> {
     use NvmOpcode as N;
-    let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
+    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let (place, gap) = match opcode {
         N::Read | N::Compare | N::Verify => readable(namespace, sqe.lba(), sqe.blocks())?,
         _ => (range(namespace, sqe.lba(), sqe.blocks())?, 0),
@@ -428,7 +434,7 @@ fn transferred(
     }
     // A read of only a gap also takes time.
     let request = Request { op, lba, sectors: sectors.max(1), token: 0, handle };
-    let mut plan = Plan::of(vec![request]);
+    let mut plan = Plan::from_requests(vec![request]);
     (plan.sectors, plan.gap) = (sectors, gap);
     if opcode == N::Compare {
         plan.then = Then::Compare(data[..bytes].into());
@@ -438,7 +444,7 @@ fn transferred(
 
 /// I/O Management Receive.
 fn handle_status(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
-    let mut plan = Plan::of(Vec::new());
+    let mut plan = Plan::from_requests(Vec::new());
     let bytes = sqe.cdw11.get() as usize * 4 + 4;
     plan.answer = match placement::about_handles(sqe, drive)? {
         Some(placed) => placement::status(placed, namespace, &drive.handle_use(), bytes),
@@ -456,7 +462,7 @@ fn handle_update(
     flags: &Flags,
 ) -> Result<Plan, Status> {
     let Some(placed) = placement::about_handles(sqe, drive)? else {
-        return Ok(Plan::of(Vec::new()));
+        return Ok(Plan::from_requests(Vec::new()));
     };
     if namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
@@ -464,10 +470,10 @@ fn handle_update(
     let handles = placement::updated(sqe, data, placed, namespace)?;
     let request =
         |&(_, handle): &(u16, u8)| Request { handle, ..Request::new(Op::HandleUpdate, 0, 0, 0) };
-    let mut plan = Plan::of(handles.iter().map(request).collect());
+    let mut plan = Plan::from_requests(handles.iter().map(request).collect());
     let (used, whole_4k) = (drive.handle_use(), flags.placement().unit_4k);
     let is_begun = |&(_, handle): &(u16, u8)| {
-        used.get(usize::from(handle)).is_some_and(|one| one.unit_left_4k < whole_4k)
+        used.get(usize::from(handle)).is_some_and(|handle_use| handle_use.unit_left_4k < whole_4k)
     };
     let begun = handles.into_iter().filter(is_begun);
     plan.events =
@@ -505,14 +511,14 @@ fn check_range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(), Statu
 /// Zone Management Send or Receive.
 fn manage_zones(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
     let (all, spec) = (drive.zones(), namespace.zones().ok_or(Status::INVALID_OPCODE.dnr())?);
-    if NvmOpcode::of(sqe.opcode) == Some(NvmOpcode::ZoneManagementReceive) {
+    if NvmOpcode::from_code(sqe.opcode) == Some(NvmOpcode::ZoneManagementReceive) {
         let answer = zones::report(sqe, all, namespace, spec)?;
-        return Ok(Plan { answer, ..Plan::of(Vec::new()) });
+        return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
     }
     if namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    Ok(Plan::of(zones::manage(sqe, all, namespace, spec)?))
+    Ok(Plan::from_requests(zones::manage(sqe, all, namespace, spec)?))
 }
 
 /// Copy: reads of its sources, and a final write of all of them.
@@ -529,7 +535,8 @@ fn copy(
     }
     let size = size_of::<CopyRange>();
     let sources = data.get(..count * size).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
-    let sources = sources.chunks_exact(size).filter_map(|one| CopyRange::read_from_bytes(one).ok());
+    let sources =
+        sources.chunks_exact(size).filter_map(|entry| CopyRange::read_from_bytes(entry).ok());
     let shift = namespace.block_sectors_log2();
     let most = |bytes: u32| (bytes / SECTOR_BYTES as u32) >> shift;
     let (mut ranges, mut all) = (Vec::with_capacity(count), 0);
@@ -546,7 +553,7 @@ fn copy(
     }
     let (lba, sectors) = range(namespace, sqe.lba(), all)?;
     let reads = ranges.iter().map(|&(lba, sectors)| Request::new(Op::Read, lba, sectors, 0));
-    let plan = Plan::of(reads.collect());
+    let plan = Plan::from_requests(reads.collect());
     Ok(Plan { lba, sectors, then: Then::Write { from: ranges, fua, handle }, ..plan })
 }
 
@@ -575,17 +582,17 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
     let mut requests = Vec::new();
     let shift = namespace.block_sectors_log2();
     for _ in 0..count {
-        let Ok((one, after)) = DsmRange::read_from_prefix(rest) else {
+        let Ok((dsm_range, after)) = DsmRange::read_from_prefix(rest) else {
             return Err(Status::SGL_LENGTH_INVALID.dnr());
         };
         rest = after;
-        let mut blocks = one.blocks.get();
-        check_range(namespace, one.lba.get(), blocks)?;
+        let mut blocks = dsm_range.blocks.get();
+        check_range(namespace, dsm_range.lba.get(), blocks)?;
         if namespace.zones().is_some() {
             // Deallocate is only a hint: only a reset empties a zone.
             continue;
         }
-        let (mut lba, _) = range(namespace, one.lba.get(), blocks)?;
+        let (mut lba, _) = range(namespace, dsm_range.lba.get(), blocks)?;
         while blocks > 0 {
             let part = blocks.min(PART_BLOCKS);
             let op = Op::Trim { fua: false };
@@ -601,7 +608,7 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
     if !deallocates {
         requests.clear();
     }
-    Ok(Plan::of(requests))
+    Ok(Plan::from_requests(requests))
 }
 
 fn status_of(status: request::Status) -> Status {

@@ -133,7 +133,7 @@ pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
 /// Feature Identifiers Supported and Effects.
 pub(super) fn features(kind: Kind, identity: &Identity) -> Vec<u8> {
     let mut page = vec![0; 1024];
-    for &feature in Feature::ALL.iter().filter(|&&one| has_feature(kind, one, identity)) {
+    for &feature in Feature::ALL.iter().filter(|&&feature| has_feature(kind, feature, identity)) {
         let at = 4 * feature as usize;
         let effects = feature.shape().effects | EFFECT_SUPPORTED;
         page[at..at + 4].copy_from_slice(&effects.to_le_bytes());
@@ -261,9 +261,9 @@ pub(super) fn sanitize(
     let estimated = [overwrite, seconds(Sanitize::Block), seconds(Sanitize::Crypto)];
     let kept = if identity.may_keep_blocks() { estimated } else { [u32::MAX; 3] };
     let log = SanitizeStatus {
-        progress: last.map_or(u16::MAX, |one| one.progress(now)).into(),
-        status: last.map_or(0, |one| one.status(now)).into(),
-        cdw10: last.map_or(0, |one| one.cdw10).into(),
+        progress: last.map_or(u16::MAX, |operation| operation.progress(now)).into(),
+        status: last.map_or(0, |operation| operation.status(now)).into(),
+        cdw10: last.map_or(0, |operation| operation.cdw10).into(),
         estimated_seconds: estimated.map(Into::into),
         estimated_seconds_kept: kept.map(Into::into),
         ..SanitizeStatus::default()

@@ -115,9 +115,10 @@ impl Subsystem {
         }
         check_allocated(nsid, namespaces)?;
         let ids = self.listed(data).ok_or(Status::CONTROLLER_LIST_INVALID.dnr())?;
-        let have_it = self.controllers_from(0).filter(|(_, one)| one.flags.is_attached(nsid));
+        let have_it =
+            self.controllers_from(0).filter(|(_, controller)| controller.flags.is_attached(nsid));
         let have_it: Vec<u16> = have_it.map(|(id, _)| id).collect();
-        let is_shared = namespaces.namespace(nsid).is_some_and(|one| one.is_shared());
+        let is_shared = namespaces.namespace(nsid).is_some_and(|namespace| namespace.is_shared());
         match sqe.cdw10.get() & 0xf {
             ATTACH if ids.iter().any(|id| have_it.contains(id)) => {
                 Err(Status::NAMESPACE_ALREADY_ATTACHED.dnr())
@@ -146,10 +147,10 @@ impl Subsystem {
         let count = usize::from(numbers.next()?);
         let ids: Vec<u16> = numbers.take(count).collect();
         let is_there =
-            |id: &u16| self.controllers_from(*id).next().is_some_and(|(one, _)| one == *id);
+            |id: &u16| self.controllers_from(*id).next().is_some_and(|(first, _)| first == *id);
         let is_right = (1..=CONTROLLER_LIST_MAX).contains(&count)
             && ids.len() == count
-            && ids.is_sorted_by(|one, next| one < next)
+            && ids.is_sorted_by(|previous, next| previous < next)
             && ids.iter().all(is_there);
         is_right.then_some(ids)
     }

@@ -111,9 +111,10 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
         let [a, b, c, d] = counts.longest;
         [d, c, b, a].map(|[read, write, trim]| [trim, write, read])
     };
-    let stamp = |one: Option<(Nanos, Nanos)>| one.map_or(u64::MAX, |(_, at)| at.0 / 1_000_000);
-    let length = |one: Option<(Nanos, Nanos)>| {
-        one.map_or(0, |(latency, _)| (latency.0 / 1_000_000).min(0xffff) as u16)
+    let stamp =
+        |longest: Option<(Nanos, Nanos)>| longest.map_or(u64::MAX, |(_, at)| at.0 / 1_000_000);
+    let length = |longest: Option<(Nanos, Nanos)>| {
+        longest.map_or(0, |(latency, _)| (latency.0 / 1_000_000).min(0xffff) as u16)
     };
     let log = OcpLatency {
         status: u8::from(settings.is_on) << 1 | u8::from(settings.is_on),
@@ -123,11 +124,11 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
         config: settings.config.into(),
         minimum_window: settings.minimum_window,
         active_counters: counters(active),
-        active_stamps: by_place(active).map(|kinds| kinds.map(|one| stamp(one).into())),
-        active_latencies: by_place(active).map(|kinds| kinds.map(|one| length(one).into())),
+        active_stamps: by_place(active).map(|kinds| kinds.map(|longest| stamp(longest).into())),
+        active_latencies: by_place(active).map(|kinds| kinds.map(|longest| length(longest).into())),
         static_counters: counters(frozen),
-        static_stamps: by_place(frozen).map(|kinds| kinds.map(|one| stamp(one).into())),
-        static_latencies: by_place(frozen).map(|kinds| kinds.map(|one| length(one).into())),
+        static_stamps: by_place(frozen).map(|kinds| kinds.map(|longest| stamp(longest).into())),
+        static_latencies: by_place(frozen).map(|kinds| kinds.map(|longest| length(longest).into())),
         ..OcpLatency::default()
     };
     log.as_bytes().to_vec()
@@ -176,13 +177,13 @@ pub(super) fn inject(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
         faults.push(match kind {
             _ if !is_enabled => None,
             // A controller or flash that hangs, or a command that exceeds its time.
-            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..Fault::of(Kind::Hang) }),
+            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..Fault::new(Kind::Hang) }),
             // No spare blocks are left.
-            10 => Some(Fault::of(Kind::ReadOnly)),
+            10 => Some(Fault::new(Kind::ReadOnly)),
             14 => Some(Fault {
                 extra_us: Some(SPIKE_US),
                 for_s: Some(HANG_S),
-                ..Fault::of(Kind::Latency)
+                ..Fault::new(Kind::Latency)
             }),
             _ => return Err(invalid),
         });

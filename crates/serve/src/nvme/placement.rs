@@ -153,26 +153,28 @@ impl Events {
         let namespaces: Vec<_> =
             drive.namespace_ids().into_iter().filter_map(|nsid| drive.namespace(nsid)).collect();
         let block_bytes = |handle: u8| {
-            let owner = namespaces.iter().find(|one| one.handles().contains(&handle));
-            1 << owner.map_or(SECTOR_SHIFT, |one| one.block_shift())
+            let owner = namespaces.iter().find(|namespace| namespace.handles().contains(&handle));
+            1 << owner.map_or(SECTOR_SHIFT, |namespace| namespace.block_shift())
         };
         let kept = &self.kept[usize::from(!of_hosts)];
         let mut page = vec![0; 64];
         page[..4].copy_from_slice(&(kept.len() as u32).to_le_bytes());
-        for one in kept {
-            let (nsid, pid) = one.by.unwrap_or_default();
+        for event in kept {
+            let (nsid, pid) = event.by.unwrap_or_default();
             let event = PlacementEvent {
-                kind: one.kind,
+                kind: event.kind,
                 // Reclaim group and handle are always valid.
-                flags: 1 << 2 | if one.by.is_some() { 3 } else { 0 },
+                flags: 1 << 2 | if event.by.is_some() { 3 } else { 0 },
                 pid: pid.into(),
-                timestamp: timestamp.value(one.at).into(),
+                timestamp: timestamp.value(event.at).into(),
                 nsid: nsid.into(),
-                moved_blocks: u16::try_from(one.moved_4k * PAGE_BYTES / block_bytes(one.handle))
-                    .unwrap_or(u16::MAX)
-                    .into(),
-                group: u16::from(one.group).into(),
-                handle: one.handle,
+                moved_blocks: u16::try_from(
+                    event.moved_4k * PAGE_BYTES / block_bytes(event.handle),
+                )
+                .unwrap_or(u16::MAX)
+                .into(),
+                group: u16::from(event.group).into(),
+                handle: event.handle,
                 ..PlacementEvent::default()
             };
             page.extend_from_slice(event.as_bytes());
@@ -183,7 +185,7 @@ impl Events {
     /// Set Features, Placement Events: enables or disables these kinds. `sqe` names the handle of
     /// its namespace.
     pub fn set(&mut self, sqe: &Sqe, handle: u8, kinds: &[u8]) -> Result<(), Status> {
-        let bits = kinds.iter().map(|&kind| PlacementEventKind::of(kind).map(bit_of));
+        let bits = kinds.iter().map(|&kind| PlacementEventKind::from_code(kind).map(bit_of));
         let bits: Option<u8> = bits.sum::<Option<u8>>();
         let bits = bits.filter(|_| !kinds.is_empty()).ok_or(Status::INVALID_FIELD.dnr())?;
         if self.wanted.len() <= usize::from(handle) {
@@ -197,13 +199,13 @@ impl Events {
     /// Get Features: kinds of events and their enable flags, at most `most` of them.
     pub fn get(&self, handle: u8, most: usize) -> Vec<u8> {
         let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
-        let one = |&kind: &PlacementEventKind| [kind as u8, (wanted & bit_of(kind) != 0).into()];
-        PlacementEventKind::ALL.iter().take(most).flat_map(one).collect()
+        let entry = |&kind: &PlacementEventKind| [kind as u8, (wanted & bit_of(kind) != 0).into()];
+        PlacementEventKind::ALL.iter().take(most).flat_map(entry).collect()
     }
 }
 
 fn bit_of(kind: PlacementEventKind) -> u8 {
-    let place = PlacementEventKind::ALL.iter().position(|&one| one == kind);
+    let place = PlacementEventKind::ALL.iter().position(|&other| other == kind);
     1 << place.unwrap_or_default()
 }
 
@@ -214,17 +216,19 @@ pub(super) fn names_group(sqe: &Sqe) -> bool {
 
 /// Byte of an admin command about placement that caused the error: the endurance group, or the
 /// configuration.
-pub(super) fn blamed(sqe: &Sqe) -> Option<u16> {
+pub(super) fn error_location(sqe: &Sqe) -> Option<u16> {
     const GROUP_OF_FEATURE: u16 = 44;
     const GROUP_OF_LOG: u16 = 46;
     const CONFIGURATION: u16 = 49;
     let code = sqe.cdw10.get() as u8;
-    match AdminOpcode::of(sqe.opcode)? {
-        AdminOpcode::GetLogPage if sqe.log_group() != GROUP && is_of_group(LogPage::of(code)?) => {
+    match AdminOpcode::from_code(sqe.opcode)? {
+        AdminOpcode::GetLogPage
+            if sqe.log_group() != GROUP && is_of_group(LogPage::from_code(code)?) =>
+        {
             Some(GROUP_OF_LOG)
         }
         AdminOpcode::GetFeatures | AdminOpcode::SetFeatures
-            if Feature::of(code) == Some(Feature::Placement) =>
+            if Feature::from_code(code) == Some(Feature::Placement) =>
         {
             Some(if names_group(sqe) { CONFIGURATION } else { GROUP_OF_FEATURE })
         }
@@ -270,18 +274,19 @@ pub(super) fn wanted_handles(
     }
     let list = data[CREATE_HANDLE_LIST..].chunks_exact(2).take(count);
     let list: Vec<u16> = list.map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
-    let is_right = |(n, &one): (usize, &u16)| usize::from(one) < most && !list[..n].contains(&one);
+    let is_right =
+        |(n, &handle): (usize, &u16)| usize::from(handle) < most && !list[..n].contains(&handle);
     if !list.iter().enumerate().all(is_right) {
         return Err(invalid);
     }
-    Ok(list.into_iter().map(|one| one as u8).collect())
+    Ok(list.into_iter().map(|handle| handle as u8).collect())
 }
 
 /// Directive Receive and Send: returns the parameters of the Identify directive; hosts cannot
 /// switch directives.
 pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
     let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
-    let is_receive = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
+    let is_receive = AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
     if !is_receive || (operation, kind) != (1, 0) {
         return Err(Status::INVALID_FIELD.dnr());
     }
@@ -349,15 +354,17 @@ pub(super) fn status(
     data[14..].copy_from_slice(&(count as u16).to_le_bytes());
     for (number, &handle) in (0..).zip(namespace.handles()) {
         for group in groups.clone() {
-            let is_it = |one: &&HandleUse| one.group == group && one.handle == Some(handle);
-            let left_4k = used.iter().find(is_it).map_or(0, |one| one.unit_left_4k);
-            let one = HandleStatus {
+            let is_it = |handle_use: &&HandleUse| {
+                handle_use.group == group && handle_use.handle == Some(handle)
+            };
+            let left_4k = used.iter().find(is_it).map_or(0, |handle_use| handle_use.unit_left_4k);
+            let status = HandleStatus {
                 pid: placement.identifier(group, number).into(),
                 handle: u16::from(handle).into(),
                 blocks_left: (left_4k << blocks_of_4k).into(),
                 ..HandleStatus::default()
             };
-            data.extend_from_slice(one.as_bytes());
+            data.extend_from_slice(status.as_bytes());
         }
     }
     data.resize(bytes, 0);

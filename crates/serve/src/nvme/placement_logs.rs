@@ -73,7 +73,7 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
     let handles = shape.handles as u16;
     let isolation = if shape.is_persistent { 2 } else { 1 };
     let bytes = (size_of::<PlacementConfiguration>() + 4 * shape.handles).next_multiple_of(8);
-    let one = PlacementConfiguration {
+    let configuration = PlacementConfiguration {
         bytes: (bytes as u16).into(),
         attributes: 1 << 7 | u8::from(has_volatile_cache) << 4 | shape.groups.ilog2() as u8,
         groups: (shape.groups as u32).into(),
@@ -88,7 +88,7 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
         bytes: (all as u32).into(),
         ..PlacementConfigurations::default()
     };
-    let mut page = [head.as_bytes(), one.as_bytes()].concat();
+    let mut page = [head.as_bytes(), configuration.as_bytes()].concat();
     page.extend((0..shape.handles).flat_map(|_| [isolation, 0, 0, 0]));
     page.resize(all, 0);
     page
@@ -110,8 +110,8 @@ fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
 
 fn statistics(shape: Shape, drive: &mut dyn Drive) -> Vec<u8> {
     let (used, counters) = (drive.handle_use(), drive.counters());
-    let hosts = used.iter().filter(|one| one.handle.is_some());
-    let written: u64 = hosts.map(|one| one.written_4k).sum();
+    let hosts = used.iter().filter(|handle_use| handle_use.handle.is_some());
+    let written: u64 = hosts.map(|handle_use| handle_use.written_4k).sum();
     let log = PlacementStatistics {
         host_bytes: u128::from(written * PAGE_BYTES).into(),
         media_bytes: u128::from(counters.placed_pages * PAGE_BYTES).into(),

@@ -165,8 +165,8 @@ impl Telemetry {
 
 /// Telemetry page of either kind: data area 1 has all the data.
 pub(super) fn telemetry_page(telemetry: &[Telemetry; 2], page: LogPage, oui: u32) -> Vec<u8> {
-    let one = &telemetry[usize::from(page == LogPage::TelemetryController)];
-    let last = (one.data.len() / TELEMETRY_BLOCK) as u16;
+    let current = &telemetry[usize::from(page == LogPage::TelemetryController)];
+    let last = (current.data.len() / TELEMETRY_BLOCK) as u16;
     let [host, controller] = telemetry;
     let mut header = TelemetryHeader {
         page: page as u8,
@@ -176,10 +176,10 @@ pub(super) fn telemetry_page(telemetry: &[Telemetry; 2], page: LogPage, oui: u32
         ..TelemetryHeader::default()
     };
     header.oui.copy_from_slice(&oui.to_le_bytes()[..3]);
-    for (to, from) in header.reason.iter_mut().zip(one.reason.bytes()) {
+    for (to, from) in header.reason.iter_mut().zip(current.reason.bytes()) {
         *to = from;
     }
-    [header.as_bytes(), &one.data].concat()
+    [header.as_bytes(), &current.data].concat()
 }
 
 /// Events, oldest first, and the read context of a host.

@@ -61,8 +61,8 @@ impl SharedReservations {
             all.lose_power();
         }
         let result = act(&mut all);
-        let bit = |(nsid, one): (&u32, &Registrations)| {
-            u32::from(one.reservation.is_some()) << (nsid - 1)
+        let bit = |(nsid, registrations): (&u32, &Registrations)| {
+            u32::from(registrations.reservation.is_some()) << (nsid - 1)
         };
         self.reserved.store(all.namespaces.iter().map(bit).sum(), Ordering::Relaxed);
         result
@@ -78,7 +78,7 @@ pub(super) enum Access {
 
 impl Access {
     /// Access of an I/O command; `None` for commands that reservations always allow.
-    pub fn of(opcode: NvmOpcode) -> Option<Access> {
+    pub fn from_opcode(opcode: NvmOpcode) -> Option<Access> {
         use NvmOpcode as N;
         match opcode {
             N::Read | N::Compare | N::Verify => Some(Access::Read),
@@ -137,15 +137,15 @@ struct Registrations {
 }
 
 /// Outcome of a command: notices and the hosts that receive them.
-type Told = Vec<(HostId, ReservationNotice)>;
+type Notices = Vec<(HostId, ReservationNotice)>;
 
 impl Registrations {
     fn key_of(&self, host: &HostId) -> Option<u64> {
-        self.registrants.iter().find(|(one, _)| one == host).map(|&(_, key)| key)
+        self.registrants.iter().find(|(registrant, _)| registrant == host).map(|&(_, key)| key)
     }
 
     fn kind(&self) -> Option<ReservationType> {
-        self.reservation.and_then(|(code, _)| ReservationType::of(code))
+        self.reservation.and_then(|(code, _)| ReservationType::from_code(code))
     }
 
     /// True if the host is a holder of the reservation.
@@ -159,20 +159,24 @@ impl Registrations {
     }
 
     /// Notices for all registrants other than this host.
-    fn tell_others(&self, host: &HostId, notice: ReservationNotice) -> Told {
-        let others = self.registrants.iter().filter(|(one, _)| one != host);
-        others.map(|&(one, _)| (one, notice)).collect()
+    fn notify_others(&self, host: &HostId, notice: ReservationNotice) -> Notices {
+        let others = self.registrants.iter().filter(|(registrant, _)| registrant != host);
+        others.map(|&(registrant, _)| (registrant, notice)).collect()
     }
 
     /// Ends the reservation of a host; returns the notices.
-    fn release(&mut self, host: &HostId) -> Told {
+    fn release(&mut self, host: &HostId) -> Notices {
         let admitted = self.kind().is_some_and(ReservationType::admits_registrants);
         self.reservation = None;
-        if admitted { self.tell_others(host, ReservationNotice::Released) } else { Told::new() }
+        if admitted {
+            self.notify_others(host, ReservationNotice::Released)
+        } else {
+            Notices::new()
+        }
     }
 
     /// Registers a key, unregisters the host, or replaces its key (RREGA).
-    fn register(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Told, Status> {
+    fn register(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Notices, Status> {
         let (action, ignores_key) = action_of(sqe);
         let [current, new] = keys;
         let has = self.key_of(host);
@@ -183,14 +187,14 @@ impl Registrations {
             3 => true,
             _ => return invalid_field(),
         };
-        let mut told = Told::new();
+        let mut notices = Notices::new();
         match (action, has) {
             (0 | 2, _) if new == 0 => return invalid_field(),
             (0, Some(key)) if key != new => return conflict(),
             (0, Some(_)) => {}
             (0, None) => self.add(host, new),
             (1, Some(_)) if is_his => {
-                self.registrants.retain(|(one, _)| one != host);
+                self.registrants.retain(|(registrant, _)| registrant != host);
                 self.generation = self.generation.wrapping_add(1);
                 let holds = self.reservation.is_some_and(|(_, holder)| holder == *host);
                 match self.registrants.first() {
@@ -198,12 +202,12 @@ impl Registrations {
                     Some(&(other, _)) if holds && self.is_of_all() => {
                         self.reservation = self.reservation.map(|(kind, _)| (kind, other));
                     }
-                    _ if holds => told = self.release(host),
+                    _ if holds => notices = self.release(host),
                     _ => {}
                 }
             }
             (2, Some(_)) if is_his => {
-                self.registrants.retain(|(one, _)| one != host);
+                self.registrants.retain(|(registrant, _)| registrant != host);
                 self.add(host, new);
             }
             // With "ignore existing key" the host need not be registered.
@@ -212,7 +216,7 @@ impl Registrations {
             _ => return invalid_field(),
         }
         self.persists = persists;
-        Ok(told)
+        Ok(notices)
     }
 
     fn add(&mut self, host: &HostId, key: u64) {
@@ -221,9 +225,9 @@ impl Registrations {
     }
 
     /// Acquires the reservation, also by preempting others (RACQA).
-    fn acquire(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Told, Status> {
+    fn acquire(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Notices, Status> {
         let code = (sqe.cdw10.get() >> 8) as u8;
-        let kind = ReservationType::of(code).ok_or(Status::INVALID_FIELD.dnr())?;
+        let kind = ReservationType::from_code(code).ok_or(Status::INVALID_FIELD.dnr())?;
         match self.action_of_registrant(host, sqe, keys[0])? {
             0 => match self.reservation {
                 None => self.reservation = Some((code, *host)),
@@ -233,7 +237,7 @@ impl Registrations {
             1 | 2 => return self.preempt(host, kind, keys[1]),
             _ => return invalid_field(),
         }
-        Ok(Told::new())
+        Ok(Notices::new())
     }
 
     /// Unregisters hosts with a key; if the holder is one of them, takes over the reservation. A
@@ -243,7 +247,7 @@ impl Registrations {
         host: &HostId,
         kind: ReservationType,
         preempted: u64,
-    ) -> Result<Told, Status> {
+    ) -> Result<Notices, Status> {
         let is_of_all = self.is_of_all();
         let holder_key = self.reservation.and_then(|(_, holder)| self.key_of(&holder));
         let takes_over = match is_of_all {
@@ -253,22 +257,27 @@ impl Registrations {
         if preempted == 0 && !is_of_all {
             return invalid_field();
         }
-        let is_doomed = |&(one, key): &(HostId, u64)| {
-            (preempted == 0 || key == preempted) && !(takes_over && one == *host)
+        let is_doomed = |&(registrant, key): &(HostId, u64)| {
+            (preempted == 0 || key == preempted) && !(takes_over && registrant == *host)
         };
-        let doomed: Vec<HostId> =
-            self.registrants.iter().filter(|one| is_doomed(one)).map(|&(one, _)| one).collect();
+        let doomed: Vec<HostId> = self
+            .registrants
+            .iter()
+            .filter(|registrant| is_doomed(registrant))
+            .map(|&(registrant, _)| registrant)
+            .collect();
         if doomed.is_empty() && !takes_over {
             return conflict();
         }
-        self.registrants.retain(|one| !is_doomed(one));
-        let gone = doomed.iter().filter(|one| *one != host);
-        let mut told: Told =
-            gone.map(|&one| (one, ReservationNotice::RegistrationPreempted)).collect();
+        self.registrants.retain(|registrant| !is_doomed(registrant));
+        let gone = doomed.iter().filter(|registrant| *registrant != host);
+        let mut notices: Notices = gone
+            .map(|&registrant| (registrant, ReservationNotice::RegistrationPreempted))
+            .collect();
         if takes_over {
             let changes = self.kind() != Some(kind);
             let released = self.release(host);
-            told.extend(released.into_iter().filter(|_| changes));
+            notices.extend(released.into_iter().filter(|_| changes));
             self.reservation = Some((kind as u8, *host));
         } else if let Some((code, holder)) = self.reservation
             && doomed.contains(&holder)
@@ -277,20 +286,20 @@ impl Registrations {
             self.reservation = self.registrants.first().map(|&(other, _)| (code, other));
         }
         self.generation = self.generation.wrapping_add(1);
-        Ok(told)
+        Ok(notices)
     }
 
     /// Releases the reservation, or clears it and all registrations (RRELA).
-    fn give_up(&mut self, host: &HostId, sqe: &Sqe, key: u64) -> Result<Told, Status> {
+    fn give_up(&mut self, host: &HostId, sqe: &Sqe, key: u64) -> Result<Notices, Status> {
         match (self.action_of_registrant(host, sqe, key)?, self.reservation) {
             (0, Some((code, _))) if code != (sqe.cdw10.get() >> 8) as u8 => invalid_field(),
-            (0, _) if !self.is_held_by(host) => Ok(Told::new()),
+            (0, _) if !self.is_held_by(host) => Ok(Notices::new()),
             (0, _) => Ok(self.release(host)),
             (1, _) => {
-                let told = self.tell_others(host, ReservationNotice::Preempted);
+                let notices = self.notify_others(host, ReservationNotice::Preempted);
                 (self.registrants, self.reservation) = (Vec::new(), None);
                 self.generation = self.generation.wrapping_add(1);
-                Ok(told)
+                Ok(notices)
             }
             _ => invalid_field(),
         }
@@ -327,7 +336,7 @@ impl Reservations {
 
     /// Drops registrations that do not outlast a loss of power.
     pub fn lose_power(&mut self) {
-        self.namespaces.retain(|_, one| one.persists);
+        self.namespaces.retain(|_, registrations| registrations.persists);
     }
 
     /// Restores saved registrations.
@@ -344,17 +353,19 @@ impl Reservations {
     /// Checks saved registrations: numbers of namespaces and types are valid, and the holders are
     /// registrants.
     pub fn are_sound(&self) -> bool {
-        self.namespaces.iter().all(|(&nsid, one)| {
+        self.namespaces.iter().all(|(&nsid, registrations)| {
             let is_held = |(code, holder)| {
-                ReservationType::of(code).is_some() && one.key_of(&holder).is_some()
+                ReservationType::from_code(code).is_some()
+                    && registrations.key_of(&holder).is_some()
             };
-            (1..=NAMESPACES_MAX as u32).contains(&nsid) && one.reservation.is_none_or(is_held)
+            (1..=NAMESPACES_MAX as u32).contains(&nsid)
+                && registrations.reservation.is_none_or(is_held)
         })
     }
 
     /// True if a namespace's registrations outlast a loss of power.
     pub fn persist(&self, nsid: u32) -> bool {
-        self.namespaces.get(&nsid).is_some_and(|one| one.persists)
+        self.namespaces.get(&nsid).is_some_and(|registrations| registrations.persists)
     }
 
     /// Set Features, Reservation Persistence.
@@ -368,13 +379,14 @@ impl Reservations {
     }
 
     fn exclude(&self, controller: u16, nsid: u32, access: Access) -> bool {
-        let Some(one) = self.namespaces.get(&nsid) else { return false };
-        let Some(kind) = one.kind() else { return false };
+        let Some(registrations) = self.namespaces.get(&nsid) else { return false };
+        let Some(kind) = registrations.kind() else { return false };
         // Without a host over TCP a controller has no access, even if a host's identifier is all
         // zeros.
         let is_admitted =
             self.controllers.get(&controller).is_some_and(|Notified { host, .. }| {
-                one.is_held_by(host) || (kind.admits_registrants() && one.key_of(host).is_some())
+                registrations.is_held_by(host)
+                    || (kind.admits_registrants() && registrations.key_of(host).is_some())
             });
         !is_admitted && (access == Access::Write || kind.excludes_reads())
     }
@@ -389,7 +401,7 @@ impl Reservations {
         data: &[u8],
     ) -> Result<Vec<u8>, Status> {
         let nsid = sqe.nsid.get();
-        let host = self.controllers.get(&controller).map(|one| one.host);
+        let host = self.controllers.get(&controller).map(|notified| notified.host);
         let host = host.ok_or(Status::INVALID_OPCODE.dnr())?;
         if opcode == NvmOpcode::ReservationReport {
             return self.report(nsid, sqe);
@@ -397,18 +409,20 @@ impl Reservations {
         let key = |place: usize| data.get(8 * place..8 * place + 8).and_then(|b| b.try_into().ok());
         let key =
             |place| key(place).map(u64::from_le_bytes).ok_or(Status::SGL_LENGTH_INVALID.dnr());
-        let one = self.namespaces.entry(nsid).or_default();
-        let told = match opcode {
-            NvmOpcode::ReservationRegister => one.register(&host, sqe, [key(0)?, key(1)?]),
-            NvmOpcode::ReservationAcquire => one.acquire(&host, sqe, [key(0)?, key(1)?]),
-            _ => one.give_up(&host, sqe, key(0)?),
+        let registrations = self.namespaces.entry(nsid).or_default();
+        let notices = match opcode {
+            NvmOpcode::ReservationRegister => {
+                registrations.register(&host, sqe, [key(0)?, key(1)?])
+            }
+            NvmOpcode::ReservationAcquire => registrations.acquire(&host, sqe, [key(0)?, key(1)?]),
+            _ => registrations.give_up(&host, sqe, key(0)?),
         }?;
-        for (host, notice) in told {
-            let theirs = self.controllers.values_mut().filter(|one| one.host == host);
-            for one in theirs.filter(|one| one.mask >> notice as u32 & 1 == 0) {
-                if one.notices.len() < NOTICES_MAX {
-                    one.notices.push_back((notice, nsid));
-                    (one.count, one.is_new) = (one.count + 1, true);
+        for (host, notice) in notices {
+            let theirs = self.controllers.values_mut().filter(|notified| notified.host == host);
+            for notified in theirs.filter(|notified| notified.mask >> notice as u32 & 1 == 0) {
+                if notified.notices.len() < NOTICES_MAX {
+                    notified.notices.push_back((notice, nsid));
+                    (notified.count, notified.is_new) = (notified.count + 1, true);
                 }
             }
         }
@@ -420,10 +434,10 @@ impl Reservations {
         if sqe.cdw11.get() & 1 == 0 {
             return Err(Status::HOST_IDENTIFIER_FORMAT.dnr());
         }
-        let one = self.namespaces.get(&nsid).cloned().unwrap_or_default();
+        let registrations = self.namespaces.get(&nsid).cloned().unwrap_or_default();
         let (mut controllers, mut entries) = (0_u16, Vec::new());
-        for (host, key) in &one.registrants {
-            let theirs = self.controllers.iter().filter(|(_, one)| one.host == *host);
+        for (host, key) in &registrations.registrants {
+            let theirs = self.controllers.iter().filter(|(_, notified)| notified.host == *host);
             let mut theirs: Vec<u16> = theirs.map(|(&id, _)| id).collect();
             if theirs.is_empty() {
                 theirs.push(NO_CONTROLLER);
@@ -431,7 +445,7 @@ impl Reservations {
             for controller in theirs {
                 let entry = RegisteredController {
                     controller: controller.into(),
-                    status: one.is_held_by(host).into(),
+                    status: registrations.is_held_by(host).into(),
                     key: (*key).into(),
                     host: *host,
                     ..RegisteredController::default()
@@ -441,10 +455,10 @@ impl Reservations {
             }
         }
         let head = ReservationReport {
-            generation: one.generation.into(),
-            kind: one.reservation.map_or(0, |(code, _)| code),
+            generation: registrations.generation.into(),
+            kind: registrations.reservation.map_or(0, |(code, _)| code),
             controllers: controllers.into(),
-            persists: one.persists.into(),
+            persists: registrations.persists.into(),
             ..ReservationReport::default()
         };
         let mut page = [head.as_bytes(), &entries].concat();
@@ -454,23 +468,23 @@ impl Reservations {
 
     /// True if a notice has come since the last call.
     pub fn has_news(&mut self, controller: u16) -> bool {
-        let one = self.controllers.get_mut(&controller);
-        one.is_some_and(|one| std::mem::take(&mut one.is_new))
+        let notified = self.controllers.get_mut(&controller);
+        notified.is_some_and(|notified| std::mem::take(&mut notified.is_new))
     }
 
     /// Reservation Notification log page: the oldest notice, which `is_read` removes, or an empty
     /// one.
     pub fn notification(&mut self, controller: u16, is_read: bool) -> ReservationNotification {
         let empty = ReservationNotification::default();
-        let Some(one) = self.controllers.get_mut(&controller) else { return empty };
-        let Some(&(notice, nsid)) = one.notices.front() else { return empty };
-        let more = one.notices.len() - 1;
+        let Some(notified) = self.controllers.get_mut(&controller) else { return empty };
+        let Some(&(notice, nsid)) = notified.notices.front() else { return empty };
+        let more = notified.notices.len() - 1;
         if is_read {
-            one.notices.pop_front();
-            one.is_new = more > 0;
+            notified.notices.pop_front();
+            notified.is_new = more > 0;
         }
         ReservationNotification {
-            count: (one.count - more as u64).into(),
+            count: (notified.count - more as u64).into(),
             kind: notice as u8,
             more: more as u8,
             nsid: nsid.into(),
@@ -509,7 +523,7 @@ mod tests {
             let data = keys.map(u64::to_le_bytes).concat();
             assert_eq!(all.execute(tcp, opcode, &sqe, &data), Ok(Vec::new()));
         }
-        let excluded = [tcp, pci].map(|one| all.exclude(one, nsid, Access::Write));
+        let excluded = [tcp, pci].map(|controller| all.exclude(controller, nsid, Access::Write));
         assert_eq!(excluded, [false, true]);
     }
 }

@@ -51,25 +51,25 @@ pub struct Subsystems {
 impl Subsystems {
     /// Creates the list from one subsystem per drive.
     pub fn new(subsystems: impl IntoIterator<Item = Shared>, memory: &MemoryLimit) -> Subsystems {
-        let named = |one: Shared| {
-            let nqn = one.lock().identity.drive.nqn.clone();
-            (one, nqn)
+        let named = |subsystem: Shared| {
+            let nqn = subsystem.lock().identity.drive.nqn.clone();
+            (subsystem, nqn)
         };
         let all = subsystems.into_iter().map(named).collect();
         Subsystems { all, memory: memory.clone() }
     }
 
-    pub(super) fn of(&self, drive: usize) -> &Shared {
+    pub(super) fn subsystem(&self, drive: usize) -> &Shared {
         &self.all[drive].0
     }
 
-    pub(super) fn is_one(&self) -> bool {
+    pub(super) fn has_one_drive(&self) -> bool {
         self.all.len() == 1
     }
 
     /// Number of the drive with this NQN.
     pub(super) fn find(&self, nqn: &str) -> Option<usize> {
-        self.names().position(|one| one == nqn)
+        self.names().position(|name| name == nqn)
     }
 
     /// NQNs of all subsystems, by the number of the drive.
@@ -100,8 +100,9 @@ pub struct Subsystem {
 impl Subsystem {
     /// Creates a subsystem without controllers, whose namespaces will be attached to all of them.
     pub fn shared(identity: Identity, namespaces: &dyn Namespaces) -> Shared {
-        let is_private =
-            |nsid: &u32| namespaces.namespace(*nsid).is_some_and(|one| !one.is_shared());
+        let is_private = |nsid: &u32| {
+            namespaces.namespace(*nsid).is_some_and(|namespace| !namespace.is_shared())
+        };
         let all = namespaces.namespace_ids();
         let placement = placement::Events::new(identity.placement);
         let mut records = Records::default();
@@ -131,8 +132,8 @@ impl Subsystem {
         let kept = std::mem::take(&mut self.records.reservations);
         self.reservations.with(0, |all| all.restore(kept));
         self.activate_firmware();
-        if let Some(one) = self.records.sanitize.filter(|one| one.goes_on(now)) {
-            self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
+        if let Some(operation) = self.records.sanitize.filter(|operation| operation.goes_on(now)) {
+            self.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
         }
     }
 
@@ -142,9 +143,12 @@ impl Subsystem {
         let mut records = std::mem::take(&mut self.records);
         records.placement = std::mem::take(&mut lock(&self.placement));
         records.reservations = self.reservations.with(0, |all| all.kept());
-        if let Some(one) = records.sanitize.as_mut().filter(|one| one.goes_on(now)) {
+        if let Some(operation) =
+            records.sanitize.as_mut().filter(|operation| operation.goes_on(now))
+        {
             let missed = later.since_or_zero(now);
-            (one.from, one.until, one.cuts) = (one.from.after(missed), one.until.after(missed), 0);
+            (operation.from, operation.until, operation.cuts) =
+                (operation.from.after(missed), operation.until.after(missed), 0);
         }
         records
     }
@@ -181,7 +185,8 @@ impl Subsystem {
             &self.reservations,
         );
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
-            let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));
+            let is_free =
+                || !self.controllers.values().any(|controller| controller.flags.is_attached(nsid));
             controller.flags.attach(nsid, !self.private.contains(&nsid) || is_free());
         }
         self.controllers.insert(id, controller);
@@ -190,8 +195,8 @@ impl Subsystem {
 
     /// Controllers of the drive, from this identifier on.
     pub(super) fn controllers_from(&self, id: u16) -> impl Iterator<Item = (u16, &Controller)> {
-        let of_drive = |(_, one): &(&u16, &Controller)| one.kind != Kind::Discovery;
-        self.controllers.range(id..).filter(of_drive).map(|(&id, one)| (id, one))
+        let of_drive = |(_, controller): &(&u16, &Controller)| controller.kind != Kind::Discovery;
+        self.controllers.range(id..).filter(of_drive).map(|(&id, controller)| (id, controller))
     }
 
     /// Attaches a namespace to controllers, or detaches it. It is also attached to new controllers
@@ -203,7 +208,7 @@ impl Subsystem {
                 controller.flags.attach(nsid, is_attached);
             }
         }
-        if self.controllers_from(0).any(|(_, one)| one.flags.is_attached(nsid)) {
+        if self.controllers_from(0).any(|(_, controller)| controller.flags.is_attached(nsid)) {
             self.attached.insert(nsid);
         } else {
             self.attached.remove(&nsid);
@@ -249,7 +254,8 @@ impl Subsystem {
         records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
         let zones = self.identity.zones.as_ref().filter(|_| is_io && is_active);
-        let in_zone = zones.and_then(|zones| zones::blamed(sqe, status.without_dnr(), zones));
+        let in_zone =
+            zones.and_then(|zones| zones::error_location(sqe, status.without_dnr(), zones));
         let place = is_io.then_some(is_active);
         let location = in_zone.unwrap_or_else(|| location(kind, place, sqe, status));
         records.errors.push_front(ErrorEntry {
@@ -275,7 +281,7 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
     const DWORD_12: u16 = 48;
     use NvmOpcode as N;
     let is_io = active.is_some();
-    let opcode = NvmOpcode::of(sqe.opcode).filter(|_| is_io);
+    let opcode = NvmOpcode::from_code(sqe.opcode).filter(|_| is_io);
     // The location within the data cannot be expressed.
     let in_ranges = matches!(opcode, Some(N::DatasetManagement | N::Copy));
     let has_action = matches!(
@@ -289,7 +295,8 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
         )
     );
     let is_of_format = opcode == Some(N::Copy) && sqe.cdw12.get() >> 8 & 0xf != 0;
-    let sets_feature = !is_io && AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::SetFeatures);
+    let sets_feature =
+        !is_io && AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::SetFeatures);
     match status.without_dnr() {
         Status::INVALID_OPCODE => 0,
         Status::INVALID_FIELD if sqe.flags & FUSED != 0 => 1,
@@ -302,12 +309,16 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
         Status::LBA_OUT_OF_RANGE if in_ranges => NO_LOCATION,
         Status::INVALID_FIELD if active == Some(false) => NAMESPACE,
         Status::INVALID_FIELD if has_action => DWORD_10,
-        Status::INVALID_FIELD if !is_io && let Some(place) = placement::blamed(sqe) => place,
+        Status::INVALID_FIELD if !is_io && let Some(place) = placement::error_location(sqe) => {
+            place
+        }
         Status::INVALID_FIELD if is_of_format => DWORD_12 + 1,
         // The directive; otherwise the number of blocks.
         Status::INVALID_FIELD if is_io && sqe.directive() != 0 => (DWORD_12 + 2) | 4 << 8,
         Status::INVALID_FIELD | Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
-        Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
+        Status::INVALID_FIELD
+            if sets_feature && Feature::from_code(sqe.cdw10.get() as u8).is_some() =>
+        {
             DWORD_11
         }
         Status::INVALID_FIELD

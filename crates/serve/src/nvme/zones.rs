@@ -295,9 +295,9 @@ pub(super) fn status_of(problem: ZoneProblem) -> Status {
 }
 
 /// Byte of a zone command of an I/O queue that caused the error, if there is one.
-pub(super) fn blamed(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16> {
+pub(super) fn error_location(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16> {
     use NvmOpcode as N;
-    match (NvmOpcode::of(sqe.opcode)?, status) {
+    match (NvmOpcode::from_code(sqe.opcode)?, status) {
         (_, Status::ZONE_INVALID_WRITE | Status::ZONE_BOUNDARY_ERROR) => Some(DWORD_10),
         (N::ZoneAppend, Status::INVALID_FIELD) if !sqe.lba().is_multiple_of(zone_blocks(zones)) => {
             Some(DWORD_10)

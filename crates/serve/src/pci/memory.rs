@@ -42,7 +42,8 @@ impl GuestMemory {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let end = address.checked_add(bytes).ok_or_else(invalid)?;
         offset.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(invalid)?;
-        let overlaps = |one: &Region| address < one.address + one.bytes && one.address < end;
+        let overlaps =
+            |region: &Region| address < region.address + region.bytes && region.address < end;
         if bytes == 0 || self.regions.len() >= REGIONS_MAX || self.regions.iter().any(overlaps) {
             return Err(invalid());
         }
@@ -53,7 +54,8 @@ impl GuestMemory {
     /// Removes the regions within this range.
     pub(super) fn unmap(&mut self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
-        self.regions.retain(|one| one.address < address || one.address + one.bytes > end);
+        self.regions
+            .retain(|region| region.address < address || region.address + region.bytes > end);
     }
 
     pub(super) fn clear(&mut self) {
@@ -108,7 +110,8 @@ impl GuestMemory {
         let mut done = 0;
         while done < bytes {
             let at = address.checked_add(done as u64).ok_or_else(unreachable)?;
-            let region = self.regions.iter().find(|one| at.wrapping_sub(one.address) < one.bytes);
+            let region =
+                self.regions.iter().find(|region| at.wrapping_sub(region.address) < region.bytes);
             let region = region.ok_or_else(unreachable)?;
             let within = at - region.address;
             let length = ((region.bytes - within) as usize).min(bytes - done);
@@ -141,11 +144,11 @@ pub(crate) mod tests {
     fn a_range_may_span_regions_but_not_leave_them() {
         let memory = memory();
         memory.write(0x10_7ff0, &[7; 32]).unwrap();
-        let mut found = [0; 32];
-        memory.read(0x10_7ff0, &mut found).unwrap();
-        assert_eq!(found, [7; 32]);
-        assert!(memory.read(0x10_fff0, &mut found).is_err());
-        assert!(memory.read(u64::MAX - 3, &mut found).is_err());
+        let mut bytes = [0; 32];
+        memory.read(0x10_7ff0, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 32]);
+        assert!(memory.read(0x10_fff0, &mut bytes).is_err());
+        assert!(memory.read(u64::MAX - 3, &mut bytes).is_err());
         assert!(memory.write(0, &[]).is_ok());
     }
 }

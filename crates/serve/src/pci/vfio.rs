@@ -91,15 +91,15 @@ fn vectors(layout: &Layout) -> (u32, u32) {
 
 fn interrupts(layout: &Layout) -> Vec<IrqInfo> {
     let (kind, count) = vectors(layout);
-    let of = |index| match index == kind {
+    let info = |index| match index == kind {
         true => IrqInfo { index, flags: VFIO_IRQ_INFO_EVENTFD, count },
         false => IrqInfo { index, flags: 0, count: 0 },
     };
-    (0..VFIO_PCI_NUM_IRQS).map(of).collect()
+    (0..VFIO_PCI_NUM_IRQS).map(info).collect()
 }
 
 fn regions(layout: &Layout) -> Vec<ServerRegion> {
-    let of = |index| {
+    let info = |index| {
         let size = region_bytes(layout, index);
         let both = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
         let region_info = vfio_region_info {
@@ -112,7 +112,7 @@ fn regions(layout: &Layout) -> Vec<ServerRegion> {
         };
         ServerRegion { region_info, sparse_areas: Vec::new(), mmap_fd: None }
     };
-    (0..VFIO_PCI_NUM_REGIONS).map(of).collect()
+    (0..VFIO_PCI_NUM_REGIONS).map(info).collect()
 }
 
 fn region_bytes(layout: &Layout, region: u32) -> u64 {

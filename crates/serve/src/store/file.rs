@@ -29,9 +29,9 @@ const RESERVE_MAX: u64 = 1 << 30;
 
 /// Fails unless the file system of `file` has space for `bytes` more, in addition to its reserve.
 pub(super) fn check_room(file: &File, bytes: u64) -> io::Result<()> {
-    let found = fstatvfs(file)?;
-    let reserve = (found.f_blocks / RESERVE_SHARE * found.f_frsize).min(RESERVE_MAX);
-    if bytes > (found.f_bavail * found.f_frsize).saturating_sub(reserve) {
+    let space = fstatvfs(file)?;
+    let reserve = (space.f_blocks / RESERVE_SHARE * space.f_frsize).min(RESERVE_MAX);
+    if bytes > (space.f_bavail * space.f_frsize).saturating_sub(reserve) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     Ok(())
@@ -68,7 +68,7 @@ impl DataFile {
         // Checked before it is opened, as opening some devices has side effects; and after, to be
         // sure.
         match std::fs::metadata(path) {
-            Ok(found) if !found.is_file() => return Err(no_file()),
+            Ok(metadata) if !metadata.is_file() => return Err(no_file()),
             _ => {}
         }
         let file = OpenOptions::new()
@@ -79,8 +79,8 @@ impl DataFile {
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(path)
             .map_err(|why| machine("cannot be opened", why))?;
-        let found = file.metadata().map_err(|why| machine("cannot be examined", why))?;
-        if !found.is_file() {
+        let metadata = file.metadata().map_err(|why| machine("cannot be examined", why))?;
+        if !metadata.is_file() {
             return Err(no_file());
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| match why {
@@ -88,7 +88,7 @@ impl DataFile {
             why => machine("cannot be locked", why.into()),
         })?;
         let wanted = sectors * SECTOR_BYTES;
-        match found.len() {
+        match metadata.len() {
             0 => file
                 .set_len(wanted)
                 .map_err(|why| machine("cannot be extended to the size of the drive", why))?,
@@ -155,8 +155,8 @@ impl DataFile {
     fn missing(&self, lba: u64, sectors: u64) -> io::Result<u64> {
         let extents = self.extents(lba, sectors, usize::MAX)?;
         let holes = extents.iter().filter(|extent| !extent.data).map(|extent| extent.sectors);
-        let found = self.file.metadata()?;
-        let of_all = found.len().saturating_sub(found.blocks() * 512);
+        let metadata = self.file.metadata()?;
+        let of_all = metadata.len().saturating_sub(metadata.blocks() * 512);
         Ok((holes.sum::<u64>() * SECTOR_BYTES).min(of_all))
     }
 
@@ -184,15 +184,15 @@ impl DataFile {
 /// block device everything counts as data, as the written parts are unknown.
 pub(super) fn extents(file: &File, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
     let end = (lba + sectors) * SECTOR_BYTES;
-    let mut found: Vec<Extent> = Vec::new();
+    let mut extents: Vec<Extent> = Vec::new();
     let mut at = lba * SECTOR_BYTES;
     let next = |from| match seek(file, from) {
-        Ok(found) => Ok(found.min(end)),
+        Ok(position) => Ok(position.min(end)),
         // No data from here on.
         Err(Errno::NXIO) => Ok(end),
         Err(why) => Err(why),
     };
-    while at < end && found.len() < most {
+    while at < end && extents.len() < most {
         let data_at = match next(SeekFrom::Data(at)) {
             Err(Errno::INVAL) => return Ok(vec![Extent { sectors, data: true }]),
             data_at => data_at?,
@@ -203,13 +203,13 @@ pub(super) fn extents(file: &File, lba: u64, sectors: u64, most: usize) -> io::R
         // hole.
         let until = until.next_multiple_of(SECTOR_BYTES).min(end).max(at + SECTOR_BYTES);
         let sectors = (until - at) / SECTOR_BYTES;
-        match found.last_mut() {
+        match extents.last_mut() {
             Some(last) if last.data == data => last.sectors += sectors,
-            _ => found.push(Extent { sectors, data }),
+            _ => extents.push(Extent { sectors, data }),
         }
         at = until;
     }
-    Ok(found)
+    Ok(extents)
 }
 
 #[cfg(test)]

@@ -122,7 +122,7 @@ impl Image {
         out.set_len(sectors * SECTOR_BYTES)?;
         out.sync_all()?;
         // The copy may have taken an hour, in which another process may have created the file.
-        if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
+        if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
             partial.persist(path)?;
         } else {
             partial.persist_noclobber(path)?;

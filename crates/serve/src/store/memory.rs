@@ -169,7 +169,7 @@ struct Part {
     /// Bytes within the page.
     within: std::ops::Range<usize>,
     /// Bytes within the run.
-    of: std::ops::Range<usize>,
+    run: std::ops::Range<usize>,
 }
 
 impl Part {
@@ -185,10 +185,10 @@ fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
         let byte = lba * SECTOR_BYTES + at as u64;
         let start = (byte % PAGE_BYTES as u64) as usize;
         let length = (PAGE_BYTES - start).min(bytes - at);
-        let of = at..at + length;
+        let run = at..at + length;
         at += length;
         let page = (byte / PAGE_BYTES as u64) as usize;
-        (length > 0).then_some(Part { page, within: start..start + length, of })
+        (length > 0).then_some(Part { page, within: start..start + length, run })
     })
 }
 
@@ -243,7 +243,7 @@ impl Memory {
         let groups =
             |pages: &std::ops::Range<usize>| pages.start / GROUP..pages.end.div_ceil(GROUP);
         let mut last = None;
-        let new = pages.iter().flat_map(groups).filter(|&one| last.replace(one) != Some(one));
+        let new = pages.iter().flat_map(groups).filter(|&group| last.replace(group) != Some(group));
         let new: Vec<usize> = new.collect();
         let bytes = new.len() as u64 * GROUP_BYTES;
         if !self.table.memory.resize(bytes) {
@@ -374,9 +374,11 @@ impl Memory {
     pub fn read_table(&self, table: &PageTable, lba: u64, into: &mut [u8]) -> io::Result<()> {
         for part in parts(lba, into.len()) {
             match table.frame(part.page) {
-                Some(IMAGE) => self.read_image(part.page, part.within, &mut into[part.of])?,
-                Some(frame) => into[part.of].copy_from_slice(&self.frames.held(frame)[part.within]),
-                None => into[part.of].fill(0),
+                Some(IMAGE) => self.read_image(part.page, part.within, &mut into[part.run])?,
+                Some(frame) => {
+                    into[part.run].copy_from_slice(&self.frames.held(frame)[part.within])
+                }
+                None => into[part.run].fill(0),
             }
         }
         Ok(())
@@ -429,7 +431,9 @@ impl Memory {
             let piece = match (last, at) {
                 // Only the first part begins within its page; this part continues at the end of the
                 // last one.
-                (Some((block, from, to)), Some((of, first))) if block == of && to == first => {
+                (Some((block, from, to)), Some((frame_block, first)))
+                    if block == frame_block && to == first =>
+                {
                     Some((block, from, first + part.within.end))
                 }
                 _ if count == into.len() => break,
@@ -457,7 +461,7 @@ impl Memory {
     pub fn write(&mut self, lba: u64, data: &[u8], limit: Limit) -> io::Result<()> {
         for part in parts(lba, data.len()) {
             let frame = self.frame_of(part.page, !part.is_whole(), limit)?;
-            self.frames.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
+            self.frames.held_mut(frame)[part.within].copy_from_slice(&data[part.run]);
         }
         Ok(())
     }
@@ -518,7 +522,7 @@ impl Memory {
     /// Data and holes, over at most `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> Vec<Extent> {
         let (mut at, end) = (lba, lba + sectors);
-        let mut found: Vec<Extent> = Vec::new();
+        let mut extents: Vec<Extent> = Vec::new();
         while at < end {
             let page = (at / PAGE_SECTORS) as usize;
             let data = self.table.frame(page).is_some();
@@ -527,15 +531,15 @@ impl Memory {
                 Some(_) => page + 1,
             };
             let until = (pages as u64 * PAGE_SECTORS).min(end);
-            let is_room = found.len() < most;
-            match found.last_mut() {
+            let is_room = extents.len() < most;
+            match extents.last_mut() {
                 Some(last) if last.data == data => last.sectors += until - at,
-                _ if is_room => found.push(Extent { sectors: until - at, data }),
+                _ if is_room => extents.push(Extent { sectors: until - at, data }),
                 _ => break,
             }
             at = until;
         }
-        found
+        extents
     }
 }
 

@@ -72,7 +72,7 @@ impl Store {
     /// Creates a store in memory, within a limit that others may share.
     pub fn memory(sectors: u64, limit: &MemoryLimit) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, limit.clone()));
-        Store::of(medium, sectors, HostDurability::None, limit)
+        Store::new(medium, sectors, HostDurability::None, limit)
     }
 
     /// Like [`Store::memory`], on top of an image, which is not written to.
@@ -82,7 +82,7 @@ impl Store {
         limit: &MemoryLimit,
     ) -> Result<Store, ServeError> {
         let memory = Memory::over(image, sectors, limit.clone())?;
-        Ok(Store::of(Medium::Memory(memory), sectors, HostDurability::None, limit))
+        Ok(Store::new(Medium::Memory(memory), sectors, HostDurability::None, limit))
     }
 
     /// Opens the store in the file at `path`, which is created if it does not exist; locked until
@@ -95,10 +95,10 @@ impl Store {
         limit: &MemoryLimit,
     ) -> Result<Store, ServeError> {
         let medium = Medium::File(DataFile::open(path, sectors, waker)?);
-        Ok(Store::of(medium, sectors, durability, limit))
+        Ok(Store::new(medium, sectors, durability, limit))
     }
 
-    fn of(medium: Medium, sectors: u64, durability: HostDurability, limit: &MemoryLimit) -> Store {
+    fn new(medium: Medium, sectors: u64, durability: HostDurability, limit: &MemoryLimit) -> Store {
         let limit = limit.clone();
         Store { medium, sectors, durability, limit, undo: None, snapshots: Vec::new() }
     }

@@ -47,14 +47,14 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// Creates a snapshot of a drive with data in memory; `table` is empty.
     pub fn in_memory(sectors: u64, table: PageTable, undo: Option<UndoLog>) -> Snapshot {
-        Snapshot { is_kept: words(sectors), kept: Kept::Memory(table), undo }
+        Snapshot { is_kept: bitmap(sectors), kept: Kept::Memory(table), undo }
     }
 
     /// Creates a snapshot of a drive with its data in a file of this folder.
     pub fn in_file(sectors: u64, folder: &Path, undo: Option<UndoLog>) -> io::Result<Snapshot> {
         let file = tempfile::tempfile_in(folder)?;
         file.set_len(sectors.next_multiple_of(PAGE_SECTORS) * SECTOR_BYTES)?;
-        Ok(Snapshot { is_kept: words(sectors), kept: Kept::File { file, room: 0 }, undo })
+        Ok(Snapshot { is_kept: bitmap(sectors), kept: Kept::File { file, room: 0 }, undo })
     }
 
     pub fn is_kept(&self, page: u64) -> bool {
@@ -136,7 +136,7 @@ impl Snapshot {
     }
 }
 
-fn words(sectors: u64) -> Vec<u64> {
+fn bitmap(sectors: u64) -> Vec<u64> {
     vec![0; sectors.div_ceil(PAGE_SECTORS).div_ceil(64) as usize]
 }
 
@@ -161,11 +161,14 @@ pub(super) struct Run {
 /// keeps each.
 pub(super) fn runs(snapshots: &[Snapshot]) -> Vec<Run> {
     let words = snapshots.first().map_or(0, |first| first.is_kept.len());
-    let any = (0..words).map(|i| snapshots.iter().fold(0, |any, one| any | one.is_kept[i]));
-    let mut found: Vec<Run> = Vec::new();
+    let any =
+        (0..words).map(|i| snapshots.iter().fold(0, |any, snapshot| any | snapshot.is_kept[i]));
+    let mut runs: Vec<Run> = Vec::new();
     for page in pages_of(any) {
-        let source = snapshots.iter().position(|one| one.is_kept(page)).expect("one has it") as u32;
-        match found.last_mut() {
+        let source =
+            snapshots.iter().position(|snapshot| snapshot.is_kept(page)).expect("one has it")
+                as u32;
+        match runs.last_mut() {
             Some(last)
                 if last.page + u64::from(last.pages) == page
                     && last.source == source
@@ -173,8 +176,8 @@ pub(super) fn runs(snapshots: &[Snapshot]) -> Vec<Run> {
             {
                 last.pages += 1;
             }
-            _ => found.push(Run { page, pages: 1, source }),
+            _ => runs.push(Run { page, pages: 1, source }),
         }
     }
-    found
+    runs
 }

@@ -133,12 +133,12 @@ impl UndoLog {
     /// Records that the model has served the write `number`: `place` returns the position of a
     /// page's newest version.
     pub fn placed(&mut self, number: u64, place: impl Fn(u64) -> Option<StreamPage>) {
-        for undo in self.of(number) {
+        for undo in self.entries_of_write(number) {
             undo.state = place(undo.page()).map_or(State::Unmapped, State::Placed);
         }
     }
 
-    fn of(&mut self, number: u64) -> impl Iterator<Item = &mut Entry> {
+    fn entries_of_write(&mut self, number: u64) -> impl Iterator<Item = &mut Entry> {
         let first = self.entries.partition_point(|undo| undo.number < number);
         self.entries.range_mut(first..).take_while(move |undo| undo.number == number)
     }
@@ -231,11 +231,11 @@ fn random_part(
 ) -> Vec<(u64, Vec<u8>)> {
     let mut back = Vec::new();
     let mut stay = HashSet::new();
-    let (mut of, mut fate) = (None, 0);
+    let (mut number, mut fate) = (None, 0);
     for undo in newest_first {
-        if of != Some(undo.number) {
+        if number != Some(undo.number) {
             // Of five writes two are lost, two stay, one is torn.
-            (of, fate) = (Some(undo.number), rng.below(5));
+            (number, fate) = (Some(undo.number), rng.below(5));
         }
         let block = block_sectors(undo.lba);
         let (mut drawn, mut is_block_lost) = (None, false);

@@ -184,7 +184,7 @@ impl Session for UblkDevice {
 
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         let token = completion.request.token;
-        let slot = Slot::of(token & SLOT);
+        let slot = Slot::from_number(token & SLOT);
         if token >> 32 != u64::from(self.cuts) {
             return;
         }

@@ -121,7 +121,7 @@ impl Slot {
     }
 
     /// Returns the slot of such a number.
-    pub fn of(number: u64) -> Slot {
+    pub fn from_number(number: u64) -> Slot {
         Slot { queue: (number >> 16) as u16, tag: number as u16 }
     }
 }
@@ -216,7 +216,7 @@ impl QueueRing {
     pub fn next(&mut self) -> Option<(Slot, Result<IoDescriptor, io::Error>)> {
         let done = self.ring.completion().next()?;
         self.waiting -= 1;
-        let slot = Slot::of(done.user_data());
+        let slot = Slot::from_number(done.user_data());
         if done.result() < 0 {
             return Some((slot, Err(io::Error::from_raw_os_error(-done.result()))));
         }

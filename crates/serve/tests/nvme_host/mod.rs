@@ -112,7 +112,7 @@ pub fn known(mut sqe: Sqe, is_admin: bool, chance: u8) -> Sqe {
     let admin = codes(&mut AdminOpcode::ALL.iter().map(|&one| one as u8));
     let io = codes(&mut NvmOpcode::ALL.iter().map(|&one| one as u8));
     sqe.opcode = pick(if is_admin { &admin } else { &io });
-    let about = match AdminOpcode::of(sqe.opcode).filter(|_| is_admin) {
+    let about = match AdminOpcode::from_code(sqe.opcode).filter(|_| is_admin) {
         Some(AdminOpcode::GetLogPage) => codes(&mut LogPage::ALL.iter().map(|&one| one as u8)),
         Some(AdminOpcode::GetFeatures | AdminOpcode::SetFeatures) => {
             codes(&mut Feature::ALL.iter().map(|&one| one as u8))

@@ -28,7 +28,7 @@ impl NbdClient {
         let export = Arc::new(Exports {
             tls: None,
             memory: MemoryLimit::new(0, 1 << 30, 1 << 30),
-            all: Export::of("drive", 0, &NamespaceTable::whole(bytes / 512, false)),
+            all: Export::for_drive("drive", 0, &NamespaceTable::whole(bytes / 512, false)),
         });
         let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);
         let engine = Engine::new(device, store, Pace::None, 1);

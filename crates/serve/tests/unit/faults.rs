@@ -11,7 +11,9 @@ fn a_read_error_strikes_its_sectors_in_its_time() {
     let mut faults = Faults::new(Rng::new(1));
     let (after_ios, for_s) = (5, Some(1.0));
     let (lba, sectors) = (Some(100), Some(2));
-    faults.add(Fault { after_ios, for_s, lba, sectors, ..Fault::of(Kind::ReadError) }).expect("ok");
+    faults
+        .add(Fault { after_ios, for_s, lba, sectors, ..Fault::new(Kind::ReadError) })
+        .expect("ok");
     let mut status = |at, requests, op, lba| {
         faults.begin(at, requests);
         faults.effect(at, &request(op, lba)).status
@@ -30,7 +32,7 @@ fn a_read_error_strikes_its_sectors_in_its_time() {
 fn what_is_written_can_be_read_again() {
     let mut faults = Faults::new(Rng::new(1));
     let (lba, sectors) = (Some(100), Some(8));
-    faults.add(Fault { lba, sectors, after_ios: 1, ..Fault::of(Kind::ReadError) }).expect("ok");
+    faults.add(Fault { lba, sectors, after_ios: 1, ..Fault::new(Kind::ReadError) }).expect("ok");
     faults.heal(Nanos::ZERO, 100, 8);
     faults.begin(Nanos::ZERO, 1);
     let bad = |faults: &mut Faults| {
@@ -56,7 +58,7 @@ fn what_is_written_can_be_read_again() {
 fn pieces_are_bounded() {
     let mut faults = Faults::new(Rng::new(1));
     let sectors = Some(1 << 20);
-    faults.add(Fault { lba: Some(0), sectors, ..Fault::of(Kind::ReadError) }).expect("ok");
+    faults.add(Fault { lba: Some(0), sectors, ..Fault::new(Kind::ReadError) }).expect("ok");
     faults.begin(Nanos::ZERO, 0);
     (0..1 << 19).for_each(|i| faults.heal(Nanos::ZERO, 2 * i, 1));
     assert!(faults.running[0].bad.0.len() <= PIECES_MAX + 1);
@@ -65,8 +67,8 @@ fn pieces_are_bounded() {
 #[test]
 fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
     let mut faults = Faults::new(Rng::new(1));
-    faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..Fault::of(Kind::Hang) }).expect("ok");
-    faults.add(Fault { celsius: Some(70.0), ..Fault::of(Kind::Ambient) }).expect("ok");
+    faults.add(Fault { after_s: 2.0, for_s: Some(3.0), ..Fault::new(Kind::Hang) }).expect("ok");
+    faults.add(Fault { celsius: Some(70.0), ..Fault::new(Kind::Ambient) }).expect("ok");
     assert_eq!(faults.begin(Nanos::ZERO, 0), Some(70.0));
     assert_eq!(faults.changes(Nanos::ZERO), [(Kind::Ambient, true)]);
     assert_eq!(faults.begin(Nanos::secs(2), 0), None);
@@ -81,8 +83,8 @@ fn a_hang_ends_and_an_ambient_temperature_is_applied_once() {
 #[test]
 fn a_field_of_another_kind_is_refused() {
     let mut faults = Faults::new(Rng::new(1));
-    assert!(faults.add(Fault::of(Kind::ReadError)).is_err());
-    assert!(faults.add(Fault { lba: Some(1), ..Fault::of(Kind::Hang) }).is_err());
-    assert!(faults.add(Fault { celsius: Some(101.0), ..Fault::of(Kind::Ambient) }).is_err());
-    assert!(faults.add(Fault { after_s: -1.0, ..Fault::of(Kind::Hang) }).is_err());
+    assert!(faults.add(Fault::new(Kind::ReadError)).is_err());
+    assert!(faults.add(Fault { lba: Some(1), ..Fault::new(Kind::Hang) }).is_err());
+    assert!(faults.add(Fault { celsius: Some(101.0), ..Fault::new(Kind::Ambient) }).is_err());
+    assert!(faults.add(Fault { after_s: -1.0, ..Fault::new(Kind::Hang) }).is_err());
 }

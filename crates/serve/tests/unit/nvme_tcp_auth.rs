@@ -20,9 +20,9 @@ fn a_secret_is_a_key_with_its_checksum() {
     let whole = [&key[..], &crc32fast::hash(&key).to_le_bytes()].concat();
     let text = BASE64_STANDARD.encode(whole);
     let secret = Secret::parse(&format!("DHHC-1:00:{text}:\n")).expect("a secret");
-    assert_eq!(secret.of("nqn"), key);
+    assert_eq!(secret.key_for("nqn"), key);
     let transformed = Secret::parse(&format!("DHHC-1:01:{text}:")).expect("a secret");
-    assert_ne!(transformed.of("nqn.a"), transformed.of("nqn.b"));
+    assert_ne!(transformed.key_for("nqn.a"), transformed.key_for("nqn.b"));
     let damaged = text.replacen('A', "B", 1);
     for (wrong, why) in [
         ("", "begin with"),

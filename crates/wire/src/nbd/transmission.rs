@@ -81,7 +81,7 @@ pub enum Command {
     /// Asks which parts are data and which are holes.
     BlockStatus {
         /// True if only the first extent is wanted.
-        one: bool,
+        first_only: bool,
     },
 }
 
@@ -136,8 +136,8 @@ impl Request {
                 (Command::WriteZeroes { fua, no_hole, fast }, allowed)
             }
             7 => {
-                let one = flags & CMD_FLAG_REQ_ONE != 0;
-                (Command::BlockStatus { one }, CMD_FLAG_REQ_ONE | CMD_FLAG_FUA)
+                let first_only = flags & CMD_FLAG_REQ_ONE != 0;
+                (Command::BlockStatus { first_only }, CMD_FLAG_REQ_ONE | CMD_FLAG_FUA)
             }
             _ => (Command::Flush, 0),
         };

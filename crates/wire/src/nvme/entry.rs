@@ -201,7 +201,7 @@ impl Sqe {
     /// Identify and Get Log Page: command set identifier (CSI), in bits 31:24 of dword 11 of
     /// Identify, of dword 14 of Get Log Page.
     pub fn command_set(&self) -> u8 {
-        let is_log = AdminOpcode::of(self.opcode) == Some(AdminOpcode::GetLogPage);
+        let is_log = AdminOpcode::from_code(self.opcode) == Some(AdminOpcode::GetLogPage);
         ((if is_log { self.cdw14 } else { self.cdw11 }).get() >> 24) as u8
     }
 

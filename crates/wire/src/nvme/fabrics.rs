@@ -74,7 +74,7 @@ pub enum FabricsType {
 
 impl FabricsType {
     /// Parses a command whose opcode is [`OPCODE_FABRICS`].
-    pub fn of(sqe: &Sqe) -> FabricsType {
+    pub fn from_sqe(sqe: &Sqe) -> FabricsType {
         let (offset, is_wide) = (sqe.cdw11.get(), sqe.cdw10.get() & 7 == 1);
         match sqe.nsid.get() as u8 {
             0x00 => {

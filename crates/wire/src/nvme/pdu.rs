@@ -92,7 +92,7 @@ pub struct Digests {
 
 impl Digests {
     /// Reads the field of an initialization PDU.
-    pub const fn of(bits: u8) -> Digests {
+    pub const fn from_bits(bits: u8) -> Digests {
         Digests { header: bits & 1 != 0, data: bits & 2 != 0, alignment: 0 }
     }
 
@@ -230,7 +230,7 @@ impl Fault {
     }
 
     /// Fault of another kind, without details.
-    pub fn of(kind: FaultKind) -> Fault {
+    pub fn new(kind: FaultKind) -> Fault {
         Fault { kind, information: 0 }
     }
 }
@@ -252,7 +252,7 @@ impl Decoder {
     #[inline]
     pub fn decode<'a>(&self, buffer: &'a [u8]) -> Result<Option<(Pdu<'a>, usize)>, Fault> {
         let Ok((common, _)) = Common::ref_from_prefix(buffer) else { return Ok(None) };
-        let kind = PduType::of(common.kind).ok_or(Fault::field(0))?;
+        let kind = PduType::from_code(common.kind).ok_or(Fault::field(0))?;
         let header_bytes = kind.header_bytes();
         if usize::from(common.header_bytes) != header_bytes {
             return Err(Fault::field(2));
@@ -262,7 +262,7 @@ impl Decoder {
         let whole = common.pdu_bytes.get() as usize;
         let (data, tail) = data_place(kind, *common, head, whole, digests)?;
         if data.len() > self.data_max(kind) {
-            return Err(Fault::of(FaultKind::DataLimitExceeded));
+            return Err(Fault::new(FaultKind::DataLimitExceeded));
         }
         if (common.flags & FLAG_HEADER_DIGEST != 0) != digests.header
             || (common.flags & FLAG_DATA_DIGEST != 0) != (tail > 0)

@@ -117,7 +117,7 @@ codes! {
 impl Sqe {
     /// Zone Management Send: action; `None` if it is not supported.
     pub fn zone_action(&self) -> Option<ZoneAction> {
-        ZoneAction::of(self.cdw13.get() as u8)
+        ZoneAction::from_code(self.cdw13.get() as u8)
     }
 
     /// Zone Management Send: true if the action applies to all zones in a suitable state.

@@ -253,7 +253,7 @@ impl PciDevice {
         }
         let contiguous = cdw11 & 1 != 0 && sqe.prp1.get().is_multiple_of(4096);
         let fits = (2..=self.entries_max).contains(&entries);
-        match AdminOpcode::of(sqe.opcode) {
+        match AdminOpcode::from_code(sqe.opcode) {
             Some(AdminOpcode::CreateCq) => {
                 let vector = (cdw11 >> 16) as u16;
                 if self.completion[place].is_some() {

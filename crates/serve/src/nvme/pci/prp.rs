@@ -47,7 +47,7 @@ pub(super) fn data_regions(
         memory.read(list, &mut entries)?;
         let entries: Vec<u64> = entries
             .chunks_exact(8)
-            .map(|one| u64::from_le_bytes(one.try_into().expect("eight bytes")))
+            .map(|entry| u64::from_le_bytes(entry.try_into().expect("eight bytes")))
             .collect();
         // The last entry of a list page points to the next page if the list is longer.
         let here = if pages > room { room - 1 } else { pages };
@@ -82,8 +82,8 @@ mod tests {
         // The list begins with the last two entries of its page: one page, then the link.
         let list = [0x10_9000_u64, 0x10_2000];
         let more = [0x10_a000_u64, 0x10_b000];
-        for (at, words) in [(0x10_1ff0, list), (0x10_2000, more)] {
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        for (at, entries) in [(0x10_1ff0, list), (0x10_2000, more)] {
+            let bytes: Vec<u8> = entries.iter().flat_map(|word| word.to_le_bytes()).collect();
             memory.write(at, &bytes).unwrap();
         }
         let regions = data_regions(&memory, 0x10_3e00, 0x10_1ff0, 512 + 3 * 4096).unwrap();

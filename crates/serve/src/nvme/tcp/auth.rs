@@ -84,7 +84,7 @@ impl Secret {
     }
 
     /// Returns the key for the host or subsystem with this name.
-    fn of(&self, nqn: &str) -> Vec<u8> {
+    fn key_for(&self, nqn: &str) -> Vec<u8> {
         let Some(hash) = self.transform else { return self.key.clone() };
         mac(hash, &self.key, &[nqn.as_bytes(), b"NVMe-over-Fabrics"])
     }
@@ -167,7 +167,7 @@ impl Authentication {
             AuthHead::read_from_prefix(message).map_err(|_| Status::INVALID_FIELD.dnr())?;
         let transaction = transaction.get();
         let step = std::mem::replace(&mut self.step, Step::Idle);
-        let next = match (AuthId::of(id), step) {
+        let next = match (AuthId::from_code(id), step) {
             (Some(AuthId::Negotiate), _) if kind == 0 => {
                 (self.transaction, self.is_done) = (transaction, false);
                 negotiate(message)
@@ -253,7 +253,7 @@ impl Authentication {
             ];
             mac(HASHES[usize::from(challenge.hash) - 1].1, key, &parts)
         };
-        let key = self.secrets.host.of(host);
+        let key = self.secrets.host.key_for(host);
         let expected = respond(&key, &challenge.value, challenge.number, "HostHost", host, own);
         if response != expected {
             return Err(FAILED);
@@ -261,9 +261,14 @@ impl Authentication {
         let proof = match (head.is_valid, &self.secrets.controller) {
             (0, _) => None,
             (_, None) => return Err(FAILED),
-            (_, Some(secret)) => {
-                Some(respond(&secret.of(own), value, head.number.get(), "Controller", own, host))
-            }
+            (_, Some(secret)) => Some(respond(
+                &secret.key_for(own),
+                value,
+                head.number.get(),
+                "Controller",
+                own,
+                host,
+            )),
         };
         Ok(Step::Success { proof, hash_bytes: hash_bytes as u8 })
     }

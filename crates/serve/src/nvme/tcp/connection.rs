@@ -208,7 +208,7 @@ impl Protocol {
             (Phase::New, Pdu::IcReq(request)) => self.initialize(request),
             (Phase::Initialized, Pdu::Command(sqe, data)) => {
                 if data.bytes.len() > CAPSULE_DATA_MAX as usize {
-                    return Err(Fault::of(FaultKind::DataLimitExceeded));
+                    return Err(Fault::new(FaultKind::DataLimitExceeded));
                 }
                 self.queue.command(drive, &mut self.out, *sqe, data)
             }
@@ -220,7 +220,7 @@ impl Protocol {
                 self.phase = Phase::Closing(io::ErrorKind::UnexpectedEof);
                 Ok(())
             }
-            _ => Err(Fault::of(FaultKind::Sequence)),
+            _ => Err(Fault::new(FaultKind::Sequence)),
         }
     }
 
@@ -231,7 +231,7 @@ impl Protocol {
         if request.alignment > ALIGNMENT_MAX {
             return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 10 });
         }
-        let digests = Digests::of(request.digests);
+        let digests = Digests::from_bits(request.digests);
         let response =
             InitPdu { digests: digests.bits(), max: DATA_MAX.into(), ..InitPdu::default() };
         self.out.put(&Pdu::IcResp(response));

@@ -87,7 +87,7 @@ pub(super) fn execute(
     if sqe.opcode != drivebay_wire::nvme::OPCODE_FABRICS {
         return Err(refuse(Status::COMMAND_SEQUENCE));
     }
-    let command = FabricsType::of(sqe);
+    let command = FabricsType::from_sqe(sqe);
     let Some(queue) = connected else {
         let FabricsType::Connect { .. } = command else {
             return Err(refuse(Status::COMMAND_SEQUENCE));
@@ -128,7 +128,7 @@ pub(super) fn execute(
         _ if !queue.is_authentic() => Err(refuse(Status::AUTHENTICATION_REQUIRED)),
         _ if queue.id != 0 => Err(refuse(Status::INVALID_OPCODE)),
         FabricsType::PropertyGet { offset, is_wide } => {
-            let property = property_at(offset).filter(|one| one.is_wide() == is_wide);
+            let property = property_at(offset).filter(|property| property.is_wide() == is_wide);
             done(match property.ok_or(refuse(Status::INVALID_FIELD))? {
                 Property::Capabilities => controller.cap,
                 Property::Version => u64::from(VERSION),
@@ -158,7 +158,7 @@ pub(super) fn execute(
 }
 
 fn property_at(offset: u32) -> Option<Property> {
-    u8::try_from(offset).ok().and_then(Property::of)
+    u8::try_from(offset).ok().and_then(Property::from_code)
 }
 
 /// Error for a wrong parameter of Connect, in the command or in its data.
@@ -241,7 +241,7 @@ fn connect(
 
 /// Number of the drive whose subsystem a Connect command names.
 pub(super) fn drive_of(subsystems: &Subsystems, sqe: &Sqe, data: &[u8]) -> Option<usize> {
-    let FabricsType::Connect { .. } = FabricsType::of(sqe) else { return None };
+    let FabricsType::Connect { .. } = FabricsType::from_sqe(sqe) else { return None };
     let (data, _) = ConnectData::read_from_prefix(data).ok()?;
     subsystems.find(nqn_of(&data.subsystem_nqn)?)
 }

@@ -67,7 +67,7 @@ pub(super) struct Queue {
 
 impl Queue {
     pub fn new(subsystems: Subsystems, drive: usize, address: SocketAddr) -> Queue {
-        let subsystem = subsystems.of(drive).clone();
+        let subsystem = subsystems.subsystem(drive).clone();
         let memory = subsystems.memory.share(Use::Requests);
         Queue {
             transfer_max: transfer_max(&subsystem),
@@ -104,7 +104,7 @@ impl Queue {
 
     /// True if the host may still choose another drive, or only discovers drives.
     pub fn is_of_no_drive(&self) -> bool {
-        !self.subsystems.is_one() && !self.is_of_a_drive()
+        !self.subsystems.has_one_drive() && !self.is_of_a_drive()
     }
 
     /// True if the connection serves a host that has chosen its drive.
@@ -129,7 +129,7 @@ impl Queue {
         // Before it is connected a queue accepts one command at a time.
         let entries = self.connected.as_ref().map_or(1, |queue| queue.entries);
         if self.outstanding >= entries {
-            return Err(Fault::of(FaultKind::Sequence));
+            return Err(Fault::new(FaultKind::Sequence));
         }
         self.outstanding += 1;
         self.sq_head = if self.sq_head + 1 >= entries { 0 } else { self.sq_head + 1 };
@@ -219,13 +219,14 @@ impl Queue {
     ) -> Result<(), Fault> {
         let place = usize::from(head.tag.get());
         let incoming = self.incoming.get_mut(place).and_then(Option::as_mut);
-        let incoming = incoming.filter(|one| one.sqe.cid == head.cid).ok_or(Fault::field(8))?;
+        let incoming =
+            incoming.filter(|transfer| transfer.sqe.cid == head.cid).ok_or(Fault::field(8))?;
         // Data of the host comes in order, and ends at the requested length.
         let (from, bytes) = (head.offset.get(), head.bytes.get());
         let end = from.checked_add(bytes).filter(|&end| end as usize <= incoming.data.len());
-        let end = end.ok_or(Fault::of(FaultKind::DataOutOfRange))?;
+        let end = end.ok_or(Fault::new(FaultKind::DataOutOfRange))?;
         if from != incoming.received || is_last != (end as usize == incoming.data.len()) {
-            return Err(Fault::of(FaultKind::DataOutOfRange));
+            return Err(Fault::new(FaultKind::DataOutOfRange));
         }
         incoming.data[from as usize..end as usize].copy_from_slice(data.bytes);
         incoming.received = end;
@@ -320,9 +321,9 @@ impl Queue {
         if let Some(controller) = self.subsystem.lock().get_mut(controller) {
             for abort in controller.aborts.iter_mut().filter(|abort| abort.queue == id) {
                 if abort.outcome.is_none() {
-                    let found = self.inflight.abort(0, abort.target);
-                    abort.outcome = Some(found.is_some());
-                    aborted.extend(found);
+                    let command = self.inflight.abort(0, abort.target);
+                    abort.outcome = Some(command.is_some());
+                    aborted.extend(command);
                 }
             }
         }
@@ -335,7 +336,7 @@ impl Queue {
         let is_new = self.connected.is_none();
         if is_new && let Some(drive) = fabrics::drive_of(&self.subsystems, &sqe, data) {
             self.drive = drive;
-            self.subsystem = self.subsystems.of(drive).clone();
+            self.subsystem = self.subsystems.subsystem(drive).clone();
             self.transfer_max = transfer_max(&self.subsystem);
         }
         let subsystem = self.subsystem.clone();
@@ -350,7 +351,8 @@ impl Queue {
                     out.put_data(sqe.cid.get(), &data);
                 }
                 self.finish(out, &sqe, Status::SUCCESS, result);
-                self.is_moving = is_new && !self.is_of_no_drive() && !self.subsystems.is_one();
+                self.is_moving =
+                    is_new && !self.is_of_no_drive() && !self.subsystems.has_one_drive();
             }
             Err((status, result)) => {
                 drop(subsystem);
@@ -373,7 +375,7 @@ impl Queue {
             self.connected.as_ref().map_or((0, true), |queue| (queue.id, queue.flow_control));
         if !status.is_success() {
             let connected = self.connected.as_ref();
-            let active = connected.is_some_and(|one| one.flags.is_attached(sqe.nsid.get()));
+            let active = connected.is_some_and(|queue| queue.flags.is_attached(sqe.nsid.get()));
             self.subsystem.lock().log_error(Kind::Tcp, queue, active, sqe, status);
         }
         let mut cqe = Cqe::new(sqe.cid.get(), status, result);
