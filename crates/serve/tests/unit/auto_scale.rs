@@ -1,4 +1,4 @@
-//! Unit tests of `auto_scale.rs`: with its private parts in reach.
+//! Unit tests of `auto_scale.rs`, with access to its private items.
 
 use drivebay_units::Nanos;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `clock.rs`: with its private parts in reach.
+//! Unit tests of `clock.rs`, with access to its private items.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn a_clock_stands_still_for_a_late_answer_and_makes_it_up() {
     clock.settle(Nanos::millis(32));
     assert_eq!([32, 36, 40].map(|ms| at(&clock, ms)), [14, 18, 20]);
     assert_eq!(clock.debt, Nanos::millis(2));
-    // An early answer leaves the clock as it is, and what is owed is bounded.
+    // An early answer leaves the clock unchanged, and the debt is limited.
     clock.hold(Nanos::millis(20), Nanos::millis(36));
     assert_eq!(clock.debt, Nanos::ZERO);
     clock.hold(Nanos::millis(20), Nanos::secs(100));

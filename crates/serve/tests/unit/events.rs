@@ -1,4 +1,4 @@
-//! Unit tests of `events.rs`: with its private parts in reach.
+//! Unit tests of `events.rs`, with access to its private items.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `lateness.rs`: with its private parts in reach.
+//! Unit tests of `lateness.rs`, with access to its private items.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn the_send_time_converges_to_the_median() {
     assert!(lateness.send_time() <= SEND_TIME_STEP);
 }
 
-/// An answer, the model's latency and what it took, after a gap: microseconds.
+/// Records an answer after a gap: gap, latency of the model and actual latency in microseconds.
 fn answered(lateness: &mut Lateness, now: &mut Nanos, [gap, modelled, took]: [u64; 3]) {
     let arrived = now.after(Nanos::micros(gap));
     lateness.request(arrived);
@@ -34,7 +34,7 @@ fn a_host_keeps_up_by_what_answers_took_beside_the_modelled_times() {
     let (mut lateness, mut now) = (Lateness::default(), Nanos::ZERO);
     assert_eq!(lateness.figures().kept_up_percent, None);
     assert_eq!(lateness.end_iteration(false, || unreachable!()), None);
-    // The first gap is none, and the last one is the client's pause.
+    // The first gap does not count, and the last one is the client's pause.
     for times in [[7, 60, 58], [20, 60, 60], [20, 60, 92], [100_000, 60, 60]] {
         answered(&mut lateness, &mut now, times);
     }
@@ -76,8 +76,8 @@ fn a_client_that_keeps_two_in_flight_waits_for_each_of_its_own_requests() {
     };
     lateness.request(at(0));
     lateness.request(at(0));
-    // Each is answered after 50 us, and the client takes 30 us to ask again beside the other
-    // one.
+    // Each is answered after 50 us, and the client takes 30 us to ask again in parallel with the
+    // other one.
     for round in 0..100 {
         for in_flight in [true, false] {
             answer(&mut lateness, 80 * round, 80 * round + 50, in_flight);
@@ -89,7 +89,7 @@ fn a_client_that_keeps_two_in_flight_waits_for_each_of_its_own_requests() {
     assert_eq!(figures.kept_up_percent, Some(100.0));
     let least = figures.kept_up_least_percent.expect("answers");
     assert!((least - 100.0 * 50.0 / 80.0).abs() < 0.01, "{least}");
-    // What was never followed is forgotten.
+    // Answers without a following request are dropped.
     answer(&mut lateness, 9_000, 9_050, true);
     lateness.request(at(1_000_000));
     assert_eq!(lateness.figures().kept_up_least_percent.map(|now| now > least), Some(true));

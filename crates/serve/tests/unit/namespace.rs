@@ -1,4 +1,4 @@
-//! Unit tests of `namespace.rs`: with its private parts in reach.
+//! Unit tests of `namespace.rs`, with access to its private items.
 
 use super::*;
 
@@ -111,6 +111,6 @@ fn what_was_kept_is_what_it_was() {
     let sectors = all.drive_sectors;
     let again = NamespaceTable::restore(&all.to_keep(), sectors, false).expect("as it was");
     assert_eq!(again.to_keep(), all.to_keep());
-    // On a drive that is smaller than it was.
+    // On a drive that is smaller than before.
     assert!(NamespaceTable::restore(&all.to_keep(), sectors / 16, false).is_err());
 }

@@ -1,4 +1,4 @@
-//! Unit tests of `namespace_file.rs`: with its private parts in reach.
+//! Unit tests of `namespace_file.rs`, with access to its private items.
 
 use std::fs;
 

@@ -1,10 +1,10 @@
-//! Unit tests of `nvme/tcp/auth.rs`: with its private parts in reach.
+//! Unit tests of `nvme/tcp/auth.rs`, with access to its private items.
 
 use super::*;
 
 #[test]
 fn primes_are_those_that_rfc_7919_prints() {
-    // First digits behind the ones, and the last before them, of each.
+    // First digits after the leading ones, and last digits before the trailing ones, of each.
     let ends = ["61285C97", "66C62E37", "5E655F6A", "D0E40E65", "C5C6424C"];
     for ((bits, term), end) in GROUPS.into_iter().zip(ends) {
         let text = format!("{:X}", prime(bits, term));

@@ -1,4 +1,4 @@
-//! Unit tests of `power_cut.rs`: with its private parts in reach.
+//! Unit tests of `power_cut.rs`, with access to its private items.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `starvation.rs`: with its private parts in reach.
+//! Unit tests of `starvation.rs`, with access to its private items.
 
 use super::*;
 

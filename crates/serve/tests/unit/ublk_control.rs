@@ -1,4 +1,4 @@
-//! Unit tests of `ublk/control.rs`: with its private parts in reach.
+//! Unit tests of `ublk/control.rs`, with access to its private items.
 
 use super::*;
 use drivebay_drive::whole_profile;

@@ -1,4 +1,4 @@
-//! Unit tests of `ublk/device.rs`: with its private parts in reach.
+//! Unit tests of `ublk/device.rs`, with access to its private items.
 
 use super::*;
 use crate::drive::Namespaces as _;
