@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use socket2::Socket;
 
 use crate::buffers::Output;
-use crate::drive::{Control, ControlError, Drive};
-use crate::report::Report;
+use crate::interface::drive::{Control, ControlError, Drive};
+use crate::interface::report::Report;
+use crate::interface::session::{Next, Session};
 use crate::request::Completion;
-use crate::session::{Next, Session};
 
 /// Longest command line that a client may send, in bytes.
 const LINE_MAX: usize = 4096;

@@ -8,9 +8,6 @@ use drivebay_drive::DeviceError;
 use drivebay_run::RunError;
 use drivebay_run::snapshot::SnapshotError;
 
-use crate::faults::FaultError;
-use crate::namespace::NamespaceError;
-
 /// Reason for which a server, or a part of it, cannot start. Failures while it serves have their
 /// own errors ([`crate::ControlError`], [`crate::Status`]).
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +18,14 @@ pub struct ServeError {
 }
 
 impl ServeError {
+    /// Error for an invalid option or file, from a text with a hint.
+    pub(crate) fn option(text: String) -> ServeError {
+        ServeError { text, is_machine: false }
+    }
+
     /// Error for an invalid option or file.
     pub(crate) fn refused(what: impl Display, hint: impl Display) -> ServeError {
-        ServeError { text: format!("{what}\nhint: {hint}"), is_machine: false }
+        ServeError::option(format!("{what}\nhint: {hint}"))
     }
 
     /// Error for a missing resource of the machine, or one that another program uses.
@@ -49,8 +51,6 @@ macro_rules! from {
 }
 
 from! {
-    FaultError: why => false, why.to_string();
-    NamespaceError: why => false, format!("--namespace: {why}");
     RunError: why => false, why.to_string();
     DeviceError: why => true, why.to_string();
     CrashError: why => true, why.to_string();

@@ -7,7 +7,7 @@ use drivebay_wire::ata::{
     Answer, Command, Fault, Identify, Opcode, STATUS_READY, checksummed, queued_error_log,
 };
 
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
 
 /// Action of the device for a command.
 #[derive(Debug, PartialEq, Eq)]

@@ -15,12 +15,12 @@ use drivebay_wire::ata::{
 use super::ata::{Action, Ata, Identity};
 use super::hba::{Hba, IS_PIO, IS_REGISTERS, REGISTER_BYTES, SLOTS};
 use super::list;
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::lock::lock;
 use crate::pci::guest::Guest;
 use crate::pci::memory::GuestMemory;
 use crate::request::{Completion, Op, Request, Status};
-use crate::session::{Next, Session};
 
 /// Offsets of frames in the region that receives them.
 const FRAME_PIO: u64 = 0x20;

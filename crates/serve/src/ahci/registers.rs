@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::ata::Identity;
 use super::device::{AhciDevice, Shared};
-use crate::channel::{Handle, Message};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
+use crate::event_loop::channel::{Handle, Message};
 use crate::pci::config::{Interrupts, Layout};
 use crate::pci::vfio;
 use crate::request::SessionId;

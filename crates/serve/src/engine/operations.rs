@@ -11,19 +11,19 @@ use drivebay_drive::{Io as ModelIo, Op as ModelOp, Sanitize};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::Engine;
-use crate::auto_scale;
-use crate::drive::{Control, ControlError, Io, Namespaces};
+use crate::engine::inflight::NEVER;
 use crate::error::ServeError;
-use crate::events::{Event, What};
 use crate::faults::Fault;
-use crate::inflight::NEVER;
+use crate::faults::power_cut::{AfterCut, PowerCut, PowerCutPlan};
+use crate::interface::drive::{Control, ControlError, Io, Namespaces};
+use crate::interface::events::{Event, What};
+use crate::interface::report::Report;
 use crate::memory_limit::Use;
 use crate::namespace::{
     Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace, Placement,
 };
-use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
-use crate::report::Report;
-use crate::snapshots::{Chance, SnapshotError};
+use crate::pacing::auto_scale;
+use crate::state::snapshots::{Chance, SnapshotError};
 use crate::store::PowerCutLoss;
 
 /// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly

@@ -9,8 +9,8 @@ use drivebay_crash::{Header, Op as Recorded, Recorder, Rules};
 use drivebay_units::SECTOR_BYTES;
 
 use super::{Engine, PAGE_SECTORS};
-use crate::drive::ControlError;
 use crate::error::ServeError;
+use crate::interface::drive::ControlError;
 use crate::request::{Op, Request};
 
 /// Sectors of one read of the drive's initial content: 1 MiB.

@@ -12,7 +12,7 @@ use drivebay_drive::{Io as ModelIo, Op as ModelOp, Zone, ZoneState};
 use drivebay_units::Nanos;
 
 use super::Engine;
-use crate::drive::ControlError;
+use crate::interface::drive::ControlError;
 use crate::request::{Op, Request, Status};
 
 impl Engine {

@@ -16,11 +16,11 @@ use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader
 use super::handshake::{ALLOCATION_ID, After, Exports, Handshake, Negotiated, OPTION_MAX};
 use super::stream::Stream;
 use crate::buffers::{HEAD, Input, Output};
-use crate::drive::{Data, Drive};
+use crate::interface::drive::{Data, Drive};
+use crate::interface::session::{Next, Session};
 use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::namespace::Namespace;
 use crate::request::{Completion, Op, Request, Status};
-use crate::session::{Next, Session};
 
 /// Most requests in flight of a connection.
 const REQUESTS_MAX: usize = 1024;

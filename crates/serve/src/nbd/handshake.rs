@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::drive::Namespaces;
+use crate::interface::drive::Namespaces;
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::Namespace;
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};

@@ -27,7 +27,7 @@ use super::records::{
 use super::reservations::{Access, Reservations};
 use super::subsystem::{Subsystem, status_of};
 use super::{features, logs, ocp, placement, placement_logs, zones};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
 use crate::lock::lock;
 
 /// Time of the short self-test. guess: the specification allows two minutes.

@@ -17,7 +17,7 @@ use super::features::Features;
 use super::identity::{Identity, Kind};
 use super::reservations::SharedReservations;
 use super::{placement, zones};
-use crate::drive::Namespaces;
+use crate::interface::drive::Namespaces;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 

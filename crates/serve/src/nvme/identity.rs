@@ -18,9 +18,9 @@ use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES, ZON
 use super::records::{PersistentEvents, SLOTS};
 use super::reservations::RESCAP;
 use super::{placement, zones};
-use crate::drive::Drive;
-use crate::identity::DriveIdentity;
+use crate::interface::drive::Drive;
 use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT, ZONED_BLOCK_SHIFT};
+use crate::state::identity::DriveIdentity;
 
 /// Version of the specification that controllers report: 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;

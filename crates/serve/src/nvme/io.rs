@@ -20,7 +20,7 @@ use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
 use super::reservations::{Access, Reservations};
 use super::{placement, zones};
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
 

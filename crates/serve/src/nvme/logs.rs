@@ -15,9 +15,9 @@ use super::identity::{Identity, Kind, kelvin};
 use super::records::{Firmware, Sanitization, hours};
 use super::subsystem::Subsystem;
 use super::{placement, zones};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::report::Report;
 use crate::namespace::Namespace;
-use crate::report::Report;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
 pub(super) const SPARE_THRESHOLD: u8 = 10;

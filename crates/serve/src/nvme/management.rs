@@ -18,7 +18,7 @@ use super::io::is_valid;
 use super::placement::{GROUP, wanted_handles};
 use super::subsystem::{Subsystem, status_of};
 use super::zones;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NewNamespace, SECTOR_SHIFT};
 
 /// Namespace Management, Select (bits 3:0 of command dword 10), besides [`NAMESPACE_CREATE`].

@@ -12,9 +12,9 @@ use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, ocp_trailer};
 use zerocopy::IntoBytes;
 
 use super::identity::Identity;
-use crate::drive::Drive;
 use crate::faults::{Fault, Kind};
-use crate::latency_monitor::{LatencyCounts, LatencySettings};
+use crate::interface::drive::Drive;
+use crate::interface::latency_monitor::{LatencyCounts, LatencySettings};
 
 /// UUID of OCP's vendor-specific pages.
 pub(super) const UUID: u128 = 0xc194_d55b_e094_4794_a21d_2999_8f56_be6f;

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
 use super::timestamp::Timestamp;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{Namespace, Placement, SECTOR_SHIFT};
 
 /// The only endurance group.

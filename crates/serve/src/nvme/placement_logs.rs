@@ -16,7 +16,7 @@ use super::logs;
 use super::placement::{Events, GROUP, PAGE_BYTES, Shape, names_group};
 use super::subsystem::status_of;
 use super::timestamp::Timestamp;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::NAMESPACES_MAX;
 
 /// Log page of the endurance group.

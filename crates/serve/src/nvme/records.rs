@@ -18,7 +18,7 @@ use zerocopy::IntoBytes;
 use super::placement;
 use super::reservations::Reservations;
 use super::timestamp::Timestamp;
-use crate::sidecar::as_bytes;
+use crate::state::sidecar::as_bytes;
 
 /// Most stored events. guess: a few hundred kilobytes at the most.
 const EVENTS_MAX: usize = 1000;

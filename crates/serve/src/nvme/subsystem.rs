@@ -17,7 +17,7 @@ use super::records::Records;
 use super::reservations::SharedReservations;
 use super::tcp::Secrets;
 use super::{placement, zones};
-use crate::drive::{ControlError, Namespaces};
+use crate::interface::drive::{ControlError, Namespaces};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::NamespaceError;

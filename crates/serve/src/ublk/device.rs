@@ -15,10 +15,10 @@ use drivebay_wire::ublk::{IoDescriptor, IoOp, data_offset};
 use rustix::io::Errno;
 
 use super::ring::{QueueRing, Slot};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::namespace::Namespace;
 use crate::request::{Completion, Op, Request, Status};
-use crate::session::{Next, Session};
 
 /// Slices of memory that one system call moves: 4 KiB each, a command of 256 KiB.
 const PIECES: usize = 64;

@@ -3,7 +3,7 @@
 use super::*;
 use drivebay_drive::whole_profile;
 
-use crate::drive::Namespaces as _;
+use crate::interface::drive::Namespaces as _;
 use crate::namespace::{NamespaceOptions, NamespaceTable};
 
 #[test]

@@ -16,7 +16,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::prp::data_regions;
 use super::shared::{Message, Registers, Shared};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::lock::lock;
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
@@ -24,7 +25,6 @@ use crate::nvme::identity::Kind;
 use crate::nvme::io::{self as nvm, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
 use crate::request::Completion;
-use crate::session::{Next, Session};
 
 /// Commands taken from one queue before those of the next.
 const TAKE_MAX: u32 = 64;

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Sender, channel};
 
 use super::device::PciDevice;
 use super::shared::{Message, Registers, Shared};
-use crate::channel::{self, Handle};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
+use crate::event_loop::channel::{self, Handle};
 use crate::nvme::controller::READY_TIMEOUTS;
 use crate::nvme::identity::VERSION;
 use crate::nvme::subsystem::Shared as Subsystem;

@@ -19,11 +19,11 @@ use socket2::Socket;
 use super::output::Output;
 use super::queue::{DATA_MAX, Queue};
 use crate::buffers::Input;
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::nvme::identity::CAPSULE_DATA_MAX;
 use crate::nvme::subsystem::Subsystems;
 use crate::request::Completion;
-use crate::session::{Next, Session};
 
 /// Longest time from the start of a connection to a connected queue.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -13,7 +13,7 @@ use drivebay_wire::nvme::{
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::auth::Authentication;
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
 use crate::nvme::admin::{Outcome, part_of_page};
 use crate::nvme::controller::{Effect, Flags, READY_TIMEOUTS};
 use crate::nvme::features::in_grains;

@@ -11,7 +11,7 @@ use drivebay_wire::nvme::{
 
 use super::fabrics::{self, Connected};
 use super::output::Output;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::memory_limit::{Share, Use};
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
