@@ -1,4 +1,4 @@
-//! Unit tests of `namespace/mod.rs`, with access to its private items.
+//! Unit tests of `namespace/table.rs`, with access to its private items.
 
 use super::*;
 
