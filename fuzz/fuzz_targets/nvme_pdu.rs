@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, mut bytes)) = data.split_first() else { return };
-    let digests = Digests::of(choice);
+    let digests = Digests::from_bits(choice);
     let decoder = Decoder { digests, data_bytes_max: 1 << 17 };
     while let Ok(Some((pdu, length))) = decoder.decode(bytes) {
         assert!(length <= bytes.len());

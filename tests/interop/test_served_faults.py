@@ -90,7 +90,7 @@ def test_connections_that_are_refused_are_counted_and_said(tmp_path: Path) -> No
         assert drive.say("status")["refused"] == 2
         drive.process.send_signal(signal.SIGTERM)
         _, said = drive.process.communicate()
-    assert "refused: 1 connections: it does not keep to the protocol\n" in said
+    assert "refused: 1 connections: it violates the protocol\n" in said
     assert "refused: 1 connections: the power is off\n" in said
 
 

@@ -1,9 +1,10 @@
-//! NVMe over TCP beside NBD: 4 KiB random reads of one unpaced drive over loopback, in turns.
+//! NVMe over TCP compared with NBD: 4 KiB random reads of one unpaced drive over loopback, in
+//! turns.
 //!
 //! Run: `cargo run --release -p drivebay-serve --example nvme_against_nbd`. One client thread keeps
 //! a queue depth and does as little as each protocol allows: it patches a prepared request, and
-//! looks at the head of each answer. The machine is the same for both, so their ratio says
-//! something, their rates little.
+//! looks at the header of each answer. Both run on the same machine, so their ratio is meaningful,
+//! their rates less so.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -20,25 +21,25 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-/// Short and many: so what else the machine does meets all of them.
+/// Short and many turns, so that other activity of the machine affects all of them.
 const TURN: Duration = Duration::from_millis(150);
 const TURNS: usize = 61;
 const NQN: &str = "nqn.2026-11.localhost.drivebay:sm951-nvme-256";
-/// Connect: a completion need not say how far the controller has read its queue.
+/// Connect: completions need not report the head of the submission queue.
 const NO_FLOW_CONTROL: u8 = 1 << 2;
-/// In a command capsule: where its identifier and its first LBA are.
+/// Offsets of the identifier and of the first LBA in a command capsule.
 const CID_AT: usize = 8 + 2;
 const LBA_AT: usize = 8 + 40;
-/// Kinds of PDUs that come.
+/// Kinds of received PDUs.
 const RESPONSE: u8 = PduType::Response as u8;
 const DATA: u8 = PduType::DataToHost as u8;
 /// 1 GB in 4 KiB pieces.
 const PLACES: u64 = 1 << 18;
 
-/// A client: sends a read of 4 KiB, takes answers.
+/// Client that sends reads of 4 KiB and takes answers.
 trait Client {
     fn send(&mut self, place: u64);
-    /// Waits for at least one answer; how many came.
+    /// Waits for at least one answer; returns their number.
     fn take(&mut self) -> usize;
     fn flush(&mut self);
 }
@@ -66,7 +67,7 @@ struct Wire {
     stream: TcpStream,
     out: Vec<u8>,
     input: Box<[u8]>,
-    /// What of `input` has come and is not used.
+    /// Range of `input` that is received and not used yet.
     here: std::ops::Range<usize>,
 }
 
@@ -99,7 +100,7 @@ struct Nvme {
     wire: Wire,
     decoder: Decoder,
     cid: u16,
-    /// What is sent for a read, but for the identifier and the LBA.
+    /// Bytes of a read, without the identifier and the LBA.
     read: [u8; 72],
 }
 
@@ -148,7 +149,7 @@ impl Nvme {
         self.wait()
     }
 
-    /// One answer that carries no data.
+    /// Waits for one answer without data.
     fn wait(&mut self) -> u64 {
         loop {
             let found = self.decoder.decode(self.wire.ready()).expect("sound");
@@ -209,7 +210,7 @@ impl Client for Nvme {
     }
 }
 
-/// A capsule that reads 4 KiB from LBA 0.
+/// Capsule that reads 4 KiB from LBA 0.
 fn read_capsule() -> [u8; 72] {
     let mut sqe = Sqe { opcode: 0x02, nsid: 1.into(), cdw12: 7.into(), ..Sqe::default() };
     sqe.set_sgl(Sgl { address: 0, bytes: 4096, kind: SglKind::Transport });
@@ -241,7 +242,7 @@ impl Nbd {
         Nbd(wire)
     }
 
-    /// Writes every place once, so that reads find data.
+    /// Writes every block once, so that reads return data.
     fn fill(&mut self) {
         const PIECE: u64 = 128 << 10;
         for offset in (0..PLACES * 4096).step_by(PIECE as usize) {
@@ -277,7 +278,7 @@ impl Client for Nbd {
         }
         let mut taken = 0;
         for reply in self.0.ready().chunks_exact(REPLY) {
-            // Magic, no error; the cookie is what it will.
+            // Magic and no error; the cookie can be any.
             assert_eq!(reply[..8], [0x67, 0x44, 0x66, 0x98, 0, 0, 0, 0], "sound");
             taken += 1;
         }

@@ -1,20 +1,20 @@
-//! Bytes on their way in and out of a connection. Their number is bounded by the session.
+//! Byte buffers for the input and output of a connection. The session limits their size.
 
 use std::io;
 
-/// Size of one read.
+/// Bytes of one read.
 const CHUNK: usize = 256 << 10;
 
-/// From so many bytes on a message is long. guess: a quarter of a read.
+/// Size from which a message counts as long. guess: a quarter of a read.
 const LONG: usize = CHUNK / 4;
 
-/// What is read behind a long message: more than the longest head of a protocol.
+/// Bytes read beyond the end of a long message: more than the longest header of a protocol.
 pub(crate) const HEAD: usize = 128;
 
-/// An empty buffer that has grown beyond this is freed.
+/// Capacity beyond which an empty buffer is freed.
 const KEEP: usize = 1 << 20;
 
-/// Bytes that have come and are not used yet.
+/// Bytes that were received and are not consumed yet.
 #[derive(Default)]
 pub(crate) struct Input {
     bytes: Vec<u8>,
@@ -23,12 +23,12 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Bytes received and not consumed yet.
+    /// Returns the received bytes that are not consumed yet.
     pub fn ready(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
 
-    /// The first `count` bytes are used.
+    /// Marks the first `count` bytes as consumed.
     pub fn consume(&mut self, count: usize) {
         self.start += count;
         debug_assert!(self.start <= self.end);
@@ -40,8 +40,8 @@ impl Input {
         }
     }
 
-    /// Reads once, at most the head of a message, where nothing is ready; returns how many bytes
-    /// came for this buffer. `read` tells that, and may have put others elsewhere.
+    /// Reads once into an empty buffer, at most the header of a message; returns the number of
+    /// bytes for this buffer, as `read` reports it. `read` may put other bytes elsewhere.
     pub fn fill_head(
         &mut self,
         read: impl FnOnce(&mut [u8]) -> io::Result<usize>,
@@ -55,9 +55,9 @@ impl Input {
         Ok(self.end)
     }
 
-    /// Reads once; `wanted` bytes are needed for the message in hand. Returns how many came, and
-    /// whether there may be more. The buffer at most doubles, so what is announced costs nothing
-    /// until it comes.
+    /// Reads once; the current message needs `wanted` bytes. Returns the number of bytes read, and
+    /// true if there may be more. The buffer at most doubles, so an announced length costs no
+    /// memory before the bytes arrive.
     pub fn fill(
         &mut self,
         wanted: usize,
@@ -71,8 +71,8 @@ impl Input {
             let more = self.bytes.len().clamp(CHUNK, wanted.max(CHUNK));
             self.bytes.resize(self.bytes.len() + more, 0);
         }
-        // Of a long message no more than it needs, and the head of the next one: what is left over
-        // would be moved, and a small buffer stays in the processor's cache.
+        // Of a long message it reads only the missing bytes and the header of the next one: excess
+        // bytes would have to be moved, and a small buffer stays in the processor's cache.
         let missing = (self.start + wanted).saturating_sub(self.end);
         let room = match self.bytes.len() - self.end {
             space if wanted > LONG && missing > 0 => space.min(missing + HEAD),
@@ -84,7 +84,7 @@ impl Input {
     }
 }
 
-/// Bytes that are to be sent.
+/// Bytes to send.
 #[derive(Default)]
 pub(crate) struct Output {
     bytes: Vec<u8>,
@@ -92,17 +92,17 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// To append to.
+    /// Returns the buffer for appending.
     pub fn append(&mut self) -> &mut Vec<u8> {
         &mut self.bytes
     }
 
-    /// What is to be sent.
+    /// Bytes that are not sent yet.
     pub fn unsent(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    /// The first `count` bytes have been sent.
+    /// Marks the first `count` bytes as sent.
     pub fn sent(&mut self, count: usize) {
         self.start += count;
         if self.start == self.bytes.len() {
@@ -114,14 +114,14 @@ impl Output {
         }
     }
 
-    /// Writes what the socket takes; returns whether it took everything.
+    /// Writes until the socket is full; returns true if everything was written.
     pub fn drain(&mut self, mut write: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<bool> {
         while !self.unsent().is_empty() {
             match write(self.unsent()) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) => self.sent(count),
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
-                    // What has been sent makes room when it is worth the copy.
+                    // The sent part is freed when that is worth the copy.
                     if self.start > self.bytes.len() / 2 {
                         self.bytes.drain(..self.start);
                         self.start = 0;

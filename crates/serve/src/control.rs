@@ -1,9 +1,9 @@
-//! The control socket: a line of words in, a line of JSON out.
+//! Control socket: one command per line in, one line of JSON out.
 //!
-//! For people and scripts on this machine: a unix socket, open to its owner alone. A power cut
-//! leaves it connected. Lines are answered in their order; one that has to wait is tried again at
-//! every tick. Where a server has several drives, a line names its drive, and is answered in that
-//! one's event loop.
+//! For people and scripts on this machine: a Unix socket that only its owner can open. It stays
+//! connected over a power cut. Lines are answered in order; a command that has to wait is tried
+//! again at every tick. If a server has several drives, a line names its drive, and that drive's
+//! event loop answers it.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -15,39 +15,38 @@ use serde_json::{Value, json};
 use socket2::Socket;
 
 use crate::buffers::Output;
-use crate::drive::{Control, ControlError, Drive};
-use crate::report::Report;
+use crate::interface::drive::{Control, ControlError, Drive};
+use crate::interface::report::Report;
+use crate::interface::session::{Next, Session};
 use crate::request::Completion;
-use crate::session::{Next, Session};
 
 /// Longest command line that a client may send, in bytes.
 const LINE_MAX: usize = 4096;
 /// Bytes of replies that wait for a client that does not read.
 const OUTPUT_MAX: usize = 1 << 20;
 
-/// Events that are written at a time to a client that follows: at most 64 KiB.
+/// Most events per write to a client that follows: at most 64 KiB.
 const EVENTS_AT_A_TIME: usize = 64;
 
 const COMMANDS: &str = "drives, status, now, events, follow, power-cut, power-on, ambient CELSIUS, fault JSON, no-faults, \
     resize BYTES, resize NSID BYTES, mark TEXT, snapshot NAME, restore NAME, forget NAME, clone NAME FOLDER";
 const FAULT_EXAMPLE: &str = r#"fault {"kind": "hang", "for_s": 5}"#;
 
-/// A connection to the control socket.
+/// Connection to the control socket.
 pub(crate) struct ControlConnection {
     socket: Socket,
-    /// The names of all drives of the server.
+    /// Names of all drives of the server.
     drives: Arc<[String]>,
-    /// The number of the drive in whose event loop it is.
+    /// Number of the drive whose event loop has the connection.
     drive: usize,
     input: Vec<u8>,
     output: Output,
-    /// The number of the next event, for a client that follows; nothing that it says is heard any
-    /// more.
+    /// Number of the next event, for a client that follows; its further input is ignored.
     follows: Option<u64>,
 }
 
 impl ControlConnection {
-    /// In the event loop of this drive.
+    /// Creates a connection in the event loop of this drive.
     pub fn new(socket: Socket, drives: Arc<[String]>, drive: usize) -> ControlConnection {
         ControlConnection {
             socket,
@@ -59,7 +58,8 @@ impl ControlConnection {
         }
     }
 
-    /// The number of the drive that a line is for, and its command; or the answer to it.
+    /// Returns the number of the drive that a line addresses and its command, or the answer to the
+    /// line.
     fn address<'a>(&self, line: &'a str) -> Result<(usize, &'a str), Value> {
         let drives = &self.drives;
         if line == "drives" {
@@ -75,7 +75,7 @@ impl ControlConnection {
             }));
         };
         let (name, command) = rest.split_once(' ').unwrap_or((rest, ""));
-        match drives.iter().position(|one| one == name) {
+        match drives.iter().position(|drive| drive == name) {
             Some(drive) => Ok((drive, command.trim_start())),
             None => Err(json!({
                 "error": format!("there is no drive {name}"), "hint": drives.join(", ")
@@ -84,10 +84,10 @@ impl ControlConnection {
     }
 }
 
-/// What was wrong with a line, and an example.
+/// Error message and an example.
 type Refusal = (String, String);
 
-/// Carries out a line; no answer means later.
+/// Executes a line; without an answer it is tried again later.
 fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal> {
     let (word, rest) = line.split_once(' ').map_or((line, ""), |(w, r)| (w, r.trim()));
     let is_name = !rest.is_empty() && !rest.contains(' ');
@@ -98,7 +98,9 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
             json!({ "drive_s": drive_s, "elapsed_s": elapsed_s, "time_scale": time_scale })
         }
         ("events", "") => json!({ "events": drive.events(0, usize::MAX) }),
-        ("power-cut", "") => value(drive.power_cut().map_err(|why| said(ControlError::from(why)))?),
+        ("power-cut", "") => {
+            value(drive.power_cut().map_err(|why| refusal(ControlError::from(why)))?)
+        }
         ("power-on", "") => {
             drive.power_on();
             json!({ "is_off": false })
@@ -114,11 +116,11 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
         ("fault", text) => {
             let fault = serde_json::from_str(text)
                 .map_err(|why| (why.to_string(), FAULT_EXAMPLE.to_owned()));
-            drive.add_fault(fault?).map_err(said)?;
+            drive.add_fault(fault?).map_err(refusal)?;
             json!({ "faults": 1 })
         }
         ("mark", text) if !text.is_empty() => {
-            drive.mark(text).map_err(said)?;
+            drive.mark(text).map_err(refusal)?;
             json!({ "mark": text })
         }
         ("no-faults", "") => {
@@ -135,9 +137,9 @@ fn answer(line: &str, drive: &mut dyn Control) -> Result<Option<Value>, Refusal>
                     "resize 1 107374182400".to_owned(),
                 ));
             };
-            value(drive.resize(nsid, bytes).map_err(said)?)
+            value(drive.resize(nsid, bytes).map_err(refusal)?)
         }
-        ("snapshot", name) if is_name => match drive.snapshot(name).map_err(said)? {
+        ("snapshot", name) if is_name => match drive.snapshot(name).map_err(refusal)? {
             Some(held_s) => json!({ "held_s": held_s }),
             None => return Ok(None),
         },
@@ -155,28 +157,28 @@ fn value(figures: impl Serialize) -> Value {
     serde_json::to_value(figures).expect("numbers and texts")
 }
 
-/// For how long the drive stood still.
+/// Answer with the pause of the drive.
 fn held(done: Result<f64, ControlError>) -> Result<Value, Refusal> {
-    Ok(json!({ "held_s": done.map_err(said)? }))
+    Ok(json!({ "held_s": done.map_err(refusal)? }))
 }
 
-/// An error in its words, and its hint.
-fn said(why: ControlError) -> Refusal {
+/// Splits an error into its message and its hint.
+fn refusal(why: ControlError) -> Refusal {
     let text = why.to_string();
     let (error, hint) = text.split_once("\nhint: ").unwrap_or((&text, FAULT_EXAMPLE));
     (error.to_owned(), hint.to_owned())
 }
 
 impl ControlConnection {
-    /// Appends what has happened since, as far as its client reads.
+    /// Appends new events while the client reads them.
     fn follow(&mut self, drive: &dyn Control) {
         while let Some(from) = self.follows
             && self.output.unsent().len() < OUTPUT_MAX
         {
-            let found = drive.events(from, EVENTS_AT_A_TIME);
-            let Some(last) = found.last() else { return };
+            let events = drive.events(from, EVENTS_AT_A_TIME);
+            let Some(last) = events.last() else { return };
             self.follows = Some(last.number + 1);
-            for event in &found {
+            for event in &events {
                 let line = serde_json::to_string(event).expect("numbers and texts");
                 self.output.append().extend(format!("{line}\n").as_bytes());
             }

@@ -1,4 +1,4 @@
-//! Why a server cannot start: in words for people, of which the last line is a hint.
+//! Errors that prevent the start of a server; the last line of the message is a hint.
 
 use std::fmt::Display;
 use std::io;
@@ -8,11 +8,8 @@ use drivebay_drive::DeviceError;
 use drivebay_run::RunError;
 use drivebay_run::snapshot::SnapshotError;
 
-use crate::faults::FaultError;
-use crate::namespace::NamespaceError;
-
-/// Why a server, or a part of it, cannot start. What may fail while it serves has errors of its own
-/// ([`crate::ControlError`], [`crate::Status`]).
+/// Reason for which a server, or a part of it, cannot start. Failures while it serves have their
+/// own errors ([`crate::ControlError`], [`crate::Status`]).
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 pub struct ServeError {
@@ -21,23 +18,28 @@ pub struct ServeError {
 }
 
 impl ServeError {
-    /// An option or a file is not what it must be.
-    pub(crate) fn refused(what: impl Display, hint: impl Display) -> ServeError {
-        ServeError { text: format!("{what}\nhint: {hint}"), is_machine: false }
+    /// Error for an invalid option or file, from a text with a hint.
+    pub(crate) fn option(text: String) -> ServeError {
+        ServeError { text, is_machine: false }
     }
 
-    /// The machine lacks something, or another program has it.
+    /// Error for an invalid option or file.
+    pub(crate) fn refused(what: impl Display, hint: impl Display) -> ServeError {
+        ServeError::option(format!("{what}\nhint: {hint}"))
+    }
+
+    /// Error for a missing resource of the machine, or one that another program uses.
     pub(crate) fn machine(what: impl Display, hint: impl Display) -> ServeError {
         ServeError { is_machine: true, ..ServeError::refused(what, hint) }
     }
 
-    /// Whether the machine lacks something; otherwise an option is wrong.
+    /// True if the machine lacks something; false if an option is wrong.
     pub fn is_machine(&self) -> bool {
         self.is_machine
     }
 }
 
-/// Errors that say what they are and bring a hint.
+/// Conversions of errors whose message includes a hint.
 macro_rules! from {
     ($($kind:ty: $why:ident => $is_machine:expr, $text:expr;)*) => {$(
         impl From<$kind> for ServeError {
@@ -49,8 +51,6 @@ macro_rules! from {
 }
 
 from! {
-    FaultError: why => false, why.to_string();
-    NamespaceError: why => false, format!("--namespace: {why}");
     RunError: why => false, why.to_string();
     DeviceError: why => true, why.to_string();
     CrashError: why => true, why.to_string();

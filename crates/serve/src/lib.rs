@@ -1,84 +1,67 @@
 //! A virtual drive attached to real hosts, paced by the wall clock.
 //!
-//! One thread for each drive does everything: the event loop (`event_loop.rs`) reads requests from
-//! the sessions of all transports; the engine (`engine.rs`) asks the model when each is done and
-//! keeps it in flight until then; the loop hands completions back when they are due. Data lies in
-//! the store (`store/`). A transport implements [`Session`] (`session.rs`), sees a [`Drive`]
-//! (`drive.rs`), which is four traits, and knows nothing of the engine or of other transports. The
-//! words that all share are in `request.rs`. How to use it without the model: README.md.
+//! Each drive has one thread. Its event loop (`event_loop.rs`) reads requests from the sessions of
+//! all transports. The engine (`engine.rs`) asks the model when each request completes and keeps it
+//! in flight until then; the loop passes completions to the sessions when they are due. The store
+//! (`store/`) holds the data. A transport implements [`Session`] (`session.rs`) and sees a
+//! [`Drive`] (`drive.rs`), which consists of four traits; it knows nothing of the engine or of
+//! other transports. `request.rs` has the types that all of them share. README.md describes the use
+//! without the model.
 //!
 //! An NVMe/TCP write passes six files on its way to the model: `event_loop.rs`,
 //! `nvme/tcp/connection.rs`, `nvme/tcp/queue.rs`, `nvme/io.rs`, `engine.rs`, and `nvme/pdu.rs` of
-//! `wire`, which parses it. On the way the engine puts its data into the store.
+//! `wire`, which parses it. The engine also puts its data into the store.
 //!
-//! This crate must not know what is inside the drive's translation layer, nor Python.
+//! This crate must not know the internals of the drive's translation layer, nor Python.
 
 pub mod ahci;
-mod auto_scale;
 mod buffers;
-mod channel;
-
-mod clock;
 mod control;
-mod drive;
 mod engine;
 mod error;
 mod event_loop;
-mod events;
 mod faults;
-mod identity;
-mod inflight;
-mod kept_logs;
-mod latency_monitor;
-mod lateness;
-mod listener;
+mod interface;
 mod lock;
 mod memory_limit;
 mod namespace;
-mod namespace_file;
 pub mod nbd;
 pub mod nvme;
-mod options;
+mod pacing;
 mod pci;
-mod power_cut;
-mod precondition;
-mod report;
 mod request;
 mod server;
-mod session;
-mod sidecar;
-mod snapshots;
-mod starvation;
+mod state;
 mod store;
 pub mod ublk;
 mod waker;
 
-pub use channel::{Channel, Handle};
-pub use clock::{Pace, TimeScale};
-pub use drive::{Control, ControlError, Data, Drive, Io, Namespaces};
 pub use engine::Engine;
 pub use error::ServeError;
 pub use event_loop::EventLoop;
-pub use events::{Event, What};
+pub use event_loop::channel::{Channel, Handle};
+pub use event_loop::listener::{Address, Listener};
+pub use faults::power_cut::{AfterCut, PowerCut, PowerCutPlan};
 pub use faults::{Fault, FaultError, Kind};
-pub use identity::{DriveIdentity, IdentityOptions};
-pub use latency_monitor::{LatencyCounts, LatencyMonitor, LatencySettings};
-pub use lateness::LatenessFigures;
-pub use listener::{Address, Listener};
+pub use interface::drive::{Control, ControlError, Data, Drive, Io, Namespaces};
+pub use interface::events::{Event, What};
+pub use interface::latency_monitor::{LatencyCounts, LatencyMonitor, LatencySettings};
+pub use interface::report::Report;
+pub use interface::session::{Listen, Next, Session};
 pub use memory_limit::MemoryLimit;
 pub use namespace::{
     BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, NamespaceError, NamespaceFigures, NamespaceOptions,
     NamespaceTable, NewNamespace, Placement,
 };
-pub use options::{Document, DriveOptions, Options};
+pub use pacing::clock::{Pace, TimeScale};
+pub use pacing::lateness::LatenessFigures;
 pub use pci::memory::GuestMemory;
-pub use power_cut::{AfterCut, PowerCut, PowerCutPlan};
-pub use precondition::Precondition;
-pub use report::Report;
 pub use request::{Completion, Op, Request, SessionId, Status};
 pub use server::Server;
-pub use session::{Listen, Next, Session};
-pub use snapshots::SnapshotError;
+pub use server::options::{Document, DriveOptions, Options};
+pub use server::precondition::Precondition;
 pub use socket2::Socket;
+pub use state::identity::{DriveIdentity, IdentityOptions};
+pub use state::snapshots::SnapshotError;
 pub use store::{Extent, HostDurability, PowerCutLoss, Store};
 pub use waker::Waker;

@@ -1,19 +1,20 @@
-//! What a server may take of the machine's memory, for all of its drives together (`--memory`).
+//! Memory limit of a server, for all of its drives together (`--memory`).
 //!
-//! Three parts, so that none can starve another: data (in memory, with what snapshots keep of it,
-//! and the models of snapshots), the sessions, and what requests need beyond what each session has.
+//! It has three parts, so that none can starve another: data (in memory, including the copies kept
+//! for snapshots and the models of snapshots), sessions, and the memory of requests beyond the base
+//! of each session.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a session may hold without asking: what it reads at a time, and replies on their way.
+/// Memory that each session may use without asking: its read buffer and replies being sent.
 pub(crate) const SESSION_BYTES: u64 = 2 << 20;
-/// Sessions and requests get an eighth of all memory, half of that each, within these bounds: two
-/// of the longest writes fit at least. guess: more than hosts hold that read their replies.
+/// Sessions and requests get an eighth of all memory, half of that each, within these bounds: at
+/// least two of the longest writes fit. guess: hosts that read their replies need less.
 const BUFFERS_MIN: u64 = 128 << 20;
 const BUFFERS_MAX: u64 = 1 << 30;
 
-/// What memory is for.
+/// Purpose of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Data,
@@ -21,21 +22,21 @@ pub(crate) enum Use {
     Requests,
 }
 
-/// A limit that drives and their sessions share.
+/// Limit that drives and their sessions share.
 #[derive(Clone, Debug)]
 pub struct MemoryLimit(Arc<Ledger>);
 
 #[derive(Debug)]
 struct Ledger {
-    /// By use, bytes.
+    /// Limit by use, bytes.
     max: [u64; 3],
     used: [AtomicU64; 3],
-    /// How often a request had to wait.
+    /// Number of requests that had to wait.
     waits: AtomicU64,
 }
 
 impl MemoryLimit {
-    /// So many bytes for data, for sessions, and for requests.
+    /// Creates a limit with these bytes for data, for sessions, and for requests.
     pub fn new(data: u64, sessions: u64, requests: u64) -> MemoryLimit {
         let ledger = Ledger {
             max: [data, sessions, requests],
@@ -45,28 +46,28 @@ impl MemoryLimit {
         MemoryLimit(Arc::new(ledger))
     }
 
-    /// A limit of so many bytes in all; none if they are too few for the buffers.
+    /// Creates a limit of `bytes` in total; `None` if this is too little for the buffers.
     pub(crate) fn of_all(bytes: u64) -> Option<MemoryLimit> {
         let buffers = buffers_of(bytes);
         let is_enough = bytes >= MemoryLimit::LEAST;
         is_enough.then(|| MemoryLimit::new(bytes - buffers, buffers / 2, buffers / 2))
     }
 
-    /// The smallest limit in all, bytes, with which `more` bytes of data fit beside those that are
-    /// used.
+    /// Smallest total limit, bytes, with which `more` bytes of data fit in addition to the used
+    /// ones.
     pub(crate) fn total_for_data(&self, more: u64) -> u64 {
         let data = self.used(Use::Data) + more;
-        // Buffers are the least, an eighth of all, or the most.
+        // Candidates for buffers at their minimum, at an eighth of all, and at their maximum.
         let candidates = [data + BUFFERS_MIN, (data * 8).div_ceil(7), data + BUFFERS_MAX];
         let candidates = candidates.into_iter().map(|total| total.max(MemoryLimit::LEAST));
         let fits = |&total: &u64| total - buffers_of(total) >= data;
         candidates.filter(fits).min().expect("buffers are no more than the most")
     }
 
-    /// The smallest limit, bytes.
+    /// Smallest total limit, bytes.
     pub(crate) const LEAST: u64 = 2 * BUFFERS_MIN;
 
-    /// Takes bytes, if there are so many.
+    /// Takes bytes; returns false if too few are free.
     pub(crate) fn take(&self, kind: Use, bytes: u64) -> bool {
         let place = kind as usize;
         let before = self.0.used[place].fetch_add(bytes, Ordering::Relaxed);
@@ -77,7 +78,7 @@ impl MemoryLimit {
         is_there
     }
 
-    /// Takes bytes, more than there are if need be.
+    /// Takes bytes, even beyond the limit.
     pub(crate) fn exceed(&self, kind: Use, bytes: u64) {
         self.0.used[kind as usize].fetch_add(bytes, Ordering::Relaxed);
     }
@@ -86,38 +87,38 @@ impl MemoryLimit {
         self.0.used[kind as usize].fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A share that is empty.
+    /// Returns an empty share.
     pub(crate) fn share(&self, kind: Use) -> Share {
         Share { limit: self.clone(), kind, bytes: 0 }
     }
 
-    /// Bytes that are used.
+    /// Used bytes.
     pub(crate) fn used(&self, kind: Use) -> u64 {
         self.0.used[kind as usize].load(Ordering::Relaxed)
     }
 
-    /// Bytes in all.
+    /// Total limit, bytes.
     pub(crate) fn max(&self) -> u64 {
         self.0.max.iter().fold(0, |sum, &max| sum.saturating_add(max))
     }
 
-    /// A request has to wait for memory.
+    /// Counts a request that has to wait for memory.
     pub(crate) fn note_wait(&self) {
         self.0.waits.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often one had to.
+    /// Number of requests that had to wait.
     pub(crate) fn waits(&self) -> u64 {
         self.0.waits.load(Ordering::Relaxed)
     }
 }
 
-/// What of all memory is for sessions and requests.
+/// Memory for sessions and requests, of a total of `bytes`.
 fn buffers_of(bytes: u64) -> u64 {
     (bytes / 8).clamp(BUFFERS_MIN, BUFFERS_MAX)
 }
 
-/// Bytes of a limit, given back when it is dropped.
+/// Bytes of a limit, released when the share is dropped.
 #[derive(Debug)]
 pub(crate) struct Share {
     limit: MemoryLimit,
@@ -126,7 +127,7 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// Makes it so large, if there is memory for that.
+    /// Sets the size; returns false if there is too little memory.
     pub fn resize(&mut self, bytes: u64) -> bool {
         if bytes > self.bytes && !self.limit.take(self.kind, bytes - self.bytes) {
             return false;
@@ -136,18 +137,18 @@ impl Share {
         true
     }
 
-    /// Its size.
+    /// Size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Makes it larger, also if there is no memory for that.
+    /// Increases the size, even beyond the limit.
     pub fn exceed(&mut self, bytes: u64) {
         self.limit.exceed(self.kind, bytes - self.bytes);
         self.bytes = bytes;
     }
 
-    /// As [`Share::resize`], for what waits until there is memory.
+    /// Like [`Share::resize`], for a request that waits if there is too little memory.
     pub fn wait_for(&mut self, bytes: u64) -> bool {
         let is_there = self.resize(bytes);
         if !is_there {
@@ -170,11 +171,11 @@ mod tests {
     #[test]
     fn a_share_never_exceeds_its_part_and_gives_it_back() {
         let limit = MemoryLimit::new(100, 10, 10);
-        let (mut one, mut two) = (limit.share(Use::Requests), limit.share(Use::Requests));
-        assert!(one.resize(6) && !two.resize(5) && two.resize(4) && !one.resize(7));
+        let (mut first, mut second) = (limit.share(Use::Requests), limit.share(Use::Requests));
+        assert!(first.resize(6) && !second.resize(5) && second.resize(4) && !first.resize(7));
         assert_eq!((limit.used(Use::Requests), limit.used(Use::Data)), (10, 0));
-        assert!(one.resize(1) && two.resize(9));
-        drop((one, two));
+        assert!(first.resize(1) && second.resize(9));
+        drop((first, second));
         assert_eq!(limit.used(Use::Requests), 0);
         assert!(!limit.take(Use::Data, u64::MAX) && limit.take(Use::Data, 100));
     }

@@ -1,59 +1,59 @@
-//! What a session asks of the drive and what it gets back: the words that all other modules share.
+//! Requests of sessions and their results: the types that all other modules share.
 
 use drivebay_drive::ZoneProblem;
 use slotmap::{KeyData, new_key_type};
 
 new_key_type! {
-    /// The identifier of a session; never used again for another one.
+    /// Identifier of a session; never reused.
     pub struct SessionId;
 }
 
 impl SessionId {
-    /// For an engine that is used without an event loop.
+    /// Returns an identifier for an engine without an event loop.
     pub fn numbered(index: u32) -> SessionId {
         KeyData::from_ffi(1 << 32 | u64::from(index)).into()
     }
 }
 
-/// A kind of command, with what changes its meaning.
+/// Kind of command, with the parameters that change its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
-    /// The data is read from the store when the command completes.
+    /// Read; the data is read from the store when the command completes.
     Read,
-    /// The data comes with the submission.
+    /// Write; the data comes with the submission.
     Write {
         /// Force Unit Access: completes when the data is on flash.
         fua: bool,
     },
-    /// Completes when all data that was acknowledged before is on flash.
+    /// Flush; completes when all data that was acknowledged before is on flash.
     Flush,
-    /// The sectors read as zeros afterwards.
+    /// Trim; the sectors read as zeros afterwards.
     Trim {
-        /// A flush follows before it completes.
+        /// Force Unit Access: a flush follows before it completes.
         fua: bool,
     },
-    /// Zeros without a transfer.
+    /// Write of zeros without a transfer.
     WriteZeroes {
         /// Force Unit Access.
         fua: bool,
-        /// Keeps the space allocated in the store.
+        /// True if the space stays allocated in the store.
         allocated: bool,
     },
-    /// The handle's next write begins a new reclaim unit; address and count mean nothing.
+    /// Makes the handle's next write begin a new reclaim unit; address and count are unused.
     HandleUpdate,
-    /// A write at the write pointer of the zone that begins at the address; the completion says
-    /// where that was.
+    /// Write at the write pointer of the zone that begins at the address; the completion has the
+    /// actual address.
     Append {
-        /// A flush follows before it completes.
+        /// Force Unit Access: a flush follows before it completes.
         fua: bool,
     },
-    /// Opens, closes, finishes or resets the zone that begins at the address, of which the count is
-    /// the capacity.
+    /// Opens, closes, finishes or resets the zone that begins at the address; the count is its
+    /// capacity.
     Zone(drivebay_drive::Op),
 }
 
 impl Op {
-    /// Whether it changes the data.
+    /// True if the command changes data.
     pub(crate) fn changes_data(self) -> bool {
         !matches!(self, Op::Read | Op::Flush | Op::HandleUpdate)
     }
@@ -74,34 +74,34 @@ impl Op {
     }
 }
 
-/// One request of a session.
+/// Request of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// What is to be done.
+    /// Kind of command.
     pub op: Op,
     /// First sector of 512 B; 0 for a flush.
     pub lba: u64,
     /// Number of sectors; 0 for a flush.
     pub sectors: u32,
-    /// The session's own number for it, which the completion carries.
+    /// Number that the session chooses and the completion repeats.
     pub token: u64,
-    /// Placement handle of a write or a handle update; 0 where nothing is said.
+    /// Placement handle of a write or a handle update; 0 if not specified.
     pub handle: u8,
 }
 
 impl Request {
-    /// One without a placement handle.
+    /// Creates a request without a placement handle.
     pub fn new(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
         Request { op, lba, sectors, token, handle: 0 }
     }
 
-    /// A flush of the whole drive.
+    /// Creates a flush of the whole drive.
     pub fn flush(token: u64) -> Request {
         Request::new(Op::Flush, 0, 0, token)
     }
 }
 
-/// How a request ended.
+/// Result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// Success.
@@ -114,7 +114,7 @@ pub enum Status {
     ReadOnly,
     /// The drive has no flash left, or the store no space.
     NoSpace,
-    /// The zone does not take it.
+    /// The zone does not accept the command.
     Zone(ZoneProblem),
     /// The store's file could not be read, written or synced.
     Internal,
@@ -123,10 +123,10 @@ pub enum Status {
 /// The drive's answer to one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The session that sent the request.
+    /// Session that sent the request.
     pub session: SessionId,
-    /// The request that is answered.
+    /// The request.
     pub request: Request,
-    /// Success, or which error.
+    /// Success or an error.
     pub status: Status,
 }

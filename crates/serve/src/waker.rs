@@ -1,4 +1,4 @@
-//! Wakes the event loop from another thread, through an eventfd that it watches.
+//! Waker of the event loop, for other threads, through an eventfd that the loop watches.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

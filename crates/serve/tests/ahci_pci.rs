@@ -26,7 +26,7 @@ const ACTIVE: u64 = 0x134;
 const ISSUED: u64 = 0x138;
 const TASK_FILE_ERROR: u32 = 1 << 30;
 
-/// Where a piece of data lies, and its length.
+/// Address of a piece of data, and its length.
 type Region = (u64, u32);
 
 struct Host {
@@ -38,7 +38,7 @@ impl Host {
         Host { pci: drive.boot(BAR, MSI, 1) }
     }
 
-    /// As drivers do: list and frames, then the engines.
+    /// Starts like a driver: list and frames, then the engines.
     fn start(&mut self) {
         self.pci.write(GHC, 1);
         self.pci.wait(GHC, 1, 0);
@@ -62,7 +62,7 @@ impl Host {
         self.pci.write(PORT_COMMAND, 1 << 4 | 1);
     }
 
-    /// Puts a command into a slot; its data lies in these regions.
+    /// Puts a command into a slot; its data is in these regions.
     fn prepare(&self, slot: u64, command: Command, regions: &[Region]) {
         let table = TABLES + slot * 0x400;
         self.pci.put(table, &command.frame());
@@ -78,8 +78,8 @@ impl Host {
         self.pci.put(LIST + 32 * slot, &header);
     }
 
-    /// Waits for the interrupt, then clears it at the port and at the controller; the port's
-    /// status.
+    /// Waits for the interrupt, then clears it at the port and at the controller; returns the
+    /// port's status.
     fn interrupted(&mut self) -> u32 {
         self.pci.wait_for_interrupt(0);
         let status = self.pci.read(PORT_STATUS);
@@ -88,7 +88,8 @@ impl Host {
         status
     }
 
-    /// A command that is not queued, in slot 0: its status register, and the bytes moved.
+    /// Runs a command that is not queued, in slot 0; returns its status register, and the bytes
+    /// moved.
     fn run(&mut self, command: Command, regions: &[Region]) -> (u32, u32) {
         self.prepare(0, command, regions);
         self.pci.write(ISSUED, 1);
@@ -100,7 +101,7 @@ impl Host {
         (self.pci.read(TASK_FILE), u32::from_le_bytes(moved.try_into().expect("four bytes")))
     }
 
-    /// Queued commands, all at once; the slots are the tags.
+    /// Runs queued commands, all at once; the slots are the tags.
     fn run_queued(&mut self, commands: &[(u64, Command, &[Region])]) {
         let mut tags = 0;
         for &(slot, command, regions) in commands {
@@ -114,7 +115,7 @@ impl Host {
             assert_eq!(status & TASK_FILE_ERROR, 0);
         }
         assert_eq!(self.pci.read(ISSUED), 0);
-        // The last one's interrupt may still be on its way.
+        // The interrupt of the last one may still be on its way.
         self.pci.take_interrupt(0);
         self.pci.write(PORT_STATUS, u32::MAX);
         self.pci.write(IS, 1);
@@ -141,7 +142,7 @@ fn test_server() -> TestServer {
 fn a_machine_finds_the_drive_and_moves_data() {
     let drive = test_server();
     for _ in 0..2 {
-        // The second one comes after the first has left without a word.
+        // The second client comes after the first has left without notice.
         let mut host = Host::boot(&drive);
         assert_eq!(host.pci.identity(), ([0x4d, 0x14, 0x01, 0xa8], [1, 6, 1]));
         host.start();
@@ -176,14 +177,14 @@ fn a_machine_finds_the_drive_and_moves_data() {
         assert_eq!(host.run(trim, &[(DATA, 512)]).0, 0x50);
         assert_eq!(host.run(read, &pieces).0, 0x50);
         assert_eq!(host.pci.bytes(DATA + 0x8000, 4096), [0; 4096]);
-        // SMART: a temperature that may be, and a sum that adds up.
+        // SMART: a plausible temperature, and a correct checksum.
         let smart = Command { features: 0xd0, ..command(Opcode::Smart, 0xc2_4f00, 0) };
         assert_eq!(host.run(smart, &[(DATA, 512)]), (0x50, 512));
         let page = host.pci.bytes(DATA, 512);
         let heat = page[2..362].chunks(12).find(|place| place[0] == 194).expect("an attribute");
         assert!((20..60).contains(&heat[5]), "{} degrees", heat[5]);
         assert_eq!(page.iter().fold(0_u8, |sum, &byte| sum.wrapping_add(byte)), 0);
-        // Reset by software: the signature comes anew.
+        // Software reset: the signature comes again.
         host.pci.put(FRAMES + 0x40, &[0; 20]);
         for control in [4, 0] {
             host.prepare(0, Command { control, ..Command::default() }, &[]);
@@ -203,7 +204,7 @@ fn what_goes_wrong_is_told_and_can_be_mended() {
     let mut host = Host::boot(&drive);
     host.start();
     let region = &[(DATA, 4096)][..];
-    // Beyond the end; unknown; data for less than was asked.
+    // Beyond the end; unknown command; data shorter than requested.
     let cases = [
         (command(Opcode::ReadDmaExt, SECTORS - 7, 8), region, 0x1051),
         (Command { code: 0xa0, ..command(Opcode::ReadDmaExt, 0, 8) }, region, 0x0451),
@@ -216,7 +217,7 @@ fn what_goes_wrong_is_told_and_can_be_mended() {
         assert_eq!(host.run(command(Opcode::CheckPowerMode, 0, 0), &[]).0, 0x50);
         assert_eq!(host.pci.bytes(FRAMES + 0x40 + 12, 1), [0xff]);
     }
-    // A queued one: the log says which.
+    // A queued command: the log has its tag.
     host.prepare(7, queued(Opcode::ReadQueued, 7, SECTORS, 8), region);
     host.pci.write(ACTIVE, 1 << 7);
     host.pci.write(ISSUED, 1 << 7);
@@ -226,12 +227,12 @@ fn what_goes_wrong_is_told_and_can_be_mended() {
     let log = command(Opcode::ReadLogExt, 0x10, 1);
     assert_eq!(host.run(log, &[(DATA, 512)]), (0x50, 512));
     assert_eq!(host.pci.bytes(DATA, 4), [7, 0, 0x51, 0x10]);
-    // Memory that is not there: a bus error, not the end.
+    // Missing memory: a bus error, but the device continues.
     host.prepare(0, command(Opcode::ReadDmaExt, 0, 8), &[(0x40_0000, 4096)]);
     host.pci.write(ISSUED, 1);
     assert_ne!(host.interrupted() & 1 << 29, 0);
     host.restart();
-    // The power goes: what was flushed is there, what was not is not.
+    // After a power cut flushed data remains, other data does not.
     let write = command(Opcode::WriteDmaExt, 0, 8);
     host.pci.put(DATA, &[1; 4096]);
     assert_eq!(host.run(write, region), (0x50, 4096));
@@ -241,7 +242,7 @@ fn what_goes_wrong_is_told_and_can_be_mended() {
     let cut = drive.handle.ask(|engine| engine.power_cut().unwrap()).unwrap();
     assert_eq!(cut.lost_bytes, 4096);
     assert_ne!(host.interrupted() & 1 << 22, 0, "the link changed");
-    // The drive has said anew what it is.
+    // The drive has sent its signature again.
     host.pci.wait(TASK_FILE, 0xffff, 0x0150);
     host.restart();
     host.pci.take_interrupt(0);

@@ -1,5 +1,5 @@
-//! What the seam promises (`src/drive.rs`), of two drives that share no code: the engine with its
-//! model, and a vector of bytes.
+//! Contract of the interface (`src/drive.rs`), tested on two drives that share no code: the engine
+//! with its model, and a vector of bytes.
 
 use std::io::{IoSlice, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,17 +18,17 @@ use crate::support::{engine, request};
 const SECTORS: u64 = 4096;
 const WRITE: Op = Op::Write { fua: false };
 
-/// A drive, and what its event loop does.
+/// Drive with the actions of its event loop.
 trait Rig {
     fn of(&mut self, session: u32) -> &mut dyn Drive;
-    /// What has completed since.
+    /// Completions since the last call.
     fn completions(&mut self) -> Vec<Completion>;
 
     fn drive(&mut self) -> &mut dyn Drive {
         self.of(0)
     }
 
-    /// Does one request; how it ended.
+    /// Executes one request; returns its status.
     fn does(&mut self, request: Request, data: &[u8]) -> Status {
         self.drive().submit(request, data);
         let done = self.completions();
@@ -68,7 +68,7 @@ impl Rig for MemoryDrive {
     }
 }
 
-/// Both of them, new.
+/// Both drives, new.
 fn both() -> [Box<dyn Rig>; 2] {
     let mut engine = engine(SECTORS, 1, false);
     engine.allow_power_cuts(None, PowerCutLoss::All);
@@ -257,7 +257,7 @@ fn a_protocol_says_the_same_over_either() {
         let (mut client, theirs) = UnixStream::pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         client.set_nonblocking(true).expect("a socket");
-        let all = Export::of("drive", 0, rig.drive());
+        let all = Export::for_drive("drive", 0, rig.drive());
         let exports = Exports { tls: None, memory: MemoryLimit::new(0, 0, 1 << 30), all };
         let mut session = Connection::new(Stream::Plain(theirs.into()), Arc::new(exports), 0);
         let mut hello = 3_u32.to_be_bytes().to_vec();

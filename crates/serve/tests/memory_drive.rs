@@ -1,7 +1,7 @@
-//! The smallest drive behind the seam: bytes in a vector, which answers when it is asked for
-//! completions. `contract.rs` holds the engine against it; it is also how to use the protocols
-//! without the model. Left out: a write buffer (a power cut takes what is in flight, no more), all
-//! faults but read-only, events.
+//! Smallest implementation of a drive: bytes in a vector; it completes requests when it is asked
+//! for completions. `contract.rs` compares the engine with it; it also shows how to use the
+//! protocols without the model. Left out: a write buffer (a power cut only loses commands in
+//! flight), all faults other than read-only, events.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -23,7 +23,7 @@ const PAGE: usize = 8;
 
 pub struct MemoryDrive {
     bytes: Vec<u8>,
-    /// By page of 4 KiB: whether it holds data.
+    /// True for pages of 4 KiB with data.
     is_held: Vec<bool>,
     namespaces: NamespaceTable,
     inflight: VecDeque<Completion>,

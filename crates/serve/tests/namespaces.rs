@@ -1,5 +1,5 @@
-//! Namespaces of a drive: each is a drive of its own to hosts, read-only or not, and can change its
-//! size while it is served.
+//! Namespaces of a drive: hosts see each as a separate drive, read-only or not, and its size can
+//! change while it is served.
 
 use drivebay_run::Control;
 use drivebay_serve::{DriveOptions, NamespaceOptions, Options, Server};
@@ -17,7 +17,7 @@ fn of(bytes: u64) -> NamespaceOptions {
     NamespaceOptions { bytes, start_bytes: None, is_read_only: false }
 }
 
-/// A drive of 4 MiB: 1 MiB, 1 MiB that is read-only, and 1 MiB, with 1 MiB free behind them.
+/// Drive of 4 MiB with namespaces of 1 MiB, 1 MiB (read-only) and 1 MiB, and 1 MiB free after them.
 fn divided() -> DriveOptions {
     let read_only = NamespaceOptions { is_read_only: true, ..of(MIB) };
     DriveOptions { namespaces: vec![of(MIB), read_only, of(MIB)], ..drive("one") }
@@ -80,7 +80,7 @@ fn nvme_hosts_see_each_namespace_with_its_size_name_and_data() {
     for nsid in [0, 33] {
         assert_eq!(admin.ask(identify(0, nsid), 4096, &[]).0, Status::INVALID_NAMESPACE.dnr());
     }
-    // One that may be there and is not.
+    // A valid number without a namespace.
     assert_eq!(namespace(&mut admin, 4).as_bytes(), [0; 4096]);
     assert_eq!(queue.ask(io(READ, 4, 0), 4096, &[]).0, Status::INVALID_FIELD.dnr());
     let errors = Sqe { opcode: 0x02, cdw10: (1 | 15 << 16).into(), ..Sqe::default() };
@@ -112,7 +112,7 @@ fn format_empties_one_namespace_and_no_other() {
         assert_eq!(queue.ask(io(WRITE, nsid, 0), 4096, &[7; 4096]).0, Status::SUCCESS);
     }
     let format = |nsid: u32| Sqe { opcode: 0x80, nsid: nsid.into(), ..Sqe::default() };
-    // Where one must not change, so must not all of them.
+    // If one is read-only, a command for all is refused, too.
     for nsid in [2, 0xffff_ffff] {
         assert_eq!(admin.ask(format(nsid), 0, &[]).0, Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
@@ -174,7 +174,7 @@ fn a_host_is_told_of_a_new_size_and_reads_which_namespace_has_it() {
     assert_eq!(list(&admin.ask(log, 4096, &[]).2), [0; 0], "read once");
     assert_eq!(namespace(&mut admin, 3).nsze.get(), 1024);
     assert_eq!(queue.ask(io(READ, 3, 1024), 4096, &[]).0, Status::LBA_OUT_OF_RANGE.dnr());
-    // What it has lost is gone also when it grows again.
+    // The lost data stays lost when the namespace grows again.
     assert_eq!(served.ask(&format!("resize 3 {}", 2 * MIB))["bytes"], 2 * MIB);
     for (lba, byte) in [(0, 9), (2040, 0), (4088, 0)] {
         let read = queue.ask(io(READ, 3, lba), 4096, &[]);
@@ -256,7 +256,7 @@ fn namespaces_that_do_not_fit_and_those_of_an_ahci_drive_are_refused() {
     let error = refused(vec![of(MIB), of(4 * MIB)], false);
     assert_eq!(error.lines().count(), 2);
     assert!(error.contains("namespace 2 cannot have 4194304 bytes"), "{error}");
-    assert!(error.contains("hint: from where it begins 3145728 are free"), "{error}");
+    assert!(error.contains("hint: 3145728 bytes are free from its start"), "{error}");
     assert!(refused(vec![of(MIB)], true).contains("an AHCI drive has one size"));
 }
 
@@ -296,7 +296,7 @@ fn attach(admin: &mut Nvme, select: u32, nsid: u32, controllers: &[u16]) -> Stat
     admin.ask(command, 4096, &page).0
 }
 
-/// The controllers that Identify lists.
+/// Controllers that Identify lists.
 fn controllers(admin: &mut Nvme, structure: u32, nsid: u32) -> Vec<u16> {
     let (status, _, page) = admin.ask(identify(structure, nsid), 4096, &[]);
     assert_eq!(status, Status::SUCCESS);
@@ -337,7 +337,7 @@ fn a_host_makes_a_namespace_attaches_it_uses_it_and_deletes_it() {
     assert_eq!(controllers(&mut admin, 0x12, 4), me);
     assert_eq!(queue.ask(io(WRITE, 4, 1016), 4096, &[4; 4096]).0, Status::SUCCESS);
     assert_eq!(queue.ask(io(READ, 4, 1017), 4096, &[]).0, Status::LBA_OUT_OF_RANGE.dnr());
-    // What it held is gone with it; it is detached by that.
+    // Its data is deleted with it; it is also detached.
     assert_eq!(delete(&mut admin, 4), Status::SUCCESS);
     assert_eq!(lists(&mut admin), [vec![3], vec![3]]);
     assert_eq!(create(&mut admin, 2048, 1), (Status::SUCCESS, 4));
@@ -417,7 +417,8 @@ fn a_shared_namespace_goes_to_several_controllers_and_a_private_one_to_one() {
     let active = |admin: &mut Nvme| list(&admin.ask(identify(2, 0), 4096, &[]).2);
     assert_eq!(active(&mut first), [1, 2, 3]);
     assert_eq!(active(&mut second), [1, 2, 3, 4, 5]);
-    // A host that connects again has what others have, but not what is another's alone.
+    // A host that connects again gets the namespaces of others, but not another host's private
+    // ones.
     let (mut third, _queue) = host(&served);
     assert_eq!(active(&mut third), [1, 2, 3, 4]);
     assert_eq!(controllers(&mut third, 0x12, 5), [two]);

@@ -1,4 +1,4 @@
-//! A whole server in one process: a client of a few lines speaks NBD with it over a unix socket.
+//! Whole server in one process: a client of a few lines talks NBD to it over a Unix socket.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -49,7 +49,7 @@ impl TestServer {
         let export = Arc::new(Exports {
             tls: None,
             memory: limit.clone(),
-            all: Export::of("drive", 0, &NamespaceTable::whole(SECTORS, false)),
+            all: Export::for_drive("drive", 0, &NamespaceTable::whole(SECTORS, false)),
         });
         let open = move |socket| -> std::io::Result<Box<dyn Session>> {
             Ok(Box::new(Connection::new(Stream::Plain(socket), Arc::clone(&export), 0)))
@@ -117,7 +117,7 @@ impl Client {
         self.0.write_all(&bytes).expect("room");
     }
 
-    /// The next reply: its cookie and error.
+    /// Returns cookie and error of the next reply.
     fn reply(&mut self) -> Option<(u64, u32)> {
         let mut head = [0; 16];
         self.0.read_exact(&mut head).ok()?;
@@ -160,7 +160,7 @@ fn what_is_written_is_read_by_all_and_lies_in_the_file() {
     one.ask(4, 0, 9, 512, 512, &[]);
     assert_eq!(one.reply(), Some((9, 0)));
     assert_eq!(two.read(512, 512), Ok(vec![0; 512]));
-    // Many at once, more than the drive carries: all are answered, each once.
+    // Many at once, more than the drive's queue depth: each is answered once.
     for cookie in 100..300 {
         one.ask(1, 1, cookie, (cookie - 100) * 4096, 4096, &[cookie as u8; 4096]);
     }
@@ -271,11 +271,11 @@ fn faults_reach_the_host() {
 #[test]
 fn requests_wait_for_memory_that_others_hold_and_small_ones_go_on() {
     const LARGE: usize = 3 << 20;
-    // For one large write: a session has 1 MiB for its requests anyway.
+    // Memory for one large write: a session has 1 MiB for its requests in any case.
     let server = TestServer::within(MemoryLimit::new(0, 1 << 30, 3 << 20), |_| {});
     let mut slow = server.client();
     slow.ask(1, 0, 1, 0, LARGE as u32, &vec![1; LARGE / 2]);
-    // It holds what its write needs from the moment at which the server has read its header.
+    // It holds the memory of its write as soon as the server has read the header.
     let report = || server.handle.ask(|engine| engine.report()).expect("it runs");
     while report().buffer_bytes <= (2 << 20) {
         std::thread::yield_now();
@@ -318,7 +318,7 @@ fn connections_without_memory_for_their_buffers_are_refused() {
     server.end();
 }
 
-/// As many connections as there may be, none of which says anything.
+/// The maximum number of idle connections.
 #[test]
 fn who_only_connects_keeps_nobody_out() {
     let server = TestServer::new(|_| {});
@@ -329,14 +329,15 @@ fn who_only_connects_keeps_nobody_out() {
     let mut client = server.client();
     assert_eq!(client.read(0, 4096), Ok(vec![1; 4096]));
     assert_eq!(first.read(0, 4096), Ok(vec![1; 4096]), "it has chosen its drive, and stays");
-    // The one that has been there longest went first.
+    // The oldest one was closed first.
     let mut said = Vec::new();
     silent[0].read_to_end(&mut said).expect("an end");
     assert!(said.len() <= 18, "no more than the greeting");
     server.end();
 }
 
-/// Clients of before the fixed newstyle: flags 0, EXPORT_NAME, and 124 zeros behind size and flags.
+/// Clients from before the fixed newstyle: flags 0, EXPORT_NAME, and 124 zeros after size and
+/// flags.
 #[test]
 fn a_client_of_the_old_handshake_is_served() {
     let server = TestServer::new(|_| {});

@@ -1,5 +1,5 @@
-//! What NVMe's tools expect of a drive: its commands, log pages and features, over TCP, with a host
-//! of our own.
+//! Commands, log pages and features that NVMe's tools expect of a drive, over TCP, with a host of
+//! our own.
 
 use drivebay_serve::{Control as _, Data as _, Io as _};
 use drivebay_wire::nvme::{
@@ -106,7 +106,7 @@ fn copy_moves_data_within_the_drive_and_keeps_to_its_limits() {
     let (_, found) = read(&mut rig, &mut host, 100, 8);
     let firsts: Vec<u8> = found.chunks(BLOCK).map(|block| block[0]).collect();
     assert_eq!(firsts, [3, 3, 3, 3, 1, 1, 2, 0]);
-    // Onto its own source: what was read is what is written.
+    // Onto its own source: it writes the data that it has read.
     assert_eq!(copy(&mut rig, &mut host, 101, &[(100, 7)]), Status::SUCCESS);
     let (_, found) = read(&mut rig, &mut host, 100, 8);
     let firsts: Vec<u8> = found.chunks(BLOCK).map(|block| block[0]).collect();
@@ -200,7 +200,7 @@ fn a_namespace_can_have_blocks_of_4_kib() {
     assert_eq!(copied, data[4096..]);
     let beyond = io(&mut rig, &mut host, 0x02, last + 1, 2, &[]).0;
     assert_eq!(beyond, Status::LBA_OUT_OF_RANGE.dnr());
-    // The drive's sectors behind the block.
+    // The drive's sectors of the block.
     let mut sector = [0; 512];
     drivebay_serve::Data::read(&rig.engine, 8 * (last + 1), &mut sector).expect("memory");
     assert_eq!(sector, data[4096..4608]);
@@ -237,7 +237,7 @@ fn smart_of_a_namespace_counts_what_was_asked_of_it() {
     assert_eq!(rig.admin(&mut admin, nobody, 512, &[]).0, Status::INVALID_NAMESPACE.dnr());
 }
 
-/// The version that is claimed asks for these.
+/// Fields that the reported version requires.
 #[test]
 fn identify_has_the_fields_that_its_version_makes_mandatory() {
     let (mut rig, mut admin, _host) = drive();
@@ -280,7 +280,7 @@ fn identify_has_the_fields_that_its_version_makes_mandatory() {
     assert_eq!(rig.property(&mut admin, 0x68), 20, "ready within 10 s");
 }
 
-/// What the supported pages list, and what the effects say, is what can be asked for.
+/// All listed pages and effects can be used.
 #[test]
 fn each_log_page_and_feature_that_is_listed_is_there() {
     let (mut rig, mut admin, mut host) = drive();
@@ -308,7 +308,7 @@ fn each_log_page_and_feature_that_is_listed_is_there() {
         assert_eq!(found, expected, "{code:#x}");
     }
     let effects = log_with(&mut rig, &mut admin, LogPage::Commands, 4096, 0).1;
-    // All but those of fabrics.
+    // All opcodes other than that of fabrics.
     for opcode in (0..=255_u8).filter(|&opcode| opcode != 0x7f) {
         let is_listed = effects[1024 + 4 * usize::from(opcode)] & 1 != 0;
         let sqe = nvme_host::io(opcode, 0, 1);
@@ -402,7 +402,7 @@ fn persistent_events_tell_what_was_done_to_the_drive() {
     }
     assert_eq!(at as u64, head.bytes.get());
     assert_eq!(kinds, [0x01, 0x08, 0x07, 0x0b, 0x03, 0x04], "newest first");
-    // A snapshot of health is the log of health.
+    // A snapshot of health equals the health log.
     assert_eq!(page[512 + 24 + 1..512 + 24 + 3], 298_u16.to_le_bytes());
     for kind in kinds {
         assert!(head.supported[usize::from(kind / 8)] >> (kind % 8) & 1 == 1);
@@ -443,7 +443,7 @@ fn a_drive_that_overwrites_says_so_and_leaves_the_pattern_where_blocks_stay_allo
     let mut host = rig.connect(1, Digests::default());
     assert_eq!(sanicap(&mut rig, &mut admin), 1 | 1 << 1 | 1 << 2 | 1 << 30);
     let [overwrite, passes, inverted, kept] = [3, 1 << 4, 1 << 8, 1 << 9];
-    // The time it took, seconds of the drive, and the log of it.
+    // Returns the duration in seconds of the drive, and the log.
     let mut sanitize = |rig: &mut Rig, cdw10: u32| -> (f64, SanitizeStatus) {
         let began = rig.engine.now();
         let cdw11 = 0x0403_0201.into();
@@ -462,21 +462,21 @@ fn a_drive_that_overwrites_says_so_and_leaves_the_pattern_where_blocks_stay_allo
     assert_eq!(read(&mut rig, &mut host, 8, 8), (Status::SUCCESS, vec![0; 8 * BLOCK]));
     let programmed = rig.engine.counters().placed_pages - programmed;
     assert!(programmed * 8 > rig.blocks(), "{programmed} pages, all that there are");
-    // In the last of an even number of passes the pattern is not inverted either.
+    // The last of an even number of passes does not invert the pattern either.
     let (twice, found) = sanitize(&mut rig, overwrite | (2 << 4) | inverted | kept);
     assert_eq!(found.status.get(), 1 | 2 << 3);
     assert!((twice / once - 2.0).abs() < 0.1, "{once} s, {twice} s");
     assert_eq!(read(&mut rig, &mut host, 0, 8).1, pattern);
-    // No number of passes: sixteen. Deallocated, it reads as zeros.
+    // 0 passes means sixteen. Deallocated, it reads as zeros.
     let (most, found) = sanitize(&mut rig, overwrite);
     assert_eq!(found.status.get(), 1 | 16 << 3);
     assert!((most / twice - 8.0).abs() < 0.1, "{twice} s, {most} s");
-    // The estimate is of one superblock's slowest die.
+    // The estimate is based on the slowest die of one superblock.
     let estimated = f64::from(found.estimated_seconds[0].get());
     assert!((most..1.1 * most).contains(&estimated), "{estimated} s, {most} s");
     assert_eq!(read(&mut rig, &mut host, 0, 8).1, vec![0; 8 * BLOCK]);
     assert_eq!(rig.engine.used_sectors(), 0);
-    // Erased, blocks can stay allocated as well.
+    // After an erase, blocks can also stay allocated.
     for erase in [2, 4] {
         write(&mut rig, &mut host, 0, 7, 8);
         assert_eq!(sanitize(&mut rig, erase | kept).1.status.get(), 1);
@@ -504,7 +504,7 @@ fn features_of_data_are_kept_and_checked() {
     behavior[0] = 2;
     assert_eq!(set(&mut rig, &mut admin, Feature::HostBehavior, 0, &behavior), wrong);
     assert_eq!(set(&mut rig, &mut admin, Feature::CommandSetProfile, 1, &[]), wrong);
-    // Those of interrupts, which tools ask for over TCP as well.
+    // Interrupt features, which tools also ask for over TCP.
     assert_eq!(get(&mut rig, &mut admin, Feature::InterruptCoalescing, 0).0, 0);
     let time = 1_700_000_000_000_u64.to_le_bytes();
     assert_eq!(get(&mut rig, &mut admin, Feature::Timestamp, 8).1[6..], [0, 0]);
@@ -582,7 +582,7 @@ fn ocps_pages_bear_its_guids_and_the_models_figures() {
     assert_eq!(smart.physical_bytes_written.get(), u128::from(counters.placed_pages) * 4096);
     assert!(counters.placed_pages >= 64);
     assert_eq!(smart.temperature_max_c, 25);
-    // By the index of OCP's UUID, and by one that is not listed.
+    // With the index of OCP's UUID, and with an index that is not listed.
     for (index, expected) in [(1, Status::SUCCESS), (2, Status::INVALID_FIELD.dnr())] {
         let sqe = Sqe {
             opcode: 0x02,

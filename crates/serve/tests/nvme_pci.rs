@@ -22,7 +22,7 @@ struct Host {
     cid: u16,
 }
 
-/// Places in memory: submission and completion queues, then data.
+/// Addresses in memory: submission and completion queues, then data.
 const SQ: [u64; 2] = [0x1000, 0x3000];
 const CQ: [u64; 2] = [0x2000, 0x4000];
 const DATA: u64 = 0x8000;
@@ -44,7 +44,7 @@ impl Host {
         self.pci.wait(CONTROLLER_STATUS, u32::MAX, status);
     }
 
-    /// A command on a queue.
+    /// Posts a command on a queue.
     fn post(&mut self, queue: usize, mut sqe: Sqe) -> u16 {
         self.cid += 1;
         sqe.cid = self.cid.into();
@@ -55,13 +55,13 @@ impl Host {
         self.cid
     }
 
-    /// A command on a queue, and its completion.
+    /// Executes a command on a queue; returns its completion.
     fn command(&mut self, queue: usize, sqe: Sqe) -> (Status, u64) {
         let cid = self.post(queue, sqe);
         self.completion(queue, cid)
     }
 
-    /// A completion comes with an interrupt.
+    /// Waits for the interrupt and returns the completion.
     fn completion(&mut self, queue: usize, cid: u16) -> (Status, u64) {
         self.pci.wait_for_interrupt(queue);
         let (head, phase) = self.heads[queue];
@@ -166,15 +166,15 @@ fn a_command_of_a_drive_that_hangs_is_aborted() {
     let page = BASE + DATA;
     let read = Sqe { opcode: 0x02, nsid: 1.into(), prp1: page.into(), ..Sqe::default() };
     let cid = host.post(1, read);
-    // Its doorbell may be read after that of the admin queue.
+    // Its doorbell may be read after the doorbell of the admin queue.
     let abort = Sqe { opcode: 0x08, cdw10: (1 | u32::from(cid) << 16).into(), ..Sqe::default() };
     while host.command(0, abort) != (Status::SUCCESS, 0) {}
     assert_eq!(host.completion(1, cid).0, Status::ABORT_REQUESTED);
     assert_eq!(host.command(0, abort), (Status::SUCCESS, 1), "there is none any more");
-    // An SGL is not what this transport has.
+    // This transport does not support SGLs.
     let sgl = Sqe { flags: 1 << 6, ..read };
     assert_eq!(host.command(1, sgl).0, Status::INVALID_FIELD.dnr());
-    // What hangs would keep the server from its end.
+    // Commands that hang would keep the server from stopping.
     drive.handle.ask(|engine| engine.power_cut().unwrap()).unwrap();
     drive.stop();
 }
@@ -183,7 +183,7 @@ fn a_command_of_a_drive_that_hangs_is_aborted() {
 fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
     let drive = test_server();
     for _ in 0..2 {
-        // The second one comes after the first has left without a word.
+        // The second client comes after the first has left without notice.
         let mut host = Host::boot(&drive);
         assert_eq!(host.pci.identity(), ([0x4d, 0x14, 0x02, 0xa8], [2, 8, 1]));
         host.wait_for(0);
@@ -194,7 +194,7 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         let bytes = host.pci.bytes(DATA, 4096);
         let id = IdentifyController::read_from_bytes(&bytes).unwrap();
         assert_eq!((&id.fr, id.sgls.get()), (b"BXW74H0Q", 0));
-        // What only hosts over TCP have: reservations, and Keep Alive.
+        // Features of hosts over TCP: reservations, and Keep Alive.
         assert_eq!((id.oncs.get() >> 5 & 1, id.kas.get(), id.ctratt.get() >> 6 & 1), (0, 0, 0));
         let identify = Sqe { nsid: 1.into(), cdw10: 0.into(), ..identify };
         assert_eq!(host.command(0, identify).0, Status::SUCCESS);
@@ -203,7 +203,7 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         for (i, (place, length)) in host.pages().into_iter().enumerate() {
             host.pci.put(place, &vec![i as u8 + 1; length]);
         }
-        // Often enough that the queues' phase turns.
+        // Often enough for the queues' phase to change.
         for _ in 0..ENTRIES {
             assert_eq!(host.io(0x01), Status::SUCCESS);
         }
@@ -214,10 +214,10 @@ fn a_machine_reads_and_writes_through_its_own_memory_and_is_interrupted() {
         for (i, (place, length)) in host.pages().into_iter().enumerate() {
             assert_eq!(host.pci.bytes(place, length), vec![i as u8 + 1; length], "page {i}");
         }
-        // Memory that is not there: an error, not the end.
+        // Missing memory: an error, but the device continues.
         let lost = Sqe { opcode: 0x02, nsid: 1.into(), prp1: 0x40_0000.into(), ..Sqe::default() };
         assert_eq!(host.command(1, lost).0, Status::DATA_TRANSFER_ERROR);
-        // Shutdown, told when done.
+        // Shutdown, reported at its end.
         host.pci.write(CONTROLLER_CONFIGURATION, 0x46_4001);
         host.wait_for(1 | 2 << 2);
         drop(host);

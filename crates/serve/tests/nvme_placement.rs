@@ -37,7 +37,7 @@ fn write(rig: &mut Rig, host: &mut Host, page: u64, pid: u32) -> Status {
     rig.io(host, sqe, 8 * BLOCK as u32, &[7; 8 * BLOCK]).0
 }
 
-/// I/O Management Receive of so many bytes.
+/// I/O Management Receive of this number of bytes.
 fn receive(rig: &mut Rig, host: &mut Host, operation: u32, bytes: u32) -> (Status, Vec<u8>) {
     let cdw11 = (bytes / 4 - 1).into();
     let sqe =
@@ -53,7 +53,7 @@ fn handles(rig: &mut Rig, host: &mut Host) -> Vec<HandleStatus> {
     all.map(|one| HandleStatus::read_from_bytes(one).expect("32 bytes")).collect()
 }
 
-/// Blocks that are left in the reclaim unit of each handle.
+/// Blocks left in the reclaim unit of each handle.
 fn left(rig: &mut Rig, host: &mut Host) -> Vec<u64> {
     handles(rig, host).iter().map(|one| one.blocks_left.get()).collect()
 }
@@ -89,7 +89,7 @@ fn feature(opcode: u8, one: Feature, cdw11: u32, cdw12: u32) -> Sqe {
     Sqe { opcode, nsid: 1.into(), cdw10: (one as u32).into(), cdw11, cdw12, ..Sqe::default() }
 }
 
-/// Switches placement; by group and dword 12.
+/// Enables or disables placement, by group and dword 12.
 fn switch(rig: &mut Rig, admin: &mut Host, group: u32, cdw12: u32) -> Status {
     rig.admin(admin, feature(0x09, Feature::Placement, group, cdw12), 0, &[]).0
 }
@@ -99,7 +99,7 @@ fn is_on(rig: &mut Rig, admin: &mut Host, group: u32) -> (Status, u64) {
     (status, value)
 }
 
-/// Namespace Management: one of 64 MiB with this list of handles.
+/// Namespace Management: creates a namespace of 64 MiB with this list of handles.
 fn create(rig: &mut Rig, admin: &mut Host, group: u16, list: &[u16]) -> (Status, u64) {
     let wanted = IdentifyNamespace {
         nsze: 131_072.into(),
@@ -128,8 +128,8 @@ fn attach(rig: &mut Rig, admin: &mut Host, nsid: u32) -> Status {
     rig.admin(admin, Sqe { opcode: 0x15, nsid: nsid.into(), ..Sqe::default() }, 4096, &list).0
 }
 
-/// The field of the last command that failed, by the error log: the byte, and its bit.
-fn blamed(rig: &mut Rig, admin: &mut Host) -> u16 {
+/// Location of the last error in the error log: the byte, and its bit.
+fn error_location(rig: &mut Rig, admin: &mut Host) -> u16 {
     let (_, page) = log(rig, admin, LogPage::Errors, (0, 0), 64);
     ErrorEntry::read_from_bytes(&page).expect("64 bytes").location.get()
 }
@@ -158,8 +158,8 @@ fn a_drive_with_placement_says_so_and_one_without_knows_nothing_of_it() {
     assert_eq!(plain.admin(&mut admin, group, 4096, &[]).0, Status::INVALID_FIELD.dnr());
     assert_eq!(receive(&mut plain, &mut host, 1, 64).0, Status::INVALID_OPCODE.dnr());
     assert_eq!(write(&mut plain, &mut host, 0, 0), Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut plain, &mut admin), 50 | 4 << 8, "the directive, in dword 12");
-    // What a drive without placement says of its pages and commands.
+    assert_eq!(error_location(&mut plain, &mut admin), 50 | 4 << 8, "the directive, in dword 12");
+    // Pages and commands of a drive without placement.
     let (_, pages) = log(&mut plain, &mut admin, LogPage::Supported, (0, 0), 1024);
     let (_, commands) = log(&mut plain, &mut admin, LogPage::Commands, (0, 0), 4096);
     assert_eq!([pages[4 * 0x20], commands[1024 + 4 * 0x12], commands[4 * 0x1a]], [0; 3]);
@@ -180,7 +180,7 @@ fn the_configuration_is_the_models() {
         assert_eq!((one.bytes.get(), one.attributes), (80, 1 << 7 | 1 << 4));
         assert_eq!((one.groups.get(), one.handles.get(), one.identifiers_max.get()), (1, 4, 3));
         assert_eq!(page[80..], [[code, 0, 0, 0]; HANDLES].concat()[..]);
-        // Nothing is written: a reclaim unit is what each handle has left.
+        // Nothing is written: each handle has a whole reclaim unit left.
         let unit = one.unit_bytes.get() / BLOCK as u64;
         assert_eq!(left(&mut rig, &mut host), [unit; HANDLES]);
         let (status, usage) = log(&mut rig, &mut admin, LogPage::PlacementUsage, (1, 0), 40);
@@ -196,7 +196,7 @@ fn a_write_goes_where_its_placement_identifier_says_and_is_counted_there() {
     for (page, pid) in [(0, 2), (1, 2), (2, 3), (3, 0)] {
         assert_eq!(write(&mut rig, &mut host, page, pid), Status::SUCCESS);
     }
-    // Without a directive, or with an identifier that there is none: the first.
+    // Without a directive, or with an unknown identifier: the first handle.
     let plain = nvme_host::io(WRITE, 40, 8);
     assert_eq!(rig.io(&mut host, plain, 4096, &[1; 4096]).0, Status::SUCCESS);
     assert_eq!(write(&mut rig, &mut host, 6, 4), Status::SUCCESS);
@@ -219,7 +219,7 @@ fn a_write_goes_where_its_placement_identifier_says_and_is_counted_there() {
     let group = EnduranceGroupLog::read_from_bytes(&page).expect("512 bytes");
     assert_eq!(group.capacity.get(), u128::from(rig.blocks()) * BLOCK as u128);
     assert_eq!((group.host_writes.get(), group.media_units_written.get()), (6, 1));
-    // Another directive, and zeros, which have one as well.
+    // Another directive, and zeros, which also have one.
     let mut streams = nvme_host::io(WRITE, 0, 8);
     streams.cdw12 = (7 | 1 << 20).into();
     assert_eq!(rig.io(&mut host, streams, 4096, &[1; 4096]).0, Status::INVALID_FIELD.dnr());
@@ -241,16 +241,16 @@ fn an_update_begins_new_reclaim_units_or_changes_nothing() {
     let before = left(&mut rig, &mut host);
     for wrong in [&[1, 4][..], &[0, 1, 2, 3, 3]] {
         assert_eq!(update(&mut rig, &mut host, wrong), Status::INVALID_FIELD.dnr(), "{wrong:?}");
-        assert_eq!(blamed(&mut rig, &mut admin), 40, "dword 10");
+        assert_eq!(error_location(&mut rig, &mut admin), 40, "dword 10");
     }
     assert_eq!(left(&mut rig, &mut host), before);
     assert_eq!(update(&mut rig, &mut host, &[2, 0]), Status::SUCCESS);
     assert_eq!(left(&mut rig, &mut host), [unit, unit - 8, unit, unit]);
     assert!(media(&mut rig) >= 2 * unit, "what was left of them is media written");
-    // One that is new already stays.
+    // A new reclaim unit is kept.
     assert_eq!(update(&mut rig, &mut host, &[3]), Status::SUCCESS);
     assert!(media(&mut rig) < 3 * unit);
-    // No operation, and one that there is none.
+    // No operation, and an unknown one.
     for (operation, status) in [(0, Status::SUCCESS), (2, Status::INVALID_FIELD.dnr())] {
         let cdw10 = operation.into();
         let sqe = Sqe { opcode: SEND, nsid: 1.into(), cdw10, ..Sqe::default() };
@@ -264,14 +264,14 @@ fn an_update_begins_new_reclaim_units_or_changes_nothing() {
 fn placement_is_switched_while_there_are_no_namespaces() {
     let (mut rig, mut admin, mut host) = drive("initial");
     assert_eq!(is_on(&mut rig, &mut admin, 1), (Status::SUCCESS, 1));
-    // Tools that leave the group out mean the only one.
+    // Tools that leave out the group mean the only one.
     assert_eq!(is_on(&mut rig, &mut admin, 0), (Status::SUCCESS, 1));
     assert_eq!(is_on(&mut rig, &mut admin, 2).0, Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut rig, &mut admin), 44, "dword 11");
+    assert_eq!(error_location(&mut rig, &mut admin), 44, "dword 11");
     assert_eq!(switch(&mut rig, &mut admin, 1, 0), Status::COMMAND_SEQUENCE.dnr());
     assert_eq!(delete_all(&mut rig, &mut admin), Status::SUCCESS);
     assert_eq!(switch(&mut rig, &mut admin, 1, 1 << 8), Status::INVALID_FIELD.dnr());
-    assert_eq!(blamed(&mut rig, &mut admin), 49, "the configuration's index, in dword 12");
+    assert_eq!(error_location(&mut rig, &mut admin), 49, "the configuration's index, in dword 12");
     assert_eq!(switch(&mut rig, &mut admin, 0, 0), Status::SUCCESS);
     assert_eq!(is_on(&mut rig, &mut admin, 1), (Status::SUCCESS, 0));
     assert_eq!(create(&mut rig, &mut admin, 1, &[0]).0, Status::INVALID_FIELD.dnr());
@@ -301,7 +301,7 @@ fn a_namespace_has_the_handles_that_it_was_made_with() {
     }
     assert_eq!(create(&mut rig, &mut admin, 2, &[0]).0, Status::INVALID_FIELD.dnr());
     assert_eq!(create(&mut rig, &mut admin, 1, &[2, 1]), (Status::SUCCESS, 1));
-    // For the second the drive chooses: the last that no other has.
+    // For the second the drive chooses the last unused handle.
     assert_eq!(create(&mut rig, &mut admin, 0, &[]), (Status::SUCCESS, 2));
     assert_eq!(attach(&mut rig, &mut admin, 1), Status::SUCCESS);
     let (_, usage) = log(&mut rig, &mut admin, LogPage::PlacementUsage, (1, 0), 40);
@@ -333,7 +333,7 @@ fn events_that_are_wanted_are_told_of() {
         let all = page[64..].chunks_exact(64).take(count);
         all.map(|one| PlacementEvent::read_from_bytes(one).expect("64 bytes")).collect()
     };
-    // Nobody has asked for any.
+    // No event is enabled.
     write(&mut rig, &mut host, 0, 9);
     assert!(events(&mut rig, &mut admin, 1).is_empty());
     for wrong in [&[0x7f][..], &[]] {
@@ -348,8 +348,8 @@ fn events_that_are_wanted_are_told_of() {
     let (status, count, found) = rig.admin(&mut admin, get, 510, &[]);
     assert_eq!((status, count as usize), (Status::SUCCESS, kinds.len()));
     assert_eq!(found[..4], [kinds[0], 0, kinds[1], 1]);
-    // An identifier that there is none is the first handle's; units that are closed early, the
-    // second's and the third's.
+    // An unknown identifier is an event of the first handle; units closed early are events of the
+    // second and the third.
     write(&mut rig, &mut host, 0, 9);
     for pid in [1, 2] {
         write(&mut rig, &mut host, 1, pid);
@@ -361,8 +361,8 @@ fn events_that_are_wanted_are_told_of() {
     assert_eq!(told, [(3, 9, 0, 1), (0, 1, 1, 1)]);
     assert!(of_hosts.iter().all(|one| one.flags == 7));
     assert!(events(&mut rig, &mut admin, 0).is_empty(), "the controller has done nothing");
-    // Half of the drive, as the host's memory is limited, at random through the second handle,
-    // until garbage collection moves what is valid.
+    // Writes half of the drive (to limit the host's memory) at random through the second handle,
+    // until garbage collection moves valid data.
     let (chunks, mut rng) = (rig.blocks() / 2 / 128, Rng::new(5));
     for _ in 0..4 * chunks {
         let mut sqe = nvme_host::io(WRITE, rng.below(chunks) * 128, 128);
@@ -374,10 +374,10 @@ fn events_that_are_wanted_are_told_of() {
     let moved = events(&mut rig, &mut admin, 0);
     assert!(used[1].copied_4k > 0 && !moved.is_empty());
     assert!(moved.iter().all(|one| one.kind == 0x80 && one.handle == 1 && one.flags == 4));
-    // In blocks of the namespace, as many as 16 bits count.
+    // In blocks of the namespace, limited to 16 bits.
     let blocks = |moved: &[PlacementEvent]| moved[0].moved_blocks.get();
     assert_eq!(u64::from(blocks(&moved)), (8 * used[1].copied_4k).min(0xffff));
-    // A sanitize gives all handles new units.
+    // A sanitize assigns new units to all handles.
     let sanitize = Sqe { opcode: 0x84, cdw10: 2.into(), ..Sqe::default() };
     assert_eq!(rig.admin(&mut admin, sanitize, 0, &[]).0, Status::SUCCESS);
     let last = events(&mut rig, &mut admin, 0);
@@ -413,7 +413,7 @@ fn a_placement_identifier_names_group_and_handle() {
     {
         assert_eq!(write(&mut rig, &mut host, place as u64, pid), Status::SUCCESS);
     }
-    // What names no handle goes to the first one.
+    // Writes without a handle go to the first one.
     assert_eq!(left(&mut rig, &mut host), [unit - 16, unit, unit - 8, unit - 16, unit, unit - 8]);
     let used: Vec<_> =
         rig.engine.handle_use().iter().map(|one| (one.group, one.handle, one.written_4k)).collect();
@@ -425,7 +425,7 @@ fn a_placement_identifier_names_group_and_handle() {
     let (_, page) = log(&mut rig, &mut admin, LogPage::PlacementStatistics, (1, 0), 64);
     let counted = PlacementStatistics::read_from_bytes(&page).expect("64 bytes");
     assert_eq!(counted.host_bytes.get(), 6 * 4096);
-    // Events name the group; which are wanted is said of a handle in all groups.
+    // Events name the group; they are enabled for a handle in all groups.
     for handle in [0, 1] {
         let sqe = feature(0x09, Feature::PlacementEvents, handle | 2 << 16, 1);
         assert_eq!(rig.admin(&mut admin, sqe, 2, &[0, 3]).0, Status::SUCCESS);
@@ -455,7 +455,7 @@ fn directives_are_told_and_none_can_be_switched() {
         let other = Sqe { opcode, cdw11: cdw11.into(), ..receive };
         assert_eq!(rig.admin(&mut admin, other, 4096, &[]).0, Status::INVALID_FIELD.dnr());
     }
-    // A namespace that may be there and is not, and one that cannot be.
+    // A valid number without a namespace, and an invalid number.
     for (nsid, status) in [(2, Status::INVALID_FIELD), (33, Status::INVALID_NAMESPACE)] {
         let other = Sqe { nsid: nsid.into(), ..receive };
         assert_eq!(rig.admin(&mut admin, other, 4096, &[]).0, status.dnr());
@@ -468,12 +468,11 @@ fn the_group_of_a_log_must_be_the_only_one() {
     for group in [0, 2, 0xffff] {
         let (status, _) = log(&mut rig, &mut admin, LogPage::PlacementStatistics, (group, 0), 64);
         assert_eq!(status, Status::INVALID_FIELD.dnr());
-        assert_eq!(blamed(&mut rig, &mut admin), 46, "the high half of dword 11");
+        assert_eq!(error_location(&mut rig, &mut admin), 46, "the high half of dword 11");
     }
 }
 
-/// What was flushed is there after a power cut, through whatever handle it came; handles stay in
-/// their units.
+/// Flushed data survives a power cut, written through any handle; handles keep their units.
 #[test]
 fn what_was_flushed_outlives_a_power_cut_through_every_handle() {
     let (mut rig, _admin, mut host) = drive("persistent");

@@ -88,7 +88,7 @@ impl Computer {
         rig.io(&mut self.io, nvme_host::io(0x02, 0, 1), 512, &[]).0.without_dnr()
     }
 
-    /// What the report says, and of which computers: (identifier's byte, key, whether it holds it).
+    /// Report, and its computers: (byte of the identifier, key, true if it holds the reservation).
     fn report(&mut self, rig: &mut Rig) -> (ReservationReport, Vec<(u8, u64, bool)>) {
         const BYTES: u32 = 64 * 10;
         let cdw10 = (BYTES / 4 - 1).into();
@@ -102,7 +102,7 @@ impl Computer {
         (head, entries.map(|one| (one.host[0], one.key.get(), one.status == 1)).collect())
     }
 
-    /// The oldest notice: its kind's code, 0 for none, and how many are behind it.
+    /// Oldest notice: code of its kind, 0 for none, and the number of further notices.
     fn notice(&mut self, rig: &mut Rig) -> (u8, u8) {
         let cdw10 = (LogPage::ReservationNotification as u32 | 15 << 16).into();
         let sqe = Sqe { opcode: 0x02, cdw10, ..Sqe::default() };
@@ -148,7 +148,8 @@ fn each_type_lets_through_whom_the_specification_names() {
             (CONFLICT, reads),
             "{kind:?}"
         );
-        // A Format by one who may not write is refused; the holder releases, and all may again.
+        // A Format by a host without write access is refused; after the holder's release all may
+        // format.
         let format = Sqe { opcode: 0x80, nsid: 1.into(), ..Sqe::default() };
         assert_eq!(rig.admin(&mut stranger.admin, format, 0, &[]).0.without_dnr(), CONFLICT);
         assert_eq!(holder.release(&mut rig, kind), Status::SUCCESS);
@@ -183,10 +184,10 @@ fn keys_must_be_right() {
     assert_eq!(other.command(&mut rig, REGISTER, 1, &[0, 0]), CONFLICT);
     other.register(&mut rig);
     assert_eq!(other.acquire(&mut rig, kind), CONFLICT);
-    // Who does not hold it releases nothing.
+    // A release by a host that is not the holder has no effect.
     assert_eq!(other.release(&mut rig, kind), Status::SUCCESS);
     assert_eq!(other.write(&mut rig), CONFLICT);
-    // The holder leaves, and its reservation with it.
+    // The holder unregisters, which also ends its reservation.
     assert_eq!(one.command(&mut rig, REGISTER, 1, &[5, 0]), Status::SUCCESS);
     assert_eq!(other.write(&mut rig), Status::SUCCESS);
     let short = Sqe { opcode: REPORT, nsid: 1.into(), cdw10: 15.into(), ..Sqe::default() };
@@ -204,7 +205,7 @@ fn preempting_takes_the_reservation_over_and_tells_who_lost_what() {
     assert_eq!(a.acquire(&mut rig, kind), Status::SUCCESS);
     let before = a.report(&mut rig);
     assert_eq!(before.1, [(1, a.key, true), (2, b.key, false), (3, c.key, false)]);
-    // One that does not hold it: its registration goes, the reservation stays.
+    // Not a holder: its registration is removed, the reservation stays.
     assert_eq!(b.preempt(&mut rig, kind, c.key), Status::SUCCESS);
     assert_eq!(c.notice(&mut rig), (ReservationNotice::RegistrationPreempted as u8, 0));
     assert_eq!(c.notice(&mut rig), (0, 0));
@@ -212,7 +213,7 @@ fn preempting_takes_the_reservation_over_and_tells_who_lost_what() {
     assert_eq!(b.preempt(&mut rig, kind, c.key), CONFLICT);
     assert_eq!(b.preempt(&mut rig, kind, 0), Status::INVALID_FIELD);
     c.register(&mut rig);
-    // The holder: with another type, of which those that are left are told.
+    // The holder: preempted with another type; the remaining registrants get a notice.
     let exclusive = ReservationType::ExclusiveAccess;
     assert_eq!(b.preempt(&mut rig, exclusive, a.key), Status::SUCCESS);
     assert_eq!(a.notice(&mut rig), (ReservationNotice::RegistrationPreempted as u8, 0));
@@ -225,7 +226,7 @@ fn preempting_takes_the_reservation_over_and_tells_who_lost_what() {
         (a.read(&mut rig), c.read(&mut rig), b.read(&mut rig)),
         (CONFLICT, CONFLICT, Status::SUCCESS)
     );
-    // All is cleared; a mask keeps that from who does not want to know.
+    // A clear; a mask keeps its notice from a host that does not want it.
     let set = Sqe {
         opcode: 0x09,
         cdw10: (Feature::ReservationMask as u32).into(),
@@ -253,7 +254,7 @@ fn what_all_registrants_hold_ends_with_the_last() {
     assert_eq!(a.command(&mut rig, REGISTER, 1, &[key, 0]), Status::SUCCESS);
     assert_eq!((a.read(&mut rig), b.read(&mut rig)), (CONFLICT, Status::SUCCESS));
     a.register(&mut rig);
-    // A key of 0 stands for all others.
+    // A key of 0 means all others.
     assert_eq!(a.preempt(&mut rig, ReservationType::WriteExclusive, 0), Status::SUCCESS);
     assert_eq!(a.report(&mut rig).1, [(1, a.key, true)]);
     assert_eq!((b.write(&mut rig), b.read(&mut rig)), (CONFLICT, Status::SUCCESS));
@@ -274,7 +275,7 @@ fn hosts_are_told_by_an_event_and_have_their_registration_when_they_come_again()
     assert_eq!(rig.reply(&mut a.admin, cid), None);
     assert_eq!(b.preempt(&mut rig, kind, a.key), Status::SUCCESS);
     rig.tick(&mut a.admin);
-    // Of the NVM command set, "reservation log page available".
+    // Event of the NVM command set, "reservation log page available".
     assert_eq!(rig.reply(&mut a.admin, cid), Some((Status::SUCCESS, 6 | 0x80 << 16)));
     // Another controller of the host, at another time.
     let mut again = computer(&mut rig, b.id[0]);

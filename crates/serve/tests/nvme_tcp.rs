@@ -1,6 +1,5 @@
 //! NVMe over TCP, driven by a host of our own, without sockets and without waiting: any order of
-//! commands leaves the data that an obvious model of the drive has, and any bytes leave it
-//! standing.
+//! commands leaves the same data as in a simple model of the drive, and no bytes crash it.
 
 use crate::nvme_host::{self, Host, NQN, Rig};
 use drivebay_serve::{Control as _, Fault, PowerCutLoss};
@@ -16,7 +15,7 @@ const BLOCK: usize = 512;
 #[test]
 fn a_host_connects_identifies_and_leaves() {
     let mut rig = Rig::new();
-    let mut admin = rig.connect(0, Digests::of(3));
+    let mut admin = rig.connect(0, Digests::from_bits(3));
     let page = rig.identify(&mut admin, Cns::Controller);
     let id = IdentifyController::read_from_bytes(&page).unwrap();
     assert_eq!(&id.fr, b"BXW74H0Q");
@@ -68,7 +67,7 @@ fn after_a_power_cut_what_was_flushed_is_there_and_what_was_asked_is_not() {
     put(&mut rig, forced, 2);
     put(&mut rig, write(0), 3);
     put(&mut rig, write(16), 4);
-    // Asked, not answered; the second is larger than a capsule, so its data was sent for.
+    // Posted, not answered; the second is larger than a capsule, so its data was asked for.
     rig.post_loose(&mut host, write(24), 8 * BLOCK as u32, &[5; 8 * BLOCK]);
     rig.post_loose(&mut host, nvme_host::io(0x01, 32, 64), 64 * BLOCK as u32, &[6; 64 * BLOCK]);
     let cut = rig.engine.power_cut().expect("memory");
@@ -138,7 +137,7 @@ fn wrong_commands_get_the_status_that_the_specification_names() {
 fn compare_tells_data_apart_and_write_zeroes_and_format_erase() {
     let mut rig = Rig::new();
     let mut admin = rig.connect(0, Digests::default());
-    let mut host = rig.connect(1, Digests::of(2));
+    let mut host = rig.connect(1, Digests::from_bits(2));
     let data = vec![7; 8 * BLOCK];
     let go = |rig: &mut Rig, host: &mut Host, opcode, given: &[u8]| {
         rig.io(host, nvme_host::io(opcode, 16, 8), 8 * BLOCK as u32, given)
@@ -182,7 +181,7 @@ fn a_temperature_beyond_its_threshold_is_an_event_once_until_the_log_is_read() {
     let (_, _, page) = rig.admin(&mut admin, smart, 512, &[]);
     let log = SmartLog::read_from_bytes(&page).unwrap();
     assert_eq!((log.temperature_k.get(), log.critical_warning & 2), (298, 2));
-    // A second request stays, until it is called back.
+    // A second request stays, until it is aborted.
     let second = rig.post(&mut admin, event, 0, &[]);
     rig.tick(&mut admin);
     assert_eq!(rig.reply(&mut admin, second), None);
@@ -278,7 +277,7 @@ fn the_smart_log_of_dying_flash_tells_its_wear_its_spare_and_each_read_that_fail
     let log = smart_log(&mut rig, &mut admin);
     assert_eq!((log.percentage_used, log.available_spare, log.spare_threshold), (95, 8, 10));
     assert_eq!(log.critical_warning, 1);
-    // A command of many pages may meet several.
+    // A command of many pages may hit several.
     assert!(failed > 0 && log.error_entries.get() == u128::from(failed), "{failed} failed");
     assert!(log.media_errors.get() >= u128::from(failed));
     assert!(log.data_units_written.get() > 1_000 && log.power_on_hours.get() > 40_000);
@@ -350,7 +349,7 @@ fn commands_of_a_drive_that_hangs_can_be_aborted() {
     };
     assert_eq!(answer(&mut rig, &mut host, abort(1, read)), Some((Status::SUCCESS, 0)));
     assert_eq!(rig.reply(&mut host, read).map(|reply| reply.0), Some(Status::ABORT_REQUESTED));
-    // It is gone; and nobody has the second queue.
+    // The command is gone; and the second queue does not exist.
     assert_eq!(answer(&mut rig, &mut host, abort(1, read)), Some((Status::SUCCESS, 1)));
     assert_eq!(answer(&mut rig, &mut host, abort(2, 1)), Some((Status::SUCCESS, 1)));
     assert_eq!(rig.reply(&mut host, read), None, "completed once");
@@ -411,14 +410,14 @@ fn after_a_shutdown_or_a_reset_no_io_is_carried_out() {
     assert_eq!(read(&mut rig, &mut io), Status::SUCCESS);
     rig.configure(&mut admin, 0x46_4001);
     assert_eq!(read(&mut rig, &mut io), refused);
-    // Taking the notification back is no reset.
+    // Clearing the shutdown notification is not a reset.
     rig.configure(&mut admin, 0x46_0001);
     assert_eq!(read(&mut rig, &mut io), refused);
     let mut late = rig.open(Digests::default());
     let controller = rig.controller();
     assert_eq!(rig.connect_to(&mut late, NQN, 2, controller), Err(refused));
     rig.configure(&mut admin, 0x46_0000);
-    // In the same breath, before the connection is cut.
+    // At the same time, before the connection is cut.
     let mut late = nvme_host::io(0x01, 0, 1);
     late.cid = 9.into();
     rig.post_loose(&mut io, late, 512, &[9; 512]);
@@ -452,7 +451,7 @@ fn an_io_queue_is_of_the_same_host_and_one_of_those_that_were_granted() {
     let controller = 1;
     let invalid = Err(Status::CONNECT_INVALID_PARAMETERS.dnr());
     assert_eq!(rig.connect_to(&mut host, NQN, 1, controller), invalid);
-    // Two queues: 1 of either kind, counted from 0.
+    // Two queues of each kind, zero-based.
     let set = Sqe { opcode: 0x09, cdw10: 7.into(), cdw11: 0x1_0001.into(), ..Sqe::default() };
     assert_eq!(rig.admin(&mut admin, set, 0, &[]).1, 0x1_0001);
     for (queue, expected) in [(1, Ok(controller)), (2, Ok(controller)), (3, invalid)] {
@@ -480,7 +479,7 @@ fn data_begins_where_the_host_wants_it() {
     let mut rig = Rig::new();
     let _admin = rig.connect(0, Digests::default());
     for alignment in [0, 1, 7, 31] {
-        let mut host = rig.open_aligned(Digests::of(3), alignment);
+        let mut host = rig.open_aligned(Digests::from_bits(3), alignment);
         rig.connect_to(&mut host, NQN, 1, 1).expect("a queue");
         let data = vec![alignment; 8 * BLOCK];
         rig.io(&mut host, nvme_host::io(0x01, 0, 8), 8 * BLOCK as u32, &data);
@@ -515,7 +514,7 @@ fn a_host_that_breaks_the_rules_is_told_why_and_cut_off() {
         rig.post_only(&mut busy, nvme_host::io(0x02, 0, 8), 4096);
     }
     assert!(busy.is_over());
-    // The drive serves the others all the same.
+    // The drive still serves the others.
     assert_eq!(rig.identify(&mut admin, Cns::Controller).len(), 4096);
 }
 
@@ -547,15 +546,16 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Reads see what was written before they were asked, over several queues and ways of data.
+    /// Reads return data that was written before they were posted, over several queues and ways of
+    /// data transfer.
     #[test]
     fn any_commands_leave_what_an_obvious_drive_would_hold(
         steps in prop::collection::vec(step(), 1..60),
         digests in 0..4_u8,
     ) {
         let mut rig = Rig::new();
-        let _admin = rig.connect(0, Digests::of(digests));
-        let mut queues = [rig.connect(1, Digests::of(digests)), rig.connect(2, Digests::default())];
+        let _admin = rig.connect(0, Digests::from_bits(digests));
+        let mut queues = [rig.connect(1, Digests::from_bits(digests)), rig.connect(2, Digests::default())];
         let mut model = [0_u8; PLACES as usize];
         let bytes = STEP_BLOCKS as usize * BLOCK;
         for (i, step) in steps.iter().enumerate() {
@@ -600,7 +600,7 @@ proptest! {
         }
     }
 
-    /// Nothing that a host sends makes the server panic, or keep more than it may.
+    /// No bytes of a host make the server panic, or exceed its memory limits.
     #[test]
     fn any_bytes_leave_the_server_standing(
         garbage in prop::collection::vec(any::<u8>(), 0..600),
@@ -613,7 +613,7 @@ proptest! {
         let host = if is_admin { &mut admin } else { &mut io };
         for bytes in &sqes {
             let mut sqe = Sqe::read_from_bytes(bytes).unwrap();
-            // Mostly commands that exist, for the namespace that exists.
+            // Mostly existing commands, for the existing namespace.
             if bytes[9] & 3 != 0 {
                 sqe = nvme_host::known(sqe, is_admin, bytes[0]);
             }

@@ -1,5 +1,5 @@
-//! Zones as hosts use them: Identify, reports, Zone Management, appends, and a walk against zones
-//! by the book; over TCP, with a host of our own.
+//! Zones as hosts use them: Identify, reports, Zone Management, appends, and a random walk compared
+//! with a simple model of zones; over TCP, with a host of our own.
 
 use drivebay_drive::ZoneState;
 use drivebay_serve::{Control as _, Io as _, PowerCutLoss};
@@ -14,7 +14,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::nvme_host::{self, Host, Rig, ZONED_ACTIVE, ZONED_OPEN};
 
 const BLOCK: usize = 4096;
-/// Blocks from zone to zone, and those of one that can be written.
+/// Blocks from zone to zone, and writable blocks of a zone.
 const SIZE: u64 = 2048;
 const CAPACITY: u64 = 1536;
 const WRITE: u8 = NvmOpcode::Write as u8;
@@ -60,7 +60,7 @@ fn read(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> (Status, Vec<u
     rig.io(host, nvme_host::io(READ, lba, blocks), blocks * BLOCK as u32, &[])
 }
 
-/// What each block holds, by its first bytes.
+/// Content of each block, by its first bytes.
 fn versions(rig: &mut Rig, host: &mut Host, lba: u64, blocks: u32) -> Vec<u64> {
     let (status, data) = read(rig, host, lba, blocks);
     assert_eq!(status, Status::SUCCESS);
@@ -79,14 +79,14 @@ fn act(rig: &mut Rig, host: &mut Host, zone: u64, action: ZoneAction) -> Status 
     manage(rig, host, Some(zone * SIZE), action as u32)
 }
 
-/// Zone Management Receive with this dword 13, of so many bytes.
+/// Zone Management Receive with this dword 13 and number of bytes.
 fn receive(rig: &mut Rig, host: &mut Host, lba: u64, cdw13: u32, bytes: u32) -> (Status, Vec<u8>) {
     let sqe = nvme_host::io(0x7a, lba, 1);
     let sqe = Sqe { cdw12: (bytes / 4 - 1).into(), cdw13: cdw13.into(), ..sqe };
     rig.io(host, sqe, bytes, &[])
 }
 
-/// How many zones a report says there are, and those that it holds.
+/// Returns the number of zones in a report's header, and the zones in the report.
 fn report(
     rig: &mut Rig,
     host: &mut Host,
@@ -102,7 +102,7 @@ fn report(
     (count, all.map(|one| ZoneDescriptor::read_from_bytes(one).expect("64 bytes")).collect())
 }
 
-/// State of each zone, and how much is written: all of it of a full one.
+/// State of each zone, and its written blocks: for a full zone all of them.
 fn states(rig: &mut Rig, host: &mut Host) -> Vec<(u8, u64)> {
     let (count, all) = report(rig, host, 0, 0, 128);
     assert_eq!(count, zones(rig));
@@ -142,8 +142,8 @@ fn log(rig: &mut Rig, admin: &mut Host, page: LogPage, set: u8, bytes: u32) -> (
     (status, page)
 }
 
-/// The field of the last command that failed, by the error log.
-fn blamed(rig: &mut Rig, admin: &mut Host) -> u16 {
+/// Location of the last error in the error log.
+fn error_location(rig: &mut Rig, admin: &mut Host) -> u16 {
     let (_, page) = log(rig, admin, LogPage::Errors, 0, 64);
     ErrorEntry::read_from_bytes(&page).expect("64 bytes").location.get()
 }
@@ -165,7 +165,8 @@ fn a_drive_with_zones_says_so() {
         assert_eq!(id.lbafe[0].zone_blocks.get(), SIZE);
         assert_eq!(id.lbafe[1].zone_blocks.get(), 0);
     }
-    // Appends are as long as other writes; there is one combination of command sets, which holds.
+    // Appends can be as long as other writes; there is one combination of command sets, which is
+    // enabled.
     let (_, page) = identify(&mut rig, &mut admin, 6, COMMAND_SET_ZONED, 0);
     let mdts = identify(&mut rig, &mut admin, 1, 0, 0).1[77];
     assert_eq!((page[0], mdts > 0), (mdts, true));
@@ -173,7 +174,7 @@ fn a_drive_with_zones_says_so() {
         identify(&mut rig, &mut admin, 0x1c, 0, 0).1[..16],
         [5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
     );
-    // The list of names says which command set it is of; so do the lists of namespaces.
+    // The list of names has the command set; so do the lists of namespaces.
     assert_eq!(identify(&mut rig, &mut admin, 3, 0, 1).1[12..17], [4, 1, 0, 0, COMMAND_SET_ZONED]);
     for (cns, set, first) in
         [(7, COMMAND_SET_ZONED, 1), (7, 0, 0), (0x1a, COMMAND_SET_ZONED, 1), (2, 0, 1)]
@@ -188,7 +189,7 @@ fn a_drive_with_zones_says_so() {
     for (cns, set) in [(5, 1), (0, COMMAND_SET_ZONED), (7, 3)] {
         assert_eq!(identify(&mut rig, &mut admin, cns, set, 1).0, Status::INVALID_FIELD.dnr());
     }
-    // Which commands, by command set.
+    // Supported commands, by command set.
     let mut supports = |set: u8, opcode: u8| {
         let (_, page) = log(&mut rig, &mut admin, LogPage::Commands, set, 4096);
         let log = CommandEffects::read_from_bytes(&page).expect("a page");
@@ -277,7 +278,7 @@ fn a_report_begins_at_an_address_and_filters_by_state() {
         (count * SIZE, 0, 128, Status::LBA_OUT_OF_RANGE, 40),
     ] {
         assert_eq!(receive(&mut rig, &mut host, lba, cdw13, bytes).0, status.dnr());
-        assert_eq!(blamed(&mut rig, &mut admin), place);
+        assert_eq!(error_location(&mut rig, &mut admin), place);
     }
 }
 
@@ -289,7 +290,7 @@ fn what_a_zone_does_not_take_has_its_own_status() {
     let nowhere = 0xffff;
     let check = |rig: &mut Rig, admin: &mut Host, found: Status, status: Status, place: u16| {
         assert_eq!(found, status.dnr());
-        assert_eq!(blamed(rig, admin), place, "{status:?}");
+        assert_eq!(error_location(rig, admin), place, "{status:?}");
     };
     let found = write(&mut rig, &mut host, 1, 1);
     check(&mut rig, &mut admin, found, Status::ZONE_INVALID_WRITE, 40);
@@ -344,7 +345,7 @@ fn all_zones_are_managed_by_one_command() {
     assert_eq!(counts(&mut rig, &mut host), [count - 3, 0, 3, 0, 0]);
     assert_eq!(act(&mut rig, &mut host, 0, ZoneAction::Close), Status::SUCCESS);
     assert_eq!(write(&mut rig, &mut host, 3 * SIZE, 1), Status::SUCCESS);
-    // One more is closed than may be open beside the others.
+    // One more zone is closed to stay within the open limit.
     assert_eq!(act(&mut rig, &mut host, 3, ZoneAction::Close), Status::SUCCESS);
     assert_eq!(open, 3);
     assert_eq!(manage(&mut rig, &mut host, None, 3), Status::TOO_MANY_OPEN_ZONES.dnr());
@@ -392,7 +393,7 @@ fn a_gap_reads_as_zeros_and_reads_do_not_cross_zones() {
     assert_eq!(versions(&mut rig, &mut host, CAPACITY, 3), [0; 3]);
     assert_eq!(versions(&mut rig, &mut host, SIZE - 1, 1), [0]);
     assert_eq!(read(&mut rig, &mut host, SIZE - 1, 2).0, Status::ZONE_BOUNDARY_ERROR.dnr());
-    assert_eq!(blamed(&mut rig, &mut admin), 40);
+    assert_eq!(error_location(&mut rig, &mut admin), 40);
     let end = zones(&rig) * SIZE;
     assert_eq!(versions(&mut rig, &mut host, end - 1, 1), [0]);
     assert_eq!(read(&mut rig, &mut host, end - 1, 2).0, Status::LBA_OUT_OF_RANGE.dnr());
@@ -403,7 +404,7 @@ fn a_gap_reads_as_zeros_and_reads_do_not_cross_zones() {
     assert_eq!(compare, Status::COMPARE_FAILURE);
     let verify = nvme_host::io(0x0c, CAPACITY - 1, 2);
     assert_eq!(rig.io(&mut host, verify, 0, &[]).0, Status::SUCCESS);
-    // A write there is none of the zone's.
+    // A write there does not belong to the zone.
     assert_eq!(write(&mut rig, &mut host, CAPACITY, 1), Status::ZONE_BOUNDARY_ERROR.dnr());
 }
 
@@ -439,7 +440,7 @@ fn zeros_and_copies_are_written_at_the_write_pointer_and_deallocating_does_nothi
     assert_eq!(rig.io(&mut host, dsm, 16, &range).0, Status::LBA_OUT_OF_RANGE.dnr());
 }
 
-/// Namespace Management: so many zones, of which so many blocks can be written.
+/// Namespace Management: creates a namespace of `nsze` blocks, of which `ncap` can be written.
 fn create(rig: &mut Rig, admin: &mut Host, set: u8, nsze: u64, ncap: u64) -> (Status, u64) {
     let wanted = IdentifyNamespace {
         nsze: nsze.into(),
@@ -494,7 +495,7 @@ fn namespaces_are_made_of_whole_zones_and_erased_by_format_and_sanitize() {
     assert_eq!(written, [0, 1, 2]);
     assert_eq!(report(&mut rig, &mut host, 0, 0, 8).0, 2);
     assert_eq!(append(&mut rig, &mut host, 2 * SIZE, 1, 1).0, Status::LBA_OUT_OF_RANGE.dnr());
-    // Format of one leaves the other alone.
+    // Format of one namespace leaves the other unchanged.
     let format = Sqe { opcode: 0x80, nsid: 2.into(), ..Sqe::default() };
     assert_eq!(rig.admin(&mut admin, format, 0, &[]).0, Status::SUCCESS);
     let other = Sqe { cdw10: 1.into(), ..format };
@@ -585,10 +586,11 @@ fn a_zone_that_fails_is_told_of() {
     assert_eq!(states, [0xf, 0xf, EMPTY]);
 }
 
-/// Zones by the book, each found by a look at all of them.
+/// Simple model of zones, which searches all of them.
 struct Naive {
     zones: Vec<(u8, u64)>,
-    /// What each block of a zone was written with, and how many of them a flush has made safe.
+    /// Written content of each block of a zone, and the number of blocks that a flush has made
+    /// durable.
     blocks: Vec<Vec<u64>>,
     safe: Vec<usize>,
 }
@@ -675,7 +677,8 @@ impl Naive {
         self.safe = self.blocks.iter().map(Vec::len).collect();
     }
 
-    /// After a power cut: what was safe is there, and what there is lies before the write pointer.
+    /// Compares after a power cut: durable blocks remain, and all remaining blocks are before the
+    /// write pointer.
     fn recover(&mut self, found: &[(u8, u64)], read: &mut dyn FnMut(usize) -> Vec<u64>) -> u64 {
         let mut lost = 0;
         for (zone, &(state, written)) in found.iter().enumerate() {
@@ -693,7 +696,7 @@ impl Naive {
             assert!(expected.contains(&state), "zone {zone}: {was} is {state}");
             let mut now = read(zone);
             if state == FULL {
-                // It was finished: what was not safe may be zeros.
+                // A finished zone: blocks that were not durable may be zeros.
                 let mut kept = now.iter().zip(&*blocks).take_while(|(now, was)| now == was).count();
                 kept = kept.max(self.safe[zone]);
                 blocks.truncate(kept);
@@ -721,7 +724,7 @@ fn whatever_is_asked_of_zones_they_are_as_the_book_has_them() {
     }
 }
 
-/// A random walk with power cuts; returns how many blocks these took.
+/// Random walk with power cuts; returns the number of lost blocks.
 fn walk(seed: u64, loss: PowerCutLoss) -> u64 {
     let (mut rig, _admin, mut host) = drive();
     rig.engine.allow_power_cuts(None, loss);
@@ -729,7 +732,7 @@ fn walk(seed: u64, loss: PowerCutLoss) -> u64 {
     let mut naive = Naive::new(zones(&rig) as usize);
     let mut lost = 0;
     for version in 1..400 {
-        // Few zones, so that they meet their limits.
+        // Few zones, so that they reach their limits.
         let zone = rng.below(8) as usize;
         let start = zone as u64 * SIZE;
         let written = naive.zones[zone].1;

@@ -1,8 +1,8 @@
-//! The model is asked in the order of its own time.
+//! The model gets commands in the order of its own time.
 //!
-//! A fuzzer found it: a command that waited for its turn at the flash core while the next one was
-//! accepted at a later time was served with the link's time before the drive's, which the model
-//! does not allow.
+//! A fuzzer found this case: a command waited for its turn at the flash core while the next one was
+//! accepted at a later time. It was then served with the link's time before the drive's, which the
+//! model does not allow.
 
 use std::thread;
 use std::time::Duration;

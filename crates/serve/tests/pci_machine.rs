@@ -1,5 +1,5 @@
-//! A machine of our own with a PCIe drive behind vfio-user: registers, memory for the drive's DMA,
-//! and interrupts by event file descriptors. QEMU's side is in tests/interop.
+//! Machine of our own with a PCIe drive over vfio-user: registers, memory for the drive's DMA, and
+//! interrupts by event file descriptors. Tests with QEMU are in tests/interop.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,7 +18,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use tempfile::TempDir;
 use vfio_user::Client;
 
-/// Where the machine's memory begins on the bus.
+/// Address of the machine's memory on the bus.
 pub const BASE: u64 = 0x10_0000;
 const MEMORY_BYTES: u64 = 1 << 20;
 /// VFIO's region of the configuration space.
@@ -59,7 +59,7 @@ impl Machine {
         self.client.region_write(self.bar, offset, &value.to_le_bytes()).expect("a register");
     }
 
-    /// Waits until the masked bits of a register are these.
+    /// Waits until the masked bits of a register have this value.
     pub fn wait(&mut self, offset: u64, mask: u32, wanted: u32) {
         let begun = Instant::now();
         while self.read(offset) & mask != wanted {
@@ -92,7 +92,7 @@ impl Machine {
     }
 }
 
-/// A drive at a socket, answering at once.
+/// Drive at a socket, which answers at once.
 pub struct TestServer {
     path: PathBuf,
     pub handle: Handle,
@@ -117,8 +117,8 @@ impl TestServer {
         TestServer { path, handle, running, _folder: folder }
     }
 
-    /// A machine with the drive's registers in a BAR and so many vectors of VFIO's interrupts
-    /// `index`.
+    /// Boots a machine with the drive's registers in a BAR and this number of vectors of VFIO's
+    /// interrupts `index`.
     pub fn boot(&self, bar: u32, index: u32, vectors: usize) -> Machine {
         let mut client = Client::new(&self.path).expect("a device");
         let memory = File::from(memfd_create("guest", MemfdFlags::CLOEXEC).expect("memory"));

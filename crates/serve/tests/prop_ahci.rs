@@ -1,12 +1,12 @@
-//! Whatever a guest does with its AHCI controller, the device answers, halts its port or waits: no
-//! panic, nothing left in flight. The quick form of the fuzz target `ahci_machine`.
+//! For any use of its AHCI controller by a guest, the device answers, halts its port or waits: no
+//! panic, nothing left in flight. This is the quick form of the fuzz target `ahci_machine`.
 
 use crate::support::ahci::Guest;
 use drivebay_drive::Spec;
 use drivebay_units::Rng;
 use drivebay_wire::ata::Command;
 
-/// Half valid commands in memory that is partly there, registers written at any moment. The device
+/// Half valid commands in partly missing memory, registers written at any moment. The device
 /// survives, and serves the next guest.
 #[test]
 fn no_guest_breaks_it() {

@@ -1,5 +1,5 @@
-//! Whatever a client says, the connection answers, waits or ends: no panic, no memory without
-//! bound. The quick form of the fuzz target `nbd_session`.
+//! For any bytes of a client, the connection answers, waits or ends: no panic, no unlimited memory.
+//! This is the quick form of the fuzz target `nbd_session`.
 
 use crate::support::nbd::NbdClient;
 use crate::support::{request as drive_request, spec};
@@ -7,7 +7,7 @@ use drivebay_serve::{Control as _, Op, SessionId};
 use drivebay_units::Rng;
 use proptest::prelude::*;
 
-/// A request whose fields are mostly near what is allowed.
+/// Request whose fields are mostly close to their limits.
 fn request() -> impl Strategy<Value = Vec<u8>> {
     let near = prop_oneof![
         any::<u64>(),
@@ -32,7 +32,7 @@ fn request() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// An option with data that is nearly right.
+/// Option with almost correct data.
 fn option() -> impl Strategy<Value = Vec<u8>> {
     let data = prop::collection::vec(prop_oneof![Just(0u8), 0u8..12, any::<u8>()], 0..64);
     (0u32..13, data).prop_map(|(option, data)| {
@@ -67,7 +67,7 @@ proptest! {
     }
 }
 
-/// What sectors of 512 B hold, each of one byte: by number.
+/// Content of sectors of 512 B, each of one repeated byte, by number.
 fn fills(client: &NbdClient, sectors: std::ops::Range<usize>) -> Vec<u8> {
     let mut bytes = vec![0; 512 * sectors.len()];
     client.engine.store().read(sectors.start as u64, &mut bytes).expect("memory");
@@ -88,8 +88,8 @@ fn command(kind: u16, sector: usize, sectors: usize, fill: u8) -> Vec<u8> {
     bytes
 }
 
-/// Data of long writes goes from the socket to its place: however it comes, beside whatever else
-/// happens meanwhile.
+/// Data of long writes goes directly from the socket into the store, in any pieces and with any
+/// concurrent operations.
 #[test]
 fn long_writes_lie_where_they_belong_in_whatever_pieces_they_come() {
     const SECTORS: usize = 4096;
@@ -115,7 +115,7 @@ fn long_writes_lie_where_they_belong_in_whatever_pieces_they_come() {
         let write = command(1, 8, 600, new);
         let half = 1 + rng.below(write.len() as u64 - 1) as usize;
         assert!(client.feed(&write[..half], 50_000));
-        // Others meanwhile.
+        // Concurrent operations.
         let trims = round % 2 == 0;
         if trims {
             client.engine.begin_iteration();
@@ -126,7 +126,7 @@ fn long_writes_lie_where_they_belong_in_whatever_pieces_they_come() {
                 .submit(drive_request(Op::Trim { fua: false }, 0, 4096, 1), &[]);
             assert!(client.engine.next_completion().is_some());
         } else {
-            // Until memory for it is made.
+            // Until memory for it is available.
             while client.engine.snapshot("before").expect("memory").is_none() {}
         }
         assert!(client.feed(&write[half..], 50_000));

@@ -1,8 +1,8 @@
-//! Against a reference: whatever is written, flushed and cut, each sector reads as a version that
-//! may be there. Nothing that was made safe is lost, nothing is made up, and a lying drive is
-//! caught.
+//! Power cuts compared with a reference: after any writes, flushes and cuts, each sector reads as a
+//! possible version. No durable data is lost, no data is invented, and a lying drive is detected.
 //!
-//! The reference keeps by sector the versions that may come back; it shares no code with the store.
+//! The reference stores by sector the versions that may come back; it shares no code with the
+//! store.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use drivebay_units::{Lpn, Ppa, Rng, SECTOR_BYTES};
 const SECTORS: u64 = 2048;
 const SECTOR: usize = SECTOR_BYTES as usize;
 
-/// By sector: the versions that may be read after a cut, the newest last.
+/// Versions that may be read after a cut, by sector, the newest last.
 struct Reference {
     versions: Vec<Vec<u64>>,
 }
@@ -49,11 +49,11 @@ fn read_version(engine: &Engine, lba: u64) -> u64 {
 }
 
 struct Outcome {
-    /// Sectors that read as something that could not be.
+    /// Number of sectors with impossible content.
     wrong: u64,
-    /// Sectors that a cut put back.
+    /// Number of sectors that a cut reverted.
     lost: u64,
-    /// Of these, those whose newest version had been answered.
+    /// Number of reverted sectors whose newest version had been acknowledged.
     lost_answered: u64,
 }
 
@@ -89,7 +89,7 @@ fn torture_of(mut engine: Engine, seed: u64, loss: PowerCutLoss, cuts: u64) -> O
         engine.begin_iteration();
         submit(&mut engine, request(op, lba, sectors as u32, version), &data);
         if rng.below(4) == 0 && op != Op::Flush {
-            // The plug is pulled before the answer: new, old, or a part of each.
+            // The power is cut before the answer: new data, old data, or a part of each.
             put(&mut reference, op, lba, sectors, version);
             check_cut(&mut engine, &mut reference, &mut outcome);
             done_cuts += 1;
@@ -139,8 +139,8 @@ fn nothing_safe_is_lost_in_hundreds_of_cuts() {
     }
 }
 
-/// With mapping units of 16 KiB most of these writes are of parts: what else lies in a unit falls
-/// back to what it was.
+/// With mapping units of 16 KiB most of these writes cover only a part; the rest of a unit falls
+/// back to its old content.
 #[test]
 fn nothing_safe_is_lost_where_units_are_written_in_part() {
     for (seed, loss) in [(4, PowerCutLoss::All), (5, PowerCutLoss::Random)] {
@@ -155,8 +155,8 @@ fn nothing_safe_is_lost_where_units_are_written_in_part() {
     }
 }
 
-/// On media that is written in place all that was answered is there; without an answer, a part may
-/// be.
+/// On media written in place all acknowledged data remains; without an answer, a part may be
+/// written.
 #[test]
 fn nothing_that_was_answered_is_lost_on_media_that_is_written_in_place() {
     let spec = changed_spec(SECTORS as i64, false, |raw| {
@@ -178,15 +178,15 @@ fn nothing_that_was_answered_is_lost_on_media_that_is_written_in_place() {
     assert_eq!((outcome.wrong, outcome.lost_answered), (0, 0));
 }
 
-/// Data and model fall back together: after a cut each page holds the version that lies in the slot
-/// to which the model's map points.
+/// Data and model fall back together: after a cut each page has the version in the slot to which
+/// the model's map points.
 #[test]
 fn data_falls_back_as_the_models_map_does() {
     const PAGES: u64 = SECTORS / 8;
     let mut rng = Rng::new(5).fork("map");
     let mut engine = engine(SECTORS, 5, false);
     engine.allow_power_cuts(None, PowerCutLoss::All);
-    // By page the newest version; by slot, and erases of its superblock, what was seen there last.
+    // Newest version, by page; last version seen, by slot and erases of its superblock.
     let mut newest = vec![0; PAGES as usize];
     let mut slots: HashMap<(Ppa, u32), (u64, u64)> = HashMap::new();
     let find = |engine: &mut Engine, page: u64| {
@@ -221,7 +221,7 @@ fn data_falls_back_as_the_models_map_does() {
             match find(&mut engine, page).map(|place| slots.get(&place)) {
                 None => assert_eq!(found, 0, "page {page} is unmapped"),
                 Some(Some(&there)) => assert_eq!(there, (page, found)),
-                // Copied twice behind one command.
+                // Copied twice within one command.
                 Some(None) => unseen += 1,
             }
             let before = std::mem::replace(&mut newest[page as usize], found);
@@ -236,7 +236,7 @@ fn data_falls_back_as_the_models_map_does() {
     assert!(unseen < stayed / 100, "{unseen} of {stayed}");
 }
 
-/// A host with blocks of 4 KiB never sees a part of one (AWUPF); one with blocks of 512 B may.
+/// A host with blocks of 4 KiB never sees a torn block (AWUPF); one with blocks of 512 B may.
 #[test]
 fn a_cut_tears_writes_between_blocks() {
     for (block_shift, is_torn_inside) in [(9, true), (12, false)] {

@@ -1,4 +1,4 @@
-//! What a drive's logs hold when its server has ended and another one takes its state.
+//! Logs of a drive after its server has ended and another one has loaded its state.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use zerocopy::FromBytes;
 use crate::several::{self, Nvme, Served};
 use crate::support::changed_spec;
 
-/// Get Features of what there is not.
+/// Get Features of an unknown feature.
 const WRONG: Sqe = Sqe { opcode: AdminOpcode::GetFeatures as u8, ..ZERO };
 const ZERO: Sqe = zerocopy::transmute!([0_u8; 64]);
 
@@ -47,7 +47,7 @@ fn set(admin: &mut Nvme, opcode: AdminOpcode, cdw10: u32, data: &[u8]) -> Status
     admin.ask(sqe, data.len() as u32, data).0
 }
 
-/// Number of the newest error, errors ever, and times switched on.
+/// Number of the newest error, errors over the lifetime, and power cycles.
 fn counts(admin: &mut Nvme) -> (u64, u128, u128) {
     let newest = ErrorEntry::read_from_bytes(&log::<64>(admin, LogPage::Errors, 0)).expect("64");
     let smart = SmartLog::read_from_bytes(&log::<512>(admin, LogPage::Smart, 0)).expect("512");
@@ -74,7 +74,7 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     assert_eq!(counts(&mut host), (2, 2, 1));
     let create = 1;
     log::<512>(&mut host, LogPage::TelemetryHost, create);
-    // Thresholds of 5 ms each, on, and a pending image.
+    // Thresholds of 5 ms each, enabled, and a pending image.
     let mut monitor = [0; 4096];
     (monitor[0], monitor[12]) = (9, 1);
     let feature = Feature::OcpLatencyMonitor as u32;
@@ -115,7 +115,7 @@ fn logs_outlast_the_server_and_their_counters_go_on() {
     served.end();
 }
 
-/// On a clock a thousand times slower than the host's, so that it does not end meanwhile.
+/// On a clock a thousand times slower than the host's, so that it does not end during the test.
 #[test]
 fn a_sanitize_goes_on_after_a_power_cut_and_after_the_end_of_its_server() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -199,7 +199,7 @@ fn events_of_placement_and_the_time_of_day_outlast_the_server() {
     let mut host = served.nvme();
     let id = host.connect(&several::nqn("one"), 0, 0xffff).expect("a controller");
     host.enable();
-    // An identifier that there is none is an event of the first handle.
+    // An unknown identifier is an event of the first handle.
     let invalid = [PlacementEventKind::InvalidIdentifier as u8];
     let (set, get) = (AdminOpcode::SetFeatures, AdminOpcode::GetFeatures);
     feature(&mut host, set, Feature::PlacementEvents, 1 << 16, &invalid, 1);
@@ -264,7 +264,7 @@ fn reservations_that_a_host_wants_to_keep_outlast_the_server() {
         let served = Served::new(vec![with_state(folder.path())]);
         let (_host, mut io) = queues(&served);
         let page = about(&mut io, report, 31, [0; 2]);
-        // The type, how many are registered, whether that persists.
+        // Type, number of registrants, and persistence.
         assert_eq!((page[4], page[5], page[9]), (kept, kept, kept));
         served.end();
     }
@@ -283,7 +283,7 @@ fn logs_begin_anew_with_a_new_drive_and_damaged_ones_are_refused() {
         let drives = several::of_spec(vec![with_state(folder.path())]);
         let why = Server::new(drives, &options, &Control::default());
         let why = why.err().expect("refused").to_string();
-        assert!(why.contains("hint: to begin with empty ones: rm "), "{why}");
+        assert!(why.contains("hint: to start with empty logs: rm "), "{why}");
         assert_eq!(why.lines().count(), 2, "{why}");
     }
     fs::remove_file(path("state")).expect("it was saved");

@@ -1,4 +1,4 @@
-//! Several drives in one server: found by their names, and none the other's business.
+//! Several drives in one server: clients find them by name, and they are independent of each other.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -40,7 +40,7 @@ pub fn drive(name: &str) -> DriveOptions {
     }
 }
 
-/// Each with the usual profile.
+/// Gives each drive the usual profile.
 pub fn of_spec(drives: Vec<DriveOptions>) -> Vec<(Spec, DriveOptions)> {
     drives.into_iter().map(|drive| (spec(SECTORS as i64, false), drive)).collect()
 }
@@ -81,7 +81,7 @@ impl Served {
         client
     }
 
-    /// A client that follows a drive's events.
+    /// Connects a client that follows a drive's events.
     fn follower(&self, line: &str) -> UnixStream {
         let mut client = self.connect("control");
         writeln!(client, "{line}").expect("room");
@@ -92,7 +92,7 @@ impl Served {
         self.sized(name, SECTORS * 512)
     }
 
-    /// A client of an export of so many bytes.
+    /// Connects a client to an export of this size.
     pub fn sized(&self, name: &str, bytes: u64) -> Option<Nbd> {
         Nbd::connect(self.connect("nbd"), name, bytes)
     }
@@ -117,11 +117,11 @@ impl Served {
     }
 }
 
-/// A client of an export, and the flags that this has.
+/// Client of an export, and the export's flags.
 pub struct Nbd(UnixStream, pub u16);
 
 impl Nbd {
-    /// None if there is no such export.
+    /// Connects; `None` if there is no such export.
     fn connect(mut client: UnixStream, name: &str, size: u64) -> Option<Nbd> {
         let mut bytes = 3_u32.to_be_bytes().to_vec();
         bytes.extend(b"IHAVEOPT\0\0\0\x01");
@@ -134,7 +134,7 @@ impl Nbd {
         Some(Nbd(client, u16::from_be_bytes([answer[26], answer[27]])))
     }
 
-    /// The error of a command of 4 KiB, 0 for success; none if the connection has ended.
+    /// Returns the error of a command of 4 KiB, 0 for success; `None` if the connection has ended.
     pub fn ask(&mut self, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
         self.ask_at(0, kind, data, into)
     }
@@ -150,7 +150,7 @@ impl Nbd {
         self.0.write_all(&bytes).ok()
     }
 
-    /// As [`Nbd::ask`], from a byte of the drive on.
+    /// Like [`Nbd::ask`], from a byte of the drive on.
     pub fn ask_at(&mut self, offset: u64, kind: u16, data: &[u8], into: &mut [u8]) -> Option<u32> {
         self.send(kind, offset, 4096, data)?;
         let mut head = [0; 16];
@@ -166,7 +166,7 @@ impl Nbd {
         self.ask(1, &[byte; 4096], &mut [])
     }
 
-    /// The first byte of the drive.
+    /// Returns the first byte of the drive.
     pub fn read(&mut self) -> Option<u8> {
         let mut data = [0; 4096];
         (self.ask(0, &[], &mut data)? == 0).then_some(data[0])
@@ -197,7 +197,7 @@ impl Nvme {
         self.stream.write_all(&bytes).expect("room");
     }
 
-    /// The next PDU's data and completion.
+    /// Returns data and completion of the next PDU.
     fn receive(&mut self) -> (Vec<u8>, Option<Cqe>) {
         loop {
             let found = match self.decoder.decode(&self.input).expect("sound PDUs") {
@@ -236,7 +236,7 @@ impl Nvme {
         }
     }
 
-    /// Connects this queue; the controller's identifier.
+    /// Connects this queue; returns the controller's identifier.
     pub fn connect(&mut self, nqn: &str, queue: u16, controller: u16) -> Result<u16, Status> {
         let command = FabricsType::Connect {
             format: 0,
@@ -269,7 +269,7 @@ fn nbd_clients_reach_a_drive_by_its_name_and_the_first_without_one() {
     for (name, byte) in [("one", 1), ("two", 2)] {
         assert_eq!(served.nbd(name).expect("an export").write(byte), Some(0));
     }
-    // Whichever event loop took the connection.
+    // In whichever event loop the connection is.
     for _ in 0..20 {
         for (name, byte) in [("one", 1), ("two", 2), ("", 1)] {
             assert_eq!(served.nbd(name).expect("an export").read(), Some(byte), "{name}");
@@ -288,7 +288,7 @@ fn nbd_clients_reach_a_drive_by_its_name_and_the_first_without_one() {
 fn a_long_read_that_its_client_takes_slowly_holds_no_later_write() {
     let served = Served::new(vec![drive("one")]);
     let length = SECTORS as usize * 512;
-    // One after the other, so that they lie side by side in memory, and in part never written.
+    // One after the other, so that they are adjacent in memory; a part is never written.
     let data: Vec<u8> = (0..length / 2).map(|at| (at / 512) as u8).collect();
     let mut writer = served.nbd("one").expect("an export");
     let mut head = [0; 16];
@@ -303,7 +303,7 @@ fn a_long_read_that_its_client_takes_slowly_holds_no_later_write() {
     let mut head = [0; 16];
     reader.0.read_exact(&mut head).expect("an answer");
     assert_eq!(head[4..8], [0; 4]);
-    // More than the kernel keeps for the reader is not sent yet.
+    // Data beyond the kernel's buffer is not sent yet.
     write(&vec![0xff; length]);
     let mut found = vec![1; length];
     reader.0.read_exact(&mut found).expect("the data");
@@ -591,7 +591,7 @@ fn a_start_that_is_refused_leaves_nothing() {
         ("cannot be listened on", at(unix("nowhere/nbd"))),
         ("is in use", at(port.1.clone())),
         ("not HOST:PORT", (with_state("state"), nvme("unix:nvme"))),
-        ("is no place for a control socket", (with_state("state"), control)),
+        ("is not an address for a control socket", (with_state("state"), control)),
     ] {
         let error = Server::new(of_spec(vec![drive]), &options, &Control::default()).err();
         let error = error.expect(refused).to_string();

@@ -1,4 +1,4 @@
-//! A drive that is restored is what it was at the snapshot, and goes on as it did.
+//! A restored drive equals the drive at the snapshot, and continues in the same way.
 
 use std::thread;
 use std::time::Duration;
@@ -25,8 +25,8 @@ fn in_memory() -> Engine {
     drive(Store::memory(SECTORS, &MemoryLimit::new(1 << 30, 1 << 30, 1 << 30)))
 }
 
-/// Memory for so many pages and the model of a snapshot, with the page tables of both, a group of 4
-/// KiB each.
+/// Memory for this number of pages and the model of a snapshot, with the page tables of both, a
+/// group of 4 KiB each.
 fn limit_of(pages: u64) -> MemoryLimit {
     let mut probe = in_memory();
     let before = probe.report().memory_bytes;
@@ -52,7 +52,7 @@ fn model(engine: &mut Engine) -> Vec<u8> {
     bytes
 }
 
-/// Writes and what else changes data, at random; returns what the drive answered.
+/// Random writes and other changes of data; returns the drive's answers.
 fn work(engine: &mut Engine, seed: u64, commands: u64) -> Vec<(Op, u64, Status)> {
     let mut rng = Rng::new(seed).fork("work");
     let sectors_max = engine.store().sectors();
@@ -97,7 +97,7 @@ fn a_hundred_times(engine: &mut Engine) {
         let cut = engine.power_cut().expect("a store").lost_bytes;
         let after = (answers, cut, data(engine), model(engine));
         assert!(data_then != after.2 && model_then != after.3 && cut > 0);
-        // The same commands meet the same drive: it answers and loses the same.
+        // The same commands on the same drive give the same answers and losses.
         assert!(*first.get_or_insert_with(|| after.clone()) == after);
         engine.restore("aged").expect("a snapshot");
         assert!(data(engine) == data_then && model(engine) == model_then);
@@ -123,7 +123,7 @@ fn a_drive_in_a_file_is_restored_a_hundred_times_bit_for_bit() {
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 1, "snapshots have no name");
 }
 
-/// Taken, restored, replaced and forgotten in any order, beside copies of the whole data.
+/// Taken, restored, replaced and deleted in any order, compared with copies of the whole data.
 #[test]
 fn snapshots_do_not_disturb_each_other() {
     for seed in 0..20 {
@@ -214,7 +214,7 @@ fn a_snapshot_that_cannot_be_taken_leaves_the_one_of_its_name() {
     write(&mut engine, 1);
     snapshot(&mut engine, "kept");
     let kept = data(&engine);
-    // Its file has no folder any more.
+    // The folder of its file is gone.
     std::fs::remove_dir_all(&place).expect("a folder");
     let failed = loop {
         match engine.snapshot("kept") {

@@ -1,7 +1,8 @@
-//! ATA as AHCI carries it: frames between host and drive, commands and their results.
+//! ATA over AHCI: frames between host and drive, commands and their results.
 //!
-//! Sources: Serial ATA 3.1 section 10.5 (frame layouts), ATA/ATAPI Command Set 3 (ACS-3). Only what
-//! a drive of 2015 needs that is neither packet nor zoned device; PIO data-out is left out.
+//! Sources: Serial ATA 3.1 section 10.5 (frame layouts), ATA/ATAPI Command Set 3 (ACS-3). Covers
+//! the needs of a drive of 2015 that is neither a packet device nor a zoned device; PIO data-out is
+//! left out.
 
 mod identify;
 
@@ -9,29 +10,29 @@ pub use identify::{Identify, checksummed};
 
 use crate::codes::codes;
 
-/// The drive is ready, "seek complete" as all drives say.
+/// Status: the drive is ready. Includes "seek complete", as all drives report it.
 pub const STATUS_READY: u8 = 0x50;
-/// A command is in flight.
+/// Status: a command is in flight.
 pub const STATUS_BUSY: u8 = 0x80;
-/// The error register says why.
+/// Status: the command failed; the error register has the reason.
 pub const STATUS_ERROR: u8 = 0x01;
 
-/// Why a command failed: the error register.
+/// Error register: the reason for which a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Fault {
-    /// No such command, or a field does not fit.
+    /// Unknown command, or an invalid field.
     Aborted = 0x04,
-    /// The data moved was damaged, or could not be moved: interface CRC.
+    /// Data was damaged on the link, or could not be transferred: interface CRC.
     Interface = 0x84,
-    /// Beyond the end of the drive.
+    /// Address beyond the end of the drive.
     NotFound = 0x10,
     /// Data could not be read.
     Uncorrectable = 0x40,
 }
 
 codes! {
-    /// Commands, by their opcode.
+    /// Opcodes of commands.
     Opcode {
         DataSetManagement = 0x06,
         ReadSectors = 0x20,
@@ -64,30 +65,30 @@ const HOST_TO_DEVICE: u8 = 0x27;
 const DEVICE_TO_HOST: u8 = 0x34;
 const PIO_SETUP: u8 = 0x5f;
 const SET_DEVICE_BITS: u8 = 0xa1;
-/// An interrupt is asked for.
+/// Requests an interrupt.
 const INTERRUPT: u8 = 1 << 6;
 
-/// Register values of a host's frame.
+/// Register values of a frame from the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Command {
-    /// A command; otherwise the control register was written.
+    /// True for a command; false if the host wrote the control register.
     pub is_command: bool,
-    /// The command's code.
+    /// Opcode of the command.
     pub code: u8,
-    /// Features, both bytes.
+    /// Features register, both bytes.
     pub features: u16,
-    /// 48 bits.
+    /// Address, 48 bits.
     pub lba: u64,
-    /// Device.
+    /// Device register.
     pub device: u8,
-    /// Count, both bytes.
+    /// Count register, both bytes.
     pub count: u16,
-    /// Control: bit 2 resets.
+    /// Control register; bit 2 resets the drive.
     pub control: u8,
 }
 
 impl Command {
-    /// Reads a frame.
+    /// Parses a frame; `None` if it is of another type.
     pub fn parse(frame: &[u8; FRAME_BYTES]) -> Option<Command> {
         let f = frame;
         (f[0] == HOST_TO_DEVICE).then(|| Command {
@@ -101,7 +102,7 @@ impl Command {
         })
     }
 
-    /// As a frame; for hosts.
+    /// Returns the frame; for hosts.
     pub fn frame(&self) -> [u8; FRAME_BYTES] {
         let (features, count) = (self.features.to_le_bytes(), self.count.to_le_bytes());
         let lba = self.lba.to_le_bytes();
@@ -115,22 +116,22 @@ impl Command {
         f
     }
 
-    /// The address of a command of 28 bits.
+    /// Address of a 28-bit command.
     pub fn lba28(&self) -> u64 {
         self.lba & 0x00ff_ffff | u64::from(self.device & 0x0f) << 24
     }
 
-    /// Sectors of a command of 28 bits; 0 stands for the maximum.
+    /// Sectors of a 28-bit command; a count of 0 means the maximum.
     pub fn sectors28(&self) -> u32 {
         if self.count & 0xff == 0 { 0x100 } else { u32::from(self.count & 0xff) }
     }
 
-    /// Sectors of a command of 48 bits; 0 stands for the maximum.
+    /// Sectors of a 48-bit command; a count of 0 means the maximum.
     pub fn sectors48(&self) -> u32 {
         if self.count == 0 { 0x1_0000 } else { u32::from(self.count) }
     }
 
-    /// Sectors of a queued command, whose count lies in the features.
+    /// Sectors of a queued command, whose count is in the features register.
     pub fn sectors_queued(&self) -> u32 {
         if self.features == 0 { 0x1_0000 } else { u32::from(self.features) }
     }
@@ -140,34 +141,34 @@ impl Command {
         self.count as u8 >> 3
     }
 
-    /// Force Unit Access of a queued command.
+    /// True if a queued command requests Force Unit Access.
     pub fn is_fua(&self) -> bool {
         self.device & 0x80 != 0
     }
 }
 
-/// Register values of a drive's frame.
+/// Register values of a frame from the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// Status register.
     pub status: u8,
     /// Error register.
     pub error: u8,
-    /// 48 bits.
+    /// Address, 48 bits.
     pub lba: u64,
-    /// Device.
+    /// Device register.
     pub device: u8,
-    /// Count.
+    /// Count register.
     pub count: u16,
 }
 
 impl Answer {
-    /// After a reset: a drive that is no packet device.
+    /// Registers after a reset: the signature of a drive that is not a packet device.
     pub fn signature() -> Answer {
         Answer { status: STATUS_READY, error: 1, lba: 1, device: 0, count: 1 }
     }
 
-    /// How a command ended.
+    /// Result of a command.
     pub fn to(command: &Command, fault: Option<Fault>) -> Answer {
         let error = fault.map_or(0, |fault| fault as u8);
         let status = STATUS_READY | if fault.is_some() { STATUS_ERROR } else { 0 };
@@ -185,31 +186,31 @@ impl Answer {
         f
     }
 
-    /// A register frame that asks for an interrupt.
+    /// Returns a register frame that requests an interrupt.
     pub fn frame(&self) -> [u8; FRAME_BYTES] {
         self.fields(DEVICE_TO_HOST, INTERRUPT, self.status)
     }
 
-    /// The frame before data to the host is moved by PIO; the command ends with that data.
+    /// Returns the PIO Setup frame before data to the host; the command ends with that data.
     pub fn pio_setup(&self, bytes: u16) -> [u8; FRAME_BYTES] {
-        // Data request while it moves, then the last status.
+        // The status is "data request" during the transfer; the final status follows in byte 15.
         let mut f = self.fields(PIO_SETUP, INTERRUPT | 1 << 5, STATUS_READY | 1 << 3);
         f[15] = self.status;
         f[16..18].copy_from_slice(&bytes.to_le_bytes());
         f
     }
 
-    /// The register that a signature is read from.
+    /// Value of the register from which a host reads the signature.
     pub fn signature_register(&self) -> u32 {
         let lba = self.lba.to_le_bytes();
         u32::from_le_bytes([self.count as u8, lba[0], lba[1], lba[2]])
     }
 }
 
-/// The frame that ends queued commands: a bit for each tag.
+/// Returns the frame that completes queued commands: one bit for each tag.
 pub fn set_device_bits(done: u32, fault: Option<Fault>) -> [u8; 8] {
     let mut f = [0; 8];
-    // Bits 7 and 3 of the status are not carried.
+    // The frame carries no bits 7 and 3 of the status.
     let status = STATUS_READY & 0x77 | u8::from(fault.is_some());
     (f[0], f[1], f[2], f[3]) =
         (SET_DEVICE_BITS, INTERRUPT, status, fault.map_or(0, |fault| fault as u8));
@@ -217,7 +218,7 @@ pub fn set_device_bits(done: u32, fault: Option<Fault>) -> [u8; 8] {
     f
 }
 
-/// The log of a queued command that failed (page 10h): its tag, and its registers.
+/// Returns the log of a failed queued command (page 10h): its tag and its registers.
 pub fn queued_error_log(tag: u8, answer: &Answer) -> [u8; 512] {
     let mut page = [0; 512];
     let frame = answer.frame();
@@ -226,7 +227,7 @@ pub fn queued_error_log(tag: u8, answer: &Answer) -> [u8; 512] {
     checksummed(page)
 }
 
-/// Ranges of TRIM: first sector, sectors; empty ones are skipped.
+/// Returns the ranges of a TRIM as first sector and number of sectors, without empty ones.
 pub fn trim_ranges(data: &[u8]) -> impl Iterator<Item = (u64, u32)> + '_ {
     let words = data.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
     words.map(|word| (word & 0xffff_ffff_ffff, (word >> 48) as u32)).filter(|range| range.1 > 0)

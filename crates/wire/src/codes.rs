@@ -1,6 +1,6 @@
-//! Enumerations whose variants have codes on the wire.
+//! Macro for enumerations whose variants have codes on the wire.
 
-/// Defines an enumeration with the functions `of`, from a code, and `ALL`.
+/// Defines an enumeration with `from_code`, which returns the variant of a code, and `ALL`.
 macro_rules! codes {
     ($(#[$meta:meta])* $name:ident { $($variant:ident = $value:literal,)* }) => {
         $(#[$meta])*
@@ -10,12 +10,12 @@ macro_rules! codes {
         pub enum $name { $($variant = $value,)* }
 
         impl $name {
-            /// All of them.
+            /// All variants.
             pub const ALL: &[$name] = &[$($name::$variant,)*];
 
-            /// From its code.
+            /// Returns the variant with this code; `None` if the code is unknown.
             #[inline]
-            pub fn of(code: u8) -> Option<$name> {
+            pub fn from_code(code: u8) -> Option<$name> {
                 match code { $($value => Some($name::$variant),)* _ => None }
             }
         }

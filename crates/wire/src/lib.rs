@@ -1,4 +1,4 @@
-//! Wire formats: protocol bytes, parsed and written.
+//! Wire formats: parsers and writers of protocol bytes.
 //!
 //! Parsers take slices and return typed values or an error; writers append to a buffer. Nothing
 //! here keeps state between messages. This crate must not know drives, sockets, files or clocks.

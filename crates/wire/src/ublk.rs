@@ -1,15 +1,15 @@
-//! ublk: what Linux and a program that serves a block device say to each other, over io_uring.
+//! ublk: messages between Linux and a program that serves a block device, over io_uring.
 //!
-//! Source: include/uapi/linux/ublk_cmd.h of Linux 6.12; Documentation/block/ublk.rst. Structures
-//! are the kernel's, in the machine's own byte order, and bear its names. Left out: zoned devices,
-//! recovery, devices of users that are not root, zero copy, batches.
+//! Source: include/uapi/linux/ublk_cmd.h of Linux 6.12; Documentation/block/ublk.rst. The
+//! structures are the kernel's, in the machine's byte order, and have its names. Left out: zoned
+//! devices, recovery, devices of users that are not root, zero copy, batches.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The device that takes control commands.
+/// Device that accepts control commands.
 pub const CONTROL_PATH: &str = "/dev/ublk-control";
 
-/// Numbers of commands, as `_IOR` and `_IOWR` of the type 'u' make them.
+/// Returns the number of a command as `_IOR` and `_IOWR` of type 'u' compute it.
 const fn ioctl(access: u32, number: u32, bytes: usize) -> u32 {
     access << 30 | (bytes as u32) << 16 | (b'u' as u32) << 8 | number
 }
@@ -25,32 +25,32 @@ const fn io(number: u32) -> u32 {
     ioctl(READ_WRITE, number, size_of::<IoCommand>())
 }
 
-/// What is asked of [`CONTROL_PATH`].
+/// Control commands, sent to [`CONTROL_PATH`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum ControlOp {
     /// Writes a [`DeviceInfo`].
     GetDeviceInfo = control(READ, 0x02),
-    /// Makes a device as a [`DeviceInfo`] says, which then has its number.
+    /// Creates a device from a [`DeviceInfo`], into which the kernel writes the device number.
     AddDevice = control(READ_WRITE, 0x04),
     /// Removes a device; returns when nobody has it open.
     DeleteDevice = control(READ_WRITE, 0x05),
-    /// Shows the block device; `data` is the server's process.
+    /// Makes the block device visible; `data` is the server's process ID.
     StartDevice = control(READ_WRITE, 0x06),
-    /// Takes the block device away; what hosts have not written yet is written before.
+    /// Removes the block device, after the hosts' unwritten data is written.
     StopDevice = control(READ_WRITE, 0x07),
-    /// Takes [`Params`].
+    /// Reads [`Params`].
     SetParams = control(READ_WRITE, 0x08),
-    /// Writes the flags that this kernel knows, 8 bytes.
+    /// Writes the flags that this kernel supports, 8 bytes.
     GetFeatures = control(READ, 0x13),
 }
 
-/// The number of [`ControlCommand::dev_id`] where the kernel is to choose one.
+/// Value of [`ControlCommand::dev_id`] that lets the kernel choose a number.
 pub const ANY_DEVICE: u32 = u32::MAX;
-/// The number of [`ControlCommand::queue_id`] where a command is of no queue.
+/// Value of [`ControlCommand::queue_id`] for a command that belongs to no queue.
 pub const NO_QUEUE: u16 = u16::MAX;
 
-/// A control command, which stands in a submission entry of 128 bytes.
+/// Control command, stored in a submission entry of 128 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 #[expect(missing_docs, reason = "the header's names")]
@@ -71,10 +71,10 @@ pub struct ControlCommand {
 /// Linux 6.5.
 pub const USER_COPY: u64 = 1 << 7;
 
-/// [`DeviceInfo::state`]: its server is gone.
+/// [`DeviceInfo::state`]: the device's server has ended.
 pub const STATE_DEAD: u16 = 0;
 
-/// What a device is.
+/// Description of a device.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout,
 )]
@@ -90,7 +90,7 @@ pub struct DeviceInfo {
     pub ublksrv_pid: i32,
     pub pad1: u32,
     pub flags: u64,
-    /// The server's own: the kernel keeps it.
+    /// Flags for the server's own use, which the kernel only stores.
     pub ublksrv_flags: u64,
     pub owner_uid: u32,
     pub owner_gid: u32,
@@ -98,11 +98,11 @@ pub struct DeviceInfo {
     pub reserved2: u64,
 }
 
-/// [`Params::types`]: the basic fields and those of discard are set.
+/// [`Params::types`]: the basic and the discard fields are set.
 pub const PARAMS_BASIC_AND_DISCARD: u32 = 1 | 1 << 1;
-/// [`Params::attrs`]: all that changes data is refused.
+/// [`Params::attrs`]: the device refuses all commands that change data.
 pub const ATTR_READ_ONLY: u32 = 1;
-/// [`Params::attrs`]: what was written is safe only after a flush.
+/// [`Params::attrs`]: written data is durable only after a flush.
 pub const ATTR_VOLATILE_CACHE: u32 = 1 << 2;
 /// [`Params::attrs`]: writes may ask for Force Unit Access.
 pub const ATTR_FUA: u32 = 1 << 3;
@@ -129,28 +129,28 @@ pub struct Params {
     pub max_write_zeroes_sectors: u32,
     pub max_discard_segments: u16,
     pub reserved: u16,
-    /// Of the next part, which is not sent.
+    /// Padding; belongs to the next part of the kernel's structure, which is not sent.
     pub unused: u32,
 }
 
-/// What a server says of a tag, in a submission entry of 64 bytes.
+/// Command of the server for a tag, in a submission entry of 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoBytes, Immutable)]
 #[repr(C)]
 #[expect(missing_docs, reason = "the header's names")]
 pub struct IoCommand {
     pub q_id: u16,
     pub tag: u16,
-    /// Bytes, or an errno below zero.
+    /// Number of bytes, or a negative errno.
     pub result: i32,
     pub addr: u64,
 }
 
 /// Waits for the first command of a tag.
 pub const FETCH: u32 = io(0x20);
-/// Completes a tag's command, and waits for the next.
+/// Completes a tag's command and waits for the next.
 pub const COMMIT_AND_FETCH: u32 = io(0x21);
 
-/// A command of the kernel, as it lies in the memory that queue and server share.
+/// Command of the kernel, in the memory that queue and server share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, FromBytes, IntoBytes, Immutable)]
 #[repr(C)]
 #[expect(missing_docs, reason = "the header's names")]
@@ -162,7 +162,7 @@ pub struct IoDescriptor {
     pub addr: u64,
 }
 
-/// What the kernel asks for.
+/// Operation that the kernel requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoOp {
     /// Data to the host.
@@ -172,21 +172,21 @@ pub enum IoOp {
         /// Force Unit Access.
         fua: bool,
     },
-    /// What was written before is to be safe.
+    /// Makes all data durable that was written before.
     Flush,
-    /// The sectors are not needed any more.
+    /// Discards sectors that are no longer needed.
     Discard,
-    /// Zeros without data.
+    /// Writes zeros without sending data.
     WriteZeroes {
         /// Force Unit Access.
         fua: bool,
-        /// The space is to stay allocated.
+        /// True if the space must stay allocated.
         no_unmap: bool,
     },
 }
 
 impl IoDescriptor {
-    /// What is asked for; None where a server of this kind is never asked for it.
+    /// Returns the operation; `None` for those that a server of this kind never receives.
     pub fn op(&self) -> Option<IoOp> {
         const FUA: u32 = 1 << 13;
         const NO_UNMAP: u32 = 1 << 15;
@@ -202,17 +202,17 @@ impl IoDescriptor {
     }
 }
 
-/// Most tags of a queue.
+/// Largest depth of a queue, in tags.
 const QUEUE_DEPTH_MAX: usize = 4096;
 
-/// Where a queue's descriptors lie in the character device: place and length of the mapping, on a
-/// machine with pages of so many bytes.
+/// Returns offset and length of the mapping of a queue's descriptors in the character device, on a
+/// machine with pages of `page_bytes`.
 pub fn descriptors(queue: u16, depth: u16, page_bytes: usize) -> (u64, usize) {
     let of = |tags: usize| (tags * size_of::<IoDescriptor>()).next_multiple_of(page_bytes);
     (u64::from(queue) * of(QUEUE_DEPTH_MAX) as u64, of(usize::from(depth)))
 }
 
-/// Where the data of a tag's command begins in the character device.
+/// Returns the offset of the data of a tag's command in the character device.
 pub fn data_offset(queue: u16, tag: u16) -> u64 {
     0x8000_0000 + (u64::from(queue) << 41 | u64::from(tag) << 25)
 }
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn commands_have_the_numbers_that_the_kernels_header_makes() {
-        // As a C compiler has them: UBLK_U_CMD_ADD_DEV, UBLK_U_CMD_GET_FEATURES,
+        // Numbers computed by a C compiler: UBLK_U_CMD_ADD_DEV, UBLK_U_CMD_GET_FEATURES,
         // UBLK_U_IO_FETCH_REQ.
         assert_eq!(ControlOp::AddDevice as u32, 0xc020_7504);
         assert_eq!(ControlOp::GetFeatures as u32, 0x8020_7513);

@@ -1,4 +1,4 @@
-//! No bytes from outside are more than refused. PDUs of NVMe/TCP are tested beside their code.
+//! Bytes from outside are refused at worst. PDUs of NVMe/TCP are tested next to their code.
 
 use drivebay_wire::ata::{self, FRAME_BYTES};
 use drivebay_wire::nbd::{self, ClientFlags, Go, MetaQuery, OptionHeader, Request};

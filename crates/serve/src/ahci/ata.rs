@@ -1,28 +1,28 @@
-//! What the drive does for an ATA command, by what its registers say.
+//! ATA commands: decides the drive's action from the values of the registers.
 //!
-//! Source: ACS-3. SMART's attributes are the usual vendors' ones, from the model's health.
+//! Source: ACS-3. SMART's attributes are those that vendors usually have, from the model's health.
 
 use drivebay_drive::Spec;
 use drivebay_wire::ata::{
     Answer, Command, Fault, Identify, Opcode, STATUS_READY, checksummed, queued_error_log,
 };
 
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
 
-/// What the device must do for a command.
+/// Action of the device for a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    /// Sectors to the host; by PIO where the command says so.
+    /// Send sectors to the host; by PIO if the command requires it.
     Read { lba: u64, sectors: u32, is_pio: bool },
-    /// Sectors from the host.
+    /// Receive sectors from the host.
     Write { lba: u64, sectors: u32, fua: bool },
     /// Flush the write cache.
     Flush,
-    /// Deallocate ranges, which come in this number of bytes from the host.
+    /// Deallocate ranges; the host sends `bytes` of them.
     Trim { bytes: usize },
-    /// Data that does not come from the medium.
+    /// Return data that does not come from the medium.
     Return { data: Vec<u8>, is_pio: bool },
-    /// Only a completion.
+    /// Only complete the command.
     Answer(Answer),
 }
 
@@ -32,12 +32,12 @@ pub struct Identity {
     serial: String,
     firmware: String,
     model: String,
-    /// Commands that it queues.
+    /// Largest number of queued commands.
     queue_depth: u8,
 }
 
 impl Identity {
-    /// From a profile. No publication gives the firmware revision.
+    /// Creates the identity from a profile. No publication gives the firmware revision.
     pub fn new(spec: &Spec, serial: &str) -> Identity {
         Identity {
             serial: serial.to_owned(),
@@ -48,19 +48,19 @@ impl Identity {
     }
 }
 
-/// The drive behind its registers.
+/// State of the ATA device.
 pub(super) struct Ata {
     identity: Identity,
     sectors: u64,
     write_cache: bool,
     smart: bool,
-    /// The queued command that failed last, until it is asked for.
+    /// Last failed queued command, until the host reads the log.
     pub failed: Option<(u8, Answer)>,
 }
 
 /// TRIM, in the features of DATA SET MANAGEMENT.
 const TRIM: u16 = 1;
-/// SMART: LBA mid and high of every subcommand; and of a failing drive.
+/// SMART: LBA mid and high of every subcommand; and those that report a failing drive.
 const SMART_KEY: u64 = 0xc2_4f00;
 const SMART_FAILING: u64 = 0x2c_f400;
 /// Addresses of the logs that READ LOG EXT returns.
@@ -72,9 +72,9 @@ impl Ata {
         Ata { identity, sectors, write_cache: true, smart: true, failed: None }
     }
 
-    /// Decides what is to be done for a command.
+    /// Decides the action for a command.
     pub fn plan(&mut self, drive: &mut dyn Drive, command: &Command) -> Result<Action, Fault> {
-        let opcode = Opcode::of(command.code).ok_or(Fault::Aborted)?;
+        let opcode = Opcode::from_code(command.code).ok_or(Fault::Aborted)?;
         let fua = !self.write_cache;
         let (long, short) =
             ((command.lba, command.sectors48()), (command.lba28(), command.sectors28()));
@@ -166,7 +166,7 @@ impl Ata {
         match command.features as u8 {
             0x02 => self.write_cache = true,
             0x82 => self.write_cache = false,
-            // Transfer mode, look-ahead, features of the interface: as they are.
+            // Transfer mode, look-ahead, interface features: accepted without effect.
             0x03 | 0x55 | 0xaa | 0x10 | 0x90 => {}
             _ => return Err(Fault::Aborted),
         }
@@ -185,7 +185,7 @@ impl Ata {
             (0xd9, _) => self.smart = false,
             (0xd0, _) => return Ok(page_of(attributes(drive))),
             (0xd1, _) => return Ok(page_of(thresholds())),
-            // A log: its directory and the errors, of which there are none.
+            // Logs: the directory and the error log, which is empty.
             (0xd5, _) if command.lba as u8 <= 1 => return Ok(page_of(checksummed([0; 512]))),
             // Attributes are always saved.
             (0xd2, _) => {}
@@ -226,16 +226,16 @@ fn attributes(drive: &mut dyn Drive) -> [u8; 512] {
     page[0] = 0x0a;
     let places = page[2..362].as_chunks_mut::<12>().0;
     for (((place, id), raw), value) in places.iter_mut().zip(ATTRIBUTES).zip(raw).zip(value) {
-        // A low value foretells no failure.
+        // A low value does not predict a failure.
         (place[0], place[1], place[3], place[4]) = (id, 0x32, value, value);
         place[5..11].copy_from_slice(&raw.to_le_bytes()[..6]);
     }
-    // No offline collection, no self-test; saves by itself; errors are logged.
+    // No offline collection, no self-test; attributes are saved automatically; errors are logged.
     (page[368], page[370]) = (0x02, 0x01);
     checksummed(page)
 }
 
-/// SMART READ THRESHOLDS: nothing foretells failure by a threshold.
+/// SMART READ THRESHOLDS: no threshold predicts a failure.
 fn thresholds() -> [u8; 512] {
     let mut page = [0; 512];
     page[0] = 0x0a;

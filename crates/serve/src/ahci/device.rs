@@ -1,7 +1,7 @@
-//! The device in the event loop: commands from the list in the guest's memory, and their
-//! completions.
+//! Device in the event loop: takes commands from the list in the guest's memory, and completes
+//! them.
 //!
-//! Memory: at most 32 commands, of each at most a table of 1 MiB; one buffer for the data of one
+//! Memory: at most 32 commands, each with a table of at most 1 MiB; one buffer for the data of one
 //! command, at most 32 MiB.
 
 use std::io;
@@ -15,34 +15,35 @@ use drivebay_wire::ata::{
 use super::ata::{Action, Ata, Identity};
 use super::hba::{Hba, IS_PIO, IS_REGISTERS, REGISTER_BYTES, SLOTS};
 use super::list;
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::lock::lock;
 use crate::pci::guest::Guest;
 use crate::pci::memory::GuestMemory;
 use crate::request::{Completion, Op, Request, Status};
-use crate::session::{Next, Session};
 
-/// Where frames lie in the region that receives them.
+/// Offsets of frames in the region that receives them.
 const FRAME_PIO: u64 = 0x20;
 const FRAME_REGISTERS: u64 = 0x40;
 const FRAME_BITS: u64 = 0x58;
-/// Control register: reset by software.
+/// Control register: software reset.
 const CONTROL_RESET: u8 = 1 << 2;
 
-/// What the vfio-user thread and the event loop share. Locks are taken in the order of the fields.
+/// State that the vfio-user thread and the event loop share. Locks are taken in the order of the
+/// fields.
 pub struct Shared {
     hba: Mutex<Hba>,
-    /// Its memory, and its one interrupt vector.
+    /// Memory and interrupt vector of the guest.
     pub(super) guest: Arc<Guest>,
 }
 
 impl Shared {
-    /// The values of all registers.
+    /// Returns the values of all registers.
     pub fn registers(&self) -> [u8; REGISTER_BYTES] {
         lock(&self.hba).image()
     }
 
-    /// The guest writes a register; returns whether the device must be notified.
+    /// Handles a register write of the guest; returns true if the device must be notified.
     pub fn write_register(&self, offset: u64, value: u32) -> bool {
         let effect = lock(&self.hba).write(offset, value);
         if effect.interrupt {
@@ -51,7 +52,7 @@ impl Shared {
         effect.work
     }
 
-    /// The guest resets the device, which must be notified.
+    /// Resets the device for the guest; the device must be notified.
     pub fn reset(&self) {
         lock(&self.hba).reset();
     }
@@ -77,25 +78,25 @@ struct InflightCommand {
     fault: Option<Fault>,
 }
 
-/// The drive, as a guest sees it.
+/// AHCI drive, as a guest sees it.
 pub struct AhciDevice {
     shared: Arc<Shared>,
     ata: Ata,
     commands: [Option<InflightCommand>; SLOTS],
     /// Epoch of the commands.
     epoch: u32,
-    /// Tags of queued commands that have completed, and are still to be reported.
+    /// Tags of completed queued commands that are not reported yet.
     completed: u32,
-    /// In reset by software.
+    /// True during a software reset.
     is_in_reset: bool,
     buffer: Vec<u8>,
 }
 
-/// The guest's memory cannot be accessed: an error of the port, not of a command.
+/// Error: the guest's memory cannot be accessed. It is an error of the port, not of a command.
 struct HostBus;
 
 impl AhciDevice {
-    /// A drive that is switched on.
+    /// Creates a drive in the state after power-on.
     pub fn new(identity: Identity, sectors: u64) -> AhciDevice {
         let guest = Arc::new(Guest::new(1));
         AhciDevice {
@@ -109,12 +110,12 @@ impl AhciDevice {
         }
     }
 
-    /// What the vfio-user thread needs.
+    /// State for the vfio-user thread.
     pub fn shared(&self) -> Arc<Shared> {
         Arc::clone(&self.shared)
     }
 
-    /// Forgets the commands that a reset or an error has aborted.
+    /// Drops the commands that a reset or an error has aborted.
     fn check_epoch(&mut self) {
         let epoch = lock(&self.shared.hba).epoch();
         if epoch != self.epoch {
@@ -124,7 +125,7 @@ impl AhciDevice {
         }
     }
 
-    /// Takes the commands that were issued.
+    /// Takes the issued commands.
     fn take_commands(&mut self, drive: &mut dyn Drive) {
         self.check_epoch();
         self.send_signature();
@@ -156,7 +157,7 @@ impl AhciDevice {
         }
     }
 
-    /// Writes a frame where the host receives it.
+    /// Writes a frame to the host's receive area.
     fn post(&self, hba: &Hba, place: u64, frame: &[u8]) -> Result<(), HostBus> {
         let Some(frames) = hba.frames() else { return Ok(()) };
         let memory = self.shared.memory();
@@ -180,7 +181,7 @@ impl AhciDevice {
         } else {
             lock(&self.shared.hba).occupy(slot);
         }
-        // The tag is the slot's number; one that is in flight cannot come again.
+        // The tag is the slot's number; a tag in flight cannot be used again.
         let is_sound = is_known
             && self.commands[slot].is_none()
             && (!is_queued || usize::from(command.tag()) == slot);
@@ -254,7 +255,7 @@ impl AhciDevice {
         Ok(())
     }
 
-    /// Reads the data of a command; returns whether it has this number of bytes.
+    /// Reads the data of a command; returns true if it has this number of bytes.
     fn fetch(&mut self, inflight: &mut InflightCommand, bytes: usize) -> Result<bool, HostBus> {
         self.buffer.clear();
         self.buffer.resize(bytes, 0);
@@ -325,7 +326,7 @@ impl AhciDevice {
         drop(memory);
         let mut hba = lock(&self.shared.hba);
         let (place, frame, bits): (u64, [u8; FRAME_BYTES], u32) = if is_pio && fault.is_none() {
-            // The last block's; hosts look at no more.
+            // Status of the last block; hosts read no more than this.
             (FRAME_PIO, answer.pio_setup(512), IS_PIO)
         } else {
             (FRAME_REGISTERS, answer.frame(), IS_REGISTERS)
@@ -337,7 +338,7 @@ impl AhciDevice {
         Ok(())
     }
 
-    /// Success of a queued command is reported together with others, failure at once.
+    /// Completes a queued command: success is reported together with others, failure at once.
     fn complete_queued(
         &mut self,
         slot: usize,
@@ -379,7 +380,7 @@ fn fault_of(status: Status) -> Option<Fault> {
         Status::Ok => None,
         Status::OutOfRange => Some(Fault::NotFound),
         Status::MediaError => Some(Fault::Uncorrectable),
-        // Zones are of NVMe drives.
+        // Only NVMe drives have zones.
         Status::ReadOnly | Status::NoSpace | Status::Internal | Status::Zone(_) => {
             Some(Fault::Aborted)
         }

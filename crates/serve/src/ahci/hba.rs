@@ -1,11 +1,12 @@
-//! Registers of the controller and of its one port.
+//! Registers of the controller and of its only port.
 //!
-//! Memory, drive and interrupts are not touched here: the caller is told what to do.
-//! Source: AHCI 1.3.1, sections 3, 5 and 10; only for AHCI (CAP.SAM), 32 slots, 64-bit addresses.
+//! This file does not access memory, drive or interrupts: functions return the actions for the
+//! caller. Source: AHCI 1.3.1, sections 3, 5 and 10; only for AHCI (CAP.SAM), 32 slots, 64-bit
+//! addresses.
 
 use drivebay_wire::ata::{Answer, STATUS_BUSY, STATUS_ERROR};
 
-/// Bytes of the registers: the controller's, and one port's.
+/// Bytes of the registers: the controller's, and those of one port.
 pub(super) const REGISTER_BYTES: usize = 0x180;
 const PORT: usize = 0x100;
 /// Slots of the command list.
@@ -21,36 +22,36 @@ const GHC_AHCI: u32 = 1 << 31;
 const CMD_START: u32 = 1;
 const CMD_CLEAR_BUSY: u32 = 1 << 3;
 const CMD_FRAMES: u32 = 1 << 4;
-/// Bits that keep what is written: start, frames, aggressive power management.
+/// Writable bits of PxCMD: start, frames, aggressive power management.
 const CMD_KEPT: u32 = CMD_START | CMD_FRAMES | 3 << 26;
 /// Spun up and powered on, always.
 const CMD_ON: u32 = 1 << 1 | 1 << 2;
 
-/// PxIS: a register frame came.
+/// PxIS: a register frame was received.
 pub(super) const IS_REGISTERS: u32 = 1;
-/// PxIS: a PIO setup frame came.
+/// PxIS: a PIO setup frame was received.
 pub(super) const IS_PIO: u32 = 1 << 1;
-/// PxIS: a set device bits frame came.
+/// PxIS: a set device bits frame was received.
 pub(super) const IS_BITS: u32 = 1 << 3;
 const IS_LINK: u32 = 1 << 22;
 const IS_HOST_BUS: u32 = 1 << 29;
 const IS_TASK_FILE: u32 = 1 << 30;
 
-/// A device, at 6 Gbit/s, active.
+/// A device is connected, at 6 Gbit/s, active.
 const LINK_UP: u32 = 0x133;
 /// SERR: the link was down.
 const LINK_CHANGED: u32 = 1 << 16;
 
-/// What follows from a register write.
+/// Effect of a register write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WriteEffect {
-    /// There may be commands to take, or a signature to send.
+    /// True if there may be commands to take, or a signature to send.
     pub work: bool,
-    /// An interrupt is to be raised.
+    /// True if an interrupt must be raised.
     pub interrupt: bool,
 }
 
-/// The registers, and what the controller keeps beside them.
+/// Registers, and further state of the controller.
 #[derive(Default)]
 pub(super) struct Hba {
     interrupts: bool,
@@ -69,20 +70,20 @@ pub(super) struct Hba {
     issued: u32,
     /// Slots taken from the list since they were issued.
     taken: u32,
-    /// The slot of the command that is not queued, which excludes others.
+    /// Slot of a command that is not queued, which excludes others.
     busy: Option<usize>,
-    /// The slot that was taken last (round robin).
+    /// Last slot that was taken (round robin).
     last: usize,
-    /// No more commands are taken until the host has stopped the port.
+    /// True if no more commands are taken until the host has stopped the port.
     halted: bool,
-    /// The drive must still send its signature.
+    /// True if the drive must still send its signature.
     is_signature_due: bool,
-    /// Counts what aborts the commands in flight.
+    /// Counter of events that abort the commands in flight.
     epoch: u32,
 }
 
 impl Hba {
-    /// As it is switched on.
+    /// State after power-on.
     pub fn new() -> Hba {
         Hba {
             task_file: 0x7f,
@@ -94,7 +95,7 @@ impl Hba {
         }
     }
 
-    /// Switched off and on.
+    /// Resets to the state after power-on.
     pub fn reset(&mut self) {
         *self = Hba { epoch: self.epoch.wrapping_add(1), ..Hba::new() };
     }
@@ -104,17 +105,17 @@ impl Hba {
         self.list
     }
 
-    /// Where received frames are written; None while the host receives none.
+    /// Address for received frames; `None` while the host does not receive any.
     pub fn frames(&self) -> Option<u64> {
         (self.command & CMD_FRAMES != 0).then_some(self.frames)
     }
 
-    /// Commands of an earlier epoch were aborted.
+    /// Current epoch; commands of an earlier epoch were aborted.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The registers as a host reads them.
+    /// Register values as a host reads them.
     pub fn image(&self) -> [u8; REGISTER_BYTES] {
         let ghc = GHC_AHCI | if self.interrupts { GHC_INTERRUPTS } else { 0 };
         let started = self.command & CMD_START != 0;
@@ -156,7 +157,7 @@ impl Hba {
         image
     }
 
-    /// The host writes a register.
+    /// Handles a register write of the host.
     pub fn write(&mut self, offset: u64, value: u32) -> WriteEffect {
         let low = |old: u64, mask: u32| old & !0xffff_ffff | u64::from(value & mask);
         let high = |old: u64| old & 0xffff_ffff | u64::from(value) << 32;
@@ -200,7 +201,7 @@ impl Hba {
         true
     }
 
-    /// SControl: DET 1 resets the link, which comes back with 0.
+    /// Handles a write of SControl: DET 1 resets the link, which comes back with 0.
     fn control(&mut self, value: u32) -> bool {
         let (was, now) = (self.control & 0xf, value & 0xf);
         self.control = value & 0xfff;
@@ -224,21 +225,21 @@ impl Hba {
         false
     }
 
-    /// Commands in flight never complete.
+    /// Aborts all commands in flight, which never complete.
     fn abort_all(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         (self.taken, self.busy, self.halted) = (0, None, false);
         self.last = SLOTS - 1;
     }
 
-    /// Updates IS from PxIS; returns whether to interrupt.
+    /// Updates IS from PxIS; returns true if an interrupt must be raised.
     fn latch(&mut self) -> bool {
         let before = self.pending;
         self.pending |= self.status & self.enabled != 0;
         self.pending && !before && self.interrupts
     }
 
-    /// Sets bits of PxIS; returns whether to interrupt.
+    /// Sets bits of PxIS; returns true if an interrupt must be raised.
     #[must_use]
     pub fn raise(&mut self, bits: u32) -> bool {
         self.status |= bits;
@@ -246,10 +247,9 @@ impl Hba {
         bits & self.enabled != 0 && self.interrupts
     }
 
-    // --- for the event loop
-    // -----------------------------------------------------------------------
+    // --- for the event loop ---
 
-    /// The drive's signature, once after a reset, when the host receives frames.
+    /// Takes the drive's signature, once after a reset, when the host receives frames.
     pub fn take_signature(&mut self) -> Option<Answer> {
         if !self.is_signature_due || self.command & CMD_FRAMES == 0 || self.link != LINK_UP {
             return None;
@@ -261,7 +261,7 @@ impl Hba {
         Some(answer)
     }
 
-    /// The next slot whose command the drive can take.
+    /// Takes the next slot whose command the drive can accept.
     pub fn next_slot(&mut self) -> Option<usize> {
         let waiting = self.issued & !self.taken;
         if self.command & CMD_START == 0
@@ -279,13 +279,13 @@ impl Hba {
         Some(slot)
     }
 
-    /// The command in a slot is not queued, and excludes others.
+    /// Marks the command in a slot as not queued: it excludes others.
     pub fn occupy(&mut self, slot: usize) {
         self.busy = Some(slot);
         self.task_file = self.task_file & !0xff | u32::from(STATUS_BUSY);
     }
 
-    /// The drive has queued the command in a slot, which is free again.
+    /// Frees a slot whose command the drive has queued.
     pub fn enqueue(&mut self, slot: usize) {
         self.release(slot);
     }
@@ -302,12 +302,12 @@ impl Hba {
         self.task_file = u32::from(answer.status) | u32::from(answer.error) << 8;
     }
 
-    /// A command that was not queued has completed; returns whether to interrupt.
+    /// Completes a command that was not queued; returns true if an interrupt must be raised.
     #[must_use]
     pub fn complete(&mut self, slot: usize, answer: &Answer, bits: u32) -> bool {
         self.set_task_file(answer);
         if answer.status & STATUS_ERROR != 0 {
-            // Its slot stays issued, which tells the host which command it was.
+            // The slot stays issued, which identifies the command to the host.
             self.halted = true;
             return self.raise(bits | IS_TASK_FILE);
         }
@@ -315,24 +315,24 @@ impl Hba {
         self.raise(bits)
     }
 
-    /// A frame that only wrote the control register: it has no completion.
+    /// Frees the slot of a frame that only wrote the control register and has no completion.
     pub fn complete_control(&mut self, slot: usize) {
         self.release(slot);
     }
 
-    /// The signature is sent again, after a reset by software.
+    /// Requests the signature again, after a software reset.
     pub fn repeat_signature(&mut self) {
         self.is_signature_due = true;
     }
 
-    /// Queued commands have completed; returns whether to interrupt.
+    /// Completes queued commands; returns true if an interrupt must be raised.
     #[must_use]
     pub fn complete_queued(&mut self, tags: u32) -> bool {
         self.active &= !tags;
         self.raise(IS_BITS)
     }
 
-    /// A queued command has failed: the port halts until the host has read the reason.
+    /// Fails a queued command: the port halts until the host has read the reason.
     #[must_use]
     pub fn fail_queued(&mut self, answer: &Answer) -> bool {
         self.set_task_file(answer);
@@ -340,21 +340,21 @@ impl Hba {
         self.raise(IS_BITS | IS_TASK_FILE)
     }
 
-    /// Commands in flight are aborted; the registers stay for the host to read.
+    /// Aborts the commands in flight; the registers keep their values for the host.
     fn halt(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.busy = None;
         self.halted = true;
     }
 
-    /// The list or the frames cannot be accessed.
+    /// Reports that the list or the frames cannot be accessed.
     #[must_use]
     pub fn fail_host_bus(&mut self) -> bool {
         self.halt();
         self.raise(IS_HOST_BUS)
     }
 
-    /// The drive's power was cut and restored: the link was down.
+    /// Reports that the drive's power was cut and restored: the link was down.
     #[must_use]
     pub fn lose_link(&mut self) -> bool {
         self.halt();

@@ -1,4 +1,4 @@
-//! The command list in the guest's memory: headers, tables, and the regions of a command's data.
+//! Command list in the guest's memory: headers, tables, and the regions of a command's data.
 //!
 //! Source: AHCI 1.3.1, section 4.2.
 
@@ -9,21 +9,21 @@ use drivebay_wire::ata::{Command, FRAME_BYTES};
 use crate::pci::memory::GuestMemory;
 
 const HEADER_BYTES: u64 = 32;
-/// Where the regions begin in a command table.
+/// Offset of the regions in a command table.
 const REGIONS: u64 = 0x80;
 const REGION_BYTES: usize = 16;
 
-/// One slot's command.
+/// Command of a slot.
 pub(super) struct Entry {
-    /// Address of its header.
+    /// Address of the header.
     pub header: u64,
-    /// None where the frame is of another type.
+    /// `None` if the frame is of another type.
     pub command: Option<Command>,
-    /// Where its data lies.
+    /// Regions of the command's data.
     pub regions: Vec<(u64, usize)>,
 }
 
-/// Reads a command slot; fails when the list or the table cannot be accessed.
+/// Reads a command slot; fails if the list or the table cannot be accessed.
 pub(super) fn read(memory: &GuestMemory, list: u64, slot: usize) -> io::Result<Entry> {
     let header = list.wrapping_add(slot as u64 * HEADER_BYTES);
     let mut bytes = [0; 16];
@@ -46,7 +46,7 @@ pub(super) fn read(memory: &GuestMemory, list: u64, slot: usize) -> io::Result<E
     Ok(Entry { header, command, regions })
 }
 
-/// Writes the number of bytes that were transferred into a header.
+/// Writes the number of transferred bytes into a header.
 pub(super) fn write_byte_count(memory: &GuestMemory, header: u64, bytes: usize) -> io::Result<()> {
     memory.write(header.wrapping_add(4), &(bytes as u32).to_le_bytes())
 }

@@ -1,10 +1,10 @@
 //! The drive as an AHCI controller with one port, for a virtual machine that accesses it over
-//! vfio-user: what an M.2 drive with AHCI firmware is to its host.
+//! vfio-user: like an M.2 drive with AHCI firmware.
 //!
-//! `registers.rs` is on the vfio-user thread; the registers (`hba.rs`) are behind a lock that it
+//! `registers.rs` runs on the vfio-user thread; the registers (`hba.rs`) are behind a lock that it
 //! shares with the event loop. There `device.rs` takes commands from the command list in the
-//! guest's memory (`list.rs`), and completes them; `ata.rs` says what the drive does for a command.
-//! To follow one read: `registers.rs` -> `hba.rs` -> `device.rs` -> `ata.rs` -> the engine ->
+//! guest's memory (`list.rs`), and completes them; `ata.rs` decides the action for each command.
+//! The path of a read: `registers.rs` -> `hba.rs` -> `device.rs` -> `ata.rs` -> the engine ->
 //! `device.rs`.
 //!
 //! Sources: Serial ATA AHCI 1.3.1; Serial ATA 3.1; ACS-3. Left out: pin interrupts (one MSI vector;

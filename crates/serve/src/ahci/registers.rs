@@ -1,23 +1,23 @@
-//! The registers, as the guest reads and writes them, on the vfio-user thread.
+//! Register access of the guest, on the vfio-user thread.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use super::ata::Identity;
 use super::device::{AhciDevice, Shared};
-use crate::channel::{Handle, Message};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
+use crate::event_loop::channel::{Handle, Message};
 use crate::pci::config::{Interrupts, Layout};
 use crate::pci::vfio;
 use crate::request::SessionId;
 
-/// Bytes of BAR 5: the registers of a controller with 32 ports at most.
+/// Bytes of BAR 5: the registers of a controller with at most 32 ports.
 const BAR_BYTES: u64 = 0x2000;
 
 /// Vendor and device of the SM951 with AHCI firmware: Samsung, SM951_AHCI. Source: OpenBSD,
-/// sys/dev/pci/pcidevs (SAMSUNG2 0x144d, SM951_AHCI 0xa801). Linux's ahci takes it by its class;
-/// only of the XP941 (a800) it takes MSI away.
+/// sys/dev/pci/pcidevs (SAMSUNG2 0x144d, SM951_AHCI 0xa801). Linux's ahci driver matches it by its
+/// class; it disables MSI only for the XP941 (a800).
 const IDS: [u16; 2] = [0x144d, 0xa801];
 
 /// Adds the drive as an AHCI controller to a loop, for a virtual machine that connects to the

@@ -1,5 +1,5 @@
-//! What is done to a served drive besides reading and writing: namespaces, faults, power cuts,
-//! snapshots; and what is told of it.
+//! Operations on a served drive other than reading and writing (namespaces, faults, power cuts,
+//! snapshots), and its reports and events.
 
 use std::io;
 use std::ops::Range;
@@ -11,34 +11,34 @@ use drivebay_drive::{Io as ModelIo, Op as ModelOp, Sanitize};
 use drivebay_units::{Nanos, SECTOR_BYTES};
 
 use super::Engine;
-use crate::auto_scale;
-use crate::drive::{Control, ControlError, Io, Namespaces};
+use crate::engine::inflight::NEVER;
 use crate::error::ServeError;
-use crate::events::{Event, What};
 use crate::faults::Fault;
-use crate::inflight::NEVER;
+use crate::faults::power_cut::{AfterCut, PowerCut, PowerCutPlan};
+use crate::interface::drive::{Control, ControlError, Io, Namespaces};
+use crate::interface::events::{Event, What};
+use crate::interface::report::Report;
 use crate::memory_limit::Use;
 use crate::namespace::{
     Namespace, NamespaceError, NamespaceFigures, NamespaceTable, NewNamespace, Placement,
 };
-use crate::power_cut::{AfterCut, PowerCut, PowerCutPlan};
-use crate::report::Report;
-use crate::snapshots::{Chance, SnapshotError};
+use crate::pacing::auto_scale;
+use crate::state::snapshots::{Chance, SnapshotError};
 use crate::store::PowerCutLoss;
 
 /// Least data that [`PowerCutLoss::Unflushed`] can lose, bytes: with a smaller write buffer hardly
 /// any flush would be tested.
 const LOSABLE_MIN: u64 = 1 << 20;
 
-/// Room in the undo log for requests that the model has not served yet, bytes; beyond it the oldest
-/// counts as durable.
+/// Space in the undo log for requests that the model has not served yet, bytes; beyond it the
+/// oldest entry counts as durable.
 const UNSERVED_MAX: u64 = 128 << 20;
 
-/// A host that keeps up by less than this in a second, percent, is told of. guess: below it a
-/// latency is the host's as much as the drive's.
+/// Share of the model's rate, percent, below which a second of the host is reported as late. guess:
+/// below it a latency is the host's as much as the drive's.
 const KEPT_UP_MIN: f64 = 90.0;
 
-/// Sectors of a TRIM that the server makes itself, at most: 1 TiB.
+/// Most sectors of a TRIM that the server issues itself: 1 TiB.
 const DISCARD_MAX: u64 = 1 << 31;
 
 impl Namespaces for Engine {
@@ -65,9 +65,9 @@ impl Namespaces for Engine {
 
     fn create_namespace(&mut self, wanted: NewNamespace) -> Result<u32, ControlError> {
         let nsid = self.changeable_namespaces()?.create(wanted)?;
-        let one = self.namespaces.get(nsid).expect("it was made");
-        let (bytes, sectors) = (one.bytes(), one.range());
-        // What was written there before it was a namespace's.
+        let namespace = self.namespaces.get(nsid).expect("it was made");
+        let (bytes, sectors) = (namespace.bytes(), namespace.range());
+        // Data that was written there before the namespace existed.
         self.discard(sectors)?;
         self.keep_namespaces()?;
         self.note(What::NamespaceCreated { nsid, bytes });
@@ -126,7 +126,7 @@ impl Control for Engine {
     }
 
     fn power_cut(&mut self) -> io::Result<PowerCut> {
-        // Not before what has completed.
+        // The cut comes after all completed commands.
         self.clock.begin_iteration(None);
         let at = self.clock.now().max(self.device.now());
         self.device.before_power_cut(at);
@@ -178,7 +178,7 @@ impl Control for Engine {
     }
 
     fn resize(&mut self, nsid: Option<u32>, bytes: u64) -> Result<NamespaceFigures, ControlError> {
-        if self.is_of_one_size {
+        if self.is_of_fixed_size {
             return Err(NamespaceError::Ahci.into());
         }
         let nsid = match (nsid, &self.namespace_ids()[..]) {
@@ -242,13 +242,13 @@ impl Control for Engine {
 }
 
 impl Engine {
-    /// The power may be cut, by plan or by [`Control::power_cut`]: from now on data that is not
+    /// Allows power cuts, by plan or by [`Control::power_cut`]: from now on data that is not
     /// durable can be lost.
     pub fn allow_power_cuts(&mut self, plan: Option<PowerCutPlan>, loss: PowerCutLoss) {
         let spec = self.device.spec();
         let buffer = 4096 * (u64::from(spec.buffer_pages) << spec.geometry.page_shift);
         let bytes_max = match loss {
-            // A write pointer goes back by no more than the buffer.
+            // A write pointer goes back by at most the size of the buffer.
             PowerCutLoss::Unflushed if spec.zones.is_some() => buffer,
             PowerCutLoss::Unflushed => buffer.max(LOSABLE_MIN),
             // Twice the buffers of the host's two streams.
@@ -258,12 +258,12 @@ impl Engine {
         self.power_cuts.set_plan(plan);
     }
 
-    /// What hosts meet after a power cut.
+    /// Sets the behaviour after a power cut, as hosts see it.
     pub(crate) fn set_after_cut(&mut self, after: AfterCut) {
         self.power_cuts.set_after(after);
     }
 
-    /// Bytes that a power cut would take now, at most.
+    /// Most bytes that a power cut could lose now.
     pub fn losable_bytes(&mut self) -> u64 {
         self.prune_undo();
         self.store.losable_bytes()
@@ -274,7 +274,7 @@ impl Engine {
         self.store.prune_undo(|place| device.is_programmed(place, now));
     }
 
-    /// Where the link is down from now on, no command in flight is answered any more.
+    /// Drops all commands in flight if the link is down from now on.
     pub(crate) fn watch_link(&mut self) {
         let outages = self.device.link_outages(self.clock.now());
         if outages > self.link_outages {
@@ -286,7 +286,7 @@ impl Engine {
         }
     }
 
-    /// Cuts the power if the plan says so.
+    /// Cuts the power if the plan requires it.
     pub(crate) fn planned_power_cut(&mut self) -> io::Result<()> {
         if self.power_cuts.is_due(self.clock.plan_time(), self.traffic.requests) {
             self.power_cut()?;
@@ -294,7 +294,7 @@ impl Engine {
         Ok(())
     }
 
-    /// How often all connections had to drop so far.
+    /// Number of times that all connections had to drop.
     pub(crate) fn interruptions(&self) -> u64 {
         self.power_cuts.count + self.snapshots.restored + self.link_outages
     }
@@ -306,7 +306,7 @@ impl Engine {
         }
     }
 
-    /// The namespaces, where hosts may change them.
+    /// Namespaces, if hosts may change them.
     fn changeable_namespaces(&mut self) -> Result<&mut NamespaceTable, NamespaceError> {
         if self.is_write_protected {
             return Err(NamespaceError::ReadOnlyDrive);
@@ -314,13 +314,13 @@ impl Engine {
         Ok(&mut self.namespaces)
     }
 
-    /// Keeps the namespaces beside the drive's state, where it has one.
+    /// Saves the namespaces next to the drive's state, if it has one.
     pub(crate) fn keep_namespaces(&self) -> Result<(), ServeError> {
         self.namespace_file.as_ref().map_or(Ok(()), |file| file.save(&self.namespaces))
     }
 
-    /// These sectors hold nothing from now on, whatever the power does. Commands in flight are
-    /// served first. Returns when the drive is done.
+    /// Discards the content of these sectors, even across a power cut. Commands in flight are
+    /// served first. Returns the time at which the drive is done.
     pub(super) fn discard(&mut self, sectors: Range<u64>) -> Result<Nanos, ControlError> {
         let number = self.traffic.requests;
         self.serve_until(NEVER);
@@ -342,9 +342,9 @@ impl Engine {
         Ok(done)
     }
 
-    /// Erases all of the drive. With a pattern what holds data still does, and holds that, if there
-    /// is room for it, and no recording, which carries no such thing. Returns when it is done, and
-    /// whether that is so.
+    /// Erases the whole drive. With a pattern, the sectors with data are filled with it, if the
+    /// store has enough space and there is no recording, whose format has no such command. Returns
+    /// the time of the end, and true if the pattern was written.
     pub(super) fn erase_all(
         &mut self,
         how: Sanitize,
@@ -370,7 +370,7 @@ impl Engine {
         Ok((done, is_kept))
     }
 
-    /// Does `work` while the drive's clock stands still; returns for how long, seconds of the
+    /// Does `work` while the drive's clock stands still; returns the duration in seconds of the
     /// host's clock.
     fn hold(
         &mut self,
@@ -383,13 +383,14 @@ impl Engine {
         done.map(|()| began.elapsed().as_secs_f64())
     }
 
-    /// It has happened now.
+    /// Records an event that happens now.
     pub(crate) fn note(&mut self, what: What) {
         let drive_s = self.clock.since_start(self.clock.now()).as_secs_f64();
         self.events.note(&self.name, drive_s, what);
     }
 
-    /// Tells of what has begun or ended since it was asked before; some ten times a second.
+    /// Reports conditions that have begun or ended since the last call; called about ten times a
+    /// second.
     pub(crate) fn watch(&mut self) {
         let now = self.clock.since_start(self.clock.now());
         for (kind, begins) in self.faults.changes(now) {

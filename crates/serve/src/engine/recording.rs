@@ -1,4 +1,4 @@
-//! What is recorded of a served drive, for the states that a power cut could leave:
+//! Recording of a served drive, from which the possible states after a power cut are computed:
 //! `drivebay_crash`.
 
 use std::io;
@@ -9,17 +9,17 @@ use drivebay_crash::{Header, Op as Recorded, Recorder, Rules};
 use drivebay_units::SECTOR_BYTES;
 
 use super::{Engine, PAGE_SECTORS};
-use crate::drive::ControlError;
 use crate::error::ServeError;
+use crate::interface::drive::ControlError;
 use crate::request::{Op, Request};
 
-/// Sectors that are read at once of what the drive holds at the start: 1 MiB.
+/// Sectors of one read of the drive's initial content: 1 MiB.
 const PIECE: u64 = 2048;
-/// What is lost for good, as a command that no host gave.
+/// Number of a command that erases permanently, and that no host submitted.
 const ERASE: u64 = u64::MAX;
 
 impl Engine {
-    /// From now on all commands are recorded in a new file, with what the drive holds.
+    /// Records all commands from now on in a new file, after the drive's current content.
     pub(crate) fn record(&mut self, path: &Path) -> Result<(), ServeError> {
         let spec = self.device.spec();
         let (drive, sectors) = (spec.raw.drive.name.clone(), self.store.sectors());
@@ -47,7 +47,7 @@ impl Engine {
         let at = self.clock.since_start(self.clock.now()).0;
         let Some(recorder) = &mut self.recorder else { return };
         let what = match request.op {
-            // No drive with zones is recorded.
+            // Drives with zones are not recorded.
             Op::Read | Op::HandleUpdate | Op::Append { .. } | Op::Zone(_) => return,
             Op::Write { fua } => (Recorded::Write, fua),
             Op::Flush => (Recorded::Flush, false),
@@ -57,7 +57,7 @@ impl Engine {
         recorder.submitted(at, number, what, (request.lba, request.sectors.into()), data);
     }
 
-    /// These sectors hold nothing from now on, whatever the power does.
+    /// Records that these sectors are erased permanently.
     pub(super) fn record_erased(&mut self, sectors: &Range<u64>) {
         let at = self.clock.since_start(self.clock.now()).0;
         if let Some(recorder) = &mut self.recorder {
@@ -67,7 +67,7 @@ impl Engine {
         }
     }
 
-    /// Notes in the recording what a workload was promised.
+    /// Adds a workload's note to the recording.
     pub(super) fn record_mark(&mut self, text: &str) -> Result<(), ControlError> {
         let at = self.clock.since_start(self.clock.now()).0;
         let recorder = self.recorder.as_mut().ok_or(ControlError::NotRecorded)?;

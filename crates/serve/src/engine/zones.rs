@@ -1,9 +1,9 @@
-//! What an engine does otherwise where the drive has zones.
+//! Behaviour of the engine that is specific to drives with zones.
 //!
-//! The model decides when a command arrives whether its zone takes it, and where an append goes: so
-//! the data changes behind that, and no command waits in a backlog, where its place among the
-//! others would be open. What a reset empties and what lies behind a write pointer after a power
-//! cut reads as zeros.
+//! The model decides when a command arrives if its zone accepts it, and to which address an append
+//! goes. So the data changes after this decision, and no command waits in a backlog, where its
+//! order among the others would be undefined. The sectors of a reset zone, and those beyond a write
+//! pointer after a power cut, read as zeros.
 
 use std::io;
 use std::ops::Range;
@@ -12,18 +12,18 @@ use drivebay_drive::{Io as ModelIo, Op as ModelOp, Zone, ZoneState};
 use drivebay_units::Nanos;
 
 use super::Engine;
-use crate::drive::ControlError;
+use crate::interface::drive::ControlError;
 use crate::request::{Op, Request, Status};
 
 impl Engine {
-    /// Hands a command to the model, and changes the data if its zone takes it.
+    /// Submits a command to the model, and changes the data if its zone accepts the command.
     pub(super) fn hand_over_to_zone(&mut self, at: Nanos, tag: u32, data: &[u8]) {
         let Request { op, lba, sectors, .. } = self.inflight[tag].request;
-        let index = self.zone_of(lba);
+        let index = self.zone_index(lba);
         let zone = self.device.zones().get(index);
         let (written, held) = zone.map_or((0, 0), |zone| (zone.written, self.held(zone)));
         let op = match op {
-            // Zeros are written as data is: the write pointer moves over them.
+            // Zeros are written like data: the write pointer moves over them.
             Op::WriteZeroes { .. } => ModelOp::Write,
             op => op.on_drive(),
         };
@@ -50,10 +50,11 @@ impl Engine {
         }
     }
 
-    /// Resets the zones of these sectors, which are whole ones; returns when the drive is done.
+    /// Resets the zones of these sectors, which are whole zones; returns the time at which the
+    /// drive is done.
     pub(super) fn reset_zones(&mut self, sectors: Range<u64>) -> Result<Nanos, ControlError> {
         let mut done = self.clock.now();
-        for index in self.zone_of(sectors.start)..self.zone_of(sectors.end) {
+        for index in self.zone_index(sectors.start)..self.zone_index(sectors.end) {
             let (start, zone) = (self.start_of(index), self.device.zones()[index]);
             if matches!(zone.state, ZoneState::Empty | ZoneState::ReadOnly | ZoneState::Offline) {
                 continue;
@@ -65,7 +66,7 @@ impl Engine {
         Ok(done)
     }
 
-    /// The power was cut: what lies behind write pointers that have gone back is gone.
+    /// Erases the data beyond write pointers that went back in a power cut.
     pub(super) fn forget_behind_write_pointers(&mut self, before: &[Zone]) -> io::Result<()> {
         for (index, before) in before.iter().enumerate() {
             let start = self.start_of(index);
@@ -76,7 +77,7 @@ impl Engine {
         Ok(())
     }
 
-    /// These sectors of a zone hold nothing from now on, whatever the power does.
+    /// Discards the content of these sectors of a zone, even across a power cut.
     fn empty(&mut self, number: u64, sectors: Range<u64>) -> io::Result<()> {
         let (lba, count) = (sectors.start, sectors.end - sectors.start);
         if count == 0 {
@@ -87,8 +88,8 @@ impl Engine {
         self.store.discard(number, lba, count)
     }
 
-    /// A write that is durable, with what lies before it in its zone: the write pointer lies behind
-    /// both.
+    /// Extends a durable write to the start of its zone: the write pointer is behind all of this
+    /// data.
     pub(super) fn with_what_lies_before(&self, request: Request) -> Request {
         match &self.device.spec().zones {
             Some(zones) if request.op == (Op::Write { fua: true }) => {
@@ -100,19 +101,20 @@ impl Engine {
         }
     }
 
-    /// A zone becomes read-only, or goes offline with what it holds: a fault.
+    /// Injects a fault: the zone becomes read-only, or goes offline and loses its data.
     pub fn fail_zone(&mut self, index: usize, state: ZoneState) {
         self.device.fail_zone(index, state);
     }
 
-    /// Up to where a zone may hold data: its write pointer, or the end of its random write area.
+    /// End of the part of a zone that may hold data: its write pointer, or the end of its random
+    /// write area.
     fn held(&self, zone: &Zone) -> u64 {
         let spec = self.device.spec().zones.filter(|_| zone.zrwa);
         let area = spec.and_then(|spec| Some((spec.zrwa?.sectors, spec.sectors)));
         area.map_or(zone.written, |(area, capacity)| (zone.written + area).min(capacity))
     }
 
-    fn zone_of(&self, lba: u64) -> usize {
+    fn zone_index(&self, lba: u64) -> usize {
         let zones = self.device.spec().zones.as_ref();
         zones.map_or(0, |zones| (lba / zones.sectors) as usize)
     }

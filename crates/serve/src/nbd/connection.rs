@@ -1,9 +1,9 @@
-//! One connection: bytes in, requests to the drive, replies out.
+//! Connection of a client: bytes in, requests to the drive, replies out.
 //!
 //! Bounds: [`REQUESTS_MAX`] requests in flight, [`BYTES_MAX`] bytes of read data requested or not
-//! yet taken by the client, and one payload of 32 MiB on its way in. Beyond them nothing more is
-//! read, nor where memory is lacking: a request gets all that it needs before its payload is read,
-//! or waits without holding any.
+//! yet taken by the client, and one payload of 32 MiB on its way in. Beyond these bounds, and while
+//! there is too little memory, nothing more is read: a request gets all of its memory before its
+//! payload is read, or waits without holding any.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::BorrowedFd;
@@ -16,34 +16,35 @@ use drivebay_wire::nbd::{self as wire, ClientFlags, Command, Error, OptionHeader
 use super::handshake::{ALLOCATION_ID, After, Exports, Handshake, Negotiated, OPTION_MAX};
 use super::stream::Stream;
 use crate::buffers::{HEAD, Input, Output};
-use crate::drive::{Data, Drive};
+use crate::interface::drive::{Data, Drive};
+use crate::interface::session::{Next, Session};
 use crate::memory_limit::{SESSION_BYTES, Share, Use};
 use crate::namespace::Namespace;
 use crate::request::{Completion, Op, Request, Status};
-use crate::session::{Next, Session};
 
-/// Requests of one connection in flight.
+/// Most requests in flight of a connection.
 const REQUESTS_MAX: usize = 1024;
-/// Bytes of replies, requested or waiting: twice the longest.
+/// Most bytes of replies, requested or waiting: twice the longest reply.
 const BYTES_MAX: usize = 2 * wire::MAX_PAYLOAD as usize;
-/// What needs no memory but the session's own.
+/// Bytes that are covered by the session's own memory.
 const BYTES_FREE: u64 = SESSION_BYTES / 2;
-/// Extents in one reply about data and holes.
+/// Most extents in a reply to a block status request.
 const EXTENTS_MAX: usize = 4096;
-/// Reads of so many bytes are sent from where their data lies, and data of writes is received to
-/// where it is to lie; smaller ones are collected, as a system call for each costs more than the
-/// copy. guess: where a copy of some GB/s takes ten times as long as a system call.
+/// Size from which the data of a read is sent directly from the store, and the data of a write is
+/// received directly into it; smaller data is copied into a buffer, as a system call for each costs
+/// more than the copy. guess: size at which a copy at some GB/s takes ten times as long as a system
+/// call.
 const DIRECT_MIN: usize = 64 << 10;
-/// Pieces of memory that are sent at a time: a read of 512 KiB, its pages scattered, and what is
+/// Slices of memory that are sent at a time: a read of 512 KiB with scattered pages, and the data
 /// before it.
 const PIECES: usize = 130;
-/// How long a client may take for its handshake.
+/// Longest time for a handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 /// Reads of the socket in one iteration of the event loop.
 const READS_MAX: usize = 4;
 
 enum Phase {
-    /// The client's flags are to come.
+    /// The client's flags are expected.
     Flags,
     Options(Handshake),
     /// TLS begins when the reply has been sent; nothing is read before.
@@ -51,50 +52,51 @@ enum Phase {
     Transmission(Negotiated),
 }
 
-/// A write whose data is put to where it is to lie as it comes.
+/// Write whose data is received directly into the store.
 struct Placing {
     request: Request,
     bytes: usize,
-    /// How many of them have come.
+    /// Number of received bytes.
     come: usize,
-    /// All of them, where there is no such place any more.
+    /// The whole data, if the memory in the store is not available any more.
     held: Option<Vec<u8>>,
 }
 
-/// The session of an NBD client.
+/// Session of an NBD client.
 pub struct Connection {
     stream: Stream,
     exports: Arc<Exports>,
-    /// The number of the drive in whose event loop it is.
+    /// Number of the drive whose event loop has the connection.
     drive: usize,
-    /// The number of the export that it has chosen.
+    /// Number of the chosen export.
     export: usize,
-    /// It has chosen its drive, and waits to be in that one's event loop.
+    /// True if the client has chosen its drive, and the connection waits to move to that drive's
+    /// event loop.
     is_moving: bool,
     phase: Phase,
     since: Instant,
     input: Input,
-    /// The write whose data is coming, if it goes to its place.
+    /// Write whose data is being received directly into the store.
     placing: Option<Placing>,
-    /// The last request was such a write: the next one may be one, whose data is not to be read
-    /// with its head.
+    /// True if the last request was such a write: the next one may be one, too, so its data must
+    /// not be read together with its header.
     reads_heads: bool,
-    /// Bytes that the message in hand needs.
+    /// Bytes that the current message needs.
     wanted: usize,
     output: Output,
     inflight: usize,
-    /// Of the reads in flight.
+    /// Bytes of the reads in flight.
     bytes_requested: usize,
     memory: Share,
-    /// There is no memory for the next request; tried again at every flush, which comes ten times a
-    /// second at least.
+    /// True if there is too little memory for the next request; tried again at every flush, at
+    /// least ten times a second.
     is_short: bool,
-    /// No more requests are read; it ends when all are answered.
+    /// True if no more requests are read; the connection ends when all are answered.
     leaving: bool,
 }
 
 impl Connection {
-    /// A connection that begins with the greeting, in the event loop of this drive.
+    /// Creates a connection that begins with the greeting, in the event loop of this drive.
     pub fn new(stream: Stream, exports: Arc<Exports>, drive: usize) -> Connection {
         let mut output = Output::default();
         wire::greeting(output.append());
@@ -129,7 +131,7 @@ impl Connection {
             && self.bytes_requested + self.output.unsent().len() < BYTES_MAX
     }
 
-    /// Takes message after message from what has come.
+    /// Parses the received messages one after the other.
     fn parse(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         while self.has_room() && self.placing.is_none() {
             let went_on = match &mut self.phase {
@@ -148,7 +150,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether `count` bytes have come; if not, they are waited for.
+    /// True if `count` bytes are available; otherwise the connection waits for them.
     fn has(&mut self, count: usize) -> bool {
         self.wanted = count;
         self.input.ready().len() >= count
@@ -186,7 +188,7 @@ impl Connection {
                 (self.export, self.drive) = (export, self.exports.all[export].drive);
                 self.is_moving = self.exports.are_of_several_drives();
             }
-            // What has come before TLS must not be taken for something inside.
+            // Bytes that came before TLS must not be taken for encrypted content.
             After::Tls if !self.input.ready().is_empty() => return Err(broken()),
             After::Tls => self.phase = Phase::TlsNext(client),
             After::End => self.leaving = true,
@@ -227,14 +229,15 @@ impl Connection {
         Ok(true)
     }
 
-    /// The request to the drive that asks for this.
+    /// Returns the drive's request for a client's request.
     fn submitted(&self, op: Op, request: &wire::Request) -> Request {
         let (token, sectors) = (request.cookie, request.length / SECTOR_BYTES as u32);
         let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
         if op == Op::Flush { Request::flush(token) } else { Request::new(op, lba, sectors, token) }
     }
 
-    /// Puts what has come of a write's data to where it is to lie; whether there is such a place.
+    /// Starts to receive the data of a write directly into the store; returns false if that is not
+    /// possible.
     fn begin_placing(
         &mut self,
         request: &wire::Request,
@@ -255,8 +258,8 @@ impl Connection {
         true
     }
 
-    /// Reads once: what is missing of a write's data, and what may be the next head. Returns how
-    /// many bytes came, and whether there may be more.
+    /// Reads once: the missing data of a write, and possibly the next header. Returns the number of
+    /// bytes read, and true if there may be more.
     fn receive_placed(&mut self, drive: &mut dyn Drive) -> io::Result<(usize, bool)> {
         let placing = self.placing.as_mut().expect("the caller looked");
         let Placing { request, bytes, come, held } = placing;
@@ -285,7 +288,7 @@ impl Connection {
         Ok((got, got == missing + HEAD))
     }
 
-    /// Reads once. Returns how many bytes came, and whether there may be more.
+    /// Reads once. Returns the number of bytes read, and true if there may be more.
     fn receive(&mut self, drive: &mut dyn Drive) -> io::Result<(usize, bool)> {
         if self.placing.is_some() {
             return self.receive_placed(drive);
@@ -298,7 +301,7 @@ impl Connection {
         self.input.fill(self.wanted, |into| stream.read(into))
     }
 
-    /// Reserves memory for `bytes` more than is in flight.
+    /// Reserves memory for `bytes` in addition to those in flight.
     fn reserve(&mut self, bytes: u32) -> bool {
         let held = (self.bytes_requested + self.output.unsent().len()) as u64 + u64::from(bytes);
         self.is_short = !self.memory.wait_for(held.saturating_sub(BYTES_FREE));
@@ -309,7 +312,8 @@ impl Connection {
         &self.exports.all[self.export].namespace
     }
 
-    /// What a request asks of the drive; None if it has been answered, or is the last one.
+    /// Returns the drive's operation for a request; `None` if the request has been answered, or is
+    /// the last one.
     fn meaning(
         &mut self,
         request: &wire::Request,
@@ -354,8 +358,8 @@ impl Connection {
                 self.succeed(negotiated, request.cookie);
                 return Ok(None);
             }
-            Command::BlockStatus { one } => {
-                self.block_status(request, one, negotiated, drive)?;
+            Command::BlockStatus { first_only } => {
+                self.block_status(request, first_only, negotiated, drive)?;
                 return Ok(None);
             }
             Command::Flush | Command::Disconnect => unreachable!("looked at before"),
@@ -365,7 +369,7 @@ impl Connection {
     fn block_status(
         &mut self,
         request: &wire::Request,
-        one: bool,
+        first_only: bool,
         negotiated: Negotiated,
         drive: &dyn Data,
     ) -> Result<(), Error> {
@@ -374,9 +378,9 @@ impl Connection {
         }
         let lba = self.namespace().first() + request.offset / SECTOR_BYTES;
         let sectors = u64::from(request.length) / SECTOR_BYTES;
-        let most = if one { 1 } else { EXTENTS_MAX };
-        let found = drive.extents(lba, sectors, most).map_err(|_| Error::Io)?;
-        let extents: Vec<StatusExtent> = found
+        let most = if first_only { 1 } else { EXTENTS_MAX };
+        let extents = drive.extents(lba, sectors, most).map_err(|_| Error::Io)?;
+        let extents: Vec<StatusExtent> = extents
             .iter()
             .map(|e| StatusExtent { length: (e.sectors * SECTOR_BYTES) as u32, hole: !e.data })
             .collect();
@@ -403,7 +407,7 @@ impl Connection {
         }
     }
 
-    /// The head of a read's reply and its data.
+    /// Appends the header of a read's reply and its data.
     fn answer_read(&mut self, negotiated: Negotiated, request: &Request, drive: &dyn Data) {
         let length = request.sectors as usize * SECTOR_BYTES as usize;
         let first = self.namespace().first();
@@ -426,9 +430,9 @@ impl Connection {
         self.output.sent(sectors as usize * SECTOR_BYTES as usize - left);
     }
 
-    /// Sends what is to be sent and the data of a read behind it, from where that lies, if all of
-    /// it is in memory; returns how much of the data went. The caller copies the rest at once, as
-    /// later writes must not be in it.
+    /// Sends the output buffer and then the data of a read directly from memory, if all of it is
+    /// there; returns the number of data bytes sent. The caller copies the rest at once, as later
+    /// writes must not change it.
     fn send_directly(&mut self, request: &Request, drive: &dyn Data) -> usize {
         let before = self.output.unsent().len();
         let mut pieces = [IoSlice::new(&[]); PIECES];
@@ -438,7 +442,7 @@ impl Connection {
         if bytes < request.sectors as usize * SECTOR_BYTES as usize {
             return 0;
         }
-        // An error comes again when the rest is sent.
+        // The error is reported again when the rest is sent.
         let sent = self.stream.write_pieces(&pieces[..=count]).unwrap_or(0);
         self.output.sent(sent.min(before));
         sent.saturating_sub(before)
@@ -466,8 +470,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The reply to STARTTLS has been sent: everything after is encrypted, and what was negotiated
-    /// before is void.
+    /// Starts TLS after the reply to STARTTLS has been sent: all further bytes are encrypted, and
+    /// earlier negotiations are void.
     fn start_tls(&mut self, client: ClientFlags) -> io::Result<()> {
         let config = self.exports.tls.as_ref().expect("it was offered");
         self.stream.start_tls(config)?;
@@ -505,7 +509,7 @@ impl Session for Connection {
             }
             Status::Ok => return self.succeed(negotiated, request.token),
             Status::OutOfRange => Error::Inval,
-            // Drives with zones are not served here.
+            // Drives with zones are not served over NBD.
             Status::MediaError | Status::Internal | Status::Zone(_) => Error::Io,
             Status::ReadOnly => Error::Perm,
             Status::NoSpace => Error::NoSpc,
@@ -527,7 +531,7 @@ impl Session for Connection {
             if std::mem::take(&mut self.is_moving) {
                 return Ok(Next::Move(self.drive));
             }
-            // Replies that have been sent make room for what has come already.
+            // Replies that have been sent make space for requests that are already received.
             let came = self.input.ready().len();
             if all && came > 0 && self.has_room() {
                 self.parse(drive)?;
@@ -562,14 +566,14 @@ impl Session for Connection {
         (matches!(self.phase, Phase::Transmission(_)) && !self.is_moving).then_some("nbd")
     }
 
-    /// One that may still choose another drive stays.
+    /// A session that may still choose another drive stays.
     fn power_cut(&mut self) -> bool {
         self.exports.are_of_several_drives()
             && (self.is_moving || !matches!(self.phase, Phase::Transmission(_)))
     }
 }
 
-/// The client violates the protocol.
+/// Error for a client that violates the protocol.
 fn broken() -> io::Error {
     io::ErrorKind::InvalidData.into()
 }

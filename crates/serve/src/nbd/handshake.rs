@@ -1,32 +1,32 @@
-//! The handshake of a connection: options until one chooses the export.
+//! Handshake of a connection: options, until one chooses the export.
 
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 
-use crate::drive::Namespaces;
+use crate::interface::drive::Namespaces;
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::Namespace;
 use drivebay_wire::nbd::{self as wire, BlockSizes, ClientFlags, Go, MetaQuery, OptionError};
 
-/// Sectors of 512 B are the drive's; the map has pages of 4 KiB.
+/// The drive's sectors have 512 B, its map has pages of 4 KiB.
 const BLOCK_SIZES: BlockSizes =
     BlockSizes { minimum: 512, preferred: 4096, maximum: wire::MAX_PAYLOAD };
 
-/// A namespace of a drive as NBD clients see it.
+/// Namespace of a drive as NBD clients see it.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// The drive's name; with the namespace's number behind it where there are several, `NAME/2`.
+    /// Name of the drive; with several namespaces it includes the namespace's number, `NAME/2`.
     pub name: String,
-    /// The number of the drive.
+    /// Number of the drive.
     pub drive: usize,
-    /// Its size, which may change, and whether it can be written.
+    /// Namespace, with its size, which may change, and its write protection.
     pub namespace: Arc<Namespace>,
 }
 
 impl Export {
-    /// The exports of a drive.
-    pub fn of(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
+    /// Returns the exports of a drive.
+    pub fn for_drive(name: &str, drive: usize, namespaces: &dyn Namespaces) -> Vec<Export> {
         let numbers = namespaces.namespace_ids();
         let of_one = |&nsid: &u32| Export {
             name: if numbers.len() == 1 { name.to_owned() } else { format!("{name}/{nsid}") },
@@ -41,30 +41,30 @@ impl Export {
     }
 }
 
-/// All that a server offers to NBD clients.
+/// Exports and settings that a server offers to NBD clients.
 #[derive(Clone, Debug)]
 pub struct Exports {
-    /// TLS is offered, and then required.
+    /// TLS configuration; if present, TLS is required.
     pub tls: Option<Arc<ServerConfig>>,
-    /// What memory they may take.
+    /// Memory limit of the connections.
     pub memory: MemoryLimit,
-    /// In the order of the drives; a client that names none gets the first.
+    /// Exports in the order of the drives; a client that names none gets the first.
     pub all: Vec<Export>,
 }
 
 impl Exports {
-    /// The number of the export of this name; a drive's own name is that of its first.
+    /// Returns the number of the export with this name; the name of a drive means its first export.
     fn find(&self, name: &str) -> Option<usize> {
-        let of_drive = |one: &Export| one.name.split('/').next() == Some(name);
+        let of_drive = |export: &Export| export.name.split('/').next() == Some(name);
         match name {
             "" => Some(0),
-            _ => self.all.iter().position(|one| one.name == name || of_drive(one)),
+            _ => self.all.iter().position(|export| export.name == name || of_drive(export)),
         }
     }
 
-    /// Whether a client may have to move to another drive's event loop.
+    /// True if a client may have to move to another drive's event loop.
     pub(super) fn are_of_several_drives(&self) -> bool {
-        self.all.iter().any(|one| one.drive != 0)
+        self.all.iter().any(|export| export.drive != 0)
     }
 
     fn known(&self, name: &str) -> Answer<usize> {
@@ -72,44 +72,44 @@ impl Exports {
     }
 }
 
-/// Longest data of an option. The longest sensible one names a few contexts of 4 KiB at most.
+/// Longest data of an option. The longest sensible one names a few contexts of at most 4 KiB.
 pub const OPTION_MAX: u32 = 64 << 10;
 
-/// Metadata contexts have numbers; there is one.
+/// Number of the only metadata context.
 pub const ALLOCATION_ID: u32 = 1;
 
-/// What client and server have negotiated on.
+/// Options that client and server have negotiated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Negotiated {
-    /// Replies are structured.
+    /// True if replies are structured.
     pub structured: bool,
-    /// The export of which `base:allocation` may be asked for.
+    /// Export for which the client may ask for `base:allocation`.
     pub allocation_of: Option<usize>,
 }
 
-/// What comes after an option.
+/// Next step after an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum After {
     /// Another option.
     Option,
-    /// Requests to the export of this number.
+    /// Requests to the export with this number.
     Transmission(usize),
-    /// TLS begins.
+    /// Start of TLS.
     Tls,
-    /// Nothing.
+    /// End of the connection.
     End,
 }
 
-/// One client's handshake.
+/// Handshake of a client.
 pub struct Handshake {
     pub client: ClientFlags,
     pub negotiated: Negotiated,
-    /// TLS is offered, and then required.
+    /// True if TLS is required.
     pub tls_required: bool,
 }
 
 impl Handshake {
-    /// Answers one option.
+    /// Answers an option.
     pub fn option(
         &mut self,
         option: u32,
@@ -118,7 +118,7 @@ impl Handshake {
         out: &mut Vec<u8>,
     ) -> After {
         if !self.client.is_fixed && option != wire::EXPORT_NAME {
-            // It would not understand an answer.
+            // The client would not understand an answer.
             return After::End;
         }
         if option == wire::ABORT {
@@ -126,7 +126,7 @@ impl Handshake {
             return After::End;
         }
         if self.tls_required && option != wire::STARTTLS {
-            // This one has no answer that says no.
+            // This option has no negative answer.
             if option == wire::EXPORT_NAME {
                 return After::End;
             }
@@ -145,7 +145,7 @@ impl Handshake {
             wire::LIST_META_CONTEXT | wire::SET_META_CONTEXT => {
                 self.meta_context(option, data, exports, out)
             }
-            _ => Err((OptionError::Unsupported, "not known here")),
+            _ => Err((OptionError::Unsupported, "not supported")),
         };
         if let Err((error, text)) = answer {
             wire::option_error(out, option, error, text);
@@ -202,7 +202,7 @@ impl Handshake {
         let number = exports.known(query.name)?;
         let all = !set && (query.queries.is_empty() || query.queries.contains(&"base:"));
         if all || query.queries.contains(&wire::BASE_ALLOCATION) {
-            // In a list the number means nothing.
+            // The number has no meaning in a list.
             let id = if set { ALLOCATION_ID } else { 0 };
             wire::reply_meta_context(out, option, id, wire::BASE_ALLOCATION);
             if set {
@@ -217,7 +217,7 @@ impl Handshake {
 type Answer<T = ()> = Result<T, (OptionError, &'static str)>;
 
 fn invalid(error: OptionError) -> (OptionError, &'static str) {
-    (error, "its data is not understood")
+    (error, "its data is invalid")
 }
 
 fn list(data: &[u8], exports: &Exports, out: &mut Vec<u8>) -> Answer {

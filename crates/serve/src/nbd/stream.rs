@@ -1,4 +1,4 @@
-//! The bytes of a connection, plain or inside TLS. Never blocks.
+//! Byte stream of a connection, plain or over TLS. Never blocks.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -7,9 +7,9 @@ use std::sync::Arc;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use socket2::Socket;
 
-/// What a connection speaks through.
+/// Byte stream of a connection.
 pub enum Stream {
-    /// As it is.
+    /// Unencrypted.
     Plain(Socket),
     /// Encrypted.
     Tls(Box<StreamOwned<ServerConnection, Socket>>),
@@ -24,10 +24,10 @@ impl Stream {
         }
     }
 
-    /// From now on inside TLS; the client speaks first.
+    /// Switches to TLS; the client sends the first message.
     ///
     /// # Errors
-    /// If it is TLS already, or the configuration does not work.
+    /// The stream is TLS already, or the configuration is invalid.
     pub fn start_tls(&mut self, config: &Arc<ServerConfig>) -> io::Result<()> {
         let Stream::Plain(socket) = self else { return Err(io::ErrorKind::InvalidInput.into()) };
         let connection = ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
@@ -36,10 +36,10 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads what is there.
+    /// Reads available bytes.
     ///
     /// # Errors
-    /// The system's; `WouldBlock` if there is nothing.
+    /// The system's; `WouldBlock` if no bytes are available.
     pub fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.read(into),
@@ -47,11 +47,10 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::read`], into the first piece and then the next; inside TLS into the first
-    /// alone.
+    /// Like [`Stream::read`], into one slice after the other; over TLS only into the first.
     ///
     /// # Errors
-    /// As [`Stream::read`].
+    /// Like [`Stream::read`].
     pub fn read_pieces(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.read_vectored(pieces),
@@ -59,10 +58,10 @@ impl Stream {
         }
     }
 
-    /// Takes what fits.
+    /// Writes as many bytes as possible.
     ///
     /// # Errors
-    /// The system's; `WouldBlock` if nothing does.
+    /// The system's; `WouldBlock` if none can be written.
     pub fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.write(bytes),
@@ -70,10 +69,10 @@ impl Stream {
         }
     }
 
-    /// As [`Stream::write`], of pieces; inside TLS nothing.
+    /// Like [`Stream::write`], from slices; over TLS nothing is written.
     ///
     /// # Errors
-    /// As [`Stream::write`].
+    /// Like [`Stream::write`].
     pub fn write_pieces(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match self {
             Stream::Plain(socket) => socket.write_vectored(pieces),
@@ -81,7 +80,7 @@ impl Stream {
         }
     }
 
-    /// Hands what was taken to the socket; returns whether all went.
+    /// Passes buffered bytes to the socket; returns true if all were passed.
     pub fn finish(&mut self) -> io::Result<bool> {
         let Stream::Tls(stream) = self else { return Ok(true) };
         while stream.conn.wants_write() {
@@ -94,7 +93,7 @@ impl Stream {
         Ok(true)
     }
 
-    /// Whether bytes may have come that the socket does not tell of any more.
+    /// True if received bytes may be buffered that the socket does not report any more.
     pub fn holds_bytes(&self) -> bool {
         matches!(self, Stream::Tls(_))
     }

@@ -1,4 +1,4 @@
-//! The certificate that a client may check, from PEM files.
+//! Server certificate, which a client may check, from PEM files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,10 +9,11 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::error::ServeError;
 
-/// The configuration with this certificate chain and its private key; clients need none.
+/// Loads a configuration with this certificate chain and its private key; clients need no
+/// certificate.
 pub fn config(cert: &Path, key: &Path) -> Result<Arc<ServerConfig>, ServeError> {
     let error = |file: &Path, why: &dyn std::fmt::Display| {
-        let hint = "both in PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost";
+        let hint = "both files must be PEM: openssl req -x509 -nodes -newkey rsa:2048 -keyout key.pem -out cert.pem -subj /CN=localhost";
         ServeError::refused(format!("{}: {why}", file.display()), hint)
     };
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(cert)

@@ -1,7 +1,7 @@
-//! The admin command set.
+//! Admin command set.
 //!
-//! Source: NVM Express base specification 2.0, section 5. A command that fails is entered into the
-//! error log by [`Subsystem::admin`]'s caller; queues of PCIe are made in `pci/`.
+//! Source: NVM Express base specification 2.0, section 5. The caller of [`Subsystem::admin`] adds a
+//! failed command to the error log; `pci/` creates the queues of PCIe.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -27,29 +27,29 @@ use super::records::{
 use super::reservations::{Access, Reservations};
 use super::subsystem::{Subsystem, status_of};
 use super::{features, logs, ocp, placement, placement_logs, zones};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
 use crate::lock::lock;
 
 /// Time of the short self-test. guess: the specification allows two minutes.
 const SHORT_SELF_TEST: Nanos = Nanos::secs(60);
-/// Bytes of a firmware image, at most. guess: as real ones have.
+/// Largest firmware image, bytes. guess: the size of real ones.
 const IMAGE_MAX: usize = 4 << 20;
 
-/// The outcome of an admin command.
+/// Outcome of an admin command.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// The completion's dword 0, and data for the host.
+    /// Success: dword 0 of the completion, and data for the host.
     Success(u32, Vec<u8>),
-    /// Waits for an event, or for a command's end.
+    /// The command waits for an event, or for the end of its operation.
     Held,
-    /// A command of an I/O queue is to be aborted.
+    /// A command of an I/O queue must be aborted.
     Abort {
-        /// Its submission queue.
+        /// Submission queue of the command.
         queue: u16,
-        /// Its identifier.
+        /// Command identifier.
         cid: u16,
     },
-    /// A fabrics command, or one about queues: the transport's.
+    /// A fabrics or queue command, which the transport executes.
     Transport,
 }
 
@@ -58,18 +58,18 @@ pub(super) type Answer = Result<Outcome, Status>;
 /// Dword 0 of an Abort command's completion: the command was not aborted.
 pub(super) const NOT_ABORTED: u32 = 1;
 
-/// Bytes that an admin command moves, by its own fields.
+/// Bytes that an admin command transfers, according to its own fields.
 pub(super) fn transfer(sqe: &Sqe) -> Transfer {
     let to_host = |bytes: u64| Transfer::ToHost(u32::try_from(bytes).unwrap_or(u32::MAX));
     if sqe.opcode == OPCODE_FABRICS {
-        return match FabricsType::of(sqe) {
+        return match FabricsType::from_sqe(sqe) {
             FabricsType::Connect { .. } => Transfer::FromHost(1024),
             FabricsType::AuthenticationSend { bytes, .. } => Transfer::FromHost(bytes),
             FabricsType::AuthenticationReceive { bytes, .. } => to_host(bytes.into()),
             _ => Transfer::None,
         };
     }
-    match AdminOpcode::of(sqe.opcode) {
+    match AdminOpcode::from_code(sqe.opcode) {
         Some(AdminOpcode::Identify) => to_host(4096),
         Some(AdminOpcode::GetLogPage) => to_host(sqe.log_bytes()),
         Some(AdminOpcode::GetFeatures) => match features::data_bytes(sqe) {
@@ -84,9 +84,9 @@ pub(super) fn transfer(sqe: &Sqe) -> Transfer {
             Transfer::FromHost(4096)
         }
         Some(AdminOpcode::NamespaceAttachment) => Transfer::FromHost(4096),
-        // Dwords, less one.
+        // Number of dwords minus one.
         Some(AdminOpcode::DirectiveReceive) => to_host((u64::from(sqe.cdw10.get()) + 1) * 4),
-        // Dwords, less one.
+        // Number of dwords minus one.
         Some(AdminOpcode::FirmwareDownload) => {
             Transfer::FromHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
         }
@@ -95,7 +95,7 @@ pub(super) fn transfer(sqe: &Sqe) -> Transfer {
 }
 
 impl Subsystem {
-    /// Carries out an admin command of controller `id`, with `data` from the host.
+    /// Executes an admin command of controller `id`, with `data` from the host.
     pub(super) fn admin(
         &mut self,
         id: u16,
@@ -108,7 +108,7 @@ impl Subsystem {
         if kind != Kind::Discovery {
             controller.check_namespaces(drive);
         }
-        let Some(opcode) = AdminOpcode::of(sqe.opcode) else {
+        let Some(opcode) = AdminOpcode::from_code(sqe.opcode) else {
             let fabrics = sqe.opcode == OPCODE_FABRICS && kind != Kind::Pci;
             return if fabrics { Ok(Outcome::Transport) } else { invalid_opcode() };
         };
@@ -160,8 +160,7 @@ impl Subsystem {
         }
     }
 
-    /// Raises the events that the drive's health, its namespaces and what it does meanwhile give
-    /// rise to.
+    /// Raises the events caused by the drive's health, its namespaces and its running operations.
     pub(super) fn poll_events(&mut self, id: u16, drive: &mut dyn Drive) {
         let (now, is_healthy) = (drive.now(), !drive.is_read_only());
         self.records.self_tests.settle(now, is_healthy);
@@ -190,7 +189,7 @@ impl Subsystem {
         }
         let celsius = drive.health().temperature_c;
         if changed & CriticalWarning::TEMPERATURE != 0 {
-            // By how much it is over the threshold, and which one that is.
+            // Excess over the threshold, and the kind of threshold.
             let over = kelvin(celsius).saturating_sub(threshold).min(255) as u8;
             self.note(id, PersistentKind::Thermal, now, &[over, 1]);
         }
@@ -199,24 +198,24 @@ impl Subsystem {
         *most = most.max(celsius);
     }
 
-    /// Enters an event into the persistent event log.
+    /// Adds an event to the persistent event log.
     fn note(&mut self, id: u16, kind: PersistentKind, now: Nanos, data: &[u8]) {
         let timestamp = self.records.timestamp.value(now);
         self.records.events.add(kind, id, timestamp, data);
     }
 
-    /// A controller is enabled.
+    /// Records that a controller is enabled.
     pub(super) fn note_reset(&mut self, id: u16, drive: &mut dyn Drive) {
         let (now, health) = (drive.now(), drive.health());
         self.records.self_tests.end(&[SHORT], ABORTED_BY_RESET, now);
         self.activate_firmware();
         let mut data = self.records.firmware.revision().to_vec();
-        let mut one = [0; 36];
-        one[..2].copy_from_slice(&id.to_le_bytes());
-        one[16..20].copy_from_slice(&(health.power_cycles as u32).to_le_bytes());
-        one[20..28].copy_from_slice(&(health.power_on.0 / 1_000_000).to_le_bytes());
-        one[28..].copy_from_slice(&self.records.timestamp.value(now).to_le_bytes());
-        data.extend_from_slice(&one);
+        let mut reset = [0; 36];
+        reset[..2].copy_from_slice(&id.to_le_bytes());
+        reset[16..20].copy_from_slice(&(health.power_cycles as u32).to_le_bytes());
+        reset[20..28].copy_from_slice(&(health.power_on.0 / 1_000_000).to_le_bytes());
+        reset[28..].copy_from_slice(&self.records.timestamp.value(now).to_le_bytes());
+        data.extend_from_slice(&reset);
         self.note(id, PersistentKind::Reset, now, &data);
     }
 
@@ -236,7 +235,7 @@ impl Subsystem {
                 let persists = |all: &mut Reservations| all.persist(nsid);
                 value = self.reservations.with(drive.power_cuts(), persists).into();
             }
-            // It has no value but the one that holds and is kept.
+            // This feature has only a current value, which is also saved.
             Feature::Placement if value == 0 => value = drive.is_placed().into(),
             Feature::PlacementEvents if !data.is_empty() => {
                 let handle = placement::handle_of_feature(sqe, drive)?;
@@ -298,13 +297,13 @@ impl Subsystem {
         Ok(Outcome::Success(result, Vec::new()))
     }
 
-    /// The namespace that a feature of reservations names.
+    /// Namespace of a reservation feature.
     fn reserved_namespace(&self, drive: &dyn Drive, sqe: &Sqe) -> Result<u32, Status> {
         let nsid = sqe.nsid.get();
         drive.namespace(nsid).map(|_| nsid).ok_or(Status::INVALID_NAMESPACE.dnr())
     }
 
-    /// Refuses what would change data that another host has reserved.
+    /// Refuses commands that would change data that another host has reserved.
     fn refuse_reserved(
         &self,
         id: u16,
@@ -328,10 +327,10 @@ impl Subsystem {
         }
     }
 
-    /// The feature that a command names, if a controller of this kind has it.
+    /// Feature of a command, if a controller of this kind has it.
     fn feature_of(&self, kind: Kind, sqe: &Sqe) -> Result<Feature, Status> {
-        let feature = Feature::of(sqe.cdw10.get() as u8);
-        let feature = feature.filter(|&one| logs::has_feature(kind, one, &self.identity));
+        let feature = Feature::from_code(sqe.cdw10.get() as u8);
+        let feature = feature.filter(|&feature| logs::has_feature(kind, feature, &self.identity));
         feature.ok_or(Status::INVALID_FIELD.dnr())
     }
 
@@ -339,7 +338,7 @@ impl Subsystem {
         let nsid = sqe.nsid.get();
         let invalid_field = Status::INVALID_FIELD.dnr();
         let from = (sqe.cdw10.get() >> 16) as u16;
-        let cns = Cns::of(sqe.cdw10.get() as u8).ok_or(invalid_field)?;
+        let cns = Cns::from_code(sqe.cdw10.get() as u8).ok_or(invalid_field)?;
         let zones = self.identity.zones.as_ref().filter(|_| sqe.command_set() == COMMAND_SET_ZONED);
         if sqe.command_set() != COMMAND_SET_NVM && (zones.is_none() || !is_of_command_set(cns)) {
             return Err(invalid_field);
@@ -348,20 +347,20 @@ impl Subsystem {
             Cns::Controller => self.identity.controller(id, kind, drive),
             _ if kind == Kind::Discovery => return Err(invalid_field),
             Cns::Namespace if nsid == NSID_ALL => self.identity.any_namespace(kind),
-            // Appends are as long as other writes: a power of two of 4 KiB.
+            // Appends can be as long as other writes: a power of two of 4 KiB.
             Cns::CommandSetController if zones.is_some() => {
                 page_of(&[self.identity.own.transfer_max_log2])
             }
             Cns::CommandSetController => self.identity.nvm_controller(),
-            // How many endurance groups, and which.
+            // Number of endurance groups, and their list.
             Cns::EnduranceGroups if self.identity.placement.is_some() => {
                 let listed = (sqe.cdw11.get() as u16) <= GROUP;
                 page_of(&[u8::from(listed), 0, GROUP as u8 * u8::from(listed), 0])
             }
             Cns::EnduranceGroups => return Err(invalid_field),
-            // A combination of command sets is a bit for each: there is one.
+            // Combinations of command sets, one bit per set: there is one combination.
             Cns::CommandSets => page_of(&[1 << COMMAND_SET_NVM | 1 << self.identity.command_set()]),
-            // The first entry says nothing.
+            // The first entry is empty.
             Cns::Uuids => {
                 let mut page = vec![0; 48];
                 page.extend_from_slice(&ocp::UUID.to_be_bytes());
@@ -383,7 +382,7 @@ impl Subsystem {
                     Some(_) if cns == Cns::NamespaceNames => self.identity.namespace_names(nsid),
                     Some(_) if is_of_command_set(cns) => match zones {
                         Some(zones) => zones::identify(zones),
-                        // Metadata and its protection, of which there is none.
+                        // Metadata and its protection, which are not supported.
                         None => vec![0; 4096],
                     },
                     Some(namespace) if cns == Cns::IndependentNamespace => {
@@ -391,7 +390,7 @@ impl Subsystem {
                     }
                     Some(namespace) => self.identity.namespace(kind, drive, nsid, namespace),
                     None if cns == Cns::NamespaceNames => return Err(invalid_field),
-                    // One that is not there has no fields.
+                    // A missing namespace has no fields.
                     None => vec![0; 4096],
                 }
             }
@@ -407,8 +406,8 @@ impl Subsystem {
                     matches!(cns, Cns::AllocatedNamespaces | Cns::CommandSetAllocatedNamespaces);
                 let is_wanted =
                     !is_of_command_set(cns) || sqe.command_set() == self.identity.command_set();
-                let is_listed = |one: u32| is_wanted && (is_any || self.is_attached(id, one));
-                list(all.filter(|&one| one > nsid && is_listed(one)))
+                let is_listed = |number: u32| is_wanted && (is_any || self.is_attached(id, number));
+                list(all.filter(|&number| number > nsid && is_listed(number)))
             }
             Cns::Controllers => controller_list(self.controllers_from(from)),
             Cns::AttachedControllers if !is_valid(nsid) => {
@@ -416,7 +415,9 @@ impl Subsystem {
             }
             Cns::AttachedControllers => {
                 let have_it = self.controllers_from(from);
-                controller_list(have_it.filter(|(_, one)| one.flags.is_attached(nsid)))
+                controller_list(
+                    have_it.filter(|(_, controller)| controller.flags.is_attached(nsid)),
+                )
             }
         };
         Ok(Outcome::Success(0, page))
@@ -432,7 +433,7 @@ impl Subsystem {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let controller = self.get(id).ok_or(Status::INTERNAL_ERROR)?;
-        let log = LogPage::of(sqe.cdw10.get() as u8)
+        let log = LogPage::from_code(sqe.cdw10.get() as u8)
             .filter(|&log| logs::is_of(log, kind, &self.identity));
         let log = log.ok_or(Status::INVALID_LOG_PAGE.dnr())?;
         let uuids = if ocp_trailer(log).is_some() { 0..=1 } else { 0..=0 };
@@ -475,7 +476,7 @@ impl Subsystem {
                 self.records.self_tests.page(now)
             }
             LogPage::TelemetryHost | LogPage::TelemetryController => {
-                // Create: the host wants the state of now.
+                // Create: the host wants a new capture of the current state.
                 if log == LogPage::TelemetryHost && sqe.log_specific() & 1 != 0 {
                     self.records.telemetry[0].take("A host asked", telemetry(drive));
                     let event = telemetry_page(&self.records.telemetry, log, self.identity.own.oui);
@@ -488,7 +489,7 @@ impl Subsystem {
                 None => return done(),
             },
             LogPage::Features => logs::features(kind, &self.identity),
-            // None over this interface.
+            // No commands are supported over this interface.
             LogPage::ManagementCommands => vec![0; 1024],
             LogPage::EnduranceGroup
             | LogPage::PlacementConfigurations
@@ -523,8 +524,10 @@ impl Subsystem {
                 if log == LogPage::ChangedNamespaces {
                     controller.changed.clear();
                 }
-                if let (LogPage::ChangedZones, Some(one)) = (log, drive.namespace(sqe.nsid.get())) {
-                    controller.changed_zones.retain(|&zone| !zones::is_of(zone, one));
+                if let (LogPage::ChangedZones, Some(namespace)) =
+                    (log, drive.namespace(sqe.nsid.get()))
+                {
+                    controller.changed_zones.retain(|&zone| !zones::is_of(zone, namespace));
                 }
                 controller.events.page_read(log as u8);
             }
@@ -532,14 +535,15 @@ impl Subsystem {
         part_of_page(page, offset, bytes)
     }
 
-    /// The page as it was when a host began to read it; nothing where a host ends that.
+    /// Returns the page as it was when the host began to read it; `None` if the host ends the
+    /// reading.
     fn persistent_events(
         &mut self,
         id: u16,
         drive: &mut dyn Drive,
         sqe: &Sqe,
     ) -> Result<Option<Vec<u8>>, Status> {
-        /// What a host does with its context, in the lowest bits of LSP.
+        /// Action on the host's read context, in the lowest bits of LSP.
         const READ: u8 = 0;
         const BEGIN: u8 = 1;
         const END: u8 = 2;
@@ -565,7 +569,8 @@ impl Subsystem {
         Ok(self.records.events.context.clone())
     }
 
-    /// Of the admin queue only Asynchronous Event Requests can be aborted: others have completed.
+    /// Aborts a command. In the admin queue only Asynchronous Event Requests can be aborted: others
+    /// have completed.
     fn abort(&mut self, id: u16, sqe: &Sqe) -> Answer {
         let (queue, cid) = (sqe.cdw10.get() as u16, (sqe.cdw10.get() >> 16) as u16);
         if queue != 0 {
@@ -588,30 +593,30 @@ impl Subsystem {
         let (format, protection, erase) = (cdw10 & 0xf, cdw10 >> 5 & 7, cdw10 >> 9 & 7);
         let shift = self.identity.block_shifts().get(format as usize);
         let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
-        // Without a secure erase the blocks are deallocated, in this model the same as a
+        // Without a secure erase the blocks are deallocated, which this model treats as a
         // cryptographic erase.
         let how = match erase {
             0 | 2 => Sanitize::Crypto,
             1 => Sanitize::Block,
             _ => return Err(Status::INVALID_FIELD.dnr()),
         };
-        // No protection information, and no metadata.
+        // Protection information and metadata are not supported.
         if protection != 0 || cdw10 & 1 << 4 != 0 {
             return Err(Status::INVALID_FIELD.dnr());
         }
         let now = drive.now();
         let until = erase_part(drive, sectors, is_protected, how)?;
         self.records.self_tests.end(&[SHORT, EXTENDED], ABORTED_BY_FORMAT, now);
-        for one in doomed {
-            drive.format_namespace(one, *shift).map_err(|why| status_of(&why))?;
+        for nsid in doomed {
+            drive.format_namespace(nsid, *shift).map_err(|why| status_of(&why))?;
         }
-        let words = |numbers: [u32; 3]| numbers.map(u32::to_le_bytes).concat();
-        self.note(id, PersistentKind::FormatStart, now, &words([nsid, 1 << 2, cdw10]));
-        self.note(id, PersistentKind::FormatCompletion, until, &words([nsid, 0, 0]));
+        let bytes_of = |numbers: [u32; 3]| numbers.map(u32::to_le_bytes).concat();
+        self.note(id, PersistentKind::FormatStart, now, &bytes_of([nsid, 1 << 2, cdw10]));
+        self.note(id, PersistentKind::FormatCompletion, until, &bytes_of([nsid, 0, 0]));
         self.answer_at(id, until, drive, sqe)
     }
 
-    /// A command that is done then, which is now at the earliest.
+    /// Answers a command at `until`, at the earliest now.
     fn answer_at(&mut self, id: u16, until: Nanos, drive: &dyn Drive, sqe: &Sqe) -> Answer {
         if until <= drive.now() {
             return done();
@@ -621,13 +626,13 @@ impl Subsystem {
         Ok(Outcome::Held)
     }
 
-    /// The last pass of an overwrite has the pattern as it is, also where it is inverted between
-    /// passes.
+    /// Sanitize. The last pass of an overwrite writes the pattern itself, even if it is inverted
+    /// between passes.
     fn sanitize(&mut self, id: u16, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
         const EXIT_FAILURE: u32 = 1;
         const BLOCK_ERASE: u32 = 2;
         const CRYPTO_ERASE: u32 = 4;
-        /// The blocks stay allocated after.
+        /// The blocks stay allocated afterwards.
         const NO_DEALLOCATE: u32 = 1 << 9;
         let cdw10 = sqe.cdw10.get();
         let (how, pattern) = match (cdw10 & 7, Sanitization::passes(cdw10)) {
@@ -668,34 +673,38 @@ impl Subsystem {
     }
 
     fn is_sanitizing(&self, now: Nanos) -> bool {
-        self.records.sanitize.is_some_and(|one| one.goes_on(now))
+        self.records.sanitize.is_some_and(|operation| operation.goes_on(now))
     }
 
-    /// Tells that a sanitize operation is done, once it is; one that a power cut has interrupted
-    /// goes on when the drive is ready again, from where it was.
+    /// Reports the end of a sanitize operation. An operation that a power cut has interrupted
+    /// continues when the drive is ready again.
     fn end_sanitize(&mut self, id: u16, drive: &mut dyn Drive) {
-        let Some(one) = self.records.sanitize.as_mut().filter(|one| !one.is_told) else { return };
+        let Some(operation) = self.records.sanitize.as_mut().filter(|operation| !operation.is_told)
+        else {
+            return;
+        };
         let (now, report) = (drive.now(), drive.report());
-        if report.power_cuts > one.cuts && one.goes_on(now) {
+        if report.power_cuts > operation.cuts && operation.goes_on(now) {
             let paused = report.last_power_cut.map_or(0, |cut| cut.ready_after_ns);
-            (one.cuts, one.until) = (report.power_cuts, one.until.after(Nanos(paused)));
-            self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
+            (operation.cuts, operation.until) =
+                (report.power_cuts, operation.until.after(Nanos(paused)));
+            self.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
         }
-        if one.goes_on(now) {
+        if operation.goes_on(now) {
             return;
         }
-        one.is_told = true;
+        operation.is_told = true;
         self.sanitizing_until.store(0, Ordering::Relaxed);
-        let [low, high] = one.status(now).to_le_bytes();
-        let event = if one.is_deallocated { Event::Deallocated } else { Event::Sanitized };
-        // All of it, how it ended, and nothing more to say.
+        let [low, high] = operation.status(now).to_le_bytes();
+        let event = if operation.is_deallocated { Event::Deallocated } else { Event::Sanitized };
+        // Progress of all, status, and no further information.
         self.note(
             id,
             PersistentKind::SanitizeCompletion,
             now,
             &[0xff, 0xff, low, high, 0, 0, 0, 0],
         );
-        self.controllers_mut().for_each(|one| one.events.raise(event));
+        self.controllers_mut().for_each(|controller| controller.events.raise(event));
     }
 
     fn self_test(&mut self, drive: &mut dyn Drive, sqe: &Sqe) -> Answer {
@@ -723,7 +732,7 @@ impl Subsystem {
         done()
     }
 
-    /// Firmware Image Download: parts in order.
+    /// Firmware Image Download: the parts must come in order.
     fn download(&mut self, sqe: &Sqe, data: &[u8]) -> Answer {
         let image = &mut self.records.firmware.image;
         let offset = sqe.cdw11.get() as usize * 4;
@@ -740,15 +749,15 @@ impl Subsystem {
         done()
     }
 
-    /// Firmware Commit. An image of this drive is anything that begins with a revision, eight
-    /// printable characters.
+    /// Firmware Commit. Any data that begins with a revision of eight printable characters is a
+    /// valid image.
     fn commit(&mut self, id: u16, now: Nanos, sqe: &Sqe) -> Answer {
         let cdw10 = sqe.cdw10.get();
         let (slot, action) = (cdw10 as u8 & 7, cdw10 >> 3 & 7);
         let firmware = &mut self.records.firmware;
         let before = firmware.revision();
         let place = match slot {
-            // The controller chooses: the last that can be written.
+            // The controller chooses the last writable slot.
             0 => SLOTS,
             slot if usize::from(slot) <= SLOTS => slot.into(),
             _ => return Err(Status::INVALID_FIRMWARE_SLOT.dnr()),
@@ -787,7 +796,7 @@ impl Subsystem {
         answer
     }
 
-    /// Runs the image that waits for a reset, if one does.
+    /// Activates the image that waits for a reset, if there is one.
     pub(super) fn activate_firmware(&mut self) {
         let Firmware { next, active, .. } = &mut self.records.firmware;
         if *next != 0 {
@@ -802,7 +811,7 @@ impl Subsystem {
     }
 }
 
-/// Admin commands that are carried out while a sanitize operation goes on.
+/// True for admin commands that are executed during a sanitize operation.
 fn goes_on_beside_sanitize(opcode: AdminOpcode) -> bool {
     use AdminOpcode as A;
     !matches!(
@@ -817,7 +826,7 @@ fn goes_on_beside_sanitize(opcode: AdminOpcode) -> bool {
     )
 }
 
-/// What Namespace Management did, as the persistent event log has it.
+/// Returns the data of a namespace change for the persistent event log.
 fn namespace_change(sqe: &Sqe, data: &[u8], nsid: u32) -> [u8; 48] {
     let mut event = [0; 48];
     event[..4].copy_from_slice(&sqe.cdw10.get().to_le_bytes());
@@ -831,7 +840,7 @@ fn namespace_change(sqe: &Sqe, data: &[u8], nsid: u32) -> [u8; 48] {
     event
 }
 
-/// What telemetry holds: the figures that `drivebay ctl SOCKET status` tells, as JSON.
+/// Data of a telemetry capture: the figures of `drivebay ctl SOCKET status`, as JSON.
 fn telemetry(drive: &mut dyn Drive) -> Vec<u8> {
     serde_json::to_vec(&drive.report()).unwrap_or_default()
 }
@@ -846,7 +855,7 @@ fn erase_part(
     drive.erase(sectors, how).map_err(|_| Status::INTERNAL_ERROR)
 }
 
-/// What would change data is refused where the drive, or something of it, must not change.
+/// Refuses a change of data if the drive or a part of it is write-protected.
 fn refuse_protected(drive: &mut dyn Drive, is_protected: bool) -> Result<(), Status> {
     if drive.is_read_only() || is_protected {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
@@ -854,7 +863,7 @@ fn refuse_protected(drive: &mut dyn Drive, is_protected: bool) -> Result<(), Sta
     Ok(())
 }
 
-/// Whether a page of Identify is that of the command set that is named.
+/// True if an Identify page belongs to the command set that the command names.
 fn is_of_command_set(cns: Cns) -> bool {
     matches!(
         cns,
@@ -866,30 +875,30 @@ fn is_of_command_set(cns: Cns) -> bool {
     )
 }
 
-/// A page of Identify that begins with this.
+/// Returns an Identify page that begins with these bytes.
 fn page_of(begin: &[u8]) -> Vec<u8> {
     let mut page = begin.to_vec();
     page.resize(4096, 0);
     page
 }
 
-/// Namespaces, in order, as Identify and a log list them.
+/// Returns a list of namespaces, in order, for Identify and logs.
 fn list(namespaces: impl Iterator<Item = u32>) -> Vec<u8> {
     let mut page: Vec<u8> = namespaces.take(1024).flat_map(u32::to_le_bytes).collect();
     page.resize(4096, 0);
     page
 }
 
-/// Controllers, as Identify lists them: how many, and their identifiers.
+/// Returns a list of controllers for Identify: their number, and their identifiers.
 fn controller_list<'a>(controllers: impl Iterator<Item = (u16, &'a Controller)>) -> Vec<u8> {
-    let found: Vec<u16> = controllers.map(|(id, _)| id).take(CONTROLLER_LIST_MAX).collect();
-    let numbers = std::iter::once(found.len() as u16).chain(found.iter().copied());
+    let ids: Vec<u16> = controllers.map(|(id, _)| id).take(CONTROLLER_LIST_MAX).collect();
+    let numbers = std::iter::once(ids.len() as u16).chain(ids.iter().copied());
     let mut page: Vec<u8> = numbers.flat_map(u16::to_le_bytes).collect();
     page.resize(4096, 0);
     page
 }
 
-/// What is asked for of a page, with zeros behind its end.
+/// Returns the requested part of a page, with zeros beyond its end.
 pub(super) fn part_of_page(page: Vec<u8>, offset: u64, bytes: u64) -> Answer {
     let from = usize::try_from(offset).ok().filter(|&from| from <= page.len());
     let from = from.ok_or(Status::INVALID_FIELD.dnr())?;

@@ -1,4 +1,4 @@
-//! One controller: registers, features, events, keep-alive.
+//! Controller of one host: registers, features, events, keep-alive.
 //!
 //! Source: NVM Express base specification 1.4, sections 3.1 (registers), 7.6 (start and shutdown),
 //! 7.12 (keep-alive). The properties of fabrics are these registers.
@@ -17,7 +17,7 @@ use super::features::Features;
 use super::identity::{Identity, Kind};
 use super::reservations::SharedReservations;
 use super::{placement, zones};
-use crate::drive::Namespaces;
+use crate::interface::drive::Namespaces;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 
@@ -33,52 +33,52 @@ const CSTS_READY: u32 = 1;
 const CSTS_SHUTDOWN_DONE: u32 = 2 << 2;
 /// CSTS: shutdown going on.
 const CSTS_SHUTDOWN_BUSY: u32 = 1 << 2;
-/// CAP: time to become ready, in 500 ms.
+/// CAP: timeout to become ready, in 500 ms.
 const CAP_TIMEOUT: u64 = 20;
-/// CRTO: the same.
+/// CRTO: the same timeout.
 pub(super) const READY_TIMEOUTS: u32 = CAP_TIMEOUT as u32;
 
-/// What the transport must do after CC was written.
+/// Action of the transport after a write of CC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Nothing.
+    /// No action.
     None,
-    /// The queues are deleted: drop what belongs to them.
+    /// Drop all state of the queues, which are deleted.
     Reset,
     /// Flush the drive, then call [`Controller::shut_down`].
     Shutdown,
 }
 
-/// An Abort command for a command of an I/O queue, which has a connection of its own.
+/// Abort command for a command of an I/O queue, which has its own connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Abort {
-    /// The Abort command's identifier.
+    /// Identifier of the Abort command.
     pub cid: u16,
     pub queue: u16,
-    /// The identifier of the command that is to be aborted.
+    /// Identifier of the command to abort.
     pub target: u16,
-    /// Whether it was, once the queue has looked.
+    /// Result of the abort, after the queue has looked for the command.
     pub outcome: Option<bool>,
 }
 
-/// What the I/O queues of a controller read without its lock.
+/// State of a controller that its I/O queues read without a lock.
 pub(super) struct Flags {
     epoch: AtomicU32,
     write_cache: AtomicBool,
     is_alive: AtomicBool,
-    /// Enabled, and not shut down since: I/O commands are carried out.
+    /// True while I/O commands are executed: from the enabling to a shutdown.
     serves: AtomicBool,
-    /// It was enabled with all command sets, not with the NVM command set alone.
+    /// True if the controller was enabled with all command sets, not with the NVM command set only.
     has_all_command_sets: AtomicBool,
-    /// The subsystem's.
+    /// Shared with the subsystem: end of a sanitize operation.
     sanitizing_until: Arc<AtomicU64>,
-    /// Likewise: events of placement.
+    /// Shared with the subsystem: placement events.
     placement: Arc<Mutex<placement::Events>>,
-    /// Likewise.
+    /// Shared with the subsystem.
     pub reservations: SharedReservations,
-    /// The controller's identifier.
+    /// Controller identifier.
     pub controller: u16,
-    /// Namespaces that are attached, a bit for each number from 1 on.
+    /// Attached namespaces, one bit for each number from 1 on.
     attached: [AtomicU64; NAMESPACES_MAX.div_ceil(64)],
 }
 
@@ -86,39 +86,39 @@ pub(super) struct Flags {
 const GONE: u32 = u32::MAX;
 
 impl Flags {
-    /// Counts resets; queues of an earlier epoch are gone.
+    /// Number of resets; queues of an earlier epoch are gone.
     pub fn epoch(&self) -> u32 {
         self.epoch.load(Ordering::Relaxed)
     }
 
-    /// Whether writes may stay in the drive's buffer.
+    /// True if writes may stay in the drive's buffer.
     pub fn write_cache(&self) -> bool {
         self.write_cache.load(Ordering::Relaxed)
     }
 
-    /// Whether I/O commands are carried out: from the enabling to a shutdown or reset, after which
-    /// the host must reset and enable the controller again.
+    /// True if I/O commands are executed: from the enabling to a shutdown or reset, after which the
+    /// host must reset and enable the controller again.
     pub fn serves(&self) -> bool {
         self.serves.load(Ordering::Relaxed)
     }
 
-    /// Whether it was enabled with all command sets that it has: namespaces with zones are of no
-    /// use otherwise.
+    /// True if the controller was enabled with all of its command sets; otherwise namespaces with
+    /// zones cannot be used.
     pub fn has_all_command_sets(&self) -> bool {
         self.has_all_command_sets.load(Ordering::Relaxed)
     }
 
-    /// Until when the drive does nothing but sanitize, on its clock; zero where it does not.
+    /// Time until which the drive only sanitizes, on its clock; zero without a sanitize operation.
     pub fn sanitizing_until(&self) -> Nanos {
         Nanos(self.sanitizing_until.load(Ordering::Relaxed))
     }
 
-    /// Events of placement; not to be held.
+    /// Locks the placement events; must not be held.
     pub fn placement(&self) -> MutexGuard<'_, placement::Events> {
         lock(&self.placement)
     }
 
-    /// Whether the namespace of this number, if there is one, is attached.
+    /// True if a namespace with this number exists and is attached.
     pub fn is_attached(&self, nsid: u32) -> bool {
         let (place, bit) = place_of(nsid);
         self.attached.get(place).is_some_and(|word| word.load(Ordering::Relaxed) & bit != 0)
@@ -133,39 +133,37 @@ impl Flags {
         };
     }
 
-    /// The host has sent a command.
+    /// Records that the host has sent a command.
     pub fn note_traffic(&self) {
         self.is_alive.store(true, Ordering::Relaxed);
     }
 }
 
-/// Where the bit of a namespace is.
+/// Index of the word and mask of a namespace's bit.
 fn place_of(nsid: u32) -> (usize, u64) {
     let index = (nsid as usize).wrapping_sub(1);
     (index / 64, 1 << (index % 64))
 }
 
-/// What one controller keeps for its host.
+/// State of one controller.
 pub(super) struct Controller {
     pub kind: Kind,
     pub host_nqn: String,
     pub features: Features,
     pub events: Events,
-    /// Namespaces that have changed since the host read of it.
+    /// Namespaces that have changed since the host read the list.
     pub changed: BTreeSet<u32>,
-    /// Zones that were read-only or offline, when they were last looked at.
+    /// Zones that were read-only or offline at the last check.
     failed_zones: Option<BTreeSet<usize>>,
-    /// Those that the drive itself has changed since the host has read their list.
+    /// Zones that the drive has changed on its own since the host read the list.
     pub changed_zones: BTreeSet<usize>,
-    /// How often each namespace had changed when it was last looked at; 0 of those that were not
-    /// attached.
+    /// Number of changes of each namespace at the last check; 0 for those that were not attached.
     seen: Option<Vec<u64>>,
     /// Abort commands that wait for a connection to look for the command.
     pub aborts: Vec<Abort>,
-    /// Commands of the admin queue that take their time: until when, on the drive's clock, and
-    /// which.
+    /// Long-running admin commands: end on the drive's clock, and command identifier.
     pub slow: Vec<(Nanos, u16)>,
-    /// I/O queues that are connected, by identifier less one.
+    /// Connected I/O queues, by identifier minus one.
     pub queues: u64,
     pub flags: Arc<Flags>,
     pub cap: u64,
@@ -222,7 +220,7 @@ impl Controller {
         self.csts & CSTS_READY != 0
     }
 
-    /// Writes CC.
+    /// Handles a write of CC.
     pub fn configure(&mut self, value: u32, identity: &Identity) -> Effect {
         let before = std::mem::replace(&mut self.cc, value);
         let (was, is) = (before & CC_ENABLE != 0, value & CC_ENABLE != 0);
@@ -258,8 +256,8 @@ impl Controller {
         Effect::None
     }
 
-    /// Notes which of its namespaces have changed since, are its own or are so no more, and tells a
-    /// host that wants to know.
+    /// Records the namespaces that have changed since, or were attached or detached, and notifies a
+    /// host that asked for it.
     pub fn check_namespaces(&mut self, namespaces: &dyn Namespaces) {
         let version = |nsid: u32| match namespaces.namespace(nsid) {
             Some(_) if self.flags.is_attached(nsid) => namespaces.changes(nsid) + 1,
@@ -279,7 +277,8 @@ impl Controller {
         }
     }
 
-    /// Notes which zones the drive itself has changed since, and tells a host that wants to know.
+    /// Records the zones that the drive has changed on its own since, and notifies a host that
+    /// asked for it.
     pub fn check_zones(&mut self, all: &[Zone]) {
         let failed: BTreeSet<usize> = zones::failed(all).collect();
         let before = self.failed_zones.replace(failed.clone());
@@ -294,24 +293,24 @@ impl Controller {
         }
     }
 
-    /// Completes what has taken its time.
+    /// Completes long-running commands that have ended.
     pub fn complete_slow(&mut self, now: Nanos) {
         for (_, cid) in self.slow.extract_if(.., |(until, _)| *until <= now) {
             self.events.complete(cid, Status::SUCCESS);
         }
     }
 
-    /// The drive has flushed; it may be switched off.
+    /// Reports the end of the shutdown: the drive has flushed, and may be switched off.
     pub fn shut_down(&mut self) {
         self.csts = self.csts & !(3 << 2) | CSTS_SHUTDOWN_DONE;
     }
 
-    /// Makes changed features known to the I/O queues.
+    /// Publishes changed features to the I/O queues.
     pub fn publish_features(&self) {
         self.flags.write_cache.store(self.features.write_cache(), Ordering::Relaxed);
     }
 
-    /// Whether the host has been silent for too long; to be asked now and then.
+    /// True if the host has been silent for too long; must be called regularly.
     pub fn is_lost(&mut self) -> bool {
         if self.flags.is_alive.swap(false, Ordering::Relaxed) {
             self.last_heard = Instant::now();

@@ -1,4 +1,4 @@
-//! Asynchronous events: requests that wait, and events that wait for a request.
+//! Asynchronous events: requests that wait for an event, and events that wait for a request.
 //!
 //! Source: NVM Express base specification 1.4, section 5.2. After an event of a type, others of
 //! that type are held back until the host has read the event's log page.
@@ -7,36 +7,37 @@ use std::collections::VecDeque;
 
 use drivebay_wire::nvme::{Cqe, CriticalWarning, Status};
 
-/// Asynchronous Event Configuration, and what a controller can tell: namespace attribute notices.
+/// Asynchronous Event Configuration: namespace attribute notices.
 pub(super) const NAMESPACE_NOTICES: u32 = 1 << 8;
 
-/// Likewise: telemetry.
+/// Asynchronous Event Configuration: telemetry notices.
 pub(super) const TELEMETRY_NOTICES: u32 = 1 << 10;
-/// Likewise: zones that the drive itself has changed.
+/// Asynchronous Event Configuration: notices of zones that the drive has changed on its own.
 pub(super) const ZONE_NOTICES: u32 = 1 << 27;
-/// Likewise: changes of the discovery log, which this server's does not have as long as it runs.
+/// Asynchronous Event Configuration: changes of the discovery log, which never changes while this
+/// server runs.
 pub(super) const DISCOVERY_NOTICES: u32 = 1 << 31;
 
-/// An asynchronous event that hosts may ask to be told of.
+/// Asynchronous event that hosts may enable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// The drive can no longer be trusted: it refuses to be written.
+    /// The drive is no longer reliable: it refuses writes.
     Reliability,
-    /// A temperature went beyond its threshold.
+    /// A temperature is beyond its threshold.
     Temperature,
-    /// Spare blocks run out.
+    /// Few spare blocks are left.
     Spare,
     /// A sanitize operation is done.
     Sanitized,
-    /// It is, and blocks were deallocated that a host wanted to keep.
+    /// A sanitize operation is done, and deallocated blocks that a host wanted to keep.
     Deallocated,
     /// A namespace has changed.
     Namespaces,
-    /// There is telemetry that the controller has taken by itself.
+    /// The controller has captured telemetry on its own.
     Telemetry,
-    /// The drive itself has changed a zone.
+    /// The drive has changed a zone on its own.
     Zones,
-    /// There is a notice about reservations.
+    /// There is a reservation notice.
     Reservations,
 }
 
@@ -52,14 +53,14 @@ impl Event {
         Event::Zones,
         Event::Reservations,
     ];
-    /// What a bit of the critical warning, once it is set, tells hosts that want to know.
+    /// Events that bits of the critical warning cause when they become set.
     const OF_WARNINGS: [(u8, Event); 3] = [
         (CriticalWarning::READ_ONLY, Event::Reliability),
         (CriticalWarning::TEMPERATURE, Event::Temperature),
         (CriticalWarning::SPARE, Event::Spare),
     ];
 
-    /// Type, information and log page, as a completion carries them.
+    /// Type, information and log page, as in the completion.
     fn result(self) -> u64 {
         let (kind, information, page) = match self {
             Event::Reliability => (1, 0, 0x02),
@@ -75,7 +76,7 @@ impl Event {
         kind | information << 8 | page << 16
     }
 
-    /// The log page that the host must read before the event is reported again.
+    /// Log page that the host must read before the event is reported again.
     pub fn page(self) -> u8 {
         (self.result() >> 16) as u8
     }
@@ -89,18 +90,18 @@ pub(super) struct Events {
     waiting: [bool; Event::ALL.len()],
     /// Log pages that the host must read first; each belongs to one type of event.
     unread: Vec<u8>,
-    /// The critical warning, when it was last looked at.
+    /// Critical warning at the last check.
     warning: u8,
     ready: VecDeque<Cqe>,
 }
 
 impl Events {
-    /// `limit`: requests outstanding, less one.
+    /// Creates the events of a controller. `limit` is the number of outstanding requests minus one.
     pub fn new(limit: u8) -> Events {
         Events { requests_max: usize::from(limit) + 1, ..Events::default() }
     }
 
-    /// An Asynchronous Event Request.
+    /// Handles an Asynchronous Event Request.
     pub fn request(&mut self, cid: u16) -> Result<(), Status> {
         if self.requests.len() >= self.requests_max {
             return Err(Status::AER_LIMIT_EXCEEDED.dnr());
@@ -110,16 +111,18 @@ impl Events {
         Ok(())
     }
 
-    /// Takes back a request; whether it was waiting.
+    /// Aborts a request; returns true if it was waiting.
     pub fn abort(&mut self, cid: u16) -> bool {
-        let Some(place) = self.requests.iter().position(|&one| one == cid) else { return false };
+        let Some(place) = self.requests.iter().position(|&request| request == cid) else {
+            return false;
+        };
         self.requests.remove(place);
         self.ready.push_back(Cqe::new(cid, Status::ABORT_REQUESTED, 0));
         true
     }
 
-    /// The critical warning is this now; a bit that was not set, and that the host has enabled, is
-    /// an event. Returns the bits that have changed.
+    /// Updates the critical warning; a newly set bit that the host has enabled causes an event.
+    /// Returns the changed bits.
     pub fn warn(&mut self, warning: u8, enabled: u8) -> u8 {
         let before = std::mem::replace(&mut self.warning, warning);
         let new = warning & !before & enabled;
@@ -136,12 +139,12 @@ impl Events {
         self.match_up();
     }
 
-    /// A command of the admin queue that took its time is done.
+    /// Completes a long-running admin command.
     pub fn complete(&mut self, cid: u16, status: Status) {
         self.ready.push_back(Cqe::new(cid, status, 0));
     }
 
-    /// The host has read a log page.
+    /// Records that the host has read a log page.
     pub fn page_read(&mut self, page: u8) {
         self.unread.retain(|&unread| unread != page);
         self.match_up();
@@ -161,7 +164,7 @@ impl Events {
         }
     }
 
-    /// The next request that is answered.
+    /// Takes the completion of the next answered request.
     pub fn next(&mut self) -> Option<Cqe> {
         self.ready.pop_front()
     }

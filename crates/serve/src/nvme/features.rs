@@ -1,11 +1,11 @@
-//! Features, with the values that hold for one controller until its reset.
+//! Features: the values of one controller until its reset.
 //!
-//! Source: NVM Express base specification 2.0, Set Features; which form each has: `wire`'s table of
-//! them. No value of a controller outlasts a reset; those of the subsystem (`records.rs`, `ocp.rs`)
-//! do. Power Management, Autonomous Power State Transition and Arbitration are kept and given back;
-//! the model does not act on them: what the states PS1 and PS2 do to a drive's speed is not known,
-//! and it sleeps by its profile. Host behaviors likewise: no command of this controller is delayed,
-//! and no format needs them.
+//! Source: NVM Express base specification 2.0, Set Features; `wire` has a table of the form of each
+//! feature. No value of a controller outlasts a reset; those of the subsystem (`records.rs`,
+//! `ocp.rs`) do. Power Management, Autonomous Power State Transition and Arbitration are stored and
+//! returned, but the model does not act on them: the effect of the states PS1 and PS2 on a drive's
+//! speed is unknown, and the drive sleeps by its profile. Host behaviors are also only stored: this
+//! controller delays no commands, and no format needs them.
 
 use std::collections::BTreeMap;
 use std::ops::{Index, IndexMut};
@@ -15,26 +15,26 @@ use drivebay_wire::nvme::{AdminOpcode, Feature, Select, Sqe, Status};
 use super::identity::{Identity, KEEP_ALIVE_GRAIN};
 use super::ocp;
 
-/// The threshold that is never passed.
+/// Threshold that is never exceeded.
 const NEVER_OVER: u16 = 0xffff;
-/// Get Features, capabilities: it can be changed.
+/// Get Features, capabilities: the feature can be changed.
 const CHANGEABLE: u32 = 1 << 2;
-/// Likewise: it can be saved.
+/// Get Features, capabilities: the feature can be saved.
 const SAVEABLE: u32 = 1;
 
-/// Present values.
+/// Current values.
 #[derive(Clone, Debug)]
 pub(super) struct Features {
-    /// By identifier, of those that are plain numbers.
+    /// Values of the numeric features, by identifier.
     values: [u32; 256],
-    /// By identifier, of those that a host has set as data.
+    /// Values that a host has set as data, by identifier.
     data: BTreeMap<u8, Vec<u8>>,
-    /// Over and under, kelvin, of the composite temperature.
+    /// Upper and lower threshold of the composite temperature, kelvin.
     thresholds: [u16; 2],
     pub host_id: [u8; 16],
     queues_max: u32,
     has_volatile_cache: bool,
-    /// Whether each power state serves I/O.
+    /// True for each power state that serves I/O.
     power_states: Vec<bool>,
 }
 
@@ -72,24 +72,24 @@ impl Features {
         features
     }
 
-    /// Whether writes may stay in the buffer: a host has not switched the cache off, or it is none
-    /// that loses data.
+    /// True if writes may stay in the buffer: a host has not disabled the cache, or the cache does
+    /// not lose data.
     pub fn write_cache(&self) -> bool {
         !self.has_volatile_cache || self[Feature::VolatileWriteCache] != 0
     }
 
-    /// The composite temperature above which it warns.
+    /// Composite temperature above which the drive warns.
     pub fn threshold_k(&self) -> u16 {
         self.thresholds[0]
     }
 
-    /// Whether the composite temperature is beyond a threshold.
+    /// True if the composite temperature is beyond a threshold.
     pub fn is_beyond(&self, kelvin: u16) -> bool {
         let [over, under] = self.thresholds;
         (kelvin >= over && over != NEVER_OVER) || kelvin <= under
     }
 
-    /// Get Features: dword 0 of the completion, and data.
+    /// Get Features: returns dword 0 of the completion, and data.
     pub fn get(&self, sqe: &Sqe, identity: &Identity) -> Result<(u32, Vec<u8>), Status> {
         let feature = feature_of(sqe)?;
         let select = select_of(sqe).ok_or(Status::INVALID_FIELD.dnr())?;
@@ -156,12 +156,12 @@ impl Features {
                 self[feature] = in_grains(value);
                 return Ok(self[feature]);
             }
-            // The NVM command set's is the only combination.
+            // The only combination is that of the NVM command set.
             Feature::CommandSetProfile if value & 0x1ff != 0 => return invalid,
             Feature::AutonomousTransitions if !data.chunks_exact(8).all(|t| self.may_go(t)) => {
                 return invalid;
             }
-            // Each of its bytes is a behavior that is on or off.
+            // Each of its bytes turns a behavior on or off.
             Feature::HostBehavior if data.iter().take(3).any(|&on| on > 1) => return invalid,
             Feature::HostIdentifier => return Err(Status::COMMAND_SEQUENCE.dnr()),
             _ => {}
@@ -173,51 +173,51 @@ impl Features {
         Ok(0)
     }
 
-    /// Whether the transition of a power state, if it names one, leads to a state without I/O.
+    /// True if the transition of a power state is empty or leads to a state without I/O.
     fn may_go(&self, transition: &[u8]) -> bool {
         let (state, ms) = (transition[0] >> 3, &transition[1..4]);
         ms == [0; 3] || self.power_states.get(usize::from(state)) == Some(&false)
     }
 }
 
-/// Which value Get Features asks for.
+/// Value that Get Features asks for.
 fn select_of(sqe: &Sqe) -> Option<Select> {
-    Select::of((sqe.cdw10.get() >> 8 & 7) as u8)
+    Select::from_code((sqe.cdw10.get() >> 8 & 7) as u8)
 }
 
-/// Bytes of data that a command about a feature moves.
+/// Bytes of data that a feature command transfers.
 pub(super) fn data_bytes(sqe: &Sqe) -> u32 {
-    let Some(feature) = Feature::of(sqe.cdw10.get() as u8) else { return 0 };
-    let is_get = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::GetFeatures);
+    let Some(feature) = Feature::from_code(sqe.cdw10.get() as u8) else { return 0 };
+    let is_get = AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::GetFeatures);
     let cdw11 = sqe.cdw11.get();
     match feature {
         _ if is_get && select_of(sqe) == Some(Select::Capabilities) => 0,
         Feature::HostIdentifier => 8 << (cdw11 & 1),
-        // It is read as a log page.
+        // This feature is read as a log page.
         Feature::OcpLatencyMonitor if is_get => 0,
         Feature::OcpErrorInjection if is_get => 127 * ocp::INJECTION_BYTES as u32,
-        // Kinds of events, or twice as many bytes of what is wanted of them.
+        // Kinds of events; their settings take two bytes each.
         Feature::PlacementEvents => (cdw11 >> 16 & 0xff) << u32::from(is_get),
         Feature::OcpErrorInjection => (cdw11 & 0x7f) * ocp::INJECTION_BYTES as u32,
         _ => feature.shape().bytes.into(),
     }
 }
 
-/// A keep-alive timeout, milliseconds, as the controller keeps it: rounded up to whole grains
-/// (KAS), as the specification has it; 0 stays "none".
+/// Rounds a keep-alive timeout, milliseconds, up to the granularity (KAS), as the specification
+/// requires; 0 stays "none".
 pub(super) fn in_grains(ms: u32) -> u32 {
     let grain = 100 * u32::from(KEEP_ALIVE_GRAIN);
     ms.checked_next_multiple_of(grain).unwrap_or(u32::MAX / grain * grain)
 }
 
 fn feature_of(sqe: &Sqe) -> Result<Feature, Status> {
-    Feature::of(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())
+    Feature::from_code(sqe.cdw10.get() as u8).ok_or(Status::INVALID_FIELD.dnr())
 }
 
-/// Which threshold a temperature feature names: 0 for over, 1 for under.
+/// Threshold of a temperature feature: 0 for over, 1 for under.
 fn threshold_of(cdw11: u32) -> Result<usize, Status> {
     let (sensor, which) = (cdw11 >> 16 & 0xf, (cdw11 >> 20 & 3) as usize);
-    // 0xf stands for all sensors: the composite temperature is the only one.
+    // 0xf means all sensors: the composite temperature is the only one.
     if matches!(sensor, 0 | 0xf) && which < 2 {
         Ok(which)
     } else {

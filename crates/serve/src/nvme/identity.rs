@@ -1,10 +1,10 @@
-//! The identity of a drive and its controllers: Identify pages.
+//! Identity of a drive and its controllers: Identify pages.
 //!
 //! Sources: the profile's `identify` section, which copies a real drive's data; NVM Express base
-//! specification and NVM command set specification 2.0 for what must be there. The server adds what
-//! it can do itself and the drive of 2015 could not: version 2.0, its commands, log pages and LBA
-//! formats, the fields of fabrics. It takes away what it does not do: security. A profile without
-//! that section gets figures of no maker.
+//! specification and NVM command set specification 2.0 for the required fields. The server adds
+//! features that it supports and the drive of 2015 did not: version 2.0, its commands, log pages
+//! and LBA formats, the fields of fabrics. It removes features that it does not support: security.
+//! A profile without that section gets generic values without a manufacturer.
 
 use drivebay_drive::{Identify, Spec, ZoneSpec};
 use drivebay_units::SECTOR_BYTES;
@@ -18,93 +18,94 @@ use super::events::{DISCOVERY_NOTICES, NAMESPACE_NOTICES, TELEMETRY_NOTICES, ZON
 use super::records::{PersistentEvents, SLOTS};
 use super::reservations::RESCAP;
 use super::{placement, zones};
-use crate::drive::Drive;
-use crate::identity::DriveIdentity;
+use crate::interface::drive::Drive;
 use crate::namespace::{BLOCK_SHIFTS, NAMESPACES_MAX, Namespace, SECTOR_SHIFT, ZONED_BLOCK_SHIFT};
+use crate::state::identity::DriveIdentity;
 
 /// Version of the specification that controllers report: 2.0.
 pub(super) const VERSION: u32 = 0x0002_0000;
-/// Stands for all namespaces.
+/// Namespace number that means all namespaces.
 pub(super) const NSID_ALL: u32 = 0xffff_ffff;
-/// Bytes of command and data in one capsule: the command and 16 KiB, as Linux's own target has it.
+/// Bytes of data in a capsule in addition to the command: 16 KiB, as in Linux's own target.
 pub(super) const CAPSULE_DATA_MAX: u32 = 16 << 10;
 /// Granularity of the keep-alive timeout, in 100 ms.
 pub(super) const KEEP_ALIVE_GRAIN: u16 = 10;
 /// Optional commands: Compare, Write Uncorrectable, Dataset Management, Write Zeroes; Save and
 /// Select of features; Timestamp, Verify, Copy.
 const ONCS: u16 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 6 | 1 << 7 | 1 << 8;
-/// Likewise: reservations, of hosts that say who they are.
+/// Optional commands: reservations, for hosts with an identifier.
 const ONCS_RESERVATIONS: u16 = 1 << 5;
 /// Optional admin commands: Format; firmware; Namespace Management and Attachment; Device
 /// Self-test.
 const OACS: u16 = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4;
-/// Sanitize by crypto and block erase; media is not modified after.
+/// Sanitize by crypto and block erase; media is not modified afterwards.
 const SANICAP: u32 = 1 | 1 << 1 | 1 << 30;
-/// Likewise by overwriting.
+/// Sanitize by overwrite.
 const SANITIZE_OVERWRITE: u32 = 1 << 2;
-/// Likewise: blocks are always deallocated after.
+/// Sanitize always deallocates blocks afterwards.
 const SANITIZE_DEALLOCATES: u32 = 1 << 29;
-/// Log pages: SMART of each namespace, commands' effects, offsets, telemetry, persistent events,
-/// which pages there are.
+/// Log page attributes: SMART of each namespace, commands' effects, offsets, telemetry, persistent
+/// events, supported log pages.
 const LPA: u8 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5;
-/// Of the persistent event log, in units of 64 KiB.
+/// Size of the persistent event log, in units of 64 KiB.
 const PELS: u32 = PersistentEvents::bytes_max().div_ceil(64 << 10) as u32;
-/// Where the profile has none: from 2.0 on the specification wants both. guess: 70 degrees Celsius,
-/// to which client drives are specified to work, and 15 more.
+/// Warning and critical temperature for a profile without them: from 2.0 on the specification
+/// requires both. guess: 70 degrees Celsius, to which client drives are specified to work, and 15
+/// more.
 const TEMPERATURES_C: [f64; 2] = [70.0, 85.0];
-/// Time to go to sleep in D3 and to wake again, microseconds. guess: a second; the specification
-/// wants some.
+/// Time to enter D3 and to resume from it, microseconds. guess: a second; the specification
+/// requires a value.
 const RTD3_US: u32 = 1_000_000;
-/// Write Zeroes, as a power of two of 4 KiB: 65,536 blocks of 512 B.
+/// Largest Write Zeroes, as a power of two of 4 KiB: 65,536 blocks of 512 B.
 const WRITE_ZEROES_MAX_LOG2: u8 = 13;
-/// Source ranges of a Copy command, less one, and bytes of one and of all. guess: as much as eight
-/// reads of 128 KiB.
+/// Most source ranges of a Copy command minus one, and most bytes of one and of all. guess: as much
+/// as eight reads of 128 KiB.
 pub(super) const COPY_RANGES: u8 = 31;
 pub(super) const COPY_RANGE_MAX: u32 = 128 << 10;
 pub(super) const COPY_MAX: u32 = 1 << 20;
-/// Time of the extended self-test, minutes. guess: as common client drives say.
+/// Time of the extended self-test, minutes. guess: as common client drives report.
 pub(super) const SELF_TEST_MINUTES: u16 = 30;
 
-/// How a controller is reached, and what for.
+/// Transport and purpose of a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The drive, over TCP.
     Tcp,
     /// The drive, as a PCIe device.
     Pci,
-    /// The discovery controller: it tells hosts which subsystems there are.
+    /// Discovery controller, which reports the subsystems to hosts.
     Discovery,
 }
 
-/// The drive's names and constants.
+/// Names and constants of the drive.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Names that are this served drive's own.
+    /// Unique names of this served drive.
     pub drive: DriveIdentity,
-    /// The profile's data.
+    /// Identify data of the profile.
     pub own: Identify,
-    /// Commands of a queue, at most.
+    /// Most commands of a queue.
     pub(super) queue_entries_max: u16,
-    /// I/O queues of a controller, at most.
+    /// Most I/O queues of a controller.
     pub(super) io_queues_max: u16,
     /// Blocks of a mapping unit.
     unit_blocks: u16,
     warning_c: f64,
     critical_c: f64,
-    /// Whether capacitors save its write buffer.
+    /// True if capacitors protect the write buffer.
     pub(super) is_protected: bool,
     pub(super) has_volatile_cache: bool,
-    /// Sanitize can overwrite.
+    /// True if Sanitize supports overwrite.
     pub(super) overwrites: bool,
     pub(super) dies: u32,
-    /// What placement it has.
+    /// Placement configuration, for drives with placement.
     pub(super) placement: Option<placement::Shape>,
-    /// Its zones.
+    /// Zones, for drives with zones.
     pub(super) zones: Option<ZoneSpec>,
 }
 
 impl Identity {
-    /// The identity of a drive; whether it has a volatile cache: what was written is safe only
+    /// Creates the identity of a drive. With `has_volatile_cache`, written data is durable only
     /// after a flush.
     pub fn new(spec: &Spec, drive: DriveIdentity, has_volatile_cache: bool) -> Identity {
         Identity {
@@ -124,30 +125,30 @@ impl Identity {
         }
     }
 
-    /// The command set of its namespaces.
+    /// Command set of the namespaces.
     pub(super) fn command_set(&self) -> u8 {
         zones::command_set(self.zones.as_ref())
     }
 
-    /// Bytes of the blocks that a namespace may have, as powers of two, by LBA format.
+    /// Block sizes that a namespace may have, bytes as powers of two, by LBA format.
     pub(super) fn block_shifts(&self) -> &'static [u8] {
         if self.zones.is_some() { &[ZONED_BLOCK_SHIFT] } else { &BLOCK_SHIFTS }
     }
 
-    /// The LBA format whose blocks have so many bytes.
+    /// LBA format with this block size.
     pub(super) fn format_of(&self, block_shift: u8) -> u8 {
         let place = self.block_shifts().iter().position(|&shift| shift == block_shift);
         place.unwrap_or(0) as u8
     }
 
-    /// What Sanitize can do. Who can overwrite can leave blocks allocated, too, whose pattern a
-    /// host may look at; zones are empty after all of it.
+    /// Sanitize capabilities. A drive that supports overwrite can also leave blocks allocated, so
+    /// that a host can read the pattern; zones are always empty afterwards.
     pub(super) fn sanicap(&self) -> u32 {
         let overwrite = if self.overwrites { SANITIZE_OVERWRITE } else { 0 };
         SANICAP | overwrite | if self.may_keep_blocks() { 0 } else { SANITIZE_DEALLOCATES }
     }
 
-    /// Whether blocks may stay allocated after a Sanitize.
+    /// True if blocks may stay allocated after a Sanitize.
     pub(super) fn may_keep_blocks(&self) -> bool {
         self.overwrites && self.zones.is_none()
     }
@@ -157,7 +158,7 @@ impl Identity {
         4096 << self.own.transfer_max_log2
     }
 
-    /// The warning temperature, kelvin.
+    /// Warning temperature, kelvin.
     pub(super) fn warning_k(&self) -> u16 {
         kelvin(self.warning_c)
     }
@@ -181,7 +182,7 @@ impl Identity {
             lpa: 1 << 2,
             kas: KEEP_ALIVE_GRAIN.into(),
             maxcmd: self.queue_entries_max.into(),
-            // SGLs, in the capsule as well.
+            // SGLs, also in the capsule.
             sgls: (1 | 1 << 20).into(),
             ..IdentifyController::default()
         };
@@ -219,7 +220,7 @@ impl Identity {
             id.endgidmax = placement::GROUP.into();
         }
         id.acl = own.aborts_max;
-        // Firmware slots, the first of which cannot be written; activation without reset.
+        // Firmware slots, the first of which is read-only; activation without reset.
         id.frmw = 1 | (SLOTS as u8) << 1 | 1 << 4;
         id.lpa = LPA;
         id.pels = PELS.into();
@@ -227,7 +228,7 @@ impl Identity {
         // One self-test at a time.
         id.dsto = 1;
         id.apsta = own.power_states.iter().any(|state| !state.operational).into();
-        // Crypto erase by Format NVM; formats are each namespace's own.
+        // Crypto erase by Format NVM; each namespace has its own format.
         id.fna = 1 << 2;
         // Copy by descriptors of format 0.
         id.ocfs = 1.into();
@@ -250,7 +251,7 @@ impl Identity {
             (id.sgls, id.kas, id.maxcmd) = (0.into(), 0.into(), 0.into());
         } else {
             id.oncs = (ONCS | ONCS_RESERVATIONS).into();
-            // More than one controller may look at the drive.
+            // More than one controller may access the drive.
             id.cmic = 1 << 1;
             id.ioccsz = ((64 + CAPSULE_DATA_MAX) / 16).into();
             id.iorcsz = 1.into();
@@ -258,8 +259,8 @@ impl Identity {
         }
     }
 
-    /// Identify Namespace. How much is in use is known of a drive, not of its parts: one among
-    /// several says all, as the specification allows.
+    /// Identify Namespace. The used capacity is known only for the whole drive: with several
+    /// namespaces each reports its full size, as the specification allows.
     pub(super) fn namespace(
         &self,
         kind: Kind,
@@ -287,12 +288,12 @@ impl Identity {
         id.as_bytes().to_vec()
     }
 
-    /// The endurance group of all namespaces; 0 where there is none.
+    /// Endurance group of all namespaces; 0 without one.
     fn group(&self) -> u16 {
         self.placement.map_or(0, |_| placement::GROUP)
     }
 
-    /// What holds for every namespace, also those that are yet to be made.
+    /// Values that are common to all namespaces, including those not created yet.
     pub(super) fn any_namespace(&self, kind: Kind) -> Vec<u8> {
         self.of_all_namespaces(kind, self.block_shifts()[0]).as_bytes().to_vec()
     }
@@ -310,7 +311,8 @@ impl Identity {
         id.mcl = blocks(COPY_MAX).into();
         id.msrc = COPY_RANGES;
         if self.unit_blocks > 8 {
-            // Hosts should write and deallocate whole mapping units, aligned to them; zeroes-based.
+            // Hosts should write and deallocate whole, aligned mapping units; values are
+            // zero-based.
             let unit = ((self.unit_blocks >> (block_shift - SECTOR_SHIFT)) - 1).into();
             id.nsfeat = 1 << 4;
             (id.npwg, id.npwa, id.npdg, id.npda, id.nows) = (unit, unit, unit, unit, unit);
@@ -318,7 +320,7 @@ impl Identity {
         id
     }
 
-    /// A namespace's names.
+    /// Namespace identification descriptors of a namespace.
     pub(super) fn namespace_names(&self, nsid: u32) -> Vec<u8> {
         let mut list = vec![0; 4096];
         list[0] = NID_EUI64;
@@ -329,7 +331,7 @@ impl Identity {
         list
     }
 
-    /// A namespace, as far as it does not depend on its command set.
+    /// Identify data of a namespace that does not depend on its command set.
     pub(super) fn independent(&self, kind: Kind, namespace: &Namespace) -> Vec<u8> {
         let id = IdentifyIndependentNamespace {
             nmic: namespace.is_shared().into(),
@@ -353,7 +355,7 @@ impl Identity {
     }
 }
 
-/// Whole kelvin, as NVMe has temperatures.
+/// Converts to whole kelvin, NVMe's unit of temperature.
 pub(super) fn kelvin(celsius: f64) -> u16 {
     (celsius + 273.0).round().clamp(0.0, 65_535.0) as u16
 }
@@ -362,7 +364,7 @@ fn of_no_maker(spec: &Spec) -> Identify {
     Identify {
         model: spec.raw.drive.model.value.chars().filter(char::is_ascii).take(40).collect(),
         firmware: "1.0".to_owned(),
-        // No vendor; to Linux a device 0 of none would be an empty slot.
+        // No vendor; Linux would treat device 0 of vendor 0 as an empty slot.
         pci: [0, 1],
         oui: 0,
         arbitration_burst_log2: 0,
@@ -375,7 +377,7 @@ fn of_no_maker(spec: &Spec) -> Identify {
     }
 }
 
-/// Controller attributes: 128-bit host identifiers; where there is Keep Alive, any traffic will do;
+/// Controller attributes: 128-bit host identifiers; with Keep Alive, any traffic resets its timer;
 /// UUIDs of vendors' pages.
 fn attributes(kind: Kind) -> u32 {
     let (keep_alive_by_traffic, uuids) = (1 << 6, 1 << 9);
@@ -386,7 +388,7 @@ fn attributes(kind: Kind) -> u32 {
     }
 }
 
-/// What namespaces can do about reservations, to controllers that have the commands.
+/// Reservation capabilities of namespaces, for controllers that support the commands.
 fn rescap(kind: Kind) -> u8 {
     if kind == Kind::Tcp { RESCAP } else { 0 }
 }

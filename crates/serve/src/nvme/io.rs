@@ -1,10 +1,10 @@
-//! The NVM command set: a command becomes requests to the drive, their completions one of the
-//! command.
+//! NVM command set: translates a command to requests to the drive, and their completions to one
+//! completion of the command.
 //!
 //! Source: NVM Express NVM command set specification 2.0. Compare is a read whose data is compared
-//! when it is done, Verify one whose data nobody gets, Copy reads and then a write; a Dataset
-//! Management command is as many requests as it has ranges. What commands say of protection
-//! information is ignored, as by any namespace that is formatted without: fio sets PRACT in all of
+//! at its end, Verify a read whose data is dropped, Copy consists of reads and then a write; a
+//! Dataset Management command becomes one request per range. The protection information fields of
+//! commands are ignored, as on any namespace that is formatted without it: fio sets PRACT in all of
 //! its own.
 
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use super::controller::Flags;
 use super::identity::{COPY_MAX, COPY_RANGE_MAX, COPY_RANGES, NSID_ALL};
 use super::reservations::{Access, Reservations};
 use super::{placement, zones};
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NAMESPACES_MAX, Namespace, SECTOR_SHIFT};
 use crate::request::{self, Completion, Op, Request};
 
-/// Blocks that are deallocated by one request: the sectors of as many blocks of any size have 32
-/// bits.
+/// Most blocks that one request deallocates: for any block size the number of their sectors fits
+/// into 32 bits.
 const PART_BLOCKS: u32 = 1 << 29;
 
-/// The data that a command transfers.
+/// Data transfer of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transfer {
     /// None.
@@ -39,13 +39,16 @@ pub(super) enum Transfer {
     ToHost(u32),
 }
 
-/// The data that a command transfers, by its own fields and the block size of its namespace.
+/// Data transfer of a command, according to its own fields and the block size of its namespace.
 pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
-    let shift = namespaces.namespace(sqe.nsid.get()).map_or(SECTOR_SHIFT, |one| one.block_shift());
+    let shift = namespaces
+        .namespace(sqe.nsid.get())
+        .map_or(SECTOR_SHIFT, |namespace| namespace.block_shift());
     // At most 65,536 blocks of 4 KiB.
     let data = sqe.blocks() << shift;
-    let is_zoned = namespaces.namespace(sqe.nsid.get()).is_some_and(|one| one.zones().is_some());
-    match NvmOpcode::of(sqe.opcode) {
+    let is_zoned =
+        namespaces.namespace(sqe.nsid.get()).is_some_and(|namespace| namespace.zones().is_some());
+    match NvmOpcode::from_code(sqe.opcode) {
         Some(NvmOpcode::IoManagementReceive | NvmOpcode::IoManagementSend)
             if namespaces.placement().is_none() =>
         {
@@ -76,15 +79,15 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
             Transfer::FromHost(16)
         }
         Some(NvmOpcode::ReservationRelease) => Transfer::FromHost(8),
-        // Dwords, less one.
+        // Number of dwords minus one.
         Some(NvmOpcode::ReservationReport) => {
             Transfer::ToHost(sqe.cdw10.get().saturating_add(1).saturating_mul(4))
         }
-        // Dwords, less one.
+        // Number of dwords minus one.
         Some(NvmOpcode::IoManagementReceive) => {
             Transfer::ToHost(sqe.cdw11.get().saturating_add(1).saturating_mul(4))
         }
-        // Placement identifiers, less one.
+        // Number of placement identifiers minus one.
         Some(NvmOpcode::IoManagementSend) if sqe.cdw10.get() as u8 == MANAGE_HANDLES => {
             Transfer::FromHost(((sqe.cdw10.get() >> 16) + 1) * 2)
         }
@@ -92,36 +95,36 @@ pub(super) fn transfer(sqe: &Sqe, namespaces: &dyn Namespaces) -> Transfer {
     }
 }
 
-/// A command that the drive has completed.
+/// Command that the drive has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Finished {
-    /// The transport's own number.
+    /// Number chosen by the transport.
     pub tag: u32,
     pub sqe: Sqe,
-    /// Its first sector on the drive, and how many they are.
+    /// First sector on the drive, and number of sectors.
     pub lba: u64,
     pub sectors: u32,
-    /// Sectors of zeros that a read has behind these: of the gap behind a zone's capacity.
+    /// Further sectors of a read that read as zeros: those of the gap beyond a zone's capacity.
     pub gap: u32,
-    /// What the completion says beside the status.
+    /// Result of the command, in addition to the status.
     pub result: u64,
     pub status: Status,
 }
 
 impl Finished {
-    /// Whether its blocks are to be read from the store for the host.
+    /// True if its blocks must be read from the store for the host.
     pub fn reads(&self) -> bool {
         self.sqe.opcode == NvmOpcode::Read as u8 && self.status == Status::SUCCESS
     }
 }
 
-/// What a completion of the drive means to a transport.
+/// Effect of a drive's completion on a transport.
 pub(super) enum Progress {
     /// A command is finished.
     Finished(Finished),
     /// The drive has flushed: the controller may report that shutdown is complete.
     ShutDown,
-    /// Nothing yet, or nothing any more.
+    /// No effect yet, or the command is gone.
     None,
 }
 
@@ -133,7 +136,7 @@ enum Inflight {
 struct InflightCommand {
     tag: u32,
     sqe: Sqe,
-    /// Its first sector on the drive, and how many they are.
+    /// First sector on the drive, and number of sectors.
     lba: u64,
     sectors: u32,
     gap: u32,
@@ -143,12 +146,13 @@ struct InflightCommand {
     then: Then,
 }
 
-/// What follows when all requests of a command have completed.
+/// Next step after all requests of a command have completed.
 enum Then {
     Nothing,
-    /// The data must be this: Compare.
+    /// Compare: the data must equal this.
     Compare(Box<[u8]>),
-    /// Reads of these have completed, which are to be written behind one another: Copy.
+    /// Copy: the reads of these ranges have completed, and their data must be written one after the
+    /// other.
     Write {
         from: Vec<(u64, u32)>,
         fua: bool,
@@ -163,7 +167,7 @@ pub(super) struct InflightCommands {
 }
 
 impl InflightCommands {
-    /// Forgets all commands; their completions are not recognized any more.
+    /// Drops all commands; their completions are ignored.
     pub fn clear(&mut self) {
         self.commands.clear();
     }
@@ -214,11 +218,13 @@ impl InflightCommands {
         None
     }
 
-    /// Takes a command away, which its transport then completes as aborted; what it does to the
-    /// data stays done. None if it is not in flight.
+    /// Removes a command, which its transport then completes as aborted; its changes of data
+    /// remain. `None` if it is not in flight.
     pub fn abort(&mut self, tag: u32, cid: u16) -> Option<Sqe> {
-        let key = self.commands.iter().find_map(|(key, one)| match one {
-            Inflight::Command(one) if one.tag == tag && one.sqe.cid.get() == cid => Some(key),
+        let key = self.commands.iter().find_map(|(key, command)| match command {
+            Inflight::Command(command) if command.tag == tag && command.sqe.cid.get() == cid => {
+                Some(key)
+            }
             _ => None,
         })?;
         match self.commands.remove(key) {
@@ -227,7 +233,7 @@ impl InflightCommands {
         }
     }
 
-    /// A request has completed.
+    /// Handles the completion of a request.
     pub fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) -> Progress {
         let token = completion.request.token;
         let key = DefaultKey::from(KeyData::from_ffi(token));
@@ -266,7 +272,7 @@ impl InflightCommands {
         }
         let InflightCommand { tag, sqe, lba, sectors, gap, status, .. } = *command;
         self.commands.remove(key);
-        // Where an append's data is: so many blocks behind its zone's beginning.
+        // Position of the appended data, in blocks from the start of its zone.
         let result = match completion.request.op {
             Op::Append { .. } if status == Status::SUCCESS => {
                 sqe.lba() + (completion.request.lba - lba) / u64::from(sectors / sqe.blocks())
@@ -277,17 +283,17 @@ impl InflightCommands {
     }
 }
 
-/// Compares sectors, and zeros behind them.
+/// Compares sectors with the beginning of the data, and its rest with zeros.
 fn compare(drive: &dyn Drive, (lba, sectors): (u64, u32), expected: &[u8]) -> Status {
-    let mut found = vec![0; expected.len()];
-    match drive.read(lba, &mut found[..sectors as usize * SECTOR_BYTES as usize]) {
-        Ok(()) if found[..] == *expected => Status::SUCCESS,
+    let mut actual = vec![0; expected.len()];
+    match drive.read(lba, &mut actual[..sectors as usize * SECTOR_BYTES as usize]) {
+        Ok(()) if actual[..] == *expected => Status::SUCCESS,
         Ok(()) => Status::COMPARE_FAILURE,
         Err(_) => Status::INTERNAL_ERROR,
     }
 }
 
-/// The data of these sectors, one behind the other.
+/// Data of these ranges, one after the other.
 fn gather(drive: &dyn Drive, ranges: &[(u64, u32)]) -> Result<Vec<u8>, Status> {
     let mut data = Vec::new();
     for &(lba, sectors) in ranges {
@@ -296,35 +302,36 @@ fn gather(drive: &dyn Drive, ranges: &[(u64, u32)]) -> Result<Vec<u8>, Status> {
     Ok(data)
 }
 
-/// A command as requests to the drive.
+/// Command as requests to the drive.
 struct Plan {
-    /// Without their token; if there are none, the command is finished.
+    /// Requests without their token; if there are none, the command is finished.
     requests: Vec<Request>,
-    /// What the host gets of one that is.
+    /// Data for the host, if the command is finished.
     answer: Vec<u8>,
-    /// The command's own first sector on the drive, and how many they are.
+    /// First sector of the command on the drive, and number of sectors.
     lba: u64,
     sectors: u32,
-    /// How many more of a read lie in the gap behind a zone's capacity.
+    /// Number of further sectors of a read in the gap beyond a zone's capacity.
     gap: u32,
     then: Then,
-    /// Events of placement that it gives rise to: of which handle, by which placement identifier.
+    /// Placement events that the command causes, with handle and placement identifier.
     events: Vec<(PlacementEventKind, u8, u16)>,
 }
 
 impl Plan {
-    fn of(requests: Vec<Request>) -> Plan {
-        let (lba, sectors) = requests.first().map_or((0, 0), |one| (one.lba, one.sectors));
+    fn from_requests(requests: Vec<Request>) -> Plan {
+        let (lba, sectors) =
+            requests.first().map_or((0, 0), |request| (request.lba, request.sectors));
         let (answer, events) = (Vec::new(), Vec::new());
         Plan { requests, answer, lba, sectors, gap: 0, then: Then::Nothing, events }
     }
 
-    fn one(op: Op, lba: u64, sectors: u32) -> Plan {
-        Plan::of(vec![Request::new(op, lba, sectors, 0)])
+    fn single(op: Op, lba: u64, sectors: u32) -> Plan {
+        Plan::from_requests(vec![Request::new(op, lba, sectors, 0)])
     }
 }
 
-/// Checks a command and turns it into requests.
+/// Checks a command and translates it to requests.
 fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan, Status> {
     if !flags.serves() {
         return Err(Status::COMMAND_SEQUENCE.dnr());
@@ -333,20 +340,20 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     if sanitizing_until > Nanos::ZERO && drive.now() < sanitizing_until {
         return Err(Status::SANITIZE_IN_PROGRESS);
     }
-    let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
+    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let nsid = sqe.nsid.get();
     if nsid == NSID_ALL && opcode == NvmOpcode::Flush {
-        return Ok(Plan::one(Op::Flush, 0, 0));
+        return Ok(Plan::single(Op::Flush, 0, 0));
     }
     use NvmOpcode as N;
     let namespace = active(nsid, drive, flags)?;
-    if let Some(access) = Access::of(opcode)
+    if let Some(access) = Access::from_opcode(opcode)
         && flags.reservations.exclude(flags.controller, nsid, access, drive.power_cuts())
     {
         return Err(Status::RESERVATION_CONFLICT.dnr());
     }
     match opcode {
-        N::Flush => return Ok(Plan::one(Op::Flush, 0, 0)),
+        N::Flush => return Ok(Plan::single(Op::Flush, 0, 0)),
         N::DatasetManagement => return deallocation(sqe, data, namespace),
         N::ReservationRegister
         | N::ReservationReport
@@ -354,7 +361,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
         | N::ReservationRelease => {
             let execute = |all: &mut Reservations| all.execute(flags.controller, opcode, sqe, data);
             let answer = flags.reservations.with(drive.power_cuts(), execute)?;
-            return Ok(Plan { answer, ..Plan::of(Vec::new()) });
+            return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
         }
         _ if namespace.zones().is_some() && !flags.has_all_command_sets() => {
             return Err(Status::INVALID_OPCODE.dnr());
@@ -392,7 +399,7 @@ fn plan(sqe: &Sqe, data: &[u8], drive: &dyn Drive, flags: &Flags) -> Result<Plan
     Ok(plan)
 }
 
-/// A command about blocks, one behind the other, as a request.
+/// Translates a command for one contiguous range of blocks to a request.
 fn transferred(
     sqe: &Sqe,
     data: &[u8],
@@ -400,7 +407,7 @@ fn transferred(
     (fua, handle): (bool, u8),
 ) -> Result<Plan, Status> {
     use NvmOpcode as N;
-    let opcode = NvmOpcode::of(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
+    let opcode = NvmOpcode::from_code(sqe.opcode).ok_or(Status::INVALID_OPCODE.dnr())?;
     let (place, gap) = match opcode {
         N::Read | N::Compare | N::Verify => readable(namespace, sqe.lba(), sqe.blocks())?,
         _ => (range(namespace, sqe.lba(), sqe.blocks())?, 0),
@@ -418,16 +425,16 @@ fn transferred(
             let deallocates = sqe.cdw12.get() & 1 << 25 != 0;
             Op::WriteZeroes { fua, allocated: !deallocates }
         }
-        // To the model as long as zeros: the map changes, and nothing is transferred.
+        // To the model this takes as long as zeros: the map changes, and nothing is transferred.
         N::WriteUncorrectable => Op::WriteZeroes { fua, allocated: true },
         _ => Op::Read,
     };
     if matches!(opcode, N::Read | N::Write | N::ZoneAppend) {
         namespace.count(opcode == N::Read, sectors + gap);
     }
-    // A read of nothing but a gap takes its time as well.
+    // A read of only a gap also takes time.
     let request = Request { op, lba, sectors: sectors.max(1), token: 0, handle };
-    let mut plan = Plan::of(vec![request]);
+    let mut plan = Plan::from_requests(vec![request]);
     (plan.sectors, plan.gap) = (sectors, gap);
     if opcode == N::Compare {
         plan.then = Then::Compare(data[..bytes].into());
@@ -437,7 +444,7 @@ fn transferred(
 
 /// I/O Management Receive.
 fn handle_status(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
-    let mut plan = Plan::of(Vec::new());
+    let mut plan = Plan::from_requests(Vec::new());
     let bytes = sqe.cdw11.get() as usize * 4 + 4;
     plan.answer = match placement::about_handles(sqe, drive)? {
         Some(placed) => placement::status(placed, namespace, &drive.handle_use(), bytes),
@@ -455,7 +462,7 @@ fn handle_update(
     flags: &Flags,
 ) -> Result<Plan, Status> {
     let Some(placed) = placement::about_handles(sqe, drive)? else {
-        return Ok(Plan::of(Vec::new()));
+        return Ok(Plan::from_requests(Vec::new()));
     };
     if namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
@@ -463,10 +470,10 @@ fn handle_update(
     let handles = placement::updated(sqe, data, placed, namespace)?;
     let request =
         |&(_, handle): &(u16, u8)| Request { handle, ..Request::new(Op::HandleUpdate, 0, 0, 0) };
-    let mut plan = Plan::of(handles.iter().map(request).collect());
+    let mut plan = Plan::from_requests(handles.iter().map(request).collect());
     let (used, whole_4k) = (drive.handle_use(), flags.placement().unit_4k);
     let is_begun = |&(_, handle): &(u16, u8)| {
-        used.get(usize::from(handle)).is_some_and(|one| one.unit_left_4k < whole_4k)
+        used.get(usize::from(handle)).is_some_and(|handle_use| handle_use.unit_left_4k < whole_4k)
     };
     let begun = handles.into_iter().filter(is_begun);
     plan.events =
@@ -474,7 +481,7 @@ fn handle_update(
     Ok(plan)
 }
 
-/// Blocks of a namespace as sectors of the drive.
+/// Translates blocks of a namespace to sectors of the drive.
 fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Status> {
     match readable(namespace, lba, blocks)? {
         (range, 0) => Ok(range),
@@ -482,8 +489,8 @@ fn range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(u64, u32), Sta
     }
 }
 
-/// Likewise of blocks that are to be read, and how many of their sectors lie in the gap behind a
-/// zone's capacity.
+/// Like [`range`] for a read; also returns the number of sectors in the gap beyond a zone's
+/// capacity.
 fn readable(namespace: &Namespace, lba: u64, blocks: u32) -> Result<((u64, u32), u32), Status> {
     check_range(namespace, lba, blocks)?;
     let shift = namespace.block_sectors_log2();
@@ -501,20 +508,20 @@ fn check_range(namespace: &Namespace, lba: u64, blocks: u32) -> Result<(), Statu
     }
 }
 
-/// Zone Management Send, or Receive.
+/// Zone Management Send or Receive.
 fn manage_zones(sqe: &Sqe, drive: &dyn Drive, namespace: &Namespace) -> Result<Plan, Status> {
     let (all, spec) = (drive.zones(), namespace.zones().ok_or(Status::INVALID_OPCODE.dnr())?);
-    if NvmOpcode::of(sqe.opcode) == Some(NvmOpcode::ZoneManagementReceive) {
+    if NvmOpcode::from_code(sqe.opcode) == Some(NvmOpcode::ZoneManagementReceive) {
         let answer = zones::report(sqe, all, namespace, spec)?;
-        return Ok(Plan { answer, ..Plan::of(Vec::new()) });
+        return Ok(Plan { answer, ..Plan::from_requests(Vec::new()) });
     }
     if namespace.is_read_only() {
         return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
     }
-    Ok(Plan::of(zones::manage(sqe, all, namespace, spec)?))
+    Ok(Plan::from_requests(zones::manage(sqe, all, namespace, spec)?))
 }
 
-/// A Copy command: reads of its sources, and a write of all of it at the end.
+/// Copy: reads of its sources, and a final write of all of them.
 fn copy(
     sqe: &Sqe,
     data: &[u8],
@@ -528,7 +535,8 @@ fn copy(
     }
     let size = size_of::<CopyRange>();
     let sources = data.get(..count * size).ok_or(Status::SGL_LENGTH_INVALID.dnr())?;
-    let sources = sources.chunks_exact(size).filter_map(|one| CopyRange::read_from_bytes(one).ok());
+    let sources =
+        sources.chunks_exact(size).filter_map(|entry| CopyRange::read_from_bytes(entry).ok());
     let shift = namespace.block_sectors_log2();
     let most = |bytes: u32| (bytes / SECTOR_BYTES as u32) >> shift;
     let (mut ranges, mut all) = (Vec::with_capacity(count), 0);
@@ -545,12 +553,11 @@ fn copy(
     }
     let (lba, sectors) = range(namespace, sqe.lba(), all)?;
     let reads = ranges.iter().map(|&(lba, sectors)| Request::new(Op::Read, lba, sectors, 0));
-    let plan = Plan::of(reads.collect());
+    let plan = Plan::from_requests(reads.collect());
     Ok(Plan { lba, sectors, then: Then::Write { from: ranges, fua, handle }, ..plan })
 }
 
-/// The namespace of this number, which the controller has: active, as the specification says
-/// (section 6.1.5).
+/// Namespace with this number, if it is active: attached to the controller (section 6.1.5).
 pub(super) fn active<'a>(
     nsid: u32,
     namespaces: &'a dyn Namespaces,
@@ -563,29 +570,29 @@ pub(super) fn active<'a>(
     attached.map(Arc::as_ref).ok_or(Status::INVALID_FIELD.dnr())
 }
 
-/// Whether a namespace may have this number.
+/// True if a namespace may have this number.
 pub(super) fn is_valid(nsid: u32) -> bool {
     (1..=NAMESPACES_MAX as u32).contains(&nsid)
 }
 
-/// A Dataset Management command; only Deallocate does anything.
+/// Dataset Management; only Deallocate has an effect.
 fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, Status> {
     let count = (sqe.cdw10.get() & 0xff) as usize + 1;
     let mut rest = data;
     let mut requests = Vec::new();
     let shift = namespace.block_sectors_log2();
     for _ in 0..count {
-        let Ok((one, after)) = DsmRange::read_from_prefix(rest) else {
+        let Ok((dsm_range, after)) = DsmRange::read_from_prefix(rest) else {
             return Err(Status::SGL_LENGTH_INVALID.dnr());
         };
         rest = after;
-        let mut blocks = one.blocks.get();
-        check_range(namespace, one.lba.get(), blocks)?;
+        let mut blocks = dsm_range.blocks.get();
+        check_range(namespace, dsm_range.lba.get(), blocks)?;
         if namespace.zones().is_some() {
-            // It is advice: a zone is emptied by a reset alone.
+            // Deallocate is only a hint: only a reset empties a zone.
             continue;
         }
-        let (mut lba, _) = range(namespace, one.lba.get(), blocks)?;
+        let (mut lba, _) = range(namespace, dsm_range.lba.get(), blocks)?;
         while blocks > 0 {
             let part = blocks.min(PART_BLOCKS);
             let op = Op::Trim { fua: false };
@@ -601,7 +608,7 @@ fn deallocation(sqe: &Sqe, data: &[u8], namespace: &Namespace) -> Result<Plan, S
     if !deallocates {
         requests.clear();
     }
-    Ok(Plan::of(requests))
+    Ok(Plan::from_requests(requests))
 }
 
 fn status_of(status: request::Status) -> Status {

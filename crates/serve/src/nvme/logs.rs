@@ -15,15 +15,15 @@ use super::identity::{Identity, Kind, kelvin};
 use super::records::{Firmware, Sanitization, hours};
 use super::subsystem::Subsystem;
 use super::{placement, zones};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::report::Report;
 use crate::namespace::Namespace;
-use crate::report::Report;
 
 /// Spare blocks below which the drive warns, per cent. guess: usual.
 pub(super) const SPARE_THRESHOLD: u8 = 10;
 const MINUTE_NS: u64 = 60_000_000_000;
 
-/// The critical warning of SMART / Health Information.
+/// Critical warning of SMART / Health Information.
 pub(super) fn warning(drive: &mut dyn Drive, features: &Features) -> u8 {
     let health = drive.health();
     let bits = [
@@ -34,7 +34,7 @@ pub(super) fn warning(drive: &mut dyn Drive, features: &Features) -> u8 {
     bits.into_iter().filter(|&(is_set, _)| is_set).fold(0, |all, (_, bit)| all | bit)
 }
 
-/// SMART / Health Information. Where the profile rates no cycles, none are used.
+/// SMART / Health Information. Without rated cycles in the profile the percentage used is 0.
 pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> SmartLog {
     let temperature_k = kelvin(health.temperature_c);
     let minutes = |time: Nanos| u32::try_from(time.0 / MINUTE_NS).unwrap_or(u32::MAX);
@@ -71,8 +71,8 @@ pub(super) fn smart(health: &Health, warning: u8, errors: u64) -> SmartLog {
     log
 }
 
-/// SMART / Health Information of a namespace: what hosts asked of it is its own, all else the
-/// drive's.
+/// SMART / Health Information of a namespace: its own traffic, and the drive's values for all other
+/// fields.
 pub(super) fn smart_of(namespace: &Namespace, of_drive: SmartLog) -> SmartLog {
     let [reads, writes, sectors_read, sectors_written] = namespace.traffic();
     // Units of a thousand sectors, rounded up.
@@ -107,7 +107,7 @@ pub(super) fn firmware(firmware: &Firmware) -> Vec<u8> {
     log.as_bytes().to_vec()
 }
 
-/// Supported Log Pages: those of this kind of controller; any offset may be asked for.
+/// Supported Log Pages of this kind of controller; any offset may be used.
 pub(super) fn supported(kind: Kind, identity: &Identity) -> Vec<u8> {
     let mut page = vec![0; 1024];
     for &log in LogPage::ALL.iter().filter(|&&log| is_of(log, kind, identity)) {
@@ -116,7 +116,7 @@ pub(super) fn supported(kind: Kind, identity: &Identity) -> Vec<u8> {
     page
 }
 
-/// Whether a kind of controller has this page.
+/// True if a kind of controller has this page.
 pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
     match page {
         LogPage::Supported | LogPage::Errors => true,
@@ -133,7 +133,7 @@ pub(super) fn is_of(page: LogPage, kind: Kind, identity: &Identity) -> bool {
 /// Feature Identifiers Supported and Effects.
 pub(super) fn features(kind: Kind, identity: &Identity) -> Vec<u8> {
     let mut page = vec![0; 1024];
-    for &feature in Feature::ALL.iter().filter(|&&one| has_feature(kind, one, identity)) {
+    for &feature in Feature::ALL.iter().filter(|&&feature| has_feature(kind, feature, identity)) {
         let at = 4 * feature as usize;
         let effects = feature.shape().effects | EFFECT_SUPPORTED;
         page[at..at + 4].copy_from_slice(&effects.to_le_bytes());
@@ -141,8 +141,8 @@ pub(super) fn features(kind: Kind, identity: &Identity) -> Vec<u8> {
     page
 }
 
-/// Whether a kind of controller has this feature. Those of interrupts mean nothing over TCP, but
-/// tools ask for them as for all that are mandatory over PCIe.
+/// True if a kind of controller has this feature. Those of interrupts have no meaning over TCP, but
+/// tools ask for all features that are mandatory over PCIe.
 pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> bool {
     use Feature as F;
     match kind {
@@ -157,7 +157,7 @@ pub(super) fn has_feature(kind: Kind, feature: Feature, identity: &Identity) -> 
     }
 }
 
-/// The head of the persistent event log, and its events, newest first.
+/// Header of the persistent event log, and its events, newest first.
 pub(super) fn persistent(subsystem: &Subsystem, health: &Health, timestamp: u64) -> Vec<u8> {
     let Identity { own, drive, .. } = &subsystem.identity;
     let (events, bytes) = subsystem.records.events.bytes();
@@ -184,7 +184,7 @@ pub(super) fn persistent(subsystem: &Subsystem, health: &Health, timestamp: u64)
     [header.as_bytes(), &bytes].concat()
 }
 
-/// Commands Supported and Effects, I/O commands those of this command set.
+/// Commands Supported and Effects, with the I/O commands of this command set.
 pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<u8> {
     let mut log = CommandEffects::default();
     for &opcode in AdminOpcode::ALL {
@@ -235,7 +235,7 @@ pub(super) fn commands(kind: Kind, identity: &Identity, command_set: u8) -> Vec<
     log.as_bytes().to_vec()
 }
 
-/// The drive's clock, and whether the host keeps up with it: vendor specific.
+/// Vendor-specific log: the drive's clock, and how well the host keeps up with it.
 pub(super) fn pace(report: &Report) -> Vec<u8> {
     let log = PaceLog {
         clock_ns: ((report.drive_s * 1e9) as u64).into(),
@@ -261,9 +261,9 @@ pub(super) fn sanitize(
     let estimated = [overwrite, seconds(Sanitize::Block), seconds(Sanitize::Crypto)];
     let kept = if identity.may_keep_blocks() { estimated } else { [u32::MAX; 3] };
     let log = SanitizeStatus {
-        progress: last.map_or(u16::MAX, |one| one.progress(now)).into(),
-        status: last.map_or(0, |one| one.status(now)).into(),
-        cdw10: last.map_or(0, |one| one.cdw10).into(),
+        progress: last.map_or(u16::MAX, |operation| operation.progress(now)).into(),
+        status: last.map_or(0, |operation| operation.status(now)).into(),
+        cdw10: last.map_or(0, |operation| operation.cdw10).into(),
         estimated_seconds: estimated.map(Into::into),
         estimated_seconds_kept: kept.map(Into::into),
         ..SanitizeStatus::default()

@@ -1,13 +1,13 @@
-//! Namespace Management and Attachment: hosts make and delete namespaces, and say which controllers
-//! have them.
+//! Namespace Management and Attachment: hosts create and delete namespaces, and attach them to
+//! controllers.
 //!
-//! Source: NVM Express base specification 1.4, sections 5.19, 5.20 and 6.1. A namespace that was
-//! made is attached to no controller yet. Controllers of fabrics come and go with their
-//! connections: a new one has what another has, also what was attached before; a private namespace
-//! (NMIC 0) it has only if no other does. On a drive with placement the host says which reclaim
-//! unit handles it has. Left out: NVM sets, ANA groups and thin provisioning, which are refused; a
-//! namespace lies in one piece, so that the free capacity of all pieces together may be more than
-//! the largest that can be made.
+//! Source: NVM Express base specification 1.4, sections 5.19, 5.20 and 6.1. A new namespace is not
+//! attached to any controller. Controllers of fabrics come and go with their connections: a new one
+//! gets the namespaces of existing ones, and those attached before; it gets a private namespace
+//! (NMIC 0) only if no other controller has it. On a drive with placement the host chooses the
+//! reclaim unit handles. Left out: NVM sets, ANA groups and thin provisioning, which are refused. A
+//! namespace is contiguous, so the total free capacity may be larger than the largest possible
+//! namespace.
 
 use drivebay_wire::nvme::{CONTROLLER_LIST_MAX, IdentifyNamespace, NAMESPACE_CREATE, Sqe, Status};
 use zerocopy::FromBytes;
@@ -18,16 +18,16 @@ use super::io::is_valid;
 use super::placement::{GROUP, wanted_handles};
 use super::subsystem::{Subsystem, status_of};
 use super::zones;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{NewNamespace, SECTOR_SHIFT};
 
-/// Select, in bits 3:0 of command dword 10, beside [`NAMESPACE_CREATE`].
+/// Namespace Management, Select (bits 3:0 of command dword 10), besides [`NAMESPACE_CREATE`].
 const DELETE: u32 = 1;
-/// Likewise of Namespace Attachment.
+/// Namespace Attachment, Select.
 const ATTACH: u32 = 0;
 const DETACH: u32 = 1;
 impl Subsystem {
-    /// Makes a namespace, or deletes one or all.
+    /// Creates a namespace, or deletes one or all.
     pub(super) fn manage_namespaces(
         &mut self,
         drive: &mut dyn Drive,
@@ -47,9 +47,9 @@ impl Subsystem {
         }
     }
 
-    /// Makes a namespace as the fields say that a host may set; returns its number.
+    /// Creates a namespace from the fields that a host may set; returns its number.
     fn create(&mut self, drive: &mut dyn Drive, data: &[u8]) -> Answer {
-        /// Where ANA Group Identifier and NVM Set Identifier are.
+        /// Bytes of ANA Group Identifier and NVM Set Identifier.
         const GROUPS: std::ops::Range<usize> = 92..102;
         let wanted = IdentifyNamespace::read_from_bytes(data);
         let wanted = wanted.map_err(|_| Status::SGL_LENGTH_INVALID.dnr())?;
@@ -58,7 +58,7 @@ impl Subsystem {
         let shift = shift.ok_or(Status::INVALID_FORMAT.dnr())?;
         let is_plain =
             wanted.dps == 0 && wanted.nmic & !1 == 0 && data[GROUPS].iter().all(|&b| b == 0);
-        // The endurance group is the only one, or left out.
+        // The only endurance group, or 0.
         let group_max = self.identity.placement.map_or(0, |_| GROUP);
         if blocks == 0 || capacity > blocks || !is_plain || wanted.endgid.get() > group_max {
             return Err(Status::INVALID_FIELD.dnr());
@@ -68,7 +68,7 @@ impl Subsystem {
             None if capacity < blocks => {
                 return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED.dnr());
             }
-            // More than a number of sectors can be is more than there is.
+            // A number beyond the maximum is larger than the drive in any case.
             None => blocks.saturating_mul(1 << (shift - SECTOR_SHIFT)),
         };
         let handles = wanted_handles(data, self.identity.placement, drive.is_placed())?;
@@ -84,7 +84,7 @@ impl Subsystem {
 
     fn delete(&mut self, drive: &mut dyn Drive, nsid: u32) -> Answer {
         let doomed: Vec<u32> = match nsid {
-            // All or none.
+            // All namespaces are deleted, or none.
             NSID_ALL if drive.any_is_read_only() => {
                 return Err(Status::NAMESPACE_WRITE_PROTECTED.dnr());
             }
@@ -115,9 +115,10 @@ impl Subsystem {
         }
         check_allocated(nsid, namespaces)?;
         let ids = self.listed(data).ok_or(Status::CONTROLLER_LIST_INVALID.dnr())?;
-        let have_it = self.controllers_from(0).filter(|(_, one)| one.flags.is_attached(nsid));
+        let have_it =
+            self.controllers_from(0).filter(|(_, controller)| controller.flags.is_attached(nsid));
         let have_it: Vec<u16> = have_it.map(|(id, _)| id).collect();
-        let is_shared = namespaces.namespace(nsid).is_some_and(|one| one.is_shared());
+        let is_shared = namespaces.namespace(nsid).is_some_and(|namespace| namespace.is_shared());
         match sqe.cdw10.get() & 0xf {
             ATTACH if ids.iter().any(|id| have_it.contains(id)) => {
                 Err(Status::NAMESPACE_ALREADY_ATTACHED.dnr())
@@ -140,22 +141,22 @@ impl Subsystem {
         }
     }
 
-    /// The controllers of a list: at least one, in order, and all of them there.
+    /// Controllers of a list: at least one, in order, and all existing.
     fn listed(&self, data: &[u8]) -> Option<Vec<u16>> {
         let mut numbers = data.chunks_exact(2).map(|two| u16::from_le_bytes([two[0], two[1]]));
         let count = usize::from(numbers.next()?);
         let ids: Vec<u16> = numbers.take(count).collect();
         let is_there =
-            |id: &u16| self.controllers_from(*id).next().is_some_and(|(one, _)| one == *id);
+            |id: &u16| self.controllers_from(*id).next().is_some_and(|(first, _)| first == *id);
         let is_right = (1..=CONTROLLER_LIST_MAX).contains(&count)
             && ids.len() == count
-            && ids.is_sorted_by(|one, next| one < next)
+            && ids.is_sorted_by(|previous, next| previous < next)
             && ids.iter().all(is_there);
         is_right.then_some(ids)
     }
 }
 
-/// Whether there is a namespace of this number, attached or not.
+/// Checks that a namespace with this number exists, attached or not.
 fn check_allocated(nsid: u32, namespaces: &dyn Namespaces) -> Result<(), Status> {
     match namespaces.namespace(nsid) {
         Some(_) => Ok(()),

@@ -2,9 +2,9 @@
 //! error injection.
 //!
 //! Source: OCP Datacenter NVMe SSD specification 2.0. Physical bytes are those of the pages that
-//! the model has programmed; a throttled drive tells its stage's number. Left out, as zeros: what
-//! no model has (soft errors, system area, capacitors, firmware's own counters), telemetry's
-//! strings, TCG.
+//! the model has programmed; a throttled drive reports the number of its stage. Left out, as zeros:
+//! values without a counterpart in the model (soft errors, system area, capacitors, firmware's own
+//! counters), telemetry's strings, TCG.
 
 use drivebay_drive::{Counters, Health};
 use drivebay_units::Nanos;
@@ -12,21 +12,21 @@ use drivebay_wire::nvme::{LogPage, OcpLatency, OcpSmart, Status, ocp_trailer};
 use zerocopy::IntoBytes;
 
 use super::identity::Identity;
-use crate::drive::Drive;
 use crate::faults::{Fault, Kind};
-use crate::latency_monitor::{LatencyCounts, LatencySettings};
+use crate::interface::drive::Drive;
+use crate::interface::latency_monitor::{LatencyCounts, LatencySettings};
 
-/// The UUID under which its meaning of vendor-specific pages is listed.
+/// UUID of OCP's vendor-specific pages.
 pub(super) const UUID: u128 = 0xc194_d55b_e094_4794_a21d_2999_8f56_be6f;
-/// Bytes of one error to be injected.
+/// Bytes of one error to inject.
 pub(super) const INJECTION_BYTES: usize = 32;
-/// How long an injected hang lasts, seconds. guess: shorter than Linux's timeout of 30 s.
+/// Duration of an injected hang, seconds. guess: shorter than Linux's timeout of 30 s.
 const HANG_S: f64 = 10.0;
-/// What an injected latency spike adds. guess: above the last of the latency monitor's thresholds,
-/// 235 ms.
+/// Additional latency of an injected latency spike. guess: above the last of the latency monitor's
+/// thresholds, 235 ms.
 const SPIKE_US: u64 = 500_000;
 
-/// One of its pages, with the GUID that ends it.
+/// Returns an OCP page, with its GUID at the end.
 pub(super) fn page(
     page: LogPage,
     drive: &mut dyn Drive,
@@ -68,7 +68,7 @@ fn smart(
     let log = OcpSmart {
         physical_bytes_written: u128::from(counters.placed_pages * 4096).into(),
         physical_bytes_read: u128::from(counters.read_bytes).into(),
-        // Raw in the lower six bytes, normalized to 100 above.
+        // Raw value in the lower six bytes, normalized value, which begins at 100, above.
         bad_user_blocks: (reliability.failed_blocks & 0xffff_ffff_ffff
             | u64::from(health.available_spare_percent) << 48)
             .into(),
@@ -81,7 +81,7 @@ fn smart(
         erases_min: narrow(erases_min),
         throttle_events: throttled.min(255) as u8,
         throttle_status: counters.throttle_stage.min(3) as u8,
-        // Of the specification: 2.0, no errata.
+        // Version of the specification: 2.0, no errata.
         version: [0, 0, 0, 0, 0, 2],
         incomplete_shutdowns: narrow(health.unsafe_shutdowns),
         free_percent: health.available_spare_percent,
@@ -101,7 +101,7 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
     let monitor = drive.latency_monitor();
     let settings = monitor.settings();
     let (timer, active, frozen) = monitor.counts(now);
-    // Where the log has the kinds (reads, writes, deallocations) of a bucket.
+    // Order of the kinds (reads, writes, deallocations) of a bucket in the log.
     let counters = |counts: &LatencyCounts| {
         counts
             .commands
@@ -111,9 +111,10 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
         let [a, b, c, d] = counts.longest;
         [d, c, b, a].map(|[read, write, trim]| [trim, write, read])
     };
-    let stamp = |one: Option<(Nanos, Nanos)>| one.map_or(u64::MAX, |(_, at)| at.0 / 1_000_000);
-    let length = |one: Option<(Nanos, Nanos)>| {
-        one.map_or(0, |(latency, _)| (latency.0 / 1_000_000).min(0xffff) as u16)
+    let stamp =
+        |longest: Option<(Nanos, Nanos)>| longest.map_or(u64::MAX, |(_, at)| at.0 / 1_000_000);
+    let length = |longest: Option<(Nanos, Nanos)>| {
+        longest.map_or(0, |(latency, _)| (latency.0 / 1_000_000).min(0xffff) as u16)
     };
     let log = OcpLatency {
         status: u8::from(settings.is_on) << 1 | u8::from(settings.is_on),
@@ -123,18 +124,17 @@ fn latency(drive: &mut dyn Drive) -> Vec<u8> {
         config: settings.config.into(),
         minimum_window: settings.minimum_window,
         active_counters: counters(active),
-        active_stamps: by_place(active).map(|kinds| kinds.map(|one| stamp(one).into())),
-        active_latencies: by_place(active).map(|kinds| kinds.map(|one| length(one).into())),
+        active_stamps: by_place(active).map(|kinds| kinds.map(|longest| stamp(longest).into())),
+        active_latencies: by_place(active).map(|kinds| kinds.map(|longest| length(longest).into())),
         static_counters: counters(frozen),
-        static_stamps: by_place(frozen).map(|kinds| kinds.map(|one| stamp(one).into())),
-        static_latencies: by_place(frozen).map(|kinds| kinds.map(|one| length(one).into())),
+        static_stamps: by_place(frozen).map(|kinds| kinds.map(|longest| stamp(longest).into())),
+        static_latencies: by_place(frozen).map(|kinds| kinds.map(|longest| length(longest).into())),
         ..OcpLatency::default()
     };
     log.as_bytes().to_vec()
 }
 
-/// What the controller does of the commands that OCP asks about: supported, in the lowest bit of
-/// each.
+/// Capabilities of the commands that OCP lists: the lowest bit of each is "supported".
 fn capabilities() -> Vec<u8> {
     let mut page = vec![0; 4096];
     let supported = 1_u16.to_le_bytes();
@@ -167,8 +167,8 @@ pub(super) fn set_latency_monitor(drive: &mut dyn Drive, data: &[u8]) -> Result<
     Ok(())
 }
 
-/// Set Features, error injection: all of these errors, or none. One that is not enabled ends all
-/// that there are.
+/// Set Features, error injection: injects all of these errors, or none. A disabled entry ends all
+/// injected errors.
 pub(super) fn inject(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
     let invalid = Status::INVALID_FIELD.dnr();
     let mut faults = Vec::new();
@@ -176,14 +176,14 @@ pub(super) fn inject(drive: &mut dyn Drive, data: &[u8]) -> Result<(), Status> {
         let (is_enabled, kind) = (entry[0] & 1 != 0, u16::from_le_bytes([entry[2], entry[3]]));
         faults.push(match kind {
             _ if !is_enabled => None,
-            // A controller or flash that hangs, a command that runs past its time.
-            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..Fault::of(Kind::Hang) }),
-            // No spare blocks left.
-            10 => Some(Fault::of(Kind::ReadOnly)),
+            // A controller or flash that hangs, or a command that exceeds its time.
+            1 | 2 | 16 => Some(Fault { for_s: Some(HANG_S), ..Fault::new(Kind::Hang) }),
+            // No spare blocks are left.
+            10 => Some(Fault::new(Kind::ReadOnly)),
             14 => Some(Fault {
                 extra_us: Some(SPIKE_US),
                 for_s: Some(HANG_S),
-                ..Fault::of(Kind::Latency)
+                ..Fault::new(Kind::Latency)
             }),
             _ => return Err(invalid),
         });

@@ -2,12 +2,12 @@
 //! pages: `placement_logs.rs`.
 //!
 //! Sources: NVM Express base specification 2.1, Flexible Data Placement (TP4146); the NVM command
-//! set's I/O Management commands. There is one endurance group, which is the drive, with one
-//! configuration; hosts that leave the group of the feature out (0) mean that one, as tools do.
-//! What is counted is the model's: hosts' bytes those of the handles, the media's all that was
-//! programmed and erased. Media Reallocated tells how much garbage collection has moved of a
-//! handle's data since it was looked at, not where from. Left out: time limits of reclaim units,
-//! and so the event of one.
+//! set's I/O Management commands. There is one endurance group, the drive, with one configuration;
+//! if a host leaves out the endurance group of the feature (0), this group is used, as tools
+//! expect. Counters come from the model: the host's bytes are those of the handles, the media's
+//! bytes include everything programmed and erased. Media Reallocated reports how much of a handle's
+//! data garbage collection has moved since the last check, but not its addresses. Left out: time
+//! limits of reclaim units, and their event.
 
 use std::collections::VecDeque;
 
@@ -21,27 +21,27 @@ use serde::{Deserialize, Serialize};
 use zerocopy::IntoBytes;
 
 use super::timestamp::Timestamp;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::{Namespace, Placement, SECTOR_SHIFT};
 
 /// The only endurance group.
 pub(super) const GROUP: u16 = 1;
-/// Events of a page, at most.
+/// Most events of a page.
 const EVENTS_MAX: usize = 63;
 pub(super) const PAGE_BYTES: u64 = 4096;
 
-/// What a drive with placement has.
+/// Placement parameters of a drive.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub handles: usize,
-    /// Reclaim groups.
+    /// Number of reclaim groups.
     pub groups: usize,
     pub is_persistent: bool,
     pub unit_bytes: u64,
 }
 
 impl Shape {
-    /// Of this profile; none without placement.
+    /// Returns the parameters of this profile; `None` without placement.
     pub fn new(spec: &Spec) -> Option<Shape> {
         let (streams, geometry) = (spec.streams, &spec.geometry);
         (streams.handles > 0 && spec.zones.is_none()).then(|| Shape {
@@ -53,49 +53,49 @@ impl Shape {
     }
 }
 
-/// An event.
+/// Placement event.
 #[derive(Serialize, Deserialize)]
 struct Seen {
     kind: u8,
     at: Nanos,
     group: u8,
     handle: u8,
-    /// The namespace and the placement identifier that it came with, if a host did.
+    /// Namespace and placement identifier of the host's command, if a host caused it.
     by: Option<(u32, u16)>,
     moved_4k: u64,
 }
 
-/// Which events hosts want of each handle, and the last of them. Events of kinds that nobody wants
-/// are forgotten.
+/// Enabled events of each handle, and the most recent events. Events of kinds that no host has
+/// enabled are dropped.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Events {
-    /// Of a reclaim unit.
+    /// Size of a reclaim unit, in 4 KiB.
     pub unit_4k: u64,
     /// Reclaim unit handles of a group.
     #[serde(skip)]
     handles: u8,
-    /// By handle, a bit for each kind, in their order.
+    /// Enabled kinds by handle, one bit for each kind, in their order.
     wanted: Vec<u8>,
-    /// The hosts', and the controller's, oldest first.
+    /// Host events and controller events, oldest first.
     kept: [VecDeque<Seen>; 2],
-    /// By handle: what had been copied when it was last looked at.
+    /// Copied data at the last check, by handle.
     copied_4k: Vec<u64>,
 }
 
 impl Events {
-    /// Of a drive that has this placement.
+    /// Creates the events of a drive with this placement.
     pub fn new(shape: Option<Shape>) -> Events {
         let unit_4k = shape.map_or(0, |shape| shape.unit_bytes / PAGE_BYTES);
         let handles = shape.map_or(1, |shape| shape.handles as u8);
         Events { unit_4k, handles, ..Events::default() }
     }
 
-    /// Goes on with those that were kept.
+    /// Restores saved events.
     pub fn restore(&mut self, kept: Events) {
         *self = Events { unit_4k: self.unit_4k, handles: self.handles, ..kept };
     }
 
-    /// Of a handle in a reclaim group; `by` and `moved_4k` as [`Seen`] has them.
+    /// Adds an event of a handle in a reclaim group; `by` and `moved_4k` as in [`Seen`].
     fn add(
         &mut self,
         kind: PlacementEventKind,
@@ -116,12 +116,13 @@ impl Events {
         kept.push_back(Seen { kind, at, group, handle, by, moved_4k });
     }
 
-    /// A host's command has given rise to one, of this handle of all groups.
+    /// Adds an event that a host's command has caused; `place` is the handle among those of all
+    /// groups.
     pub fn note(&mut self, kind: PlacementEventKind, place: u8, by: (u32, u16), at: Nanos) {
         self.add(kind, (place / self.handles, place % self.handles), at, Some(by), 0);
     }
 
-    /// What has been copied since: Media Reallocated.
+    /// Adds Media Reallocated events for data copied since the last check.
     pub fn look_at(&mut self, used: &[HandleUse], at: Nanos) {
         self.copied_4k.resize(used.len(), 0);
         for (place, now) in used.iter().enumerate() {
@@ -134,8 +135,8 @@ impl Events {
         }
     }
 
-    /// The drive itself has given handles other reclaim units: those in which something had been
-    /// written.
+    /// Adds events for handles to which the drive has assigned other reclaim units although the old
+    /// ones were written to.
     pub fn note_modified(&mut self, before: &[HandleUse], after: &[HandleUse], at: Nanos) {
         for (before, after) in before.iter().zip(after) {
             let is_other = before.unit_left_4k < after.unit_left_4k;
@@ -146,32 +147,34 @@ impl Events {
         }
     }
 
-    /// The log page: the host's events, or the controller's. Blocks that were moved are those of
-    /// the namespace that has the handle; of 512 B if none has it.
+    /// Log page of the host's or the controller's events. Moved blocks have the block size of the
+    /// namespace with the handle; 512 B if there is none.
     pub fn page(&self, of_hosts: bool, timestamp: &Timestamp, drive: &dyn Drive) -> Vec<u8> {
         let namespaces: Vec<_> =
             drive.namespace_ids().into_iter().filter_map(|nsid| drive.namespace(nsid)).collect();
         let block_bytes = |handle: u8| {
-            let owner = namespaces.iter().find(|one| one.handles().contains(&handle));
-            1 << owner.map_or(SECTOR_SHIFT, |one| one.block_shift())
+            let owner = namespaces.iter().find(|namespace| namespace.handles().contains(&handle));
+            1 << owner.map_or(SECTOR_SHIFT, |namespace| namespace.block_shift())
         };
         let kept = &self.kept[usize::from(!of_hosts)];
         let mut page = vec![0; 64];
         page[..4].copy_from_slice(&(kept.len() as u32).to_le_bytes());
-        for one in kept {
-            let (nsid, pid) = one.by.unwrap_or_default();
+        for event in kept {
+            let (nsid, pid) = event.by.unwrap_or_default();
             let event = PlacementEvent {
-                kind: one.kind,
-                // The reclaim group and the handle always hold.
-                flags: 1 << 2 | if one.by.is_some() { 3 } else { 0 },
+                kind: event.kind,
+                // Reclaim group and handle are always valid.
+                flags: 1 << 2 | if event.by.is_some() { 3 } else { 0 },
                 pid: pid.into(),
-                timestamp: timestamp.value(one.at).into(),
+                timestamp: timestamp.value(event.at).into(),
                 nsid: nsid.into(),
-                moved_blocks: u16::try_from(one.moved_4k * PAGE_BYTES / block_bytes(one.handle))
-                    .unwrap_or(u16::MAX)
-                    .into(),
-                group: u16::from(one.group).into(),
-                handle: one.handle,
+                moved_blocks: u16::try_from(
+                    event.moved_4k * PAGE_BYTES / block_bytes(event.handle),
+                )
+                .unwrap_or(u16::MAX)
+                .into(),
+                group: u16::from(event.group).into(),
+                handle: event.handle,
                 ..PlacementEvent::default()
             };
             page.extend_from_slice(event.as_bytes());
@@ -179,10 +182,10 @@ impl Events {
         page
     }
 
-    /// Set Features, Placement Events: hosts want these kinds, or do not. `sqe` names the handle of
+    /// Set Features, Placement Events: enables or disables these kinds. `sqe` names the handle of
     /// its namespace.
     pub fn set(&mut self, sqe: &Sqe, handle: u8, kinds: &[u8]) -> Result<(), Status> {
-        let bits = kinds.iter().map(|&kind| PlacementEventKind::of(kind).map(bit_of));
+        let bits = kinds.iter().map(|&kind| PlacementEventKind::from_code(kind).map(bit_of));
         let bits: Option<u8> = bits.sum::<Option<u8>>();
         let bits = bits.filter(|_| !kinds.is_empty()).ok_or(Status::INVALID_FIELD.dnr())?;
         if self.wanted.len() <= usize::from(handle) {
@@ -193,37 +196,39 @@ impl Events {
         Ok(())
     }
 
-    /// Get Features: each kind, and whether it is wanted; `most` of them.
+    /// Get Features: kinds of events and their enable flags, at most `most` of them.
     pub fn get(&self, handle: u8, most: usize) -> Vec<u8> {
         let wanted = self.wanted.get(usize::from(handle)).copied().unwrap_or(0);
-        let one = |&kind: &PlacementEventKind| [kind as u8, (wanted & bit_of(kind) != 0).into()];
-        PlacementEventKind::ALL.iter().take(most).flat_map(one).collect()
+        let entry = |&kind: &PlacementEventKind| [kind as u8, (wanted & bit_of(kind) != 0).into()];
+        PlacementEventKind::ALL.iter().take(most).flat_map(entry).collect()
     }
 }
 
 fn bit_of(kind: PlacementEventKind) -> u8 {
-    let place = PlacementEventKind::ALL.iter().position(|&one| one == kind);
+    let place = PlacementEventKind::ALL.iter().position(|&other| other == kind);
     1 << place.unwrap_or_default()
 }
 
-/// Whether the command's feature names the endurance group, or leaves it out.
+/// True if the feature's command names the endurance group, or leaves it out.
 pub(super) fn names_group(sqe: &Sqe) -> bool {
     matches!(sqe.cdw11.get() as u16, 0 | GROUP)
 }
 
-/// Which byte of an admin command about placement is wrong, if it is one of these: the endurance
-/// group, or the configuration.
-pub(super) fn blamed(sqe: &Sqe) -> Option<u16> {
+/// Byte of an admin command about placement that caused the error: the endurance group, or the
+/// configuration.
+pub(super) fn error_location(sqe: &Sqe) -> Option<u16> {
     const GROUP_OF_FEATURE: u16 = 44;
     const GROUP_OF_LOG: u16 = 46;
     const CONFIGURATION: u16 = 49;
     let code = sqe.cdw10.get() as u8;
-    match AdminOpcode::of(sqe.opcode)? {
-        AdminOpcode::GetLogPage if sqe.log_group() != GROUP && is_of_group(LogPage::of(code)?) => {
+    match AdminOpcode::from_code(sqe.opcode)? {
+        AdminOpcode::GetLogPage
+            if sqe.log_group() != GROUP && is_of_group(LogPage::from_code(code)?) =>
+        {
             Some(GROUP_OF_LOG)
         }
         AdminOpcode::GetFeatures | AdminOpcode::SetFeatures
-            if Feature::of(code) == Some(Feature::Placement) =>
+            if Feature::from_code(code) == Some(Feature::Placement) =>
         {
             Some(if names_group(sqe) { CONFIGURATION } else { GROUP_OF_FEATURE })
         }
@@ -231,7 +236,7 @@ pub(super) fn blamed(sqe: &Sqe) -> Option<u16> {
     }
 }
 
-/// Whether a log page is an endurance group's.
+/// True if a log page belongs to an endurance group.
 pub(super) fn is_of_group(log: LogPage) -> bool {
     use LogPage as L;
     matches!(
@@ -244,7 +249,7 @@ pub(super) fn is_of_group(log: LogPage) -> bool {
     )
 }
 
-/// The reclaim unit handle that a placement handle of a namespace names, by a feature's own fields.
+/// Reclaim unit handle of a namespace's placement handle, from the fields of a feature command.
 pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Status> {
     let namespace = drive.namespace(sqe.nsid.get()).ok_or(Status::INVALID_NAMESPACE.dnr())?;
     if !drive.is_placed() {
@@ -254,7 +259,7 @@ pub(super) fn handle_of_feature(sqe: &Sqe, drive: &dyn Drive) -> Result<u8, Stat
     handle.copied().ok_or(Status::INVALID_FIELD.dnr())
 }
 
-/// The list of placement handles of a namespace to be made.
+/// List of placement handles of a new namespace.
 pub(super) fn wanted_handles(
     data: &[u8],
     shape: Option<Shape>,
@@ -269,22 +274,23 @@ pub(super) fn wanted_handles(
     }
     let list = data[CREATE_HANDLE_LIST..].chunks_exact(2).take(count);
     let list: Vec<u16> = list.map(|two| u16::from_le_bytes([two[0], two[1]])).collect();
-    let is_right = |(n, &one): (usize, &u16)| usize::from(one) < most && !list[..n].contains(&one);
+    let is_right =
+        |(n, &handle): (usize, &u16)| usize::from(handle) < most && !list[..n].contains(&handle);
     if !list.iter().enumerate().all(is_right) {
         return Err(invalid);
     }
-    Ok(list.into_iter().map(|one| one as u8).collect())
+    Ok(list.into_iter().map(|handle| handle as u8).collect())
 }
 
-/// Directive Receive, and Send: of the Identify directive the parameters; none can be switched by a
-/// host.
+/// Directive Receive and Send: returns the parameters of the Identify directive; hosts cannot
+/// switch directives.
 pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Vec<u8>, Status> {
     let (operation, kind) = (sqe.cdw11.get() as u8, (sqe.cdw11.get() >> 8) as u8);
-    let is_receive = AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
+    let is_receive = AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::DirectiveReceive);
     if !is_receive || (operation, kind) != (1, 0) {
         return Err(Status::INVALID_FIELD.dnr());
     }
-    // Supported, enabled, and so after a reset as well: a bit for each directive.
+    // Supported, enabled, and enabled after a reset: one bit per directive.
     let enabled = 1 | u8::from(drive.is_placed()) << DIRECTIVE_PLACEMENT;
     let mut page = vec![0; 4096.max(bytes)];
     (page[0], page[32], page[64]) = (1 | 1 << DIRECTIVE_PLACEMENT, enabled, enabled);
@@ -292,15 +298,16 @@ pub(super) fn directive(sqe: &Sqe, drive: &dyn Drive, bytes: usize) -> Result<Ve
     Ok(page)
 }
 
-/// Where a command writes.
+/// Placement of a write command.
 pub(super) struct Place {
-    /// The reclaim unit handle, those of a second group numbered behind those of the first.
+    /// Reclaim unit handle; the handles of the second reclaim group are numbered after those of the
+    /// first.
     pub handle: u8,
-    /// The command named a placement identifier that its namespace does not have.
+    /// True if the command named a placement identifier that its namespace does not have.
     pub is_invalid: bool,
 }
 
-/// Where a command that writes to this namespace does so.
+/// Returns the placement of a write command in this namespace.
 pub(super) fn place_of(
     sqe: &Sqe,
     namespaces: &dyn Namespaces,
@@ -317,8 +324,8 @@ pub(super) fn place_of(
     }
 }
 
-/// What a command of I/O Management has as its operation: the placement if it is the one about
-/// handles, or none.
+/// Checks the operation of an I/O Management command: returns the placement for the operation on
+/// handles, `None` for "no action".
 pub(super) fn about_handles(
     sqe: &Sqe,
     namespaces: &dyn Namespaces,
@@ -332,8 +339,8 @@ pub(super) fn about_handles(
     }
 }
 
-/// I/O Management Receive: the status of a namespace's handles in each reclaim group, as much of it
-/// as there is room for.
+/// I/O Management Receive: status of a namespace's handles in each reclaim group, truncated to
+/// `bytes`.
 pub(super) fn status(
     placement: Placement,
     namespace: &Namespace,
@@ -347,23 +354,25 @@ pub(super) fn status(
     data[14..].copy_from_slice(&(count as u16).to_le_bytes());
     for (number, &handle) in (0..).zip(namespace.handles()) {
         for group in groups.clone() {
-            let is_it = |one: &&HandleUse| one.group == group && one.handle == Some(handle);
-            let left_4k = used.iter().find(is_it).map_or(0, |one| one.unit_left_4k);
-            let one = HandleStatus {
+            let is_it = |handle_use: &&HandleUse| {
+                handle_use.group == group && handle_use.handle == Some(handle)
+            };
+            let left_4k = used.iter().find(is_it).map_or(0, |handle_use| handle_use.unit_left_4k);
+            let status = HandleStatus {
                 pid: placement.identifier(group, number).into(),
                 handle: u16::from(handle).into(),
                 blocks_left: (left_4k << blocks_of_4k).into(),
                 ..HandleStatus::default()
             };
-            data.extend_from_slice(one.as_bytes());
+            data.extend_from_slice(status.as_bytes());
         }
     }
     data.resize(bytes, 0);
     data
 }
 
-/// I/O Management Send: which handles are to begin a new reclaim unit, with their placement
-/// identifiers. All or none.
+/// I/O Management Send: handles that begin a new reclaim unit, with their placement identifiers.
+/// All or none.
 pub(super) fn updated(
     sqe: &Sqe,
     data: &[u8],
@@ -377,7 +386,7 @@ pub(super) fn updated(
         Some((pid, placement.place(pid, namespace.handles())?))
     });
     let named: Option<Vec<_>> = named.collect();
-    // As many as the configuration allows.
+    // At most as many as the configuration allows.
     let most = namespace.handles().len() * usize::from(placement.groups);
     named.filter(|all| all.len() <= most).ok_or(Status::INVALID_FIELD.dnr())
 }

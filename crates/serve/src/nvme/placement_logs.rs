@@ -1,7 +1,8 @@
-//! Log pages of the endurance group and of Flexible Data Placement, and its switch.
+//! Log pages of the endurance group and of Flexible Data Placement, and the feature that enables
+//! it.
 //!
 //! Source: NVM Express base specification 2.1, Get Log Page (09h, 20h to 23h) and Set Features.
-//! What is counted is the model's.
+//! Counters come from the model.
 
 use drivebay_units::SECTOR_BYTES;
 use drivebay_wire::nvme::{
@@ -15,10 +16,10 @@ use super::logs;
 use super::placement::{Events, GROUP, PAGE_BYTES, Shape, names_group};
 use super::subsystem::status_of;
 use super::timestamp::Timestamp;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::namespace::NAMESPACES_MAX;
 
-/// A log page of the endurance group.
+/// Log page of the endurance group.
 pub(super) fn page(
     log: LogPage,
     sqe: &Sqe,
@@ -72,7 +73,7 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
     let handles = shape.handles as u16;
     let isolation = if shape.is_persistent { 2 } else { 1 };
     let bytes = (size_of::<PlacementConfiguration>() + 4 * shape.handles).next_multiple_of(8);
-    let one = PlacementConfiguration {
+    let configuration = PlacementConfiguration {
         bytes: (bytes as u16).into(),
         attributes: 1 << 7 | u8::from(has_volatile_cache) << 4 | shape.groups.ilog2() as u8,
         groups: (shape.groups as u32).into(),
@@ -87,13 +88,13 @@ fn configurations(shape: Shape, has_volatile_cache: bool) -> Vec<u8> {
         bytes: (all as u32).into(),
         ..PlacementConfigurations::default()
     };
-    let mut page = [head.as_bytes(), one.as_bytes()].concat();
+    let mut page = [head.as_bytes(), configuration.as_bytes()].concat();
     page.extend((0..shape.handles).flat_map(|_| [isolation, 0, 0, 0]));
     page.resize(all, 0);
     page
 }
 
-/// By whom each handle is used: nobody, hosts, or namespaces for which the drive has chosen it.
+/// Use of each handle: unused, chosen by a host, or chosen by the drive for a namespace.
 fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
     let mut page = vec![0; 8 * (1 + shape.handles)];
     page[..2].copy_from_slice(&(shape.handles as u16).to_le_bytes());
@@ -109,8 +110,8 @@ fn usage(shape: Shape, namespaces: &dyn Namespaces) -> Vec<u8> {
 
 fn statistics(shape: Shape, drive: &mut dyn Drive) -> Vec<u8> {
     let (used, counters) = (drive.handle_use(), drive.counters());
-    let hosts = used.iter().filter(|one| one.handle.is_some());
-    let written: u64 = hosts.map(|one| one.written_4k).sum();
+    let hosts = used.iter().filter(|handle_use| handle_use.handle.is_some());
+    let written: u64 = hosts.map(|handle_use| handle_use.written_4k).sum();
     let log = PlacementStatistics {
         host_bytes: u128::from(written * PAGE_BYTES).into(),
         media_bytes: u128::from(counters.placed_pages * PAGE_BYTES).into(),

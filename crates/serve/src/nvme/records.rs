@@ -1,9 +1,9 @@
-//! What a subsystem remembers for its logs: failed commands, self-tests, telemetry, events,
-//! sanitize, time and firmware.
+//! Records of a subsystem for its logs: failed commands, self-tests, telemetry, events, sanitize,
+//! time and firmware.
 //!
 //! Source: NVM Express base specification 2.0, Get Log Page and the commands and features that its
-//! pages tell of. Time is the drive's. All but an image under way is kept beside the drive's state
-//! (`kept_logs.rs`).
+//! pages describe. Time is the drive's. Everything but a partly downloaded image is saved next to
+//! the drive's state (`kept_logs.rs`).
 
 use std::collections::VecDeque;
 
@@ -18,42 +18,42 @@ use zerocopy::IntoBytes;
 use super::placement;
 use super::reservations::Reservations;
 use super::timestamp::Timestamp;
-use crate::sidecar::as_bytes;
+use crate::state::sidecar::as_bytes;
 
-/// Events that are kept, at most. guess: a few hundred kilobytes at the most.
+/// Most stored events. guess: a few hundred kilobytes at the most.
 const EVENTS_MAX: usize = 1000;
-/// Firmware slots; the first cannot be written.
+/// Firmware slots; the first is read-only.
 pub(super) const SLOTS: usize = 3;
 const HOUR: u64 = 3_600_000_000_000;
 
-/// All of it.
+/// Records of a subsystem.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Records {
-    /// Newest first.
+    /// Error log entries, newest first.
     #[serde(with = "as_bytes")]
     pub(super) errors: VecDeque<ErrorEntry>,
-    /// Errors ever.
+    /// Number of errors over the drive's lifetime.
     pub(super) error_count: u64,
     #[serde(default)]
     pub(super) timestamp: Timestamp,
     pub(super) events: PersistentEvents,
-    /// Initiated by the host, and by the controller.
+    /// Host-initiated and controller-initiated telemetry.
     pub(super) telemetry: [Telemetry; 2],
     pub(super) self_tests: SelfTests,
     pub(super) sanitize: Option<Sanitization>,
     pub(super) firmware: Firmware,
-    /// Events of placement, while they are kept: else the subsystem has them.
+    /// Placement events while they are saved; otherwise the subsystem has them.
     #[serde(default)]
     pub(super) placement: placement::Events,
-    /// Likewise: registrations and reservations that outlast a loss of power.
+    /// Registrations and reservations that outlast a loss of power, while they are saved.
     #[serde(default)]
     pub(super) reservations: Reservations,
-    /// The highest temperature so far that was looked at, degrees Celsius.
+    /// Highest temperature measured so far, degrees Celsius.
     pub(super) temperature_max_c: f64,
 }
 
 impl Records {
-    /// Whether firmware is in the slots that they name, and reservations are such as there can be.
+    /// Checks saved records: the named slots have firmware, and the reservations are valid.
     pub fn are_sound(&self) -> bool {
         let Firmware { slots, active, next, .. } = &self.firmware;
         let is_used =
@@ -67,16 +67,16 @@ pub(super) fn hours(time: Nanos) -> u64 {
     time.0 / HOUR
 }
 
-/// A sanitize operation.
+/// Sanitize operation.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Sanitization {
     /// Command dword 10.
     pub cdw10: u32,
     pub from: Nanos,
     pub until: Nanos,
-    /// Its end has been told.
+    /// True if its end has been reported.
     pub is_told: bool,
-    /// A host wanted blocks to stay allocated, and they could not.
+    /// True if blocks were deallocated although a host wanted them to stay allocated.
     #[serde(default)]
     pub is_deallocated: bool,
     /// Power cuts so far.
@@ -86,18 +86,18 @@ pub(super) struct Sanitization {
 
 impl Sanitization {
     pub fn goes_on(&self, now: Nanos) -> bool {
-        // Before its beginning: an older state of the drive was restored.
+        // Earlier times are possible after a restore of an older state.
         (self.from..self.until).contains(&now)
     }
 
-    /// How a Sanitize by that dword overwrites: how often.
+    /// Number of overwrite passes of a Sanitize with this dword; `None` for other methods.
     pub fn passes(cdw10: u32) -> Option<u32> {
         const OVERWRITE: u32 = 3;
         let passes = cdw10 >> 4 & 0xf;
         (cdw10 & 7 == OVERWRITE).then_some(if passes == 0 { 16 } else { passes })
     }
 
-    /// As the log has it: what became of it, and the passes of an overwrite that are done.
+    /// Status for the log: the outcome, and the completed passes of an overwrite.
     pub fn status(&self, now: Nanos) -> u16 {
         let passes = Self::passes(self.cdw10).unwrap_or(0);
         let (code, done) = match (self.goes_on(now), self.is_deallocated) {
@@ -108,7 +108,7 @@ impl Sanitization {
         code | (done as u16) << 3
     }
 
-    /// How far it is: parts of 65,536; all of them when it is done.
+    /// Progress in parts of 65,536; all ones when it is done.
     pub fn progress(&self, now: Nanos) -> u16 {
         if !self.goes_on(now) {
             return u16::MAX;
@@ -118,21 +118,21 @@ impl Sanitization {
     }
 }
 
-/// Images of firmware, by slot.
+/// Firmware images, by slot.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Firmware {
     pub slots: [Option<[u8; 8]>; SLOTS],
-    /// Counted from 1.
+    /// Active slot, counted from 1.
     pub active: u8,
-    /// The one that the next reset activates; 0 for none.
+    /// Slot that the next reset activates; 0 for none.
     pub next: u8,
-    /// What has been downloaded of the next image.
+    /// Downloaded part of the next image.
     #[serde(skip)]
     pub image: Vec<u8>,
 }
 
 impl Firmware {
-    /// Of the image that runs.
+    /// Revision of the active image.
     pub fn revision(&self) -> [u8; 8] {
         self.slots[usize::from(self.active) - 1].unwrap_or_default()
     }
@@ -144,18 +144,18 @@ impl Default for Firmware {
     }
 }
 
-/// One kind of telemetry.
+/// Telemetry of one kind.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Telemetry {
     generation: u8,
-    /// Whether there is some that no host has read.
+    /// True if no host has read the data yet.
     pub is_new: bool,
     reason: String,
     data: Vec<u8>,
 }
 
 impl Telemetry {
-    /// Takes this as the drive's state now.
+    /// Captures this data as the drive's current state.
     pub fn take(&mut self, reason: &str, mut data: Vec<u8>) {
         data.resize(data.len().next_multiple_of(TELEMETRY_BLOCK), 0);
         self.generation = self.generation.wrapping_add(1);
@@ -163,10 +163,10 @@ impl Telemetry {
     }
 }
 
-/// The page of either kind: data area 1 holds all of it.
+/// Telemetry page of either kind: data area 1 has all the data.
 pub(super) fn telemetry_page(telemetry: &[Telemetry; 2], page: LogPage, oui: u32) -> Vec<u8> {
-    let one = &telemetry[usize::from(page == LogPage::TelemetryController)];
-    let last = (one.data.len() / TELEMETRY_BLOCK) as u16;
+    let current = &telemetry[usize::from(page == LogPage::TelemetryController)];
+    let last = (current.data.len() / TELEMETRY_BLOCK) as u16;
     let [host, controller] = telemetry;
     let mut header = TelemetryHeader {
         page: page as u8,
@@ -176,17 +176,17 @@ pub(super) fn telemetry_page(telemetry: &[Telemetry; 2], page: LogPage, oui: u32
         ..TelemetryHeader::default()
     };
     header.oui.copy_from_slice(&oui.to_le_bytes()[..3]);
-    for (to, from) in header.reason.iter_mut().zip(one.reason.bytes()) {
+    for (to, from) in header.reason.iter_mut().zip(current.reason.bytes()) {
         *to = from;
     }
-    [header.as_bytes(), &one.data].concat()
+    [header.as_bytes(), &current.data].concat()
 }
 
-/// Events, oldest first, and what of them a host reads.
+/// Events, oldest first, and the read context of a host.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct PersistentEvents {
     all: VecDeque<Vec<u8>>,
-    /// The page as it was when a host began to read.
+    /// The page as it was when a host began to read it.
     #[serde(skip)]
     pub context: Option<Vec<u8>>,
     pub generation: u16,
@@ -207,18 +207,18 @@ impl PersistentEvents {
         self.all.push_front([header.as_bytes(), data].concat());
     }
 
-    /// How many, and all of them, newest first.
+    /// Returns the number of events, and their bytes, newest first.
     pub fn bytes(&self) -> (u32, Vec<u8>) {
         (self.all.len() as u32, self.all.iter().flatten().copied().collect())
     }
 
-    /// Most bytes that the page can have.
+    /// Most bytes of the page.
     pub const fn bytes_max() -> usize {
         512 + EVENTS_MAX * (size_of::<PersistentEvent>() + 512)
     }
 }
 
-/// A self-test that goes on.
+/// Running self-test.
 #[derive(Serialize, Deserialize)]
 struct Running {
     kind: u8,
@@ -227,7 +227,7 @@ struct Running {
     until: Nanos,
 }
 
-/// The self-test that goes on, and the results of the last.
+/// Running self-test, and results of the last ones.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct SelfTests {
     running: Option<Running>,
@@ -235,14 +235,14 @@ pub(super) struct SelfTests {
     results: VecDeque<SelfTestResult>,
 }
 
-/// Codes of results of self-tests.
+/// Result codes of self-tests.
 pub(super) const PASSED: u8 = 0;
 pub(super) const ABORTED_BY_COMMAND: u8 = 1;
 pub(super) const ABORTED_BY_RESET: u8 = 2;
 pub(super) const ABORTED_BY_FORMAT: u8 = 4;
 pub(super) const SEGMENT_FAILED: u8 = 7;
 pub(super) const ABORTED_BY_SANITIZE: u8 = 9;
-/// The short self-test, which a reset aborts.
+/// Kinds of self-tests; a reset aborts the short one.
 pub(super) const SHORT: u8 = 1;
 pub(super) const EXTENDED: u8 = 2;
 
@@ -255,7 +255,7 @@ impl SelfTests {
         self.running = Some(Running { kind, nsid, from, until: from.after(takes) });
     }
 
-    /// Ends the one that goes on, if it is one of these kinds.
+    /// Ends the running self-test, if it is of one of these kinds.
     pub fn end(&mut self, kinds: &[u8], result: u8, now: Nanos) {
         let Some(Running { kind, nsid, .. }) =
             self.running.take_if(|running| kinds.contains(&running.kind))
@@ -265,7 +265,7 @@ impl SelfTests {
         self.results.truncate(SELF_TESTS - 1);
         self.results.push_front(SelfTestResult {
             status: kind << 4 | result,
-            // The namespace.
+            // The namespace is valid.
             valid: 1,
             power_on_hours: hours(now).into(),
             nsid: nsid.into(),
@@ -273,7 +273,7 @@ impl SelfTests {
         });
     }
 
-    /// Ends the one that is done by now; a drive that refuses to be written fails it.
+    /// Ends a self-test that is done by now; on a drive that refuses writes it fails.
     pub fn settle(&mut self, now: Nanos, is_healthy: bool) {
         if self.running.as_ref().is_some_and(|running| running.until <= now) {
             let result = if is_healthy { PASSED } else { SEGMENT_FAILED };

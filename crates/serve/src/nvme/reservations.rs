@@ -1,11 +1,11 @@
-//! Reservations: hosts that share a namespace agree on who may write to it.
+//! Reservations: hosts that share a namespace coordinate their write access.
 //!
 //! Source: NVM Express base specification 2.0, Reservations (8.19) and their commands. A host is
-//! its 128-bit identifier, which it names when it connects. Registrations and reservations that a
-//! host wants to outlast a loss of power (PTPL) do, and the end of a server with `--state`. Left
-//! out: hosts over PCIe, which have no identifier and so can register nothing; commands in flight
-//! of a host that is preempted are done, not aborted. Clients of other protocols know nothing of
-//! reservations.
+//! identified by its 128-bit identifier, which it sends when it connects. Registrations and
+//! reservations with persistence through power loss (PTPL) outlast power cuts, and the end of a
+//! server with `--state`. Left out: hosts over PCIe, which have no identifier and so cannot
+//! register; commands in flight of a preempted host are completed, not aborted. Clients of other
+//! protocols know nothing of reservations.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,31 +21,31 @@ use zerocopy::IntoBytes;
 use crate::lock::lock;
 use crate::namespace::NAMESPACES_MAX;
 
-/// What namespaces can do: outlast a loss of power, all types, "ignore existing key" as from
-/// version 1.3 on.
+/// Reservation capabilities of namespaces: persistence through power loss, all types, "ignore
+/// existing key" as from version 1.3 on.
 pub(super) const RESCAP: u8 = 0xff;
-/// A controller that a host does not have at present.
+/// Identifier for a host without a controller at present.
 const NO_CONTROLLER: u16 = 0xffff;
-/// Notices that wait for a controller's host. guess: more than a host that reads them lets come
-/// together.
+/// Most notices that wait for a controller's host. guess: more than accumulate for a host that
+/// reads them.
 const NOTICES_MAX: usize = 64;
 
 type HostId = [u8; 16];
 
-/// Shared by the subsystem and the I/O queues.
+/// Reservations that the subsystem and the I/O queues share.
 #[derive(Clone, Default)]
 pub(super) struct SharedReservations {
     all: Arc<Mutex<Reservations>>,
-    /// Namespaces that are reserved, a bit for each number from 1 on: the others' commands need no
-    /// lock.
+    /// Reserved namespaces, one bit for each number from 1 on: commands for other namespaces need
+    /// no lock.
     reserved: Arc<AtomicU32>,
 }
 
 const _: () = assert!(NAMESPACES_MAX <= u32::BITS as usize);
 
 impl SharedReservations {
-    /// Whether a reservation keeps a controller from what it asks of a namespace. `power_cuts`: as
-    /// many as there have been.
+    /// True if a reservation denies a controller this access to a namespace. `power_cuts` is the
+    /// number of power cuts so far.
     pub fn exclude(&self, controller: u16, nsid: u32, access: Access, power_cuts: u64) -> bool {
         let reserved = self.reserved.load(Ordering::Relaxed);
         let is_reserved =
@@ -53,7 +53,7 @@ impl SharedReservations {
         is_reserved && self.with(power_cuts, |all| all.exclude(controller, nsid, access))
     }
 
-    /// Looks at the registrations or changes them; those that a power cut has taken are gone.
+    /// Reads or changes the registrations, after dropping those that a power cut has lost.
     pub fn with<T>(&self, power_cuts: u64, act: impl FnOnce(&mut Reservations) -> T) -> T {
         let mut all = lock(&self.all);
         if power_cuts > all.power_cuts {
@@ -61,15 +61,15 @@ impl SharedReservations {
             all.lose_power();
         }
         let result = act(&mut all);
-        let bit = |(nsid, one): (&u32, &Registrations)| {
-            u32::from(one.reservation.is_some()) << (nsid - 1)
+        let bit = |(nsid, registrations): (&u32, &Registrations)| {
+            u32::from(registrations.reservation.is_some()) << (nsid - 1)
         };
         self.reserved.store(all.namespaces.iter().map(bit).sum(), Ordering::Relaxed);
         result
     }
 }
 
-/// What a command does to a namespace, as far as reservations go.
+/// Access to a namespace, as far as reservations control it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Access {
     Read,
@@ -77,8 +77,8 @@ pub(super) enum Access {
 }
 
 impl Access {
-    /// Of a command of the I/O queues; none of those that reservations let pass.
-    pub fn of(opcode: NvmOpcode) -> Option<Access> {
+    /// Access of an I/O command; `None` for commands that reservations always allow.
+    pub fn from_opcode(opcode: NvmOpcode) -> Option<Access> {
         use NvmOpcode as N;
         match opcode {
             N::Read | N::Compare | N::Verify => Some(Access::Read),
@@ -101,7 +101,7 @@ impl Access {
     }
 }
 
-/// All registrations and reservations, and who is to be told of what.
+/// All registrations and reservations, and the notices for hosts.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Reservations {
     namespaces: BTreeMap<u32, Registrations>,
@@ -111,44 +111,44 @@ pub(super) struct Reservations {
     power_cuts: u64,
 }
 
-/// A controller's host and the notices that it has not read.
+/// Host of a controller and its unread notices.
 #[derive(Default)]
 struct Notified {
     host: HostId,
-    /// Kinds of notices that it does not want, a bit for each.
+    /// Masked kinds of notices, one bit for each.
     mask: u32,
     notices: VecDeque<(ReservationNotice, u32)>,
-    /// How many there have been.
+    /// Number of notices so far.
     count: u64,
-    /// One has come since it was last looked at.
+    /// True if a notice has come since the last check.
     is_new: bool,
 }
 
-/// What is known of a namespace.
+/// Registrations and reservation of a namespace.
 #[derive(Clone, Default, Serialize, Deserialize)]
 struct Registrations {
     generation: u32,
     /// Hosts and their keys.
     registrants: Vec<(HostId, u64)>,
-    /// Its type's code, and the holder.
+    /// Code of the type, and the holder.
     reservation: Option<(u8, HostId)>,
-    /// It outlasts a loss of power.
+    /// True if they outlast a loss of power.
     persists: bool,
 }
 
-/// The outcome of a command: what is told to which hosts.
-type Told = Vec<(HostId, ReservationNotice)>;
+/// Outcome of a command: notices and the hosts that receive them.
+type Notices = Vec<(HostId, ReservationNotice)>;
 
 impl Registrations {
     fn key_of(&self, host: &HostId) -> Option<u64> {
-        self.registrants.iter().find(|(one, _)| one == host).map(|&(_, key)| key)
+        self.registrants.iter().find(|(registrant, _)| registrant == host).map(|&(_, key)| key)
     }
 
     fn kind(&self) -> Option<ReservationType> {
-        self.reservation.and_then(|(code, _)| ReservationType::of(code))
+        self.reservation.and_then(|(code, _)| ReservationType::from_code(code))
     }
 
-    /// Whether the host holds the reservation, or is one of those that do.
+    /// True if the host is a holder of the reservation.
     fn is_held_by(&self, host: &HostId) -> bool {
         let Some((_, holder)) = self.reservation else { return false };
         holder == *host || (self.is_of_all() && self.key_of(host).is_some())
@@ -158,21 +158,25 @@ impl Registrations {
         self.kind().is_some_and(ReservationType::is_of_all)
     }
 
-    /// All registrants but this one are told.
-    fn tell_others(&self, host: &HostId, notice: ReservationNotice) -> Told {
-        let others = self.registrants.iter().filter(|(one, _)| one != host);
-        others.map(|&(one, _)| (one, notice)).collect()
+    /// Notices for all registrants other than this host.
+    fn notify_others(&self, host: &HostId, notice: ReservationNotice) -> Notices {
+        let others = self.registrants.iter().filter(|(registrant, _)| registrant != host);
+        others.map(|&(registrant, _)| (registrant, notice)).collect()
     }
 
-    /// Ends the reservation of a host; who is to be told.
-    fn release(&mut self, host: &HostId) -> Told {
+    /// Ends the reservation of a host; returns the notices.
+    fn release(&mut self, host: &HostId) -> Notices {
         let admitted = self.kind().is_some_and(ReservationType::admits_registrants);
         self.reservation = None;
-        if admitted { self.tell_others(host, ReservationNotice::Released) } else { Told::new() }
+        if admitted {
+            self.notify_others(host, ReservationNotice::Released)
+        } else {
+            Notices::new()
+        }
     }
 
-    /// Registers a key, unregisters the host, or gives it another key (RREGA).
-    fn register(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Told, Status> {
+    /// Registers a key, unregisters the host, or replaces its key (RREGA).
+    fn register(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Notices, Status> {
         let (action, ignores_key) = action_of(sqe);
         let [current, new] = keys;
         let has = self.key_of(host);
@@ -183,36 +187,36 @@ impl Registrations {
             3 => true,
             _ => return invalid_field(),
         };
-        let mut told = Told::new();
+        let mut notices = Notices::new();
         match (action, has) {
             (0 | 2, _) if new == 0 => return invalid_field(),
             (0, Some(key)) if key != new => return conflict(),
             (0, Some(_)) => {}
             (0, None) => self.add(host, new),
             (1, Some(_)) if is_his => {
-                self.registrants.retain(|(one, _)| one != host);
+                self.registrants.retain(|(registrant, _)| registrant != host);
                 self.generation = self.generation.wrapping_add(1);
                 let holds = self.reservation.is_some_and(|(_, holder)| holder == *host);
                 match self.registrants.first() {
-                    // All registrants hold it, so that another one of them does.
+                    // All registrants hold it, so another one becomes the recorded holder.
                     Some(&(other, _)) if holds && self.is_of_all() => {
                         self.reservation = self.reservation.map(|(kind, _)| (kind, other));
                     }
-                    _ if holds => told = self.release(host),
+                    _ if holds => notices = self.release(host),
                     _ => {}
                 }
             }
             (2, Some(_)) if is_his => {
-                self.registrants.retain(|(one, _)| one != host);
+                self.registrants.retain(|(registrant, _)| registrant != host);
                 self.add(host, new);
             }
-            // Who ignores its key need not have one.
+            // With "ignore existing key" the host need not be registered.
             (2, None) if ignores_key => self.add(host, new),
             (1 | 2, _) => return conflict(),
             _ => return invalid_field(),
         }
         self.persists = persists;
-        Ok(told)
+        Ok(notices)
     }
 
     fn add(&mut self, host: &HostId, key: u64) {
@@ -220,10 +224,10 @@ impl Registrations {
         self.generation = self.generation.wrapping_add(1);
     }
 
-    /// Takes the reservation, also from others (RACQA).
-    fn acquire(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Told, Status> {
+    /// Acquires the reservation, also by preempting others (RACQA).
+    fn acquire(&mut self, host: &HostId, sqe: &Sqe, keys: [u64; 2]) -> Result<Notices, Status> {
         let code = (sqe.cdw10.get() >> 8) as u8;
-        let kind = ReservationType::of(code).ok_or(Status::INVALID_FIELD.dnr())?;
+        let kind = ReservationType::from_code(code).ok_or(Status::INVALID_FIELD.dnr())?;
         match self.action_of_registrant(host, sqe, keys[0])? {
             0 => match self.reservation {
                 None => self.reservation = Some((code, *host)),
@@ -233,17 +237,17 @@ impl Registrations {
             1 | 2 => return self.preempt(host, kind, keys[1]),
             _ => return invalid_field(),
         }
-        Ok(Told::new())
+        Ok(Notices::new())
     }
 
-    /// Unregisters those with a key; where the holder is one of them, the reservation is taken
-    /// over. A key of 0 stands for all others where all hold it.
+    /// Unregisters hosts with a key; if the holder is one of them, takes over the reservation. A
+    /// key of 0 means all others if all registrants hold it.
     fn preempt(
         &mut self,
         host: &HostId,
         kind: ReservationType,
         preempted: u64,
-    ) -> Result<Told, Status> {
+    ) -> Result<Notices, Status> {
         let is_of_all = self.is_of_all();
         let holder_key = self.reservation.and_then(|(_, holder)| self.key_of(&holder));
         let takes_over = match is_of_all {
@@ -253,50 +257,55 @@ impl Registrations {
         if preempted == 0 && !is_of_all {
             return invalid_field();
         }
-        let is_doomed = |&(one, key): &(HostId, u64)| {
-            (preempted == 0 || key == preempted) && !(takes_over && one == *host)
+        let is_doomed = |&(registrant, key): &(HostId, u64)| {
+            (preempted == 0 || key == preempted) && !(takes_over && registrant == *host)
         };
-        let doomed: Vec<HostId> =
-            self.registrants.iter().filter(|one| is_doomed(one)).map(|&(one, _)| one).collect();
+        let doomed: Vec<HostId> = self
+            .registrants
+            .iter()
+            .filter(|registrant| is_doomed(registrant))
+            .map(|&(registrant, _)| registrant)
+            .collect();
         if doomed.is_empty() && !takes_over {
             return conflict();
         }
-        self.registrants.retain(|one| !is_doomed(one));
-        let gone = doomed.iter().filter(|one| *one != host);
-        let mut told: Told =
-            gone.map(|&one| (one, ReservationNotice::RegistrationPreempted)).collect();
+        self.registrants.retain(|registrant| !is_doomed(registrant));
+        let gone = doomed.iter().filter(|registrant| *registrant != host);
+        let mut notices: Notices = gone
+            .map(|&registrant| (registrant, ReservationNotice::RegistrationPreempted))
+            .collect();
         if takes_over {
             let changes = self.kind() != Some(kind);
             let released = self.release(host);
-            told.extend(released.into_iter().filter(|_| changes));
+            notices.extend(released.into_iter().filter(|_| changes));
             self.reservation = Some((kind as u8, *host));
         } else if let Some((code, holder)) = self.reservation
             && doomed.contains(&holder)
         {
-            // All registrants held it: those that are left do.
+            // All registrants held it: the remaining ones still do.
             self.reservation = self.registrants.first().map(|&(other, _)| (code, other));
         }
         self.generation = self.generation.wrapping_add(1);
-        Ok(told)
+        Ok(notices)
     }
 
-    /// Gives the reservation up, or ends it and all registrations (RRELA).
-    fn give_up(&mut self, host: &HostId, sqe: &Sqe, key: u64) -> Result<Told, Status> {
+    /// Releases the reservation, or clears it and all registrations (RRELA).
+    fn give_up(&mut self, host: &HostId, sqe: &Sqe, key: u64) -> Result<Notices, Status> {
         match (self.action_of_registrant(host, sqe, key)?, self.reservation) {
             (0, Some((code, _))) if code != (sqe.cdw10.get() >> 8) as u8 => invalid_field(),
-            (0, _) if !self.is_held_by(host) => Ok(Told::new()),
+            (0, _) if !self.is_held_by(host) => Ok(Notices::new()),
             (0, _) => Ok(self.release(host)),
             (1, _) => {
-                let told = self.tell_others(host, ReservationNotice::Preempted);
+                let notices = self.notify_others(host, ReservationNotice::Preempted);
                 (self.registrants, self.reservation) = (Vec::new(), None);
                 self.generation = self.generation.wrapping_add(1);
-                Ok(told)
+                Ok(notices)
             }
             _ => invalid_field(),
         }
     }
 
-    /// What a host wants that must be registered with this key.
+    /// Action of a host, which must be registered with this key.
     fn action_of_registrant(&self, host: &HostId, sqe: &Sqe, key: u64) -> Result<u32, Status> {
         let (action, ignores_key) = action_of(sqe);
         if ignores_key {
@@ -310,51 +319,53 @@ impl Registrations {
 }
 
 impl Reservations {
-    /// The host of a controller has connected.
+    /// Records the host of a controller, which has connected.
     pub fn join(&mut self, controller: u16, host: HostId) {
         self.controllers.entry(controller).or_default().host = host;
     }
 
-    /// A controller is gone.
+    /// Removes a controller.
     pub fn leave(&mut self, controller: u16) {
         self.controllers.remove(&controller);
     }
 
-    /// A namespace is gone.
+    /// Removes a namespace.
     pub fn forget(&mut self, nsid: u32) {
         self.namespaces.remove(&nsid);
     }
 
-    /// What does not outlast a loss of power is gone.
+    /// Drops registrations that do not outlast a loss of power.
     pub fn lose_power(&mut self) {
-        self.namespaces.retain(|_, one| one.persists);
+        self.namespaces.retain(|_, registrations| registrations.persists);
     }
 
-    /// Goes on with what was kept.
+    /// Restores saved registrations.
     pub fn restore(&mut self, kept: Reservations) {
         self.namespaces = kept.namespaces;
     }
 
-    /// What is to be kept beside the drive's state.
+    /// Returns the registrations to save next to the drive's state.
     pub fn kept(&mut self) -> Reservations {
         self.lose_power();
         Reservations { namespaces: self.namespaces.clone(), ..Reservations::default() }
     }
 
-    /// Whether it may be kept: of namespaces that there can be, of types that there are, held by
+    /// Checks saved registrations: numbers of namespaces and types are valid, and the holders are
     /// registrants.
     pub fn are_sound(&self) -> bool {
-        self.namespaces.iter().all(|(&nsid, one)| {
+        self.namespaces.iter().all(|(&nsid, registrations)| {
             let is_held = |(code, holder)| {
-                ReservationType::of(code).is_some() && one.key_of(&holder).is_some()
+                ReservationType::from_code(code).is_some()
+                    && registrations.key_of(&holder).is_some()
             };
-            (1..=NAMESPACES_MAX as u32).contains(&nsid) && one.reservation.is_none_or(is_held)
+            (1..=NAMESPACES_MAX as u32).contains(&nsid)
+                && registrations.reservation.is_none_or(is_held)
         })
     }
 
-    /// Whether a namespace's registrations outlast a loss of power.
+    /// True if a namespace's registrations outlast a loss of power.
     pub fn persist(&self, nsid: u32) -> bool {
-        self.namespaces.get(&nsid).is_some_and(|one| one.persists)
+        self.namespaces.get(&nsid).is_some_and(|registrations| registrations.persists)
     }
 
     /// Set Features, Reservation Persistence.
@@ -368,19 +379,20 @@ impl Reservations {
     }
 
     fn exclude(&self, controller: u16, nsid: u32, access: Access) -> bool {
-        let Some(one) = self.namespaces.get(&nsid) else { return false };
-        let Some(kind) = one.kind() else { return false };
-        // A controller that none has joined over TCP is nobody's, also where a host's identifier is
+        let Some(registrations) = self.namespaces.get(&nsid) else { return false };
+        let Some(kind) = registrations.kind() else { return false };
+        // Without a host over TCP a controller has no access, even if a host's identifier is all
         // zeros.
         let is_admitted =
             self.controllers.get(&controller).is_some_and(|Notified { host, .. }| {
-                one.is_held_by(host) || (kind.admits_registrants() && one.key_of(host).is_some())
+                registrations.is_held_by(host)
+                    || (kind.admits_registrants() && registrations.key_of(host).is_some())
             });
         !is_admitted && (access == Access::Write || kind.excludes_reads())
     }
 
-    /// Reservation Register, Acquire or Release of a controller's host, with its keys; or Report,
-    /// whose data is returned.
+    /// Executes Reservation Register, Acquire or Release of a controller's host, with its keys; or
+    /// Report, and returns its data.
     pub fn execute(
         &mut self,
         controller: u16,
@@ -389,7 +401,7 @@ impl Reservations {
         data: &[u8],
     ) -> Result<Vec<u8>, Status> {
         let nsid = sqe.nsid.get();
-        let host = self.controllers.get(&controller).map(|one| one.host);
+        let host = self.controllers.get(&controller).map(|notified| notified.host);
         let host = host.ok_or(Status::INVALID_OPCODE.dnr())?;
         if opcode == NvmOpcode::ReservationReport {
             return self.report(nsid, sqe);
@@ -397,33 +409,35 @@ impl Reservations {
         let key = |place: usize| data.get(8 * place..8 * place + 8).and_then(|b| b.try_into().ok());
         let key =
             |place| key(place).map(u64::from_le_bytes).ok_or(Status::SGL_LENGTH_INVALID.dnr());
-        let one = self.namespaces.entry(nsid).or_default();
-        let told = match opcode {
-            NvmOpcode::ReservationRegister => one.register(&host, sqe, [key(0)?, key(1)?]),
-            NvmOpcode::ReservationAcquire => one.acquire(&host, sqe, [key(0)?, key(1)?]),
-            _ => one.give_up(&host, sqe, key(0)?),
+        let registrations = self.namespaces.entry(nsid).or_default();
+        let notices = match opcode {
+            NvmOpcode::ReservationRegister => {
+                registrations.register(&host, sqe, [key(0)?, key(1)?])
+            }
+            NvmOpcode::ReservationAcquire => registrations.acquire(&host, sqe, [key(0)?, key(1)?]),
+            _ => registrations.give_up(&host, sqe, key(0)?),
         }?;
-        for (host, notice) in told {
-            let theirs = self.controllers.values_mut().filter(|one| one.host == host);
-            for one in theirs.filter(|one| one.mask >> notice as u32 & 1 == 0) {
-                if one.notices.len() < NOTICES_MAX {
-                    one.notices.push_back((notice, nsid));
-                    (one.count, one.is_new) = (one.count + 1, true);
+        for (host, notice) in notices {
+            let theirs = self.controllers.values_mut().filter(|notified| notified.host == host);
+            for notified in theirs.filter(|notified| notified.mask >> notice as u32 & 1 == 0) {
+                if notified.notices.len() < NOTICES_MAX {
+                    notified.notices.push_back((notice, nsid));
+                    (notified.count, notified.is_new) = (notified.count + 1, true);
                 }
             }
         }
         Ok(Vec::new())
     }
 
-    /// In its extended form alone, as identifiers of hosts have 128 bits.
+    /// Reservation Report; only in its extended form, as host identifiers have 128 bits.
     fn report(&self, nsid: u32, sqe: &Sqe) -> Result<Vec<u8>, Status> {
         if sqe.cdw11.get() & 1 == 0 {
             return Err(Status::HOST_IDENTIFIER_FORMAT.dnr());
         }
-        let one = self.namespaces.get(&nsid).cloned().unwrap_or_default();
+        let registrations = self.namespaces.get(&nsid).cloned().unwrap_or_default();
         let (mut controllers, mut entries) = (0_u16, Vec::new());
-        for (host, key) in &one.registrants {
-            let theirs = self.controllers.iter().filter(|(_, one)| one.host == *host);
+        for (host, key) in &registrations.registrants {
+            let theirs = self.controllers.iter().filter(|(_, notified)| notified.host == *host);
             let mut theirs: Vec<u16> = theirs.map(|(&id, _)| id).collect();
             if theirs.is_empty() {
                 theirs.push(NO_CONTROLLER);
@@ -431,7 +445,7 @@ impl Reservations {
             for controller in theirs {
                 let entry = RegisteredController {
                     controller: controller.into(),
-                    status: one.is_held_by(host).into(),
+                    status: registrations.is_held_by(host).into(),
                     key: (*key).into(),
                     host: *host,
                     ..RegisteredController::default()
@@ -441,10 +455,10 @@ impl Reservations {
             }
         }
         let head = ReservationReport {
-            generation: one.generation.into(),
-            kind: one.reservation.map_or(0, |(code, _)| code),
+            generation: registrations.generation.into(),
+            kind: registrations.reservation.map_or(0, |(code, _)| code),
             controllers: controllers.into(),
-            persists: one.persists.into(),
+            persists: registrations.persists.into(),
             ..ReservationReport::default()
         };
         let mut page = [head.as_bytes(), &entries].concat();
@@ -452,25 +466,25 @@ impl Reservations {
         Ok(page)
     }
 
-    /// Whether a notice has come since this was last asked.
+    /// True if a notice has come since the last call.
     pub fn has_news(&mut self, controller: u16) -> bool {
-        let one = self.controllers.get_mut(&controller);
-        one.is_some_and(|one| std::mem::take(&mut one.is_new))
+        let notified = self.controllers.get_mut(&controller);
+        notified.is_some_and(|notified| std::mem::take(&mut notified.is_new))
     }
 
-    /// The Reservation Notification log page: the oldest notice, which is `read` then, or an empty
+    /// Reservation Notification log page: the oldest notice, which `is_read` removes, or an empty
     /// one.
     pub fn notification(&mut self, controller: u16, is_read: bool) -> ReservationNotification {
         let empty = ReservationNotification::default();
-        let Some(one) = self.controllers.get_mut(&controller) else { return empty };
-        let Some(&(notice, nsid)) = one.notices.front() else { return empty };
-        let more = one.notices.len() - 1;
+        let Some(notified) = self.controllers.get_mut(&controller) else { return empty };
+        let Some(&(notice, nsid)) = notified.notices.front() else { return empty };
+        let more = notified.notices.len() - 1;
         if is_read {
-            one.notices.pop_front();
-            one.is_new = more > 0;
+            notified.notices.pop_front();
+            notified.is_new = more > 0;
         }
         ReservationNotification {
-            count: (one.count - more as u64).into(),
+            count: (notified.count - more as u64).into(),
             kind: notice as u8,
             more: more as u8,
             nsid: nsid.into(),
@@ -479,7 +493,7 @@ impl Reservations {
     }
 }
 
-/// The action of a command about reservations, and whether it ignores the host's key.
+/// Action of a reservation command; also returns true if it ignores the host's key.
 fn action_of(sqe: &Sqe) -> (u32, bool) {
     (sqe.cdw10.get() & 7, sqe.cdw10.get() & 1 << 3 != 0)
 }
@@ -509,7 +523,7 @@ mod tests {
             let data = keys.map(u64::to_le_bytes).concat();
             assert_eq!(all.execute(tcp, opcode, &sqe, &data), Ok(Vec::new()));
         }
-        let excluded = [tcp, pci].map(|one| all.exclude(one, nsid, Access::Write));
+        let excluded = [tcp, pci].map(|controller| all.exclude(controller, nsid, Access::Write));
         assert_eq!(excluded, [false, true]);
     }
 }

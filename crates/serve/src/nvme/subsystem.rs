@@ -1,8 +1,8 @@
-//! What all controllers of the drive share: identity, error log, sanitize state.
+//! State that all controllers of the drive share: identity, error log, sanitize state.
 //!
-//! Only the event loop of the drive uses it, and that of another one to which a host connects; no
-//! I/O command needs it, so its lock is hardly ever waited for; what I/O queues read is in
-//! [`super::controller::Flags`].
+//! Its lock is hardly ever contended: it is used only by the event loop of the drive, and by
+//! another loop while a host connects; I/O commands do not need it. I/O queues read
+//! [`super::controller::Flags`] instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,62 +17,62 @@ use super::records::Records;
 use super::reservations::SharedReservations;
 use super::tcp::Secrets;
 use super::{placement, zones};
-use crate::drive::{ControlError, Namespaces};
+use crate::interface::drive::{ControlError, Namespaces};
 use crate::lock::lock;
 use crate::memory_limit::MemoryLimit;
 use crate::namespace::NamespaceError;
 
-/// Controllers at a time, at most; each costs under a kilobyte.
+/// Most controllers at a time; each costs under a kilobyte.
 const CONTROLLERS_MAX: usize = 32;
-/// Of a command's flags: fused operation.
+/// Fused operation, in a command's flags.
 const FUSED: u8 = 3;
-/// "No field of the command is to blame."
+/// Location for an error that no field of the command caused.
 const NO_LOCATION: u16 = 0xffff;
 
-/// A subsystem that sessions share.
+/// Subsystem that sessions share.
 #[derive(Clone)]
 pub struct Shared(Arc<Mutex<Subsystem>>);
 
 impl Shared {
-    /// The subsystem; not to be held across calls that take it again.
+    /// Locks the subsystem; must not be held across calls that lock it again.
     pub fn lock(&self) -> MutexGuard<'_, Subsystem> {
         lock(&self.0)
     }
 }
 
-/// The subsystems of all drives of a server, by the number of the drive.
+/// Subsystems of all drives of a server, by the number of the drive.
 #[derive(Clone)]
 pub struct Subsystems {
     all: Arc<[(Shared, String)]>,
-    /// What memory their sessions may take.
+    /// Memory limit of the sessions.
     pub(super) memory: MemoryLimit,
 }
 
 impl Subsystems {
-    /// One for each drive.
+    /// Creates the list from one subsystem per drive.
     pub fn new(subsystems: impl IntoIterator<Item = Shared>, memory: &MemoryLimit) -> Subsystems {
-        let named = |one: Shared| {
-            let nqn = one.lock().identity.drive.nqn.clone();
-            (one, nqn)
+        let named = |subsystem: Shared| {
+            let nqn = subsystem.lock().identity.drive.nqn.clone();
+            (subsystem, nqn)
         };
         let all = subsystems.into_iter().map(named).collect();
         Subsystems { all, memory: memory.clone() }
     }
 
-    pub(super) fn of(&self, drive: usize) -> &Shared {
+    pub(super) fn subsystem(&self, drive: usize) -> &Shared {
         &self.all[drive].0
     }
 
-    pub(super) fn is_one(&self) -> bool {
+    pub(super) fn has_one_drive(&self) -> bool {
         self.all.len() == 1
     }
 
-    /// The number of the drive with this name.
+    /// Number of the drive with this NQN.
     pub(super) fn find(&self, nqn: &str) -> Option<usize> {
-        self.names().position(|one| one == nqn)
+        self.names().position(|name| name == nqn)
     }
 
-    /// Of all subsystems, by the number of the drive.
+    /// NQNs of all subsystems, by the number of the drive.
     pub(crate) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.all.iter().map(|(_, nqn)| nqn.as_str())
     }
@@ -83,26 +83,26 @@ pub struct Subsystem {
     pub(super) identity: Identity,
     controllers: BTreeMap<u16, Controller>,
     pub(super) records: Records,
-    /// Until when a sanitize operation goes on, on the drive's clock, nanoseconds; 0 where none
-    /// does.
+    /// End of the running sanitize operation on the drive's clock, nanoseconds; 0 without one.
     pub(super) sanitizing_until: Arc<AtomicU64>,
-    /// Events of placement, which I/O commands give rise to as well.
+    /// Placement events, which I/O commands also cause.
     pub(super) placement: Arc<Mutex<placement::Events>>,
-    /// Who has registered and reserved what, which I/O commands change.
+    /// Registrations and reservations, which I/O commands change.
     pub(super) reservations: SharedReservations,
-    /// What hosts over TCP must know; none where anybody may connect.
+    /// Secrets for hosts over TCP; `None` if all hosts may connect.
     pub(super) secrets: Option<Arc<Secrets>>,
-    /// Namespaces that new controllers have.
+    /// Namespaces that are attached to new controllers.
     attached: BTreeSet<u32>,
-    /// Namespaces that one controller at a time may have.
+    /// Namespaces that can be attached to only one controller at a time.
     pub(super) private: BTreeSet<u32>,
 }
 
 impl Subsystem {
-    /// A subsystem without controllers, whose namespaces all of them will have.
+    /// Creates a subsystem without controllers, whose namespaces will be attached to all of them.
     pub fn shared(identity: Identity, namespaces: &dyn Namespaces) -> Shared {
-        let is_private =
-            |nsid: &u32| namespaces.namespace(*nsid).is_some_and(|one| !one.is_shared());
+        let is_private = |nsid: &u32| {
+            namespaces.namespace(*nsid).is_some_and(|namespace| !namespace.is_shared())
+        };
         let all = namespaces.namespace_ids();
         let placement = placement::Events::new(identity.placement);
         let mut records = Records::default();
@@ -120,8 +120,8 @@ impl Subsystem {
         })))
     }
 
-    /// Goes on with what its logs held at `now`, the time of a drive that was switched off;
-    /// firmware that waits for a reset runs.
+    /// Restores the logs at `now`, the time of a drive that was switched off; activates firmware
+    /// that waits for a reset.
     pub(crate) fn restore_records(&mut self, records: Records, now: Nanos) {
         let profiles = self.records.firmware.slots[0];
         self.records = records;
@@ -132,46 +132,49 @@ impl Subsystem {
         let kept = std::mem::take(&mut self.records.reservations);
         self.reservations.with(0, |all| all.restore(kept));
         self.activate_firmware();
-        if let Some(one) = self.records.sanitize.filter(|one| one.goes_on(now)) {
-            self.sanitizing_until.store(one.until.0, Ordering::Relaxed);
+        if let Some(operation) = self.records.sanitize.filter(|operation| operation.goes_on(now)) {
+            self.sanitizing_until.store(operation.until.0, Ordering::Relaxed);
         }
     }
 
-    /// Gives away what its logs hold, at the end: it is `now`, and will be `later` when the drive
-    /// is switched on again. A sanitize operation goes on then.
+    /// Takes the content of the logs, at the end of the server. It is `now`, and will be `later`
+    /// when the drive is switched on again; a sanitize operation continues then.
     pub(crate) fn take_records(&mut self, now: Nanos, later: Nanos) -> Records {
         let mut records = std::mem::take(&mut self.records);
         records.placement = std::mem::take(&mut lock(&self.placement));
         records.reservations = self.reservations.with(0, |all| all.kept());
-        if let Some(one) = records.sanitize.as_mut().filter(|one| one.goes_on(now)) {
+        if let Some(operation) =
+            records.sanitize.as_mut().filter(|operation| operation.goes_on(now))
+        {
             let missed = later.since_or_zero(now);
-            (one.from, one.until, one.cuts) = (one.from.after(missed), one.until.after(missed), 0);
+            (operation.from, operation.until, operation.cuts) =
+                (operation.from.after(missed), operation.until.after(missed), 0);
         }
         records
     }
 
-    /// From now on hosts over TCP must know these.
+    /// Requires these secrets of hosts over TCP from now on.
     pub(crate) fn require(&mut self, secrets: Secrets) {
         self.secrets = Some(Arc::new(secrets));
     }
 
-    /// The drive's names.
+    /// Names and constants of the drive.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// Controllers at present.
+    /// Number of controllers.
     pub fn controllers(&self) -> usize {
         self.controllers.len()
     }
 
-    /// Makes a controller; none if there are too many.
+    /// Creates a controller; `None` if there are too many.
     pub(super) fn add(&mut self, kind: Kind) -> Option<u16> {
         if self.controllers.len() >= CONTROLLERS_MAX {
             return None;
         }
-        // The lowest that is free: a host that connects again after a reset finds its number where
-        // it was, which tools that keep one rely on.
+        // The lowest free number: a host that connects again after a reset gets the same number,
+        // which tools that store it rely on.
         let id = (1..).find(|id| !self.controllers.contains_key(id))?;
         let controller = Controller::new(
             id,
@@ -182,7 +185,8 @@ impl Subsystem {
             &self.reservations,
         );
         for &nsid in self.attached.iter().filter(|_| kind != Kind::Discovery) {
-            let is_free = || !self.controllers.values().any(|one| one.flags.is_attached(nsid));
+            let is_free =
+                || !self.controllers.values().any(|controller| controller.flags.is_attached(nsid));
             controller.flags.attach(nsid, !self.private.contains(&nsid) || is_free());
         }
         self.controllers.insert(id, controller);
@@ -191,12 +195,12 @@ impl Subsystem {
 
     /// Controllers of the drive, from this identifier on.
     pub(super) fn controllers_from(&self, id: u16) -> impl Iterator<Item = (u16, &Controller)> {
-        let of_drive = |(_, one): &(&u16, &Controller)| one.kind != Kind::Discovery;
-        self.controllers.range(id..).filter(of_drive).map(|(&id, one)| (id, one))
+        let of_drive = |(_, controller): &(&u16, &Controller)| controller.kind != Kind::Discovery;
+        self.controllers.range(id..).filter(of_drive).map(|(&id, controller)| (id, controller))
     }
 
-    /// Attaches a namespace to controllers, or detaches it. New controllers have it if it is
-    /// attached to one of those that there are, as those of fabrics come and go with their
+    /// Attaches a namespace to controllers, or detaches it. It is also attached to new controllers
+    /// if it is attached to an existing one, as controllers of fabrics come and go with their
     /// connections.
     pub(super) fn attach(&mut self, nsid: u32, controllers: &[u16], is_attached: bool) {
         for id in controllers {
@@ -204,14 +208,14 @@ impl Subsystem {
                 controller.flags.attach(nsid, is_attached);
             }
         }
-        if self.controllers_from(0).any(|(_, one)| one.flags.is_attached(nsid)) {
+        if self.controllers_from(0).any(|(_, controller)| controller.flags.is_attached(nsid)) {
             self.attached.insert(nsid);
         } else {
             self.attached.remove(&nsid);
         }
     }
 
-    /// A namespace is gone: no controller has it.
+    /// Detaches a deleted namespace from all controllers.
     pub(super) fn detach_from_all(&mut self, nsid: u32) {
         let all: Vec<u16> = self.controllers.keys().copied().collect();
         self.attach(nsid, &all, false);
@@ -235,7 +239,7 @@ impl Subsystem {
         self.controllers.get_mut(&id)
     }
 
-    /// Enters a command that failed into the error log; `is_active`: its namespace is attached to
+    /// Adds a failed command to the error log; `is_active` is true if its namespace is attached to
     /// the controller.
     pub(super) fn log_error(
         &mut self,
@@ -250,7 +254,8 @@ impl Subsystem {
         records.errors.truncate(usize::from(self.identity.own.error_entries));
         let is_io = queue != 0;
         let zones = self.identity.zones.as_ref().filter(|_| is_io && is_active);
-        let in_zone = zones.and_then(|zones| zones::blamed(sqe, status.without_dnr(), zones));
+        let in_zone =
+            zones.and_then(|zones| zones::error_location(sqe, status.without_dnr(), zones));
         let place = is_io.then_some(is_active);
         let location = in_zone.unwrap_or_else(|| location(kind, place, sqe, status));
         records.errors.push_front(ErrorEntry {
@@ -266,8 +271,8 @@ impl Subsystem {
     }
 }
 
-/// The field of a command that is to blame for its status: the byte, and the bit within it in bits
-/// 10:8. `active`: of a command of an I/O queue, whether its namespace is attached.
+/// Field of a command that caused its status: the byte, and the bit within it in bits 10:8.
+/// `active`: for a command of an I/O queue, true if its namespace is attached.
 fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 {
     const NAMESPACE: u16 = 4;
     const DATA_POINTER: u16 = 24;
@@ -276,8 +281,8 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
     const DWORD_12: u16 = 48;
     use NvmOpcode as N;
     let is_io = active.is_some();
-    let opcode = NvmOpcode::of(sqe.opcode).filter(|_| is_io);
-    // Data to which no place in the command leads.
+    let opcode = NvmOpcode::from_code(sqe.opcode).filter(|_| is_io);
+    // The location within the data cannot be expressed.
     let in_ranges = matches!(opcode, Some(N::DatasetManagement | N::Copy));
     let has_action = matches!(
         opcode,
@@ -290,7 +295,8 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
         )
     );
     let is_of_format = opcode == Some(N::Copy) && sqe.cdw12.get() >> 8 & 0xf != 0;
-    let sets_feature = !is_io && AdminOpcode::of(sqe.opcode) == Some(AdminOpcode::SetFeatures);
+    let sets_feature =
+        !is_io && AdminOpcode::from_code(sqe.opcode) == Some(AdminOpcode::SetFeatures);
     match status.without_dnr() {
         Status::INVALID_OPCODE => 0,
         Status::INVALID_FIELD if sqe.flags & FUSED != 0 => 1,
@@ -303,12 +309,16 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
         Status::LBA_OUT_OF_RANGE if in_ranges => NO_LOCATION,
         Status::INVALID_FIELD if active == Some(false) => NAMESPACE,
         Status::INVALID_FIELD if has_action => DWORD_10,
-        Status::INVALID_FIELD if !is_io && let Some(place) = placement::blamed(sqe) => place,
+        Status::INVALID_FIELD if !is_io && let Some(place) = placement::error_location(sqe) => {
+            place
+        }
         Status::INVALID_FIELD if is_of_format => DWORD_12 + 1,
-        // The directive; else how many blocks there are.
+        // The directive; otherwise the number of blocks.
         Status::INVALID_FIELD if is_io && sqe.directive() != 0 => (DWORD_12 + 2) | 4 << 8,
         Status::INVALID_FIELD | Status::COMMAND_SIZE_LIMIT if is_io => DWORD_12,
-        Status::INVALID_FIELD if sets_feature && Feature::of(sqe.cdw10.get() as u8).is_some() => {
+        Status::INVALID_FIELD
+            if sets_feature && Feature::from_code(sqe.cdw10.get() as u8).is_some() =>
+        {
             DWORD_11
         }
         Status::INVALID_FIELD
@@ -326,7 +336,7 @@ fn location(kind: Kind, active: Option<bool>, sqe: &Sqe, status: Status) -> u16 
     }
 }
 
-/// Checks what tells how a command's data pointer is to be read: PRPs over PCIe, an SGL over
+/// Checks the flags that say how a command's data pointer is read: PRPs over PCIe, an SGL over
 /// fabrics.
 pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     let pointer = if kind == Kind::Pci { 0 } else { 1 };
@@ -334,7 +344,7 @@ pub(super) fn check_flags(kind: Kind, sqe: &Sqe) -> Result<(), Status> {
     if is_right { Ok(()) } else { Err(Status::INVALID_FIELD.dnr()) }
 }
 
-/// Why namespaces could not be changed, as a host is told.
+/// Status that reports a failed change of namespaces to a host.
 pub(super) fn status_of(why: &ControlError) -> Status {
     let ControlError::Namespace(why) = why else { return Status::INTERNAL_ERROR };
     match why {

@@ -1,13 +1,13 @@
 //! Namespaces with zones as hosts see them: addresses, Identify, Zone Management Send and Receive.
 //!
-//! Source: NVM Express Zoned Namespace command set specification 1.1. Zones, their states and what
-//! changes them are the model's (`drivebay_drive`'s `firmware/zones.rs`). A host's addresses have a
-//! gap between a zone's capacity and its size, the next power of two; those of the drive have none.
-//! What is not written, gaps too, reads as zeros. Reads do not cross zones. Write Zeroes is a write
-//! of zeros, Deallocate does nothing, Write Uncorrectable is no command of this set. Limits are the
-//! drive's, also where it has several namespaces. The list of changed zones (BFh), and its event,
-//! tell of those that become read-only or go offline without a host. Left out: zone descriptor
-//! extensions.
+//! Source: NVM Express Zoned Namespace command set specification 1.1. The model (`drivebay_drive`'s
+//! `firmware/zones.rs`) has the zones and their state transitions. A host's addresses have a gap
+//! between a zone's capacity and its size, the next power of two; the drive's addresses have no
+//! gaps. Unwritten blocks, including gaps, read as zeros. Reads do not cross zones. Write Zeroes is
+//! a write of zeros, Deallocate has no effect, Write Uncorrectable is not part of this command set.
+//! Limits apply to the drive, even with several namespaces. The list of changed zones (BFh), and
+//! its event, report zones that become read-only or go offline without a host. Left out: zone
+//! descriptor extensions.
 
 use std::collections::BTreeSet;
 
@@ -26,25 +26,25 @@ use crate::request::{Op, Request};
 const BLOCK_SECTORS_LOG2: u8 = ZONED_BLOCK_SHIFT - SECTOR_BYTES.ilog2() as u8;
 /// Zone Management Receive: a report without descriptor extensions.
 const REPORT: u8 = 0;
-/// Likewise, filter by state: all; each of the others stands for one.
+/// Zone Management Receive, filter by state: all, or one of the other states.
 const STATE_CODES: [u8; 8] = [0, 0x1, 0x2, 0x3, 0x4, 0xe, 0xd, 0xf];
-/// Optional: zone random write areas.
+/// Optional support: zone random write areas.
 const OZCS_RANDOM_AREAS: u16 = 1 << 1;
-/// Zone attributes: it has a random write area.
+/// Zone attribute: the zone has a random write area.
 const ATTRIBUTE_RANDOM_AREA: u8 = 1 << 3;
-/// States of zones that the drive itself has changed: read-only, offline.
+/// States of zones that the drive changes on its own: read-only, offline.
 const FAILED: [u8; 2] = [0xd, 0xf];
-/// Where the fields of a command are that may be to blame.
+/// Offsets of the command fields that an error can refer to.
 const DWORD_10: u16 = 40;
 const DWORD_12: u16 = 48;
 const DWORD_13: u16 = 52;
 
-/// Blocks from the beginning of a zone to that of the next one.
+/// Blocks from the start of a zone to the start of the next.
 fn zone_blocks(zones: &ZoneSpec) -> u64 {
     zones.size_sectors >> BLOCK_SECTORS_LOG2
 }
 
-/// Blocks of a namespace, with zones or without, as its host counts them: gaps included.
+/// Blocks of a namespace, with or without zones, as its host counts them: including gaps.
 pub(super) fn blocks_of(namespace: &Namespace) -> u64 {
     match namespace.zones() {
         Some(zones) => namespace.sectors() / zones.sectors * zone_blocks(zones),
@@ -52,9 +52,9 @@ pub(super) fn blocks_of(namespace: &Namespace) -> u64 {
     }
 }
 
-/// Sectors of a namespace that is to have so many blocks, of which so many can be written.
+/// Sectors of a new namespace with `blocks`, of which `capacity` can be written.
 pub(super) fn sectors_of(zones: &ZoneSpec, blocks: u64, capacity: u64) -> Result<u64, Status> {
-    // More than a number of sectors can be is more than there is.
+    // A number beyond the maximum is larger than the drive in any case.
     let sectors = (blocks / zone_blocks(zones)).min(u64::MAX / zones.sectors) * zones.sectors;
     let can_be_written = sectors >> BLOCK_SECTORS_LOG2;
     match capacity {
@@ -64,17 +64,17 @@ pub(super) fn sectors_of(zones: &ZoneSpec, blocks: u64, capacity: u64) -> Result
     }
 }
 
-/// Where blocks of a host lie on the drive.
+/// Position of a host's blocks on the drive.
 pub(super) struct Place {
-    /// The first sector; behind the capacity, the zone's last block.
+    /// First sector; beyond the capacity, the zone's last block.
     pub lba: u64,
-    /// How many.
+    /// Number of sectors.
     pub sectors: u32,
-    /// How many more lie in the gap.
+    /// Number of further sectors in the gap.
     pub gap: u32,
 }
 
-/// Where these blocks of a namespace, which has them, lie.
+/// Translates existing blocks of a namespace to their position on the drive.
 pub(super) fn place(
     namespace: &Namespace,
     zones: &ZoneSpec,
@@ -101,7 +101,7 @@ pub(super) fn identify(zones: &ZoneSpec) -> Vec<u8> {
     };
     if let Some(area) = &zones.zrwa {
         let blocks = |sectors: u64| (sectors >> BLOCK_SECTORS_LOG2) as u16;
-        // They can be flushed by command.
+        // Random write areas support explicit flush.
         (id.ozcs, id.zrwacap) = (OZCS_RANDOM_AREAS.into(), 1);
         id.numzrwa = (area.zones - 1).into();
         id.zrwafg = blocks(area.granularity).into();
@@ -111,7 +111,7 @@ pub(super) fn identify(zones: &ZoneSpec) -> Vec<u8> {
     id.as_bytes().to_vec()
 }
 
-/// Whether a namespace of this command set has a command.
+/// True if this command set includes the command.
 pub(super) fn has_command(opcode: NvmOpcode, is_zoned: bool) -> bool {
     use NvmOpcode as N;
     match opcode {
@@ -121,7 +121,7 @@ pub(super) fn has_command(opcode: NvmOpcode, is_zoned: bool) -> bool {
     }
 }
 
-/// Zone Management Receive: the report of a namespace's zones from an address on.
+/// Zone Management Receive: report of a namespace's zones from an address on.
 pub(super) fn report(
     sqe: &Sqe,
     all: &[Zone],
@@ -173,7 +173,7 @@ fn descriptor(index: u64, zone: &Zone, zones: &ZoneSpec) -> ZoneDescriptor {
     }
 }
 
-/// The zones of a namespace.
+/// Zones of a namespace.
 fn own<'a>(
     all: &'a [Zone],
     namespace: &Namespace,
@@ -183,13 +183,13 @@ fn own<'a>(
     all.iter().skip(first).take((namespace.sectors() / zones.sectors) as usize)
 }
 
-/// Whether a zone of the drive is one of a namespace's.
+/// True if a zone of the drive belongs to the namespace.
 pub(super) fn is_of(zone: usize, namespace: &Namespace) -> bool {
     let spec = namespace.zones();
     spec.is_some_and(|spec| namespace.range().contains(&(zone as u64 * spec.sectors)))
 }
 
-/// Changed Zone List: those of a namespace.
+/// Changed Zone List of a namespace.
 pub(super) fn changed(changed: &BTreeSet<usize>, namespace: &Namespace) -> Vec<u8> {
     let mut log = ChangedZones::default();
     let Some(spec) = namespace.zones() else { return log.as_bytes().to_vec() };
@@ -210,8 +210,8 @@ pub(super) fn failed(all: &[Zone]) -> impl Iterator<Item = usize> {
     (0..).zip(all).filter(move |(_, zone)| is_failed(zone)).map(|(index, _)| index)
 }
 
-/// Whether what is to be done is not known, or is about a random write area and there is none, or
-/// not of a single zone.
+/// True if the action is unknown, or needs a random write area where there is none, or where not a
+/// single zone is addressed.
 fn cannot_be(sqe: &Sqe, zones: &ZoneSpec) -> bool {
     let is_about_area = match sqe.zone_action() {
         None => return true,
@@ -221,7 +221,7 @@ fn cannot_be(sqe: &Sqe, zones: &ZoneSpec) -> bool {
     is_about_area && (zones.zrwa.is_none() || sqe.is_for_all_zones())
 }
 
-/// Zone Management Send: what is asked of the drive, for each zone that it is about.
+/// Zone Management Send: requests to the drive, for each zone that the command applies to.
 pub(super) fn manage(
     sqe: &Sqe,
     all: &[Zone],
@@ -234,7 +234,7 @@ pub(super) fn manage(
     if cannot_be(sqe, zones) {
         return Err(Status::INVALID_FIELD.dnr());
     }
-    // Of all zones, those in these states.
+    // With "select all", only zones in these states.
     let (op, states) = match action {
         ZoneAction::Close => (ModelOp::ZoneClose, &[ImplicitlyOpen, ExplicitlyOpen][..]),
         ZoneAction::Finish => (ModelOp::ZoneFinish, &[ImplicitlyOpen, ExplicitlyOpen, Closed][..]),
@@ -254,7 +254,7 @@ pub(super) fn manage(
         }
         let Place { lba, gap, .. } = place(namespace, zones, sqe.lba(), 1)?;
         let is_right = match action {
-            // Up to a block that can be written.
+            // Flushes up to a writable block.
             ZoneAction::FlushArea => gap == 0,
             _ => sqe.lba().is_multiple_of(zone_blocks(zones)),
         };
@@ -265,7 +265,7 @@ pub(super) fn manage(
         own(all, namespace, zones).zip(0..).filter(|(zone, _)| states.contains(&zone.state));
     let requests: Vec<Request> =
         about.map(|(_, index)| request(namespace.first() + index * zones.sectors)).collect();
-    // All are opened, or none.
+    // All zones are opened, or none.
     let opened = all.iter().filter(|zone| zone.state == ExplicitlyOpen).count();
     if action == ZoneAction::Open && requests.len() + opened > zones.open as usize {
         return Err(Status::TOO_MANY_OPEN_ZONES.dnr());
@@ -273,7 +273,7 @@ pub(super) fn manage(
     Ok(requests)
 }
 
-/// Why a zone did not take a command, as a host is told.
+/// Status that reports a zone's refusal to a host.
 pub(super) fn status_of(problem: ZoneProblem) -> Status {
     use ZoneProblem as P;
     match problem {
@@ -294,10 +294,10 @@ pub(super) fn status_of(problem: ZoneProblem) -> Status {
     .dnr()
 }
 
-/// Which byte of a command of an I/O queue about zones is wrong, if one is.
-pub(super) fn blamed(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16> {
+/// Byte of a zone command of an I/O queue that caused the error, if there is one.
+pub(super) fn error_location(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16> {
     use NvmOpcode as N;
-    match (NvmOpcode::of(sqe.opcode)?, status) {
+    match (NvmOpcode::from_code(sqe.opcode)?, status) {
         (_, Status::ZONE_INVALID_WRITE | Status::ZONE_BOUNDARY_ERROR) => Some(DWORD_10),
         (N::ZoneAppend, Status::INVALID_FIELD) if !sqe.lba().is_multiple_of(zone_blocks(zones)) => {
             Some(DWORD_10)
@@ -315,7 +315,7 @@ pub(super) fn blamed(sqe: &Sqe, status: Status, zones: &ZoneSpec) -> Option<u16>
     }
 }
 
-/// The command set of a drive's namespaces.
+/// Command set of a drive's namespaces.
 pub(super) fn command_set(zones: Option<&ZoneSpec>) -> u8 {
     zones.map_or(drivebay_wire::nvme::COMMAND_SET_NVM, |_| COMMAND_SET_ZONED)
 }

@@ -1,8 +1,8 @@
-//! Configuration space of the device, and its one BAR.
+//! Configuration space of the device, and its only BAR.
 //!
 //! Sources: PCI Local Bus 3.0, section 6; PCI Express 3.0, section 7.8; vendor and device from the
-//! profile. The virtual machine's own software keeps what the guest writes to BARs and interrupt
-//! capabilities; what is written here is kept where the masks allow it.
+//! profile. The virtual machine itself stores the guest's writes to BARs and interrupt
+//! capabilities; other writes are stored here, as far as the masks allow it.
 
 /// Bytes of configuration space.
 pub(crate) const CONFIG_BYTES: usize = 256;
@@ -11,7 +11,7 @@ const POWER: usize = 0x40;
 const EXPRESS: usize = 0x60;
 const INTERRUPTS: usize = 0xb0;
 
-/// How a device interrupts.
+/// Interrupt mechanism of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Interrupts {
     /// MSI-X: number of vectors; offsets of table and pending bits in the BAR.
@@ -20,10 +20,10 @@ pub(crate) enum Interrupts {
     Msi,
 }
 
-/// What differs from device to device.
+/// Parameters that differ between devices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
-    /// Vendor and device.
+    /// Vendor and device ID.
     pub ids: [u16; 2],
     /// Programming interface, subclass, class.
     pub class: [u8; 3],
@@ -31,27 +31,27 @@ pub(crate) struct Layout {
     pub bar: u32,
     /// Size of its BAR, a power of two.
     pub bar_bytes: u64,
-    /// The BAR may lie above 4 GiB.
+    /// True if the BAR may be above 4 GiB.
     pub is_wide: bool,
-    /// The kind of interrupts that it offers.
+    /// Interrupt mechanism that the device offers.
     pub interrupts: Interrupts,
 }
 
 /// Configuration space.
 pub(crate) struct Config {
     bytes: [u8; CONFIG_BYTES],
-    /// Bits that can be written.
+    /// Writable bits.
     mask: [u8; CONFIG_BYTES],
 }
 
 impl Config {
-    /// Of a device as it is switched on.
+    /// Configuration space of a device after power-on.
     pub fn new(layout: &Layout) -> Config {
         let [vendor, device] = layout.ids;
         let mut config = Config { bytes: [0; CONFIG_BYTES], mask: [0; CONFIG_BYTES] };
         config.put(0x00, &vendor.to_le_bytes());
         config.put(0x02, &device.to_le_bytes());
-        // Memory, bus master, interrupt disable; status: a list of capabilities.
+        // Command: memory, bus master, interrupt disable; status: a list of capabilities.
         config.writable(0x04, &0x0406_u16.to_le_bytes());
         config.put(0x06, &0x0010_u16.to_le_bytes());
         config.put(0x08, &[1]);
@@ -67,7 +67,7 @@ impl Config {
         config.put(0x2e, &device.to_le_bytes());
         config.put(0x34, &[POWER as u8]);
         config.writable(0x3c, &[0xff]);
-        // Power management 1.2; the state is kept over D3.
+        // Power management 1.2; the state survives D3.
         config.put(POWER, &[0x01, EXPRESS as u8, 0x03, 0x00, 0x08, 0x00]);
         config.writable(POWER + 4, &[0x03]);
         config.express();
@@ -78,7 +78,7 @@ impl Config {
         config
     }
 
-    /// An endpoint of version 2, 8 GT/s, four lanes.
+    /// Endpoint of version 2, 8 GT/s, four lanes.
     fn express(&mut self) {
         self.put(EXPRESS, &[0x10, INTERRUPTS as u8, 0x02, 0x00]);
         // Payload of 256 bytes; role-based error reporting; function level reset.
@@ -122,7 +122,7 @@ impl Config {
         &self.bytes
     }
 
-    /// Writes what can be written. Returns whether the guest resets the function by that.
+    /// Writes the writable bits. Returns true if the guest resets the function by this write.
     pub fn write(&mut self, offset: u64, from: &[u8]) -> bool {
         for (i, &byte) in from.iter().enumerate() {
             let at = offset as usize + i;

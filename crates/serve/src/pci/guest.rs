@@ -1,5 +1,5 @@
-//! What the vfio-user thread and a device in the event loop share of a guest, whatever the device
-//! is.
+//! State of a guest that the vfio-user thread and a device in the event loop share, independent of
+//! the kind of device.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use super::memory::GuestMemory;
 use crate::lock::lock;
 
-/// A guest's memory, and its interrupts.
+/// Memory and interrupts of a guest.
 pub(crate) struct Guest {
     pub memory: Mutex<GuestMemory>,
     /// Event file descriptors by vector.
@@ -16,18 +16,18 @@ pub(crate) struct Guest {
 }
 
 impl Guest {
-    /// With this number of interrupt vectors.
+    /// Creates a guest with this number of interrupt vectors.
     pub fn new(vectors: u16) -> Guest {
         let vectors = Mutex::new((0..vectors).map(|_| None).collect());
         Guest { memory: Mutex::default(), vectors }
     }
 
-    /// Vectors there are.
+    /// Number of vectors.
     pub fn vectors(&self) -> u16 {
         lock(&self.vectors).len() as u16
     }
 
-    /// Sets the event file descriptors from `first` on; None removes one.
+    /// Sets the event file descriptors from `first` on; `None` removes one.
     pub fn set_vectors(&self, first: u32, files: impl Iterator<Item = Option<File>>) {
         let mut vectors = lock(&self.vectors);
         for (place, file) in vectors.iter_mut().skip(first as usize).zip(files) {

@@ -1,7 +1,8 @@
-//! The guest's memory, as far as the virtual machine lets the drive access it.
+//! Guest memory, as far as the virtual machine lets the drive access it.
 //!
 //! Each region is a file of the virtual machine, read and written with system calls: slower than a
-//! mapping by under a microsecond, but a file that is truncated gives an error, not a fault here.
+//! mapping by under a microsecond, but a truncated file causes an error instead of a fault in this
+//! process.
 
 use std::fs::File;
 use std::io;
@@ -10,14 +11,14 @@ use std::os::unix::fs::FileExt;
 /// Most regions.
 const REGIONS_MAX: usize = 256;
 
-/// Where data lies in the guest's memory: address and length of each part.
+/// Data in the guest's memory: address and length of each part.
 pub(crate) type Regions = [(u64, usize)];
 
 struct Region {
     address: u64,
     bytes: u64,
     offset: u64,
-    /// None where the virtual machine gave no file: it cannot be accessed.
+    /// `None` if the virtual machine passed no file: the region cannot be accessed.
     file: Option<File>,
     writable: bool,
 }
@@ -41,7 +42,8 @@ impl GuestMemory {
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let end = address.checked_add(bytes).ok_or_else(invalid)?;
         offset.checked_add(bytes).filter(|&end| end <= i64::MAX as u64).ok_or_else(invalid)?;
-        let overlaps = |one: &Region| address < one.address + one.bytes && one.address < end;
+        let overlaps =
+            |region: &Region| address < region.address + region.bytes && region.address < end;
         if bytes == 0 || self.regions.len() >= REGIONS_MAX || self.regions.iter().any(overlaps) {
             return Err(invalid());
         }
@@ -49,24 +51,25 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// Removes the regions that lie in this range.
+    /// Removes the regions within this range.
     pub(super) fn unmap(&mut self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
-        self.regions.retain(|one| one.address < address || one.address + one.bytes > end);
+        self.regions
+            .retain(|region| region.address < address || region.address + region.bytes > end);
     }
 
     pub(super) fn clear(&mut self) {
         self.regions.clear();
     }
 
-    /// Reads from memory; an error where there is none.
+    /// Reads from memory; fails outside of the regions.
     pub fn read(&self, address: u64, into: &mut [u8]) -> io::Result<()> {
         self.each(address, into.len(), |region, offset, part| {
             region.file.as_ref().ok_or_else(unreachable)?.read_exact_at(&mut into[part], offset)
         })
     }
 
-    /// Writes to memory; an error where there is none, or it is read-only.
+    /// Writes to memory; fails outside of the regions and in read-only ones.
     pub fn write(&self, address: u64, from: &[u8]) -> io::Result<()> {
         self.each(address, from.len(), |region, offset, part| {
             let file = region.file.as_ref().filter(|_| region.writable);
@@ -74,7 +77,7 @@ impl GuestMemory {
         })
     }
 
-    /// Reads what lies in regions one behind the other; an error also where they are shorter than
+    /// Reads the content of `regions`, one after the other; also fails if they are shorter than
     /// `into`.
     pub(crate) fn gather(&self, regions: &Regions, into: &mut [u8]) -> io::Result<()> {
         let mut at = 0;
@@ -86,7 +89,7 @@ impl GuestMemory {
         if at == into.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Writes to regions one behind the other; an error also where they are shorter than `from`.
+    /// Writes to `regions`, one after the other; also fails if they are shorter than `from`.
     pub(crate) fn scatter(&self, regions: &Regions, from: &[u8]) -> io::Result<()> {
         let mut at = 0;
         for &(address, length) in regions {
@@ -97,7 +100,7 @@ impl GuestMemory {
         if at == from.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
     }
 
-    /// Visits the regions that a range of addresses lies in.
+    /// Visits the regions of an address range.
     fn each(
         &self,
         address: u64,
@@ -107,7 +110,8 @@ impl GuestMemory {
         let mut done = 0;
         while done < bytes {
             let at = address.checked_add(done as u64).ok_or_else(unreachable)?;
-            let region = self.regions.iter().find(|one| at.wrapping_sub(one.address) < one.bytes);
+            let region =
+                self.regions.iter().find(|region| at.wrapping_sub(region.address) < region.bytes);
             let region = region.ok_or_else(unreachable)?;
             let within = at - region.address;
             let length = ((region.bytes - within) as usize).min(bytes - done);
@@ -140,11 +144,11 @@ pub(crate) mod tests {
     fn a_range_may_span_regions_but_not_leave_them() {
         let memory = memory();
         memory.write(0x10_7ff0, &[7; 32]).unwrap();
-        let mut found = [0; 32];
-        memory.read(0x10_7ff0, &mut found).unwrap();
-        assert_eq!(found, [7; 32]);
-        assert!(memory.read(0x10_fff0, &mut found).is_err());
-        assert!(memory.read(u64::MAX - 3, &mut found).is_err());
+        let mut bytes = [0; 32];
+        memory.read(0x10_7ff0, &mut bytes).unwrap();
+        assert_eq!(bytes, [7; 32]);
+        assert!(memory.read(0x10_fff0, &mut bytes).is_err());
+        assert!(memory.read(u64::MAX - 3, &mut bytes).is_err());
         assert!(memory.write(0, &[]).is_ok());
     }
 }

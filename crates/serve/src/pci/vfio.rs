@@ -1,7 +1,8 @@
-//! The vfio-user server: a thread that answers the messages of a virtual machine.
+//! vfio-user server: a thread that answers the messages of a virtual machine.
 //!
 //! The `vfio_user` crate implements the protocol. It serves one client at a time, blocks in system
-//! calls, and panics on some malformed messages: hence the thread, which then starts again.
+//! calls, and panics on some malformed messages: therefore it runs in a thread, which starts it
+//! again.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -24,27 +25,27 @@ use super::memory::GuestMemory;
 use crate::error::ServeError;
 use crate::lock::lock;
 
-/// The socket's path is taken.
+/// Error for a socket path that exists.
 pub(crate) fn exists(path: &Path) -> ServeError {
     let hint = "another server may use it; remove it, or name another path";
     ServeError::machine(format!("{} exists already", path.display()), hint)
 }
 
-/// The socket cannot be served.
+/// Error for a socket that cannot be served.
 pub(crate) fn machine(path: &Path, why: impl Display) -> ServeError {
     let hint = "the folder must exist and be writable";
     ServeError::machine(format!("vfio-user at {}: {why}", path.display()), hint)
 }
 
-/// A device model behind the vfio-user server; all calls come from the server's thread.
+/// Device model used by the vfio-user server; all calls come from the server's thread.
 pub(crate) trait Device: Send + 'static {
-    /// The values of all registers; what lies behind them in the BAR reads as zeros.
+    /// Returns the values of all registers; the rest of the BAR reads as zeros.
     fn registers(&self) -> impl AsRef<[u8]>;
 
     /// Writes four bytes of registers.
     fn write(&mut self, offset: u64, value: u32);
 
-    /// The guest resets the device, or the client has disconnected.
+    /// Resets the device, for the guest or after the client has disconnected.
     fn reset(&mut self);
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn serve(
     let mut backend = Backend { layout: *layout, config, guest, device };
     let work = move || {
         loop {
-            // A client that violates the protocol is disconnected, also where the crate panics.
+            // A client that violates the protocol is disconnected, even if the crate panics.
             let served = catch_unwind(AssertUnwindSafe(|| server.run(&mut backend)));
             backend.device.reset();
             backend.memory().clear();
@@ -80,7 +81,7 @@ pub(crate) fn serve(
     Ok(())
 }
 
-/// The kind of interrupts there is, and how many.
+/// Kind and number of interrupts.
 fn vectors(layout: &Layout) -> (u32, u32) {
     match layout.interrupts {
         Interrupts::MsiX { vectors, .. } => (VFIO_PCI_MSIX_IRQ_INDEX, u32::from(vectors)),
@@ -90,15 +91,15 @@ fn vectors(layout: &Layout) -> (u32, u32) {
 
 fn interrupts(layout: &Layout) -> Vec<IrqInfo> {
     let (kind, count) = vectors(layout);
-    let of = |index| match index == kind {
+    let info = |index| match index == kind {
         true => IrqInfo { index, flags: VFIO_IRQ_INFO_EVENTFD, count },
         false => IrqInfo { index, flags: 0, count: 0 },
     };
-    (0..VFIO_PCI_NUM_IRQS).map(of).collect()
+    (0..VFIO_PCI_NUM_IRQS).map(info).collect()
 }
 
 fn regions(layout: &Layout) -> Vec<ServerRegion> {
-    let of = |index| {
+    let info = |index| {
         let size = region_bytes(layout, index);
         let both = VFIO_REGION_INFO_FLAG_READ | VFIO_REGION_INFO_FLAG_WRITE;
         let region_info = vfio_region_info {
@@ -111,7 +112,7 @@ fn regions(layout: &Layout) -> Vec<ServerRegion> {
         };
         ServerRegion { region_info, sparse_areas: Vec::new(), mmap_fd: None }
     };
-    (0..VFIO_PCI_NUM_REGIONS).map(of).collect()
+    (0..VFIO_PCI_NUM_REGIONS).map(info).collect()
 }
 
 fn region_bytes(layout: &Layout, region: u32) -> u64 {
@@ -141,7 +142,7 @@ impl<D> Backend<D> {
         lock(&self.guest.memory)
     }
 
-    /// Refuses what lies beyond a region.
+    /// Refuses accesses beyond the end of a region.
     fn check(&self, region: u32, offset: u64, bytes: usize) -> io::Result<()> {
         let size = region_bytes(&self.layout, region);
         let fits = offset.checked_add(bytes as u64).is_some_and(|end| end <= size);
@@ -215,7 +216,7 @@ impl<D: Device> ServerBackend for Backend<D> {
         }
         let count = count.min(vectors);
         if flags & VFIO_IRQ_SET_DATA_EVENTFD != 0 {
-            // One for each vector; none at all takes them away.
+            // One file per vector; an empty list removes them.
             let mut files = fds.into_iter();
             self.guest.set_vectors(start, (0..count).map(|_| files.next()));
         } else if count == 0 {

@@ -1,10 +1,10 @@
 //! Runs of sectors.
 
-/// A run of sectors that all hold data, or are all a hole.
+/// Run of sectors that all hold data, or all belong to a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// Number of sectors.
     pub sectors: u64,
-    /// Holds data; a hole reads as zeros.
+    /// True for data; false for a hole, which reads as zeros.
     pub data: bool,
 }

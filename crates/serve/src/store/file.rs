@@ -1,8 +1,8 @@
 //! Data in a sparse file, locked while it is served.
 //!
 //! Reads and writes go through the page cache; TRIM punches holes, which read as zeros. A write
-//! that the file has taken survives the end of this process; fdatasync brings it to the disk. Left
-//! out: asynchronous I/O. What is not in the page cache makes the engine wait for the disk.
+//! that the file has taken survives the end of this process; fdatasync writes it to the disk. Left
+//! out: asynchronous I/O. For data outside of the page cache the engine waits for the disk.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -22,53 +22,53 @@ use crate::waker::Waker;
 
 const HOLE: FallocateFlags = FallocateFlags::PUNCH_HOLE.union(FallocateFlags::KEEP_SIZE);
 
-/// Space of the host's file system that is left to other programs, as a share of it, and bytes at
-/// most. guess: enough for logs and temporary files until somebody looks.
+/// Space of the host's file system that is left to other programs, as a share, and bytes at most.
+/// guess: enough for logs and temporary files until somebody looks.
 const RESERVE_SHARE: u64 = 20;
 const RESERVE_MAX: u64 = 1 << 30;
 
-/// Fails unless the file system of `file` has room for `bytes` more, and its reserve beside them.
+/// Fails unless the file system of `file` has space for `bytes` more, in addition to its reserve.
 pub(super) fn check_room(file: &File, bytes: u64) -> io::Result<()> {
-    let found = fstatvfs(file)?;
-    let reserve = (found.f_blocks / RESERVE_SHARE * found.f_frsize).min(RESERVE_MAX);
-    if bytes > (found.f_bavail * found.f_frsize).saturating_sub(reserve) {
+    let space = fstatvfs(file)?;
+    let reserve = (space.f_blocks / RESERVE_SHARE * space.f_frsize).min(RESERVE_MAX);
+    if bytes > (space.f_bavail * space.f_frsize).saturating_sub(reserve) {
         return Err(io::ErrorKind::StorageFull.into());
     }
     Ok(())
 }
 
-/// Another server has locked it.
+/// Error for a file that another server has locked.
 pub(super) fn locked(path: &Path) -> ServeError {
     let what = format!("{} is in use by another drivebay serve", path.display());
-    ServeError::machine(what, "stop that one, or name another file")
+    ServeError::machine(what, "stop that server, or name another file")
 }
 
-/// A file as large as the drive.
+/// File with the size of the drive.
 pub(super) struct DataFile {
     file: File,
-    /// The folder that it lies in.
+    /// Folder of the file.
     pub folder: PathBuf,
-    /// The file system can punch holes.
+    /// True if the file system can punch holes.
     pub holes: bool,
     pub syncer: Syncer,
 }
 
 impl DataFile {
-    /// Opened, or made if it does not exist.
+    /// Opens the file, or creates it.
     pub fn open(path: &Path, sectors: u64, waker: Waker) -> Result<DataFile, ServeError> {
         let machine = |what: &str, why: io::Error| {
-            let hint = "see that its folder exists, has room, and may be written";
+            let hint = "check that its folder exists, has free space, and is writable";
             ServeError::machine(format!("{} {what}: {why}", path.display()), hint)
         };
         let no_file = || {
             let what = "is not a regular file; data is never written to anything else";
-            let hint = "name a file, it is made if it does not exist: --data drive.img";
+            let hint = "name a file; it is created if it does not exist: --data drive.img";
             ServeError::refused(format!("{} {what}", path.display()), hint)
         };
-        // Looked at before it is opened, as opening some devices acts on them; and after, to be
+        // Checked before it is opened, as opening some devices has side effects; and after, to be
         // sure.
         match std::fs::metadata(path) {
-            Ok(found) if !found.is_file() => return Err(no_file()),
+            Ok(metadata) if !metadata.is_file() => return Err(no_file()),
             _ => {}
         }
         let file = OpenOptions::new()
@@ -79,8 +79,8 @@ impl DataFile {
             .custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32)
             .open(path)
             .map_err(|why| machine("cannot be opened", why))?;
-        let found = file.metadata().map_err(|why| machine("cannot be looked at", why))?;
-        if !found.is_file() {
+        let metadata = file.metadata().map_err(|why| machine("cannot be examined", why))?;
+        if !metadata.is_file() {
             return Err(no_file());
         }
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| match why {
@@ -88,8 +88,10 @@ impl DataFile {
             why => machine("cannot be locked", why.into()),
         })?;
         let wanted = sectors * SECTOR_BYTES;
-        match found.len() {
-            0 => file.set_len(wanted).map_err(|why| machine("cannot be made so large", why))?,
+        match metadata.len() {
+            0 => file
+                .set_len(wanted)
+                .map_err(|why| machine("cannot be extended to the size of the drive", why))?,
             len if len != wanted => {
                 return Err(ServeError::refused(
                     format!("{} has {len} bytes, the drive has {wanted}", path.display()),
@@ -99,16 +101,17 @@ impl DataFile {
             _ => {}
         }
         let theirs = file.try_clone().map_err(|why| machine("cannot be opened", why))?;
-        let syncer = Syncer::new(theirs, waker).map_err(|why| machine("has no thread", why))?;
-        // Behind the end there is nothing to lose.
+        let syncer =
+            Syncer::new(theirs, waker).map_err(|why| machine("cannot start a thread", why))?;
+        // Beyond the end there is no data to lose.
         let holes = fallocate(&file, HOLE, wanted, 4096).is_ok();
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
         Ok(DataFile { file, folder, holes, syncer })
     }
 
-    /// Makes `other` share this file's space until one of them is written; whether the file system
-    /// can.
+    /// Makes `other` share this file's space until one of them is written; returns false if the
+    /// file system cannot.
     pub fn reflink(&self, other: &File) -> bool {
         ioctl_ficlone(other, &self.file).is_ok()
     }
@@ -124,8 +127,8 @@ impl DataFile {
     /// Makes sectors read as zeros; `allocated` keeps their space.
     ///
     /// # Errors
-    /// No space, before anything has changed, if the host's file system has too little for what is
-    /// to be kept. What was kept before and never written counts as a hole.
+    /// No space, before anything has changed, if the host's file system has too little for the
+    /// space to keep. Space that was kept before and never written counts as a hole.
     pub fn zero(&self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (from, len) = (lba * SECTOR_BYTES, sectors * SECTOR_BYTES);
         if allocated || !self.holes {
@@ -148,16 +151,16 @@ impl DataFile {
         Ok(())
     }
 
-    /// Bytes that these sectors lack of their space, at most.
+    /// Most bytes of space that these sectors lack.
     fn missing(&self, lba: u64, sectors: u64) -> io::Result<u64> {
         let extents = self.extents(lba, sectors, usize::MAX)?;
         let holes = extents.iter().filter(|extent| !extent.data).map(|extent| extent.sectors);
-        let found = self.file.metadata()?;
-        let of_all = found.len().saturating_sub(found.blocks() * 512);
+        let metadata = self.file.metadata()?;
+        let of_all = metadata.len().saturating_sub(metadata.blocks() * 512);
         Ok((holes.sum::<u64>() * SECTOR_BYTES).min(of_all))
     }
 
-    /// For file systems without holes.
+    /// Writes zeros, on file systems without holes.
     fn write_zeros(&self, from: u64, len: u64) -> io::Result<()> {
         const PIECE: u64 = 1 << 20;
         let zeros = vec![0; PIECE.min(len) as usize];
@@ -177,35 +180,36 @@ impl DataFile {
     }
 }
 
-/// Data and holes of a file from `lba` on, over at most `sectors` sectors and `most` extents. Of a
-/// block device everything is data, as nobody knows what was written.
+/// Data and holes of a file from `lba` on, over at most `sectors` sectors and `most` extents. On a
+/// block device everything counts as data, as the written parts are unknown.
 pub(super) fn extents(file: &File, lba: u64, sectors: u64, most: usize) -> io::Result<Vec<Extent>> {
     let end = (lba + sectors) * SECTOR_BYTES;
-    let mut found: Vec<Extent> = Vec::new();
+    let mut extents: Vec<Extent> = Vec::new();
     let mut at = lba * SECTOR_BYTES;
     let next = |from| match seek(file, from) {
-        Ok(found) => Ok(found.min(end)),
+        Ok(position) => Ok(position.min(end)),
         // No data from here on.
         Err(Errno::NXIO) => Ok(end),
         Err(why) => Err(why),
     };
-    while at < end && found.len() < most {
+    while at < end && extents.len() < most {
         let data_at = match next(SeekFrom::Data(at)) {
             Err(Errno::INVAL) => return Ok(vec![Extent { sectors, data: true }]),
             data_at => data_at?,
         };
         let data = data_at == at;
         let until = if data { next(SeekFrom::Hole(at))? } else { data_at };
-        // An extent begins and ends with a sector; its last one may hold data and a hole.
+        // An extent begins and ends at a sector boundary; its last sector may contain data and a
+        // hole.
         let until = until.next_multiple_of(SECTOR_BYTES).min(end).max(at + SECTOR_BYTES);
         let sectors = (until - at) / SECTOR_BYTES;
-        match found.last_mut() {
+        match extents.last_mut() {
             Some(last) if last.data == data => last.sectors += sectors,
-            _ => found.push(Extent { sectors, data }),
+            _ => extents.push(Extent { sectors, data }),
         }
         at = until;
     }
-    Ok(found)
+    Ok(extents)
 }
 
 #[cfg(test)]

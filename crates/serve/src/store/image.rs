@@ -1,7 +1,7 @@
-//! An image that a drive begins with: a raw file or a block device, which is only ever read.
+//! Initial image of a drive: a raw file or a block device, which is only ever read.
 //!
-//! In memory a drive lies over it: pages are read from it until they are written or trimmed. A new
-//! data file begins as a copy of it, whose space the file system shares where it can.
+//! A drive in memory reads pages from the image until they are written or trimmed. A new data file
+//! begins as a copy of the image, which shares its space if the file system can.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -16,10 +16,10 @@ use super::extent::Extent;
 use super::file::{check_room, extents, locked};
 use crate::error::ServeError;
 
-/// How much is copied at a time.
+/// Bytes that are copied at a time.
 const PIECE: usize = 1 << 20;
 
-/// An image, locked against being served as data while it is used.
+/// Image, locked against being served as data while it is used.
 pub(crate) struct Image {
     file: File,
     path: PathBuf,
@@ -27,17 +27,18 @@ pub(crate) struct Image {
 }
 
 impl Image {
-    /// For a drive of so many sectors, of which the image may be the beginning.
+    /// Opens the image for a drive of `sectors`; it may be shorter than the drive.
     pub fn open(path: &Path, sectors: u64) -> Result<Image, ServeError> {
         let machine = |why: io::Error| {
-            let hint = "name an image that exists and may be read: --from disk.raw";
+            let hint = "name an image that exists and is readable: --from disk.raw";
             ServeError::machine(format!("{} cannot be read: {why}", path.display()), hint)
         };
-        // Looked at before it is opened, as opening some devices acts on them.
+        // Checked before it is opened, as opening some devices has side effects.
         let kind = std::fs::metadata(path).map_err(machine)?.file_type();
         let flags = match kind {
             kind if kind.is_file() => OFlags::NONBLOCK,
-            // Fails where it is mounted or part of something, and keeps it from becoming so.
+            // This fails if the device is mounted or part of another one, and prevents it from
+            // becoming so.
             kind if kind.is_block_device() => OFlags::NONBLOCK | OFlags::EXCL,
             _ => {
                 let what = "is neither a regular file nor a block device";
@@ -49,7 +50,7 @@ impl Image {
         let file = opened.map_err(|why| match Errno::from_io_error(&why) {
             Some(Errno::BUSY) => {
                 let what = "is mounted, part of another device, or held by a program";
-                let hint = "lsblk shows by what; free it, or name a copy";
+                let hint = "lsblk shows its use; free it, or name a copy";
                 ServeError::machine(format!("{} {what}", path.display()), hint)
             }
             _ => machine(why),
@@ -69,7 +70,7 @@ impl Image {
         Ok(Image { file, path: path.into(), bytes })
     }
 
-    /// Reads from byte `at` on; behind its end are zeros.
+    /// Reads from byte `at` on; bytes beyond the end are zeros.
     pub fn read(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let here = self.bytes.saturating_sub(at).min(into.len() as u64) as usize;
         let (held, behind) = into.split_at_mut(here);
@@ -77,32 +78,32 @@ impl Image {
         self.file.read_exact_at(held, at)
     }
 
-    /// Its file or device.
+    /// Path of the file or device.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Data and holes of all of it.
+    /// Data and holes of the whole image.
     pub fn extents(&self) -> io::Result<Vec<Extent>> {
         extents(&self.file, 0, self.bytes.div_ceil(SECTOR_BYTES), usize::MAX)
     }
 
-    /// Makes the file at `path` a copy of it, `sectors` long; it appears there when it is whole. A
-    /// file that is there by then and holds something stays as it is, and so does everything that
-    /// is no file.
+    /// Creates a copy at `path`, with a length of `sectors`; it appears there when it is complete.
+    /// A file with content that was created meanwhile is left unchanged, and so is anything that is
+    /// not a regular file.
     pub fn copy_to(
         &self,
         path: &Path,
         sectors: u64,
         cancelled: impl Fn() -> bool,
     ) -> Result<(), ServeError> {
-        // A link stays, and what it names is made.
+        // A link stays, and its target is created.
         let place = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         self.try_copy(&place, sectors, cancelled).map_err(|why| {
             let (path, image) = (path.display(), self.path.display());
             ServeError::machine(
                 format!("{path} cannot become a copy of {image}: {why}"),
-                "see that its folder exists, has room, and may be written",
+                "check that its folder exists, has free space, and is writable",
             )
         })
     }
@@ -120,8 +121,8 @@ impl Image {
         }
         out.set_len(sectors * SECTOR_BYTES)?;
         out.sync_all()?;
-        // The copy may have taken an hour, in which somebody else may have made the file.
-        if path.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() == 0) {
+        // The copy may have taken an hour, in which another process may have created the file.
+        if path.symlink_metadata().is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0) {
             partial.persist(path)?;
         } else {
             partial.persist_noclobber(path)?;

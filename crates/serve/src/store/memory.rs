@@ -1,14 +1,13 @@
 //! Data in memory: frames of 4 KiB, taken in order from large blocks as pages are first written.
 //!
 //! A write copies, a read copies, and neither calls the kernel, except for the page fault of a
-//! frame's first write. Huge pages would spare most of these; measured on a virtual machine, where
-//! fresh memory is the host's to give, they made first writes half as fast, and later ones no
-//! faster. The frame of a deallocated page is used again; memory is not returned to the system.
-//! Snapshots have frames of the same store, so that a page which the drive no longer has goes to a
-//! snapshot, and back, without a copy. Over an image, pages that hold data there are marked as such
-//! and read from it, until they are written or trimmed. Costs beside the data: 4 bytes per page, in
-//! groups of 1024 pages that are made with the first of them, and count as data; 8 bytes per group
-//! of the drive do not.
+//! frame's first write. Huge pages would avoid most of these; measured on a virtual machine, whose
+//! host provides fresh memory, they halved the speed of first writes and made later ones no faster.
+//! The frame of a deallocated page is reused; memory is not returned to the system. Snapshots have
+//! frames of the same store, so a page moves between drive and snapshot without a copy. Over an
+//! image, pages with data in the image are marked and read from it, until they are written or
+//! trimmed. Costs in addition to the data: 4 bytes per page, in groups of 1024 pages that are
+//! created with the first of them, and count as data; 8 bytes per group of the drive do not count.
 
 use std::io::{self, IoSlice};
 
@@ -23,31 +22,31 @@ use crate::memory_limit::{MemoryLimit, Share, Use};
 const PAGE_BYTES: usize = 4096;
 /// Sectors of a page.
 const PAGE_SECTORS: u64 = PAGE_BYTES as u64 / SECTOR_BYTES;
-/// Frames of a block, 64 MiB: few system calls.
+/// Frames of a block, 64 MiB: this keeps system calls few.
 const BLOCK: usize = 1 << 14;
 /// Pages of a group.
 const GROUP: usize = 1024;
 /// Bytes of a group.
 const GROUP_BYTES: u64 = (GROUP * size_of::<u32>()) as u64;
-/// What a page without a frame reads as.
+/// Content of a page without a frame.
 static ZEROS: [u8; PAGE_BYTES] = [0; PAGE_BYTES];
-/// A page that holds nothing.
+/// Marks a page without data.
 const NONE: u32 = u32::MAX;
-/// A page that is as in the image below; not the number of a frame.
+/// Marks a page whose data is in the image; not the number of a frame.
 const IMAGE: u32 = u32::MAX - 1;
 
-/// Whether a store in memory may take more than it is allowed: not for what hosts write.
+/// Handling of the memory limit: host writes must hold it, other operations may exceed it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
     Holds,
     MayBeExceeded,
 }
 
-/// Where the pages of a drive, or of a snapshot of it, are: none at first.
+/// Frames of the pages of a drive, or of one of its snapshots; empty at first.
 pub(super) struct PageTable {
-    /// By group and page: the frame, or that it is in the image.
+    /// Frame, or mark of the image, by group and page.
     groups: Vec<Option<Box<[u32; GROUP]>>>,
-    /// For the groups.
+    /// Memory of the groups.
     memory: Share,
 }
 
@@ -62,10 +61,10 @@ impl PageTable {
         PageTable { groups: vec![None; groups], memory: limit.share(Use::Data) }
     }
 
-    /// Makes the group of a page.
+    /// Creates the group of a page.
     ///
     /// # Errors
-    /// No space, when the bytes allowed are used up.
+    /// No space, if the allowed bytes are used up.
     fn reserve(&mut self, page: usize, limit: Limit) -> io::Result<()> {
         let group = &mut self.groups[page / GROUP];
         if group.is_none() {
@@ -82,6 +81,8 @@ impl PageTable {
         Ok(())
     }
 
+    /// Sets the frame of a page.
+    ///
     /// # Panics
     /// Without the page's group.
     fn set(&mut self, page: usize, frame: u32) {
@@ -89,7 +90,8 @@ impl PageTable {
         group[page % GROUP] = frame;
     }
 
-    /// As [`PageTable::set`], with its group if need be: what moves takes no more memory than that.
+    /// Like [`PageTable::set`], and creates the group if necessary: moved pages take no other
+    /// memory.
     fn put(&mut self, page: usize, frame: u32) {
         self.reserve(page, Limit::MayBeExceeded).expect("it may take more than is allowed");
         self.set(page, frame);
@@ -102,10 +104,10 @@ impl PageTable {
     }
 }
 
-/// The frames of a drive and its snapshots.
+/// Frames of a drive and its snapshots.
 struct Frames {
     blocks: Vec<MmapMut>,
-    /// Of pages that were deallocated.
+    /// Frames of pages that were deallocated.
     free: Vec<u32>,
     /// Number of frames that have ever been used.
     taken: u32,
@@ -125,7 +127,7 @@ impl Frames {
         &mut self.blocks[block][first..first + PAGE_BYTES]
     }
 
-    /// A frame; whether it may hold old data.
+    /// Takes a frame; also returns true if it may hold old data.
     fn take(&mut self, limit: Limit) -> io::Result<(u32, bool)> {
         if let Some(frame) = self.free.pop() {
             return Ok((frame, true));
@@ -154,20 +156,20 @@ impl Drop for Frames {
     }
 }
 
-/// What the sectors hold.
+/// Data of the drive's sectors.
 pub(super) struct Memory {
     frames: Frames,
     table: PageTable,
     image: Option<Image>,
 }
 
-/// The part of one page that a run of sectors covers.
+/// Part of one page that a run of sectors covers.
 struct Part {
     page: usize,
     /// Bytes within the page.
     within: std::ops::Range<usize>,
     /// Bytes within the run.
-    of: std::ops::Range<usize>,
+    run: std::ops::Range<usize>,
 }
 
 impl Part {
@@ -176,22 +178,22 @@ impl Part {
     }
 }
 
-/// The parts of a run, page by page.
+/// Parts of a run, page by page.
 fn parts(lba: u64, bytes: usize) -> impl Iterator<Item = Part> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let byte = lba * SECTOR_BYTES + at as u64;
         let start = (byte % PAGE_BYTES as u64) as usize;
         let length = (PAGE_BYTES - start).min(bytes - at);
-        let of = at..at + length;
+        let run = at..at + length;
         at += length;
         let page = (byte / PAGE_BYTES as u64) as usize;
-        (length > 0).then_some(Part { page, within: start..start + length, of })
+        (length > 0).then_some(Part { page, within: start..start + length, run })
     })
 }
 
 impl Memory {
-    /// For a drive of `sectors`.
+    /// Creates the memory of a drive with `sectors`.
     pub fn new(sectors: u64, limit: MemoryLimit) -> Memory {
         let groups = sectors.div_ceil(PAGE_SECTORS * GROUP as u64) as usize;
         let table = PageTable::empty(groups, &limit);
@@ -199,7 +201,7 @@ impl Memory {
         Memory { frames, table, image: None }
     }
 
-    /// For a drive that begins with an image.
+    /// Creates the memory of a drive on top of an image.
     ///
     /// # Errors
     /// The image cannot be searched for data, or its table takes more memory than is allowed.
@@ -210,7 +212,7 @@ impl Memory {
         let unknown = |why: io::Error| {
             ServeError::machine(
                 format!("the image cannot be searched for data: {why}"),
-                "see the disk: dmesg",
+                "check the disk: dmesg",
             )
         };
         for Extent { sectors, data } in image.extents().map_err(unknown)? {
@@ -224,8 +226,8 @@ impl Memory {
             let (path, mib) = (image.path().display(), needed.div_ceil(1 << 20));
             let least = memory.frames.limit.total_for_data(needed).div_ceil(1 << 20);
             ServeError::refused(
-                format!("the table of what {path} holds takes {mib} MiB, more than --memory leaves for data"),
-                format!("--memory {least}MiB at least, and what is written comes to that; or a copy: --data FILE"),
+                format!("the table of the data in {path} takes {mib} MiB, more than --memory leaves for data"),
+                format!("--memory {least}MiB at least, plus the data that hosts write; or a copy: --data FILE"),
             )
         })?;
         for page in pages.into_iter().flatten() {
@@ -235,13 +237,13 @@ impl Memory {
         Ok(memory)
     }
 
-    /// Makes the first groups, those of these pages, which are in order; or tells how many bytes
-    /// they would take.
+    /// Creates the first groups, those of `pages`, which are in order; the error is the number of
+    /// bytes they would take.
     fn make_groups(&mut self, pages: &[std::ops::Range<usize>]) -> Result<(), u64> {
         let groups =
             |pages: &std::ops::Range<usize>| pages.start / GROUP..pages.end.div_ceil(GROUP);
         let mut last = None;
-        let new = pages.iter().flat_map(groups).filter(|&one| last.replace(one) != Some(one));
+        let new = pages.iter().flat_map(groups).filter(|&group| last.replace(group) != Some(group));
         let new: Vec<usize> = new.collect();
         let bytes = new.len() as u64 * GROUP_BYTES;
         if !self.table.memory.resize(bytes) {
@@ -267,7 +269,8 @@ impl Memory {
         image.read((page * PAGE_BYTES + within.start) as u64, into)
     }
 
-    /// The frame of a page, made if it has none; `keeps` what it held, otherwise anything.
+    /// Returns the frame of a page, which is created if it has none; with `keeps` it has the old
+    /// content, otherwise its content is undefined.
     fn frame_of(&mut self, page: usize, keeps: bool, limit: Limit) -> io::Result<u32> {
         let before = self.table.frame(page);
         if let Some(frame) = before.filter(|&frame| frame != IMAGE) {
@@ -292,18 +295,17 @@ impl Memory {
         Ok(frame)
     }
 
-    // --- snapshots: pages of another table
-    // --------------------------------------------------------
+    // --- snapshots: pages of another table ---
 
-    /// A table for a snapshot of this drive.
+    /// Creates a table for a snapshot of this drive.
     pub fn empty_table(&self) -> PageTable {
         PageTable::empty(self.table.groups.len(), &self.frames.limit)
     }
 
-    /// Copies a page into a table that has none there; one of zeros takes no space.
+    /// Copies a page into a table that does not have it; a page of zeros takes no space.
     ///
     /// # Errors
-    /// As [`Memory::write`].
+    /// Like [`Memory::write`].
     pub fn copy_page(&mut self, page: u64, to: &mut PageTable, limit: Limit) -> io::Result<()> {
         let Some(from) = self.table.frame(page as usize) else { return Ok(()) };
         if from == IMAGE {
@@ -326,7 +328,7 @@ impl Memory {
         Ok(())
     }
 
-    /// The next page from `page` on whose neighbourhood was ever written.
+    /// Returns the next page from `page` on in a group that was ever written.
     pub fn empty_until(&self, page: u64) -> u64 {
         let group = page as usize / GROUP;
         let mut groups = self.table.groups[group..].iter();
@@ -337,14 +339,14 @@ impl Memory {
         }
     }
 
-    /// Gives a page away, without copying it: the drive reads zeros there.
+    /// Moves a page to a table, without a copy: the drive then reads zeros there.
     pub fn move_page(&mut self, page: u64, to: &mut PageTable) {
         if let Some(frame) = self.table.take(page as usize) {
             to.put(page as usize, frame);
         }
     }
 
-    /// Takes a page back, without copying it, in place of what the drive has there.
+    /// Moves a page of a table to the drive, without a copy, in place of the drive's own.
     pub fn take_back(&mut self, page: u64, from: &mut PageTable) {
         self.deallocate(page as usize);
         if let Some(frame) = from.take(page as usize) {
@@ -352,7 +354,7 @@ impl Memory {
         }
     }
 
-    /// Moves a page from one table to another that has none there.
+    /// Moves a page from one table to another that does not have it.
     pub fn hand_on(page: u64, from: &mut PageTable, to: &mut PageTable) {
         if let Some(frame) = from.take(page as usize) {
             to.put(page as usize, frame);
@@ -372,24 +374,27 @@ impl Memory {
     pub fn read_table(&self, table: &PageTable, lba: u64, into: &mut [u8]) -> io::Result<()> {
         for part in parts(lba, into.len()) {
             match table.frame(part.page) {
-                Some(IMAGE) => self.read_image(part.page, part.within, &mut into[part.of])?,
-                Some(frame) => into[part.of].copy_from_slice(&self.frames.held(frame)[part.within]),
-                None => into[part.of].fill(0),
+                Some(IMAGE) => self.read_image(part.page, part.within, &mut into[part.run])?,
+                Some(frame) => {
+                    into[part.run].copy_from_slice(&self.frames.held(frame)[part.within])
+                }
+                None => into[part.run].fill(0),
             }
         }
         Ok(())
     }
 
-    // --- the drive's own
-    // --------------------------------------------------------------------------
+    // --- pages of the drive ---
 
+    /// Reads from the drive.
+    ///
     /// # Errors
     /// As [`Memory::read_table`].
     pub fn read(&self, lba: u64, into: &mut [u8]) -> io::Result<()> {
         self.read_table(&self.table, lba, into)
     }
 
-    /// Reads `bytes` to the end of `out`.
+    /// Reads `bytes` and appends them to `out`.
     ///
     /// # Errors
     /// As [`Memory::read_table`].
@@ -401,7 +406,7 @@ impl Memory {
                 }
                 other => {
                     let before = out.len();
-                    // A copy: builds with checks fill byte by byte.
+                    // A copy is faster here: builds with checks fill byte by byte.
                     out.extend_from_slice(&[0; PAGE_BYTES][part.within.clone()]);
                     if other.is_some() {
                         self.read_image(part.page, part.within, &mut out[before..])?;
@@ -412,8 +417,8 @@ impl Memory {
         Ok(())
     }
 
-    /// Where `bytes` lie in memory, in order, as far as there are places for the pieces and until a
-    /// page of the image; returns the number of pieces. Frames that lie side by side are one.
+    /// Stores the slices of memory with these `bytes` in `into`, in order, as far as it has entries
+    /// and up to a page of the image; returns their number. Adjacent frames form one slice.
     pub fn pieces<'a>(&'a self, lba: u64, bytes: usize, into: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
         let mut last = None;
@@ -424,9 +429,11 @@ impl Memory {
             };
             let at = here.map(|frame| (frame / BLOCK, frame % BLOCK * PAGE_BYTES));
             let piece = match (last, at) {
-                // The first part alone begins within its page, so that this one goes on where that
-                // ended.
-                (Some((block, from, to)), Some((of, first))) if block == of && to == first => {
+                // Only the first part begins within its page; this part continues at the end of the
+                // last one.
+                (Some((block, from, to)), Some((frame_block, first)))
+                    if block == frame_block && to == first =>
+                {
                     Some((block, from, first + part.within.end))
                 }
                 _ if count == into.len() => break,
@@ -446,20 +453,22 @@ impl Memory {
         count
     }
 
+    /// Writes data to the drive.
+    ///
     /// # Errors
-    /// No space, when the bytes allowed are used up or the system has no more; what lies before the
-    /// page that found none is written.
+    /// No space, if the allowed bytes are used up or the system has no more memory; the pages
+    /// before the failed one are written.
     pub fn write(&mut self, lba: u64, data: &[u8], limit: Limit) -> io::Result<()> {
         for part in parts(lba, data.len()) {
             let frame = self.frame_of(part.page, !part.is_whole(), limit)?;
-            self.frames.held_mut(frame)[part.within].copy_from_slice(&data[part.of]);
+            self.frames.held_mut(frame)[part.within].copy_from_slice(&data[part.run]);
         }
         Ok(())
     }
 
-    /// Where `bytes` from a sector on are to lie, made if they lie nowhere, with what they held: in
-    /// one piece, which they are if they were first written at once. None if they are not, or
-    /// cannot be.
+    /// Returns the memory of `bytes` from a sector on, with their current content; missing frames
+    /// are created. The memory is contiguous if the pages were first written together; `None` if it
+    /// is not, or if a page is in the image.
     pub fn place(&mut self, lba: u64, bytes: usize) -> Option<&mut [u8]> {
         let mut first = None;
         for (n, part) in (0..).zip(parts(lba, bytes)) {
@@ -480,12 +489,12 @@ impl Memory {
     /// Makes sectors read as zeros; `allocated` keeps space for them.
     ///
     /// # Errors
-    /// As [`Memory::write`], and only to keep space, or a part of a page of the image.
+    /// Like [`Memory::write`], but only to keep space, or for a part of a page of the image.
     pub fn zero(&mut self, lba: u64, sectors: u64, allocated: bool) -> io::Result<()> {
         let (mut at, end) = (lba, lba + sectors);
         while at < end {
             let page = (at / PAGE_SECTORS) as usize;
-            // Past what was never written, in great steps.
+            // Skips groups that were never written.
             if !allocated && self.table.groups[page / GROUP].is_none() {
                 at = (page / GROUP + 1) as u64 * GROUP as u64 * PAGE_SECTORS;
                 continue;
@@ -513,7 +522,7 @@ impl Memory {
     /// Data and holes, over at most `most` extents.
     pub fn extents(&self, lba: u64, sectors: u64, most: usize) -> Vec<Extent> {
         let (mut at, end) = (lba, lba + sectors);
-        let mut found: Vec<Extent> = Vec::new();
+        let mut extents: Vec<Extent> = Vec::new();
         while at < end {
             let page = (at / PAGE_SECTORS) as usize;
             let data = self.table.frame(page).is_some();
@@ -522,15 +531,15 @@ impl Memory {
                 Some(_) => page + 1,
             };
             let until = (pages as u64 * PAGE_SECTORS).min(end);
-            let is_room = found.len() < most;
-            match found.last_mut() {
+            let is_room = extents.len() < most;
+            match extents.last_mut() {
                 Some(last) if last.data == data => last.sectors += until - at,
-                _ if is_room => found.push(Extent { sectors: until - at, data }),
+                _ if is_room => extents.push(Extent { sectors: until - at, data }),
                 _ => break,
             }
             at = until;
         }
-        found
+        extents
     }
 }
 

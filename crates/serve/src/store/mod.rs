@@ -1,8 +1,8 @@
-//! The data: what the drive's sectors hold, in a sparse file (`file.rs`) or in memory
-//! (`memory.rs`), and the image that they may begin with (`image.rs`).
+//! Data of the drive's sectors, in a sparse file (`file.rs`) or in memory (`memory.rs`), optionally
+//! on top of an initial image (`image.rs`).
 //!
-//! Where the power may be cut, the undo log (`undo_log.rs`) keeps what is not durable yet;
-//! snapshots (`snapshot.rs`) keep what writes replace.
+//! If power cuts are allowed, the undo log (`undo_log.rs`) keeps the data that is needed to undo
+//! writes that are not durable yet; snapshots (`snapshot.rs`) keep the data that writes replace.
 
 mod extent;
 mod file;
@@ -35,18 +35,19 @@ pub(crate) use image::Image;
 pub(crate) use sync::SyncId;
 pub use undo_log::PowerCutLoss;
 
-/// What a flush or FUA makes of the file of `--data`.
+/// Effect of a flush or FUA on the file of `--data`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostDurability {
-    /// fdatasync: what the drive has promised outlives a crash of the host.
+    /// Calls fdatasync: data that the drive has confirmed survives a crash of the host.
     #[default]
     Flush,
-    /// Nothing: it outlives the end of the server, but not that of the host, and costs no time.
+    /// Nothing: the data survives the end of the server, but not a crash of the host, and costs no
+    /// time.
     None,
 }
 
-/// Bytes and extents that [`Store::fill`] does at a time.
+/// Bytes and extents of one step of [`Store::fill`].
 const FILL_BYTES: usize = 1 << 20;
 const FILL_EXTENTS: usize = 256;
 
@@ -55,37 +56,37 @@ enum Medium {
     Memory(Memory),
 }
 
-/// What the drive's sectors hold.
+/// Data of the drive's sectors.
 pub struct Store {
     medium: Medium,
     sectors: u64,
     durability: HostDurability,
     limit: MemoryLimit,
-    /// Where the power may be cut.
+    /// Undo log, if power cuts are allowed.
     undo: Option<UndoLog>,
-    /// Oldest first.
+    /// Snapshots, oldest first.
     snapshots: Vec<Snapshot>,
 }
 
 impl Store {
-    /// A store in memory, within a limit that others may share.
+    /// Creates a store in memory, within a limit that others may share.
     pub fn memory(sectors: u64, limit: &MemoryLimit) -> Store {
         let medium = Medium::Memory(Memory::new(sectors, limit.clone()));
-        Store::of(medium, sectors, HostDurability::None, limit)
+        Store::new(medium, sectors, HostDurability::None, limit)
     }
 
-    /// As [`Store::memory`], beginning with an image, which is not written to.
+    /// Like [`Store::memory`], on top of an image, which is not written to.
     pub(crate) fn over(
         image: Image,
         sectors: u64,
         limit: &MemoryLimit,
     ) -> Result<Store, ServeError> {
         let memory = Memory::over(image, sectors, limit.clone())?;
-        Ok(Store::of(Medium::Memory(memory), sectors, HostDurability::None, limit))
+        Ok(Store::new(Medium::Memory(memory), sectors, HostDurability::None, limit))
     }
 
-    /// The store in the file at `path`, made if it does not exist; locked until dropped. `waker` is
-    /// called when a sync has completed.
+    /// Opens the store in the file at `path`, which is created if it does not exist; locked until
+    /// dropped. `waker` is called when a sync has completed.
     pub fn open(
         path: &Path,
         sectors: u64,
@@ -94,20 +95,20 @@ impl Store {
         limit: &MemoryLimit,
     ) -> Result<Store, ServeError> {
         let medium = Medium::File(DataFile::open(path, sectors, waker)?);
-        Ok(Store::of(medium, sectors, durability, limit))
+        Ok(Store::new(medium, sectors, durability, limit))
     }
 
-    fn of(medium: Medium, sectors: u64, durability: HostDurability, limit: &MemoryLimit) -> Store {
+    fn new(medium: Medium, sectors: u64, durability: HostDurability, limit: &MemoryLimit) -> Store {
         let limit = limit.clone();
         Store { medium, sectors, durability, limit, undo: None, snapshots: Vec::new() }
     }
 
-    /// What memory the drive and its sessions may take.
+    /// Memory limit of the drive and its sessions.
     pub(crate) fn memory_limit(&self) -> &MemoryLimit {
         &self.limit
     }
 
-    /// Whether a flush brings data to the host's disk.
+    /// True if a flush writes data to the host's disk.
     pub fn syncs(&self) -> bool {
         self.memory_of().is_none() && self.durability == HostDurability::Flush
     }
@@ -124,7 +125,7 @@ impl Store {
         self.sectors
     }
 
-    /// Whether zeros need not be written.
+    /// True if zeros need not be written.
     pub fn zeroes_fast(&self) -> bool {
         match &self.medium {
             Medium::File(file) => file.holes,
@@ -140,7 +141,7 @@ impl Store {
         }
     }
 
-    /// Reads whole sectors to the end of `out`, which stays as it was if that fails.
+    /// Reads whole sectors and appends them to `out`, which is unchanged if the read fails.
     pub fn append(&self, lba: u64, sectors: u32, out: &mut Vec<u8>) -> io::Result<()> {
         let bytes = (u64::from(sectors) * SECTOR_BYTES) as usize;
         let before = out.len();
@@ -154,14 +155,14 @@ impl Store {
         appended.inspect_err(|_| out.truncate(before))
     }
 
-    /// Where sectors lie in memory, as [`Memory::pieces`]; none of what is in a file.
+    /// Slices of memory with the sectors, as [`Memory::pieces`]; none for data in a file.
     pub(crate) fn pieces<'a>(&'a self, lba: u64, sectors: u32, into: &mut [IoSlice<'a>]) -> usize {
         let bytes = (u64::from(sectors) * SECTOR_BYTES) as usize;
         self.memory_of().map_or(0, |memory| memory.pieces(lba, bytes, into))
     }
 
-    /// Where the data of a write may be put at once, as [`Memory::place`]; nowhere in a file, and
-    /// where a power cut may take it back.
+    /// Memory for the data of a write, as [`Memory::place`]; `None` for a file, and if a power cut
+    /// may undo the write.
     pub(crate) fn place(&mut self, lba: u64, sectors: u32) -> Option<&mut [u8]> {
         let end = lba.checked_add(u64::from(sectors)).filter(|&end| end <= self.sectors);
         end.filter(|_| self.undo.is_none() && self.memory_of().is_some())?;
@@ -180,8 +181,8 @@ impl Store {
         }
     }
 
-    /// Carries out what `request` changes; returns the sync that its completion must wait for.
-    /// `number` grows from request to request; `data` is what a write carries, if it was not
+    /// Applies the changes of `request`; returns the sync that its completion must wait for.
+    /// `number` grows from request to request; `data` is the data of a write, empty if it was
     /// placed.
     pub(crate) fn apply(
         &mut self,
@@ -197,7 +198,7 @@ impl Store {
         }
         let changed = match op {
             Op::Read | Op::Flush | Op::HandleUpdate | Op::Zone(_) => Ok(()),
-            // It was placed.
+            // The data was placed already.
             Op::Write { .. } if data.is_empty() => Ok(()),
             Op::Write { .. } | Op::Append { .. } => {
                 debug_assert_eq!(data.len() as u64, u64::from(sectors) * SECTOR_BYTES);
@@ -280,7 +281,7 @@ impl Store {
         }
     }
 
-    /// Makes sectors read as zeros, which no power cut takes back.
+    /// Makes sectors read as zeros permanently, even across a power cut.
     pub(crate) fn discard(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
         self.zero(number, lba, sectors, false)?;
         if let Some(undo) = &mut self.undo {
@@ -289,7 +290,8 @@ impl Store {
         Ok(())
     }
 
-    /// What holds data holds this pattern over and over instead, which no power cut takes back.
+    /// Overwrites the sectors that hold data with repetitions of this pattern permanently, even
+    /// across a power cut.
     pub(crate) fn fill(&mut self, number: u64, pattern: u32) -> io::Result<()> {
         if let Some(undo) = &mut self.undo {
             undo.flush_range(number, 0..self.sectors);
@@ -310,7 +312,7 @@ impl Store {
         Ok(())
     }
 
-    /// The result of a sync that [`Store::apply`] requested, if it has completed.
+    /// Result of a sync that [`Store::apply`] requested, if it has completed.
     pub(crate) fn sync_result(&self, id: SyncId) -> Option<Result<(), ()>> {
         match &self.medium {
             Medium::File(file) => file.syncer.result(id),
@@ -318,15 +320,14 @@ impl Store {
         }
     }
 
-    // --- power cuts
-    // -------------------------------------------------------------------------------
+    // --- power cuts ---
 
-    /// From now on a power cut takes data that is not durable; at most `bytes_max` of it.
+    /// Makes later power cuts lose data that is not durable, at most `bytes_max`.
     pub(crate) fn keep_undo(&mut self, loss: PowerCutLoss, bytes_max: u64) {
         self.undo = Some(UndoLog::new(loss, bytes_max));
     }
 
-    /// Keeps what write `number` is about to replace.
+    /// Adds the data that write `number` is about to replace to the undo log.
     fn keep(&mut self, number: u64, lba: u64, sectors: u64) -> io::Result<()> {
         if self.undo.is_none() {
             return Ok(());
@@ -338,14 +339,15 @@ impl Store {
         Ok(())
     }
 
-    /// The model has served request `number`; `place` says where it put a page.
+    /// Records that the model has served request `number`; `place` returns the position of a page.
     pub(crate) fn placed(&mut self, number: u64, place: impl Fn(u64) -> Option<StreamPage>) {
         if let Some(undo) = &mut self.undo {
             undo.placed(number, place);
         }
     }
 
-    /// Request `number` has completed: what it made durable can no longer be lost.
+    /// Records that request `number` has completed: data that it made durable can no longer be
+    /// lost.
     pub(crate) fn completed(&mut self, number: u64, request: &Request) {
         let Some(undo) = &mut self.undo else { return };
         match request.op {
@@ -361,25 +363,25 @@ impl Store {
         }
     }
 
-    /// Whether [`Store::prune_undo`] is worth its time.
+    /// True if [`Store::prune_undo`] is worth its time.
     pub(crate) fn undo_is_long(&self) -> bool {
         self.undo.as_ref().is_some_and(UndoLog::is_long)
     }
 
-    /// Forgets what has been programmed meanwhile.
+    /// Drops entries whose data has been programmed.
     pub(crate) fn prune_undo(&mut self, programmed: impl Fn(StreamPage) -> bool) {
         if let Some(undo) = &mut self.undo {
             undo.prune(programmed);
         }
     }
 
-    /// Bytes that a power cut would take at most.
+    /// Most bytes that a power cut would lose.
     pub(crate) fn losable_bytes(&self) -> u64 {
         self.undo.as_ref().map_or(0, UndoLog::bytes)
     }
 
-    /// What was not durable is gone; returns where that was, first sectors and numbers of them.
-    /// `block_sectors`: of a host's block there.
+    /// Undoes the changes that are not durable; returns their first sectors and numbers of sectors.
+    /// `block_sectors` returns the size of the host's block at a sector.
     pub(crate) fn power_cut(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
@@ -395,8 +397,7 @@ impl Store {
         Ok(lost)
     }
 
-    // --- snapshots
-    // --------------------------------------------------------------------------------
+    // --- snapshots ---
 
     /// Takes a snapshot; the oldest is number 0.
     pub(crate) fn take_snapshot(&mut self) -> io::Result<()> {
@@ -412,7 +413,7 @@ impl Store {
         }
     }
 
-    /// Drops a snapshot; what older ones need of it goes to the next older one.
+    /// Drops a snapshot; pages that older ones need move to the next older one.
     pub(crate) fn drop_snapshot(&mut self, number: usize) -> io::Result<()> {
         let mut page_bytes = [0; (PAGE_SECTORS * SECTOR_BYTES) as usize];
         if let (older, [dropped, ..]) = self.snapshots.split_at_mut(number)
@@ -439,7 +440,7 @@ impl Store {
         }
     }
 
-    /// Makes the data what it was at a snapshot.
+    /// Restores the data to a snapshot.
     pub(crate) fn restore_snapshot(&mut self, number: usize) -> io::Result<()> {
         let is_newest = number + 1 == self.snapshots.len();
         if let (Medium::Memory(memory), true) = (&mut self.medium, is_newest) {
@@ -464,7 +465,7 @@ impl Store {
         for run in snapshot::runs(&self.snapshots[number..]) {
             let (lba, sectors) = self.sectors_of(&run);
             let is_zeros = self.read_run(number, &run, &mut piece)?;
-            // The newest has what is replaced here, or needs nothing more of it.
+            // The newest snapshot has the replaced data already, or does not need it any more.
             if !is_newest {
                 self.keep_for_snapshots(lba, sectors, Limit::MayBeExceeded)?;
             }
@@ -478,7 +479,7 @@ impl Store {
         Ok(())
     }
 
-    /// Writes the data as it was at a snapshot to a new file.
+    /// Writes the data of a snapshot to a new file.
     pub(crate) fn copy_snapshot(&self, number: usize, out: &File) -> io::Result<()> {
         out.set_len(self.sectors * SECTOR_BYTES)?;
         let mut piece = Vec::new();
@@ -515,14 +516,15 @@ impl Store {
         (lba, (u64::from(run.pages) * PAGE_SECTORS).min(self.sectors - lba))
     }
 
-    /// Reads what snapshot `number` has of a run; returns whether that is zeros.
+    /// Reads a run from snapshot `number`; returns true if it is all zeros.
     fn read_run(&self, number: usize, run: &Run, piece: &mut Vec<u8>) -> io::Result<bool> {
         piece.resize((self.sectors_of(run).1 * SECTOR_BYTES) as usize, 0);
         self.snapshots[number + run.source as usize].read(self.memory_of(), run.page, piece)?;
         Ok(piece.iter().all(|&byte| byte == 0))
     }
 
-    /// Gives the newest snapshot what it has not kept of sectors that are about to change.
+    /// Copies the content of sectors that are about to change to the newest snapshot, unless it has
+    /// it already.
     fn keep_for_snapshots(&mut self, lba: u64, sectors: u64, limit: Limit) -> io::Result<()> {
         if self.snapshots.is_empty() {
             return Ok(());

@@ -1,11 +1,11 @@
-//! Snapshots of the data: what the sectors held at a moment, while they are written on.
+//! Snapshots of the data: content of the sectors at a moment, while writes continue.
 //!
-//! Taking one copies nothing. Before a page is first changed after that, its content goes to the
-//! newest snapshot, which keeps it in memory, or, where the data is a file, in a file without a
-//! name in the same folder. Pages in memory that are trimmed or restored whole are handed over, not
-//! copied. A page that a snapshot has not kept is as in the next younger one that has, or as the
-//! data is now. Not a reflink of the file: the kernel would first write all of its dirty pages to
-//! the disk, which takes seconds.
+//! Taking a snapshot copies nothing. Before the first later change of a page, its content goes to
+//! the newest snapshot, which keeps it in memory, or, if the data is a file, in an unnamed file in
+//! the same folder. Pages in memory that are trimmed or restored as a whole are moved, not copied.
+//! A page that a snapshot does not have is in the next younger snapshot that has it, or unchanged
+//! in the current data. A reflink of the file would be slower: the kernel would first write all of
+//! its dirty pages to the disk, which takes seconds.
 
 use std::fs::File;
 use std::io;
@@ -21,60 +21,60 @@ use super::undo_log::{PAGE_SECTORS, UndoLog};
 /// Most pages that are copied at a time: 1 MiB.
 pub(super) const PIECE_PAGES: u64 = 256;
 
-/// How much is written to a snapshot's file before the free space is looked at again.
+/// Bytes written to a snapshot's file between two checks of the free space.
 const ROOM_STEP: u64 = 64 << 20;
 
-/// Pages that were zeros are kept without space.
+/// Storage of the kept pages; pages of zeros take no space.
 enum Kept {
     File {
         file: File,
-        /// Bytes that may be written before the free space is looked at again.
+        /// Bytes that may be written before the next check of the free space.
         room: u64,
     },
     /// Pages of the drive's own store.
     Memory(PageTable),
 }
 
-/// A snapshot, known by its place among all: the oldest is 0.
+/// Snapshot, identified by its position: the oldest is 0.
 pub(super) struct Snapshot {
-    /// By page whether it is kept here, 64 in a word.
+    /// Bitmap of the kept pages, 64 in a word.
     is_kept: Vec<u64>,
     kept: Kept,
-    /// What a power cut would have taken.
+    /// Undo log at the time of the snapshot, for a later power cut.
     pub undo: Option<UndoLog>,
 }
 
 impl Snapshot {
-    /// Of a drive with data in memory; `table` is empty.
+    /// Creates a snapshot of a drive with data in memory; `table` is empty.
     pub fn in_memory(sectors: u64, table: PageTable, undo: Option<UndoLog>) -> Snapshot {
-        Snapshot { is_kept: words(sectors), kept: Kept::Memory(table), undo }
+        Snapshot { is_kept: bitmap(sectors), kept: Kept::Memory(table), undo }
     }
 
-    /// Of a drive with its data in a file of this folder.
+    /// Creates a snapshot of a drive with its data in a file of this folder.
     pub fn in_file(sectors: u64, folder: &Path, undo: Option<UndoLog>) -> io::Result<Snapshot> {
         let file = tempfile::tempfile_in(folder)?;
         file.set_len(sectors.next_multiple_of(PAGE_SECTORS) * SECTOR_BYTES)?;
-        Ok(Snapshot { is_kept: words(sectors), kept: Kept::File { file, room: 0 }, undo })
+        Ok(Snapshot { is_kept: bitmap(sectors), kept: Kept::File { file, room: 0 }, undo })
     }
 
     pub fn is_kept(&self, page: u64) -> bool {
         self.is_kept[(page / 64) as usize] & 1 << (page % 64) != 0
     }
 
-    /// The page is kept.
+    /// Marks the page as kept.
     pub fn mark(&mut self, page: u64) {
         self.is_kept[(page / 64) as usize] |= 1 << (page % 64);
     }
 
-    /// The pages that are kept, in order.
+    /// Kept pages, in order.
     pub fn pages(&self) -> impl Iterator<Item = u64> {
         pages_of(self.is_kept.iter().copied())
     }
 
-    /// The pages that are in memory.
+    /// Returns the pages in memory.
     ///
     /// # Panics
-    /// Where they are in a file.
+    /// If they are in a file.
     pub fn table(&mut self) -> &mut PageTable {
         match &mut self.kept {
             Kept::Memory(table) => table,
@@ -82,7 +82,7 @@ impl Snapshot {
         }
     }
 
-    /// As [`Snapshot::table`], of one that is not needed any more; none where it has a file.
+    /// Like [`Snapshot::table`], for a snapshot that is no longer needed; `None` if it has a file.
     pub fn into_table(self) -> Option<PageTable> {
         match self.kept {
             Kept::Memory(table) => Some(table),
@@ -90,10 +90,10 @@ impl Snapshot {
         }
     }
 
-    /// Keeps in its file what the pages from `page` on hold.
+    /// Keeps the content of the pages from `page` on in its file.
     ///
     /// # Errors
-    /// No space, where the host's file system has little left.
+    /// No space, if the host's file system has little left.
     pub fn keep(&mut self, page: u64, data: &[u8]) -> io::Result<()> {
         for (page, data) in (page..).zip(data.chunks((PAGE_SECTORS * SECTOR_BYTES) as usize)) {
             if let Kept::File { file, room } = &mut self.kept
@@ -111,7 +111,7 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Marks pages that held nothing.
+    /// Marks pages without data as kept.
     pub fn keep_zeros(&mut self, pages: std::ops::Range<u64>) {
         let mut page = pages.start;
         while page < pages.end {
@@ -126,7 +126,7 @@ impl Snapshot {
         }
     }
 
-    /// Reads pages that are kept; `memory` is the drive's.
+    /// Reads kept pages; `memory` is the drive's.
     pub fn read(&self, memory: Option<&Memory>, page: u64, into: &mut [u8]) -> io::Result<()> {
         let lba = page * PAGE_SECTORS;
         match &self.kept {
@@ -136,11 +136,11 @@ impl Snapshot {
     }
 }
 
-fn words(sectors: u64) -> Vec<u64> {
+fn bitmap(sectors: u64) -> Vec<u64> {
     vec![0; sectors.div_ceil(PAGE_SECTORS).div_ceil(64) as usize]
 }
 
-/// The pages whose bits are set.
+/// Pages whose bits are set.
 fn pages_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     let words = words.enumerate().filter(|&(_, word)| word != 0);
     words.flat_map(|(i, word)| {
@@ -148,23 +148,27 @@ fn pages_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Pages that follow each other and are kept by the same snapshot.
+/// Consecutive pages that the same snapshot keeps.
 pub(super) struct Run {
     pub page: u64,
     /// Number of pages, at most [`PIECE_PAGES`].
     pub pages: u32,
-    /// Place among the snapshots that were looked at.
+    /// Position among the given snapshots.
     pub source: u32,
 }
 
-/// Where the pages are that have changed since the first of these snapshots.
+/// Returns the pages that have changed since the first of these snapshots, and the snapshot that
+/// keeps each.
 pub(super) fn runs(snapshots: &[Snapshot]) -> Vec<Run> {
     let words = snapshots.first().map_or(0, |first| first.is_kept.len());
-    let any = (0..words).map(|i| snapshots.iter().fold(0, |any, one| any | one.is_kept[i]));
-    let mut found: Vec<Run> = Vec::new();
+    let any =
+        (0..words).map(|i| snapshots.iter().fold(0, |any, snapshot| any | snapshot.is_kept[i]));
+    let mut runs: Vec<Run> = Vec::new();
     for page in pages_of(any) {
-        let source = snapshots.iter().position(|one| one.is_kept(page)).expect("one has it") as u32;
-        match found.last_mut() {
+        let source =
+            snapshots.iter().position(|snapshot| snapshot.is_kept(page)).expect("one has it")
+                as u32;
+        match runs.last_mut() {
             Some(last)
                 if last.page + u64::from(last.pages) == page
                     && last.source == source
@@ -172,8 +176,8 @@ pub(super) fn runs(snapshots: &[Snapshot]) -> Vec<Run> {
             {
                 last.pages += 1;
             }
-            _ => found.push(Run { page, pages: 1, source }),
+            _ => runs.push(Run { page, pages: 1, source }),
         }
     }
-    found
+    runs
 }

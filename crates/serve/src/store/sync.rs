@@ -1,4 +1,4 @@
-//! The thread that calls fdatasync for the store's file, so that the event loop never waits for the
+//! Thread that calls fdatasync for the store's file, so that the event loop never waits for the
 //! disk.
 //!
 //! One fdatasync serves all sync requests that were made before it began.
@@ -11,7 +11,7 @@ use std::thread::{Builder, JoinHandle};
 use crate::lock::lock;
 use crate::waker::Waker;
 
-/// The number of a sync request; numbers grow.
+/// Number of a sync request; numbers grow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SyncId(u64);
 
@@ -44,7 +44,7 @@ impl Syncer {
         Ok(Syncer { shared, thread: Some(thread) })
     }
 
-    /// Requests that everything written so far is brought to the disk.
+    /// Requests that everything written so far is synced to the disk.
     pub fn request(&self) -> SyncId {
         let mut state = lock(&self.shared.state);
         state.requested.0 += 1;
@@ -52,8 +52,8 @@ impl Syncer {
         state.requested
     }
 
-    /// The result of a request, if it has completed. Once a sync has failed it is unknown what the
-    /// kernel has dropped, so all later requests fail.
+    /// Result of a request, if it has completed. After a sync has failed it is unknown which data
+    /// the kernel has dropped, so all later requests fail.
     pub fn result(&self, id: SyncId) -> Option<Result<(), ()>> {
         let state = lock(&self.shared.state);
         (state.completed >= id).then_some(if state.failed { Err(()) } else { Ok(()) })

@@ -1,13 +1,14 @@
-//! The undo log: the data that writes have replaced and that a power cut would bring back.
+//! Undo log: data that writes have replaced and that a power cut would restore.
 //!
-//! The store always holds the newest data. The log keeps the sectors that were replaced, in the
-//! order of the writes, one entry per mapped page of the drive. When the model has served a write,
-//! the engine tells where its pages were placed; at a power cut the model tells which of them had
-//! been programmed. The newest version that had been programmed stays and all later ones are
-//! undone, as the model's own map falls back. A version that the model has not served yet was never
+//! The store always holds the newest data. The log keeps the replaced sectors in the order of the
+//! writes, one entry per mapped page of the drive. When the model has served a write, the engine
+//! reports the positions of its pages; at a power cut the model reports which of them had been
+//! programmed. The newest version that had been programmed stays and all later ones are undone, as
+//! the model's own map falls back. A version that the model has not served yet was never
 //! acknowledged, and is undone too. A flush drops all entries older than it, a write with FUA those
-//! under it. Simplified: what the model takes back although garbage collection had copied it counts
-//! as lost. A TRIM that the model has served stays, as it stays in the model's map.
+//! of its sectors. Simplified: a version that the model undoes counts as lost even if garbage
+//! collection had copied it. A TRIM that the model has served stays, as it stays in the model's
+//! map.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -22,7 +23,7 @@ pub const PAGE_SECTORS: u64 = 8;
 /// Longest TRIM that a power cut can undo, sectors: 1 MiB.
 pub const TRIM_MAX: u64 = 2048;
 
-/// What a power cut takes of the data that no flush covers.
+/// Data without a covering flush that a power cut loses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PowerCutLoss {
@@ -32,11 +33,11 @@ pub enum PowerCutLoss {
     /// A random part of it; of some writes only some blocks.
     Random,
     /// All data that no flush covers, programmed or not, up to the size of the write buffer: the
-    /// worst that the specifications allow.
+    /// worst case that the specifications allow.
     Unflushed,
 }
 
-/// How far the model is with an entry.
+/// Progress of the model with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// Not yet served.
@@ -50,7 +51,7 @@ enum State {
 /// Sectors of one page as they were before a write.
 #[derive(Clone)]
 struct Entry {
-    /// The write's number.
+    /// Number of the write.
     number: u64,
     lba: u64,
     old: Vec<u8>,
@@ -85,22 +86,23 @@ impl Entry {
     }
 }
 
-/// The undo log of a store.
+/// Undo log of a store.
 #[derive(Clone)]
 pub(super) struct UndoLog {
     entries: VecDeque<Entry>,
     loss: PowerCutLoss,
     bytes: u64,
     bytes_max: u64,
-    /// Above this size it is worth asking which pages have been programmed meanwhile, bytes.
+    /// Size above which the log should be pruned of pages that have been programmed meanwhile,
+    /// bytes.
     prune_at: u64,
 }
 
-/// A log below this size is not pruned, bytes.
+/// Size below which a log is not pruned, bytes.
 const PRUNE_MIN: u64 = 1 << 20;
 
 impl UndoLog {
-    /// An empty log that never holds more than `bytes_max`.
+    /// Creates an empty log that never holds more than `bytes_max`.
     pub fn new(loss: PowerCutLoss, bytes_max: u64) -> UndoLog {
         UndoLog { entries: VecDeque::new(), loss, bytes: 0, bytes_max, prune_at: PRUNE_MIN }
     }
@@ -110,7 +112,7 @@ impl UndoLog {
         self.bytes
     }
 
-    /// The write `number`, the highest so far, replaces `old` at `lba`.
+    /// Records that the write `number`, the highest so far, replaces `old` at `lba`.
     pub fn record(&mut self, number: u64, lba: u64, old: &[u8]) {
         debug_assert!(self.entries.back().is_none_or(|last| last.number <= number));
         let (mut at, mut rest) = (lba, old);
@@ -128,24 +130,25 @@ impl UndoLog {
         }
     }
 
-    /// The model has served the write `number`: `place` says where a page's newest version was put.
+    /// Records that the model has served the write `number`: `place` returns the position of a
+    /// page's newest version.
     pub fn placed(&mut self, number: u64, place: impl Fn(u64) -> Option<StreamPage>) {
-        for undo in self.of(number) {
+        for undo in self.entries_of_write(number) {
             undo.state = place(undo.page()).map_or(State::Unmapped, State::Placed);
         }
     }
 
-    fn of(&mut self, number: u64) -> impl Iterator<Item = &mut Entry> {
+    fn entries_of_write(&mut self, number: u64) -> impl Iterator<Item = &mut Entry> {
         let first = self.entries.partition_point(|undo| undo.number < number);
         self.entries.range_mut(first..).take_while(move |undo| undo.number == number)
     }
 
-    /// Whether it has grown so far that [`UndoLog::prune`] is worth its time.
+    /// True if the log is large enough for [`UndoLog::prune`] to be worth its time.
     pub fn is_long(&self) -> bool {
         self.loss != PowerCutLoss::Unflushed && self.bytes > self.prune_at
     }
 
-    /// Drops what has been programmed, and older versions of the same pages.
+    /// Drops versions that have been programmed, and older versions of the same pages.
     pub fn prune(&mut self, programmed: impl Fn(StreamPage) -> bool) {
         if self.loss == PowerCutLoss::Unflushed {
             return;
@@ -157,7 +160,7 @@ impl UndoLog {
         self.prune_at = (2 * self.bytes).max(PRUNE_MIN);
     }
 
-    /// By page the number of its newest write that is durable.
+    /// Number of the newest durable write, by page.
     fn newest_durable(&self, programmed: impl Fn(StreamPage) -> bool) -> HashMap<u64, u64> {
         let durable = self.entries.iter().filter(|undo| undo.is_durable(&programmed));
         durable.map(|undo| (undo.page(), undo.number)).collect()
@@ -173,14 +176,15 @@ impl UndoLog {
         }
     }
 
-    /// All writes up to `number` are durable.
+    /// Records that all writes up to `number` are durable.
     pub fn flush(&mut self, number: u64) {
         while self.entries.front().is_some_and(|oldest| oldest.number <= number) {
             self.drop_oldest();
         }
     }
 
-    /// What the write `number` put on these sectors is durable; nothing older there comes back.
+    /// Records that the data of write `number` on these sectors is durable; no older version can
+    /// return there.
     pub fn flush_range(&mut self, number: u64, sectors: Range<u64>) {
         let Range { start, end } = sectors;
         let touched = |u: &Entry| u.number <= number && u.lba < end && start < u.end();
@@ -198,8 +202,8 @@ impl UndoLog {
         self.count_bytes();
     }
 
-    /// The power is cut. Returns the data to be written back, in this order. `block_sectors` tells
-    /// how large the host's block at a sector is: one is never torn.
+    /// Handles a power cut. Returns the data to write back, in this order. `block_sectors` returns
+    /// the size of the host's block at a sector; a block is never torn.
     pub fn roll_back(
         &mut self,
         programmed: impl Fn(StreamPage) -> bool,
@@ -218,8 +222,8 @@ impl UndoLog {
     }
 }
 
-/// Of each write all, nothing or some blocks are taken back; under a sector that stays, no older
-/// write of it matters any more.
+/// Undoes all, none or some blocks of each write; under a sector that stays, older writes do not
+/// matter any more.
 fn random_part(
     newest_first: impl Iterator<Item = Entry>,
     block_sectors: impl Fn(u64) -> u64,
@@ -227,11 +231,11 @@ fn random_part(
 ) -> Vec<(u64, Vec<u8>)> {
     let mut back = Vec::new();
     let mut stay = HashSet::new();
-    let (mut of, mut fate) = (None, 0);
+    let (mut number, mut fate) = (None, 0);
     for undo in newest_first {
-        if of != Some(undo.number) {
-            // Out of five writes two are lost, two stay, one is torn.
-            (of, fate) = (Some(undo.number), rng.below(5));
+        if number != Some(undo.number) {
+            // Of five writes two are lost, two stay, one is torn.
+            (number, fate) = (Some(undo.number), rng.below(5));
         }
         let block = block_sectors(undo.lba);
         let (mut drawn, mut is_block_lost) = (None, false);

@@ -1,8 +1,8 @@
-//! A block device from its making to its end.
+//! Life of a block device, from creation to removal.
 //!
-//! Starting waits until the event loop waits for commands, and reads partition tables, which the
-//! loop serves; stopping writes what is left in the page cache, which the loop serves, too. So both
-//! belong to a thread of their own.
+//! To start it, the kernel waits until the event loop waits for commands, and reads partition
+//! tables, which the loop serves; to stop it, the kernel writes the rest of the page cache, which
+//! the loop also serves. So both run in a separate thread.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -22,58 +22,58 @@ use crate::error::ServeError;
 use crate::event_loop::EventLoop;
 use crate::namespace::Namespace;
 
-/// Sectors of 512 B are the drive's blocks.
+/// Logical block: the drive's sectors of 512 B.
 const LOGICAL_SHIFT: u8 = 9;
-/// What the drive's map has an entry for, 4 KiB: smaller writes read the rest first.
+/// Physical block: mapping unit of the drive, 4 KiB; smaller writes read the rest first.
 const PHYSICAL_SHIFT: u8 = 12;
 const PAGE_BYTES: u32 = 1 << PHYSICAL_SHIFT;
-/// Commands of a queue at most: the default of ublksrv, the kernel author's own server.
+/// Most commands of a queue: the default of ublksrv, the kernel author's own server.
 const DEPTH_MAX: u32 = 128;
-/// Most data of a command: what Linux asks of most disks at once (max_sectors_kb is 1280 by
-/// default), as a power of two.
+/// Most data of a command, a power of two: what Linux sends to most disks at once (max_sectors_kb
+/// is 1280 by default).
 const TRANSFER_BYTES_MAX: u32 = 1 << 20;
-/// Of commands without data, sectors: 1 GiB, as the kernel's NVMe driver cannot ask for more than 2
-/// TiB, and a command of that size would hold others up. guess.
+/// Most sectors of a command without data: 1 GiB, as the kernel's NVMe driver cannot ask for more
+/// than 2 TiB, and a command of that size would delay others. guess.
 const DISCARD_SECTORS_MAX: u32 = 1 << 21;
-/// Marks devices as drivebay's, in the upper half of the number that the kernel keeps for a server;
-/// the lower half is the process.
+/// Marks devices as drivebay's, in the upper half of the number that the kernel stores for a
+/// server; the lower half is the process ID.
 const MARK: u64 = 0x6462_6179 << 32;
 
-/// Only root may.
+/// Error for a user other than root.
 fn no_permission(why: io::Error) -> ServeError {
-    let what = format!("--ublk: {CONTROL_PATH} may not be used: {why}");
-    ServeError::machine(what, "it takes root: sudo drivebay serve")
+    let what = format!("--ublk: {CONTROL_PATH} cannot be used: {why}");
+    ServeError::machine(what, "run it as root: sudo drivebay serve")
 }
 
-/// io_uring is switched off.
+/// Error if io_uring is disabled.
 fn no_ring(why: io::Error) -> ServeError {
     let hint = "sudo sysctl kernel.io_uring_disabled=0; in a container: its seccomp rules";
-    ServeError::machine(format!("--ublk: the kernel gives no io_uring: {why}"), hint)
+    ServeError::machine(format!("--ublk: io_uring is not available: {why}"), hint)
 }
 
 fn failed(what: &str, why: io::Error) -> ServeError {
-    let hint = "the kernel may say why: sudo dmesg | tail";
+    let hint = "the kernel log may have the reason: sudo dmesg | tail";
     ServeError::machine(format!("--ublk: {what} failed: {why}"), hint)
 }
 
-/// How a drive's block devices are.
+/// Parameters of a drive's block devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
-    /// Queues; one for each processor at most.
+    /// Number of queues; at most one per processor.
     queues: u16,
-    /// Commands of a queue.
+    /// Commands per queue.
     depth: u16,
     /// Most data of a command, bytes.
     transfer_bytes_max: u32,
-    /// Whether what was written is safe only after a flush.
+    /// True if written data is durable only after a flush.
     has_volatile_cache: bool,
     /// Mapping unit, bytes.
     unit_bytes: u32,
 }
 
 impl Shape {
-    /// Of a drive, on a machine with so many processors. The kernel sends flushes only to a device
-    /// with a volatile cache.
+    /// Chooses the parameters for a drive, on a machine with this number of processors. The kernel
+    /// sends flushes only to a device with a volatile cache.
     pub fn new(spec: &Spec, processors: usize, has_volatile_cache: bool) -> Shape {
         let transfer_bytes_max = |log2: u8| (PAGE_BYTES << log2).min(TRANSFER_BYTES_MAX);
         let identify = spec.identify.as_ref().map(|identify| identify.transfer_max_log2);
@@ -86,7 +86,7 @@ impl Shape {
         }
     }
 
-    /// One queue, for a device that is no drive's.
+    /// Parameters with one queue, for a device without a drive.
     #[cfg(test)]
     pub fn null() -> Shape {
         let transfer_bytes_max = TRANSFER_BYTES_MAX;
@@ -133,16 +133,17 @@ impl Shape {
     }
 }
 
-/// The server's end of a block device.
+/// Server's end of a block device.
 pub(crate) struct Control {
     ring: ControlRing,
     id: u32,
-    /// Says that it is to go, or is dropped.
+    /// Signals that the device must end, by a message or by being dropped.
     ending: Receiver<()>,
 }
 
 impl Control {
-    /// Makes a device of a namespace, with its session in the event loop; hosts do not see it yet.
+    /// Creates a device for a namespace, with its session in the event loop; it is not visible to
+    /// hosts yet.
     pub fn new(
         event_loop: &mut EventLoop,
         shape: Shape,
@@ -168,7 +169,7 @@ impl Control {
             _ => failed("adding a device", why),
         })?;
         let (sender, ending) = channel();
-        // From here on dropping it removes the device.
+        // From here on a drop removes the device.
         let mut control = Control { ring, id: info.dev_id, ending };
         let mut params = shape.params(namespace);
         control
@@ -178,7 +179,7 @@ impl Control {
         let path = format!("/dev/ublkc{}", info.dev_id);
         let file =
             open(Path::new(&path)).map_err(|why| failed("opening its character device", why))?;
-        // The kernel may give less than it was asked for.
+        // The kernel may grant less than requested.
         let (queues, depth) = (info.nr_hw_queues, info.queue_depth);
         let ring = QueueRing::new(file, queues, depth).map_err(no_ring)?;
         let device = UblkDevice::new(ring, namespace, shape.transfer_bytes_max, sender);
@@ -187,18 +188,18 @@ impl Control {
         Ok(control)
     }
 
-    /// Where hosts find it.
+    /// Path of the block device.
     pub fn path(&self) -> String {
         format!("/dev/ublkb{}", self.id)
     }
 
-    /// Shows the block device until its session says that it is to go, and takes it away. The event
+    /// Makes the block device visible until its session signals the end, then removes it. The event
     /// loop must run.
     pub fn run(mut self) -> Result<(), ServeError> {
         let pid = u64::from(std::process::id());
         let started = self.ring.command(ControlOp::StartDevice, self.id, pid);
         started.map_err(|why| failed("starting the device", why))?;
-        // Also if the session has ended.
+        // An error means that the session has ended.
         let _ = self.ending.recv();
         let stopped = self.ring.command(ControlOp::StopDevice, self.id, 0);
         stopped.map_err(|why| failed("stopping the device", why))
@@ -207,7 +208,7 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Nobody could do anything about an error.
+        // An error could not be handled here.
         let _ = self.ring.delete(self.id);
     }
 }
@@ -226,7 +227,7 @@ pub(super) fn open_control() -> Result<File, ServeError> {
     })
 }
 
-/// Removes what servers of ours have left that were killed.
+/// Removes devices that killed servers of drivebay have left.
 fn remove_left_over(ring: &mut ControlRing) {
     let Ok(devices) = fs::read_dir("/dev") else { return };
     let number = |name: std::ffi::OsString| name.to_str()?.strip_prefix("ublkc")?.parse().ok();

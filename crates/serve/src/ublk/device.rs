@@ -1,9 +1,9 @@
-//! The session of a block device: commands of the kernel, as requests to the drive.
+//! Session of a block device: translates commands of the kernel to requests to the drive.
 //!
-//! Memory: a tag has one command at a time. A write's data is read into one buffer and is the
-//! drive's at once; a read's goes from where it lies to the character device when the command
-//! completes. After a power cut commands in flight fail, as all do while the power is off: the
-//! device stays, as a drive in a computer does.
+//! Memory: a tag has one command at a time. The data of a write is read into one buffer and passed
+//! to the drive at once; the data of a read goes from the store to the character device when the
+//! command completes. After a power cut commands in flight fail, and so do all commands while the
+//! power is off: the device stays, like a drive in a computer.
 
 use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
@@ -15,34 +15,34 @@ use drivebay_wire::ublk::{IoDescriptor, IoOp, data_offset};
 use rustix::io::Errno;
 
 use super::ring::{QueueRing, Slot};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::namespace::Namespace;
 use crate::request::{Completion, Op, Request, Status};
-use crate::session::{Next, Session};
 
-/// Pieces of memory that one system call moves: 4 KiB each, a command of 256 KiB.
+/// Slices of memory that one system call moves: 4 KiB each, a command of 256 KiB.
 const PIECES: usize = 64;
-/// Power cuts so far are counted in the upper half of a request's token, its tag in the lower.
+/// Mask of the tag in a request's token; the upper half counts the power cuts so far.
 const SLOT: u64 = 0xffff_ffff;
 
 /// A block device.
 pub(super) struct UblkDevice {
     ring: QueueRing,
     namespace: Arc<Namespace>,
-    /// Of the longest command.
+    /// Buffer for the longest command.
     buffer: Vec<u8>,
-    /// By tag, of one queue behind the other: whether the drive has its command.
+    /// True for tags, of one queue after the other, whose command the drive has.
     inflight: Box<[bool]>,
-    /// Power cuts so far: completions of commands from before are not recognized.
+    /// Number of power cuts: completions of commands from before are ignored.
     cuts: u32,
     is_started: bool,
-    /// Told, or dropped, when the device is to go.
+    /// Sender that signals the end of the device, by a message or by being dropped.
     ending: Option<Sender<()>>,
 }
 
 impl UblkDevice {
-    /// On these queues, whose commands have at most so many bytes. `ending` is told when the device
-    /// is to go.
+    /// Creates a session for these queues, whose commands have at most `transfer_bytes_max`. It
+    /// signals the end of the device through `ending`.
     pub fn new(
         ring: QueueRing,
         namespace: &Arc<Namespace>,
@@ -60,7 +60,7 @@ impl UblkDevice {
         }
     }
 
-    /// A command: submitted, or refused with an error's number.
+    /// Submits a command, or refuses it with an errno.
     fn start(
         &mut self,
         drive: &mut dyn Drive,
@@ -86,7 +86,7 @@ impl UblkDevice {
         Ok(())
     }
 
-    /// The data of a read, to the kernel.
+    /// Passes the data of a read to the kernel.
     fn hand_over(&mut self, drive: &dyn Drive, slot: Slot, request: &Request) -> io::Result<()> {
         let bytes = request.sectors as usize * SECTOR_BYTES as usize;
         let offset = data_offset(slot.queue, slot.tag);
@@ -126,7 +126,7 @@ impl UblkDevice {
     }
 }
 
-/// What a command asks of the drive, and bytes of data from the host.
+/// Returns the request of a command, and the bytes of data from the host.
 fn request(
     descriptor: &IoDescriptor,
     namespace: &Namespace,
@@ -151,7 +151,7 @@ fn request(
     Ok((Request::new(op, namespace.first() + lba, sectors, token), bytes))
 }
 
-/// The number by which the kernel's block layer knows an error (`errno_to_blk_status`).
+/// Errno by which the kernel's block layer identifies an error (`errno_to_blk_status`).
 fn errno_of(status: Status) -> Errno {
     match status {
         Status::MediaError => Errno::NODATA,
@@ -165,7 +165,7 @@ impl Session for UblkDevice {
         Some(self.ring.fd())
     }
 
-    /// The loop runs, in the thread that the queues are to belong to.
+    /// The loop runs, in the thread that will own the queues.
     fn notified(&mut self, _drive: &mut dyn Drive) -> io::Result<()> {
         self.is_started = true;
         self.ring.fetch_all()
@@ -173,7 +173,7 @@ impl Session for UblkDevice {
 
     fn readable(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         while let Some((slot, command)) = self.ring.next() {
-            // The kernel gives a tag back without a command when the device goes.
+            // When the device ends the kernel returns tags without a command.
             let Ok(descriptor) = command else { continue };
             if let Err(why) = self.start(drive, slot, &descriptor) {
                 self.ring.commit(slot, -why.raw_os_error());
@@ -184,7 +184,7 @@ impl Session for UblkDevice {
 
     fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         let token = completion.request.token;
-        let slot = Slot::of(token & SLOT);
+        let slot = Slot::from_number(token & SLOT);
         if token >> 32 != u64::from(self.cuts) {
             return;
         }
@@ -211,11 +211,10 @@ impl Session for UblkDevice {
         true
     }
 
-    /// The kernel takes the device away, for which it may have to write, and then gives all tags
-    /// back.
+    /// The kernel removes the device, for which it may have to write, and then returns all tags.
     fn is_stopped(&mut self) -> bool {
         if let Some(ending) = self.ending.take() {
-            // The other end may have failed.
+            // The receiver may have failed.
             let _ = ending.send(());
         }
         self.ring.waiting == 0 && !self.inflight.contains(&true)

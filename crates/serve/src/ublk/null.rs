@@ -1,8 +1,8 @@
-//! A block device that completes every command at once and moves no data: the time that is ublk's
-//! own.
+//! Block device that completes every command at once and moves no data, to measure the time of ublk
+//! itself.
 //!
-//! What drives add to it is measured by fio on this device and on a served one, in turns. By hand,
-//! as root, on a kernel that has ublk (docs/concepts/serving.md): `cargo test --release -p
+//! To measure the time that drives add, run fio on this device and on a served one, in turns. By
+//! hand, as root, on a kernel that has ublk (docs/concepts/serving.md): `cargo test --release -p
 //! drivebay-serve --lib null_target -- --ignored`, which prints its path and serves until it is
 //! killed.
 

@@ -1,6 +1,6 @@
-//! A host for tests: connects, posts commands, answers what it is asked for, collects completions.
+//! Host for tests: connects, posts commands, sends requested data, collects completions.
 //!
-//! Bytes go straight into the server's state machine; time is the drive's own, unpaced.
+//! Bytes go directly into the server's state machine; time is the drive's own, unpaced.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -18,18 +18,18 @@ use drivebay_wire::nvme::{
 };
 use zerocopy::IntoBytes;
 
-/// The subsystem of the catalog's drive.
+/// NQN of the catalog's drive.
 pub const NQN: &str = "nqn.2026-11.localhost.drivebay:sm951-nvme-256:test0001";
-/// Limits of [`Rig::zoned`]'s drive: active zones, and open ones.
+/// Limits of [`Rig::zoned`]'s drive: active and open zones.
 pub const ZONED_ACTIVE: u32 = 5;
 pub const ZONED_OPEN: u32 = 3;
 /// Entries of a test's queue.
 pub const ENTRIES: u16 = 32;
 const HOST: &str = "nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555";
-/// Data in the capsule up to here; more is asked for.
+/// Most data in the capsule; more is asked for.
 const IN_CAPSULE: usize = 16 << 10;
 
-/// A drive and its server.
+/// Drive and its server.
 pub struct Rig {
     pub engine: Engine,
     pub subsystem: Shared,
@@ -37,14 +37,14 @@ pub struct Rig {
     controller: u16,
 }
 
-/// What the server said besides data and completions.
+/// Messages of the server other than data and completions.
 #[derive(Debug, PartialEq)]
 pub enum Said {
     Initialized,
     Terminated(u16),
 }
 
-/// One connection.
+/// Connection of a host.
 pub struct Host {
     protocol: Protocol,
     me: SessionId,
@@ -54,13 +54,13 @@ pub struct Host {
     incoming: HashMap<u16, Vec<u8>>,
     done: HashMap<u16, Cqe>,
     said: Vec<Said>,
-    /// Sends data that was asked for in two pieces.
+    /// True if requested data is sent in two pieces.
     pub split: bool,
-    /// Its identifier.
+    /// Host identifier.
     pub id: [u8; 16],
-    /// Where data last began in its PDU.
+    /// Offset of data in the last PDU.
     pub data_at: Option<usize>,
-    /// Of its commands.
+    /// Flags of the commands.
     flags: u8,
 }
 
@@ -83,7 +83,7 @@ pub fn no_data() -> Data<'static> {
     Data { bytes: &[], is_damaged: false }
 }
 
-/// A drive of 1 GB with the catalog's names; `ailment`: as a file of `ailments/`.
+/// Drive of 1 GB with the catalog's names; `ailment` has the format of a file in `ailments/`.
 fn small_drive(ailment: &str) -> Spec {
     let base = include_str!("../../../../drives/sm951-ahci-512.toml")
         .replace("blocks_per_plane = { value = 1024", "blocks_per_plane = { value = 64");
@@ -105,14 +105,15 @@ fn small_drive(ailment: &str) -> Spec {
     Spec::from_toml(&whole.to_string()).unwrap_or_else(|why| panic!("{why}"))
 }
 
-/// Likely a command that exists, about a log page or a feature that does: `chance` says which.
+/// Probably turns a command into an existing one, for an existing log page or feature; `chance`
+/// selects it.
 pub fn known(mut sqe: Sqe, is_admin: bool, chance: u8) -> Sqe {
     let pick = |all: &[u8]| all[usize::from(chance) % all.len()];
     let codes = |all: &mut dyn Iterator<Item = u8>| all.collect::<Vec<u8>>();
     let admin = codes(&mut AdminOpcode::ALL.iter().map(|&one| one as u8));
     let io = codes(&mut NvmOpcode::ALL.iter().map(|&one| one as u8));
     sqe.opcode = pick(if is_admin { &admin } else { &io });
-    let about = match AdminOpcode::of(sqe.opcode).filter(|_| is_admin) {
+    let about = match AdminOpcode::from_code(sqe.opcode).filter(|_| is_admin) {
         Some(AdminOpcode::GetLogPage) => codes(&mut LogPage::ALL.iter().map(|&one| one as u8)),
         Some(AdminOpcode::GetFeatures | AdminOpcode::SetFeatures) => {
             codes(&mut Feature::ALL.iter().map(|&one| one as u8))
@@ -121,7 +122,7 @@ pub fn known(mut sqe: Sqe, is_admin: bool, chance: u8) -> Sqe {
         _ => return sqe,
     };
     let code = about[sqe.cdw10.get() as usize % about.len()];
-    // Of the only endurance group there is, or of none.
+    // The only endurance group, or none.
     sqe.cdw11 = (sqe.cdw11.get() & 0x1_ffff).into();
     sqe.cdw10 = (sqe.cdw10.get() & !0xff | u32::from(code)).into();
     sqe
@@ -145,12 +146,12 @@ impl Rig {
         Rig::of(SPEC.get_or_init(|| small_drive("")).clone())
     }
 
-    /// With a drive that has so many placement handles.
+    /// Creates a rig whose drive has this number of placement handles.
     pub fn placed(handles: usize, isolation: &str) -> Rig {
         Rig::placed_in(1, handles, isolation)
     }
 
-    /// Likewise, in each of so many reclaim groups.
+    /// Creates a rig whose drive has these handles in each of `groups` reclaim groups.
     pub fn placed_in(groups: usize, handles: usize, isolation: &str) -> Rig {
         let text = "source = \"guess: a test's\"";
         Rig::of(small_drive(&format!(
@@ -159,12 +160,12 @@ impl Rig {
         )))
     }
 
-    /// With a drive of 20 zones of 6 MiB, at every 8 MiB.
+    /// Creates a rig whose drive has 20 zones of 6 MiB, at every 8 MiB.
     pub fn zoned() -> Rig {
         Rig::zoned_with("")
     }
 
-    /// Likewise, with more sections.
+    /// Creates a rig with zones and more sections in the profile.
     pub fn zoned_with(more: &str) -> Rig {
         let value = |key: &str, value: u32| {
             format!("{key} = {{ value = {value}, source = \"guess: a test's\" }}\n")
@@ -196,14 +197,14 @@ impl Rig {
         Rig::of(small_drive(&(text.concat() + more)))
     }
 
-    /// With a drive whose Sanitize can overwrite.
+    /// Creates a rig whose drive's Sanitize supports overwrite.
     pub fn overwriting() -> Rig {
         Rig::sick(
             "[controller]\nsanitize_overwrite = { value = true, source = \"guess: a test's\" }",
         )
     }
 
-    /// As [`Rig::zoned`], with random write areas of 64 KiB for two zones, in steps of 16 KiB.
+    /// Like [`Rig::zoned`], with random write areas of 64 KiB for two zones, in steps of 16 KiB.
     pub fn with_areas() -> Rig {
         let guess = "source = \"guess: a test's\"";
         Rig::zoned_with(&format!(
@@ -213,7 +214,7 @@ impl Rig {
         ))
     }
 
-    /// With a sick drive, as a file of `ailments/` has it.
+    /// Creates a rig with a sick drive, in the format of a file in `ailments/`.
     pub fn sick(ailment: &str) -> Rig {
         Rig::of(small_drive(ailment))
     }
@@ -230,7 +231,7 @@ impl Rig {
         Rig { engine, subsystem, sessions: 0, controller: 0 }
     }
 
-    /// The newest one.
+    /// Identifier of the newest controller.
     pub fn controller(&self) -> u16 {
         self.controller
     }
@@ -239,7 +240,7 @@ impl Rig {
         self.engine.store().sectors()
     }
 
-    /// A connection on which nothing was said.
+    /// Opens a connection without sending anything.
     pub fn raw(&mut self) -> Host {
         self.sessions += 1;
         let address = "127.0.0.1:4420".parse().expect("an address");
@@ -263,12 +264,12 @@ impl Rig {
         }
     }
 
-    /// A connection with these digests, not connected to a queue.
+    /// Opens a connection with these digests, not connected to a queue.
     pub fn open(&mut self, digests: Digests) -> Host {
         self.open_aligned(digests, 0)
     }
 
-    /// Likewise, with data at multiples of so many dwords, less one.
+    /// Opens a connection with data at multiples of `alignment` dwords, minus one.
     pub fn open_aligned(&mut self, digests: Digests, alignment: u8) -> Host {
         let mut host = self.raw();
         let request = InitPdu { digests: digests.bits(), alignment, ..InitPdu::default() };
@@ -322,7 +323,7 @@ impl Rig {
         result
     }
 
-    /// Queue 0, enabled, of a new controller; or an I/O queue of the newest one.
+    /// Connects queue 0, enabled, of a new controller; or an I/O queue of the newest one.
     pub fn connect(&mut self, queue: u16, digests: Digests) -> Host {
         let mut host = self.open(digests);
         let controller = if queue == 0 { 0xffff } else { self.controller };
@@ -342,7 +343,7 @@ impl Rig {
         page
     }
 
-    /// A command and what it gives back: status, result, data.
+    /// Executes a command; returns status, result and data.
     pub fn admin(
         &mut self,
         host: &mut Host,
@@ -355,7 +356,7 @@ impl Rig {
         (cqe.status(), cqe.result.get(), host.incoming.remove(&cid).unwrap_or_default())
     }
 
-    /// A command of an I/O queue: status and data.
+    /// Executes a command of an I/O queue; returns status and data.
     pub fn io(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) -> (Status, Vec<u8>) {
         let (status, _, data) = self.admin(host, sqe, bytes, data);
         (status, data)
@@ -365,12 +366,12 @@ impl Rig {
         host.done.remove(&cid).map(|cqe| (cqe.status(), cqe.result.get()))
     }
 
-    /// Answers that nobody has asked for yet.
+    /// Number of answers that were not taken yet.
     pub fn answers(&self, host: &Host) -> usize {
         host.done.len()
     }
 
-    /// Posts a command, and lets everything come to rest.
+    /// Posts a command, and waits until nothing is in flight.
     pub fn post(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) -> u16 {
         let cid = self.post_with(host, sqe, bytes, data);
         self.settle(&mut [host]);
@@ -382,14 +383,14 @@ impl Rig {
         self.post_with(host, sqe, bytes, &[]);
     }
 
-    /// A command with these flags, and what becomes of it.
+    /// Posts a command with these flags and waits.
     pub fn post_flags(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, flags: u8) {
         host.flags = flags;
         self.post(host, sqe, bytes, &[]);
         host.flags = 0x40;
     }
 
-    /// As [`Rig::post_only`], with data; nobody asks how it ended.
+    /// Like [`Rig::post_only`], with data; its status is ignored.
     pub fn post_loose(&mut self, host: &mut Host, sqe: Sqe, bytes: u32, data: &[u8]) {
         self.post_with(host, sqe, bytes, data);
     }
@@ -412,7 +413,7 @@ impl Rig {
         host.cid
     }
 
-    /// Bytes to the server, and what it says at once.
+    /// Sends bytes to the server, and takes its immediate answers.
     pub fn bytes(&mut self, host: &mut Host, bytes: &[u8]) {
         self.engine.begin_iteration();
         let mut taken = 0;
@@ -431,7 +432,7 @@ impl Rig {
         self.hear(host);
     }
 
-    /// Lets so many seconds of the drive's time pass.
+    /// Lets this many seconds of the drive's time pass.
     pub fn pass(&mut self, seconds: u64) {
         let slow = format!(r#"{{"kind": "latency", "extra_us": {}}}"#, seconds * 1_000_000);
         self.engine.add_fault(serde_json::from_str(&slow).expect("a fault")).expect("a fault");
@@ -448,7 +449,7 @@ impl Rig {
         self.poll(host);
     }
 
-    /// Serves until nothing is under way.
+    /// Serves until nothing is in flight.
     pub fn settle(&mut self, hosts: &mut [&mut Host]) {
         for _ in 0..1000 {
             self.engine.begin_iteration();
@@ -470,7 +471,7 @@ impl Rig {
         panic!("it does not come to rest");
     }
 
-    /// Takes in what the server says, and sends what it asks for.
+    /// Takes the server's messages, and sends requested data.
     fn hear(&mut self, host: &mut Host) {
         let bytes = host.protocol.output().to_vec();
         host.protocol.sent(bytes.len());

@@ -1,5 +1,5 @@
-//! A guest that does anything with its AHCI controller: registers and memory, no socket, no thread,
-//! no event loop.
+//! Guest with full access to its AHCI controller: registers and memory, no socket, no thread, no
+//! event loop.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -10,16 +10,16 @@ use drivebay_serve::{
 };
 use drivebay_wire::ata::{Command, Opcode};
 
-/// Where the machine's memory begins on the bus, and its bytes.
+/// Address of the machine's memory on the bus, and its bytes.
 const BASE: u64 = 0x1_0000;
 const BYTES: u64 = 1 << 20;
-/// In that memory: the command list, the frames that come, a table of 512 B for each slot, data.
+/// Areas in that memory: the command list, received frames, a table of 512 B for each slot, data.
 const LIST: u64 = BASE;
 const FRAMES: u64 = BASE + 0x800;
 const TABLES: u64 = BASE + 0x1000;
 const DATA: u64 = BASE + 0x1_0000;
 
-/// The controller, its drive, and the memory that it reaches.
+/// Controller, its drive, and the memory that it can access.
 pub struct Guest {
     device: AhciDevice,
     engine: Engine,
@@ -27,10 +27,10 @@ pub struct Guest {
 }
 
 impl Guest {
-    /// Where data of a command may lie, and how much room there is.
+    /// Address and size of the area for data of commands.
     pub const DATA: (u64, u64) = (DATA, BASE + BYTES - DATA);
 
-    /// Switched on.
+    /// Creates a guest after power-on.
     pub fn new(spec: Spec) -> Guest {
         let sectors = spec.capacity_bytes() / 512;
         let device = AhciDevice::new(Identity::new(&spec, "TEST"), sectors);
@@ -61,7 +61,7 @@ impl Guest {
         self.shared.write_register(register, value);
     }
 
-    /// Writes into memory, where there is some.
+    /// Writes to memory, where it exists.
     pub fn put(&mut self, place: u64, bytes: &[u8]) {
         let _ = self.memory().write(place, bytes);
     }
@@ -81,7 +81,7 @@ impl Guest {
         assert_eq!((page[510], sum), (0xa5, 0), "signature and checksum of the page");
     }
 
-    /// As a driver: the list, the frames, the engines.
+    /// Starts like a driver: the list, the frames, the engines.
     pub fn start(&mut self) {
         for (register, value) in
             [(0x04, 2), (0x100, LIST as u32), (0x108, FRAMES as u32), (0x114, !0), (0x118, 0x10)]
@@ -92,8 +92,8 @@ impl Guest {
         self.write(0x118, 0x11);
     }
 
-    /// Puts a command into a slot, below 32; its data lies in these regions, at most 24. `flags`
-    /// are added to its header's. Not yet issued.
+    /// Puts a command into a slot below 32, without issuing it; its data is in at most 24 regions.
+    /// `flags` are added to the flags of its header.
     pub fn prepare(&mut self, slot: u64, command: &Command, regions: &[(u64, u32)], flags: u32) {
         let (header, table) = (LIST + slot * 32, TABLES + slot * 0x200);
         let words = 5 | (regions.len() as u32) << 16 | flags;
@@ -115,7 +115,7 @@ impl Guest {
         self.write(0x138, 1 << slot);
     }
 
-    /// As one iteration of the event loop.
+    /// Runs one iteration of the event loop.
     pub fn iterate(&mut self) {
         self.engine.begin_iteration();
         let me = SessionId::numbered(0);
@@ -127,19 +127,19 @@ impl Guest {
         self.engine.end_iteration();
     }
 
-    /// The drive loses its power.
+    /// Cuts the drive's power.
     pub fn power_cut(&mut self) {
         self.engine.power_cut().expect("memory");
         assert!(self.device.power_cut(), "it stays");
     }
 
-    /// The machine resets the device.
+    /// Resets the device.
     pub fn reset(&mut self) {
         self.shared.reset();
         self.iterate();
     }
 
-    /// Requests of the engine that are not done.
+    /// Number of requests of the engine that are not done.
     pub fn outstanding(&self) -> usize {
         self.engine.outstanding()
     }

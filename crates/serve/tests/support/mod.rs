@@ -1,4 +1,4 @@
-//! A small drive and a store for tests.
+//! Small drive and store for tests.
 
 pub mod ahci;
 pub mod nbd;
@@ -9,8 +9,7 @@ use drivebay_drive::{Device, Spec, whole_profile};
 use drivebay_serve::{Completion, Engine, MemoryLimit, Op, Pace, Request, SessionId, Store};
 use toml::Value;
 
-/// A drive that does not answer fails its test instead of blocking it; a busy machine must not
-/// reach this.
+/// Time after which a drive without an answer fails its test; a busy machine must not reach it.
 pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The catalog's SM951, cut to a few megabytes.
@@ -18,7 +17,7 @@ pub fn spec(sectors: i64, lying: bool) -> Spec {
     changed_spec(sectors, lying, |_| ())
 }
 
-/// The same with other changes of the profile.
+/// Like [`spec`], with other changes of the profile.
 pub fn changed_spec(sectors: i64, lying: bool, change: impl FnOnce(&mut Value)) -> Spec {
     let text = include_str!("../../../../drives/sm951-ahci-512.toml");
     let host = include_str!("../../../../hosts/windows-8.1-z97.toml");
@@ -59,7 +58,7 @@ pub fn engine(sectors: u64, seed: u64, lying: bool) -> Engine {
     engine_of(spec(sectors as i64, lying), seed)
 }
 
-/// An engine of such a drive.
+/// Engine of a drive with this profile.
 pub fn engine_of(spec: Spec, seed: u64) -> Engine {
     let sectors = spec.geometry.user_sectors;
     let device = Device::new(spec, seed).expect("memory");
@@ -71,12 +70,12 @@ pub fn request(op: Op, lba: u64, sectors: u32, token: u64) -> Request {
     Request::new(op, lba, sectors, token)
 }
 
-/// Submits a request of the one session.
+/// Submits a request of the only session.
 pub fn submit(engine: &mut Engine, request: Request, data: &[u8]) {
     engine.drive_of(SessionId::numbered(0)).submit(request, data);
 }
 
-/// All completions that are due.
+/// Returns all completions that are due.
 pub fn drain(engine: &mut Engine) -> Vec<Completion> {
     engine.begin_iteration();
     let completions = std::iter::from_fn(|| engine.next_completion()).collect();

@@ -1,4 +1,4 @@
-//! An NBD client that sends any bytes: one connection, a small drive, no event loop.
+//! NBD client that sends any bytes: one connection, a small drive, no event loop.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use drivebay_drive::{Device, Spec};
 use drivebay_serve::nbd::{Connection, Export, Exports, Stream};
 use drivebay_serve::{Engine, MemoryLimit, NamespaceTable, Next, Pace, Session, SessionId, Store};
 
-/// A connection and its other side.
+/// Connection and its other side.
 pub struct NbdClient {
     pub engine: Engine,
     connection: Connection,
@@ -17,7 +17,7 @@ pub struct NbdClient {
 }
 
 impl NbdClient {
-    /// A connection to a drive of this profile, at its beginning or past its handshake.
+    /// Connects to a drive of this profile, before or after the handshake.
     pub fn new(spec: Spec, past_handshake: bool) -> NbdClient {
         let bytes = spec.capacity_bytes();
         let device = Device::new(spec, 1).expect("memory");
@@ -28,7 +28,7 @@ impl NbdClient {
         let export = Arc::new(Exports {
             tls: None,
             memory: MemoryLimit::new(0, 1 << 30, 1 << 30),
-            all: Export::of("drive", 0, &NamespaceTable::whole(bytes / 512, false)),
+            all: Export::for_drive("drive", 0, &NamespaceTable::whole(bytes / 512, false)),
         });
         let connection = Connection::new(Stream::Plain(theirs.into()), export, 0);
         let engine = Engine::new(device, store, Pace::None, 1);
@@ -44,7 +44,7 @@ impl NbdClient {
     }
 
     /// Sends `bytes` in pieces of `piece`, with an iteration of the event loop after each; returns
-    /// whether it is still connected.
+    /// true if the connection still exists.
     pub fn feed(&mut self, bytes: &[u8], piece: usize) -> bool {
         for part in bytes.chunks(piece.max(1)) {
             if !self.alive {
@@ -70,7 +70,7 @@ impl NbdClient {
             let next = self.connection.flush(self.engine.drive_of(me));
             self.alive = matches!(next, Ok(Next::Wait { .. }));
         }
-        // The client reads the replies, and forgets them.
+        // The client reads the replies, and drops them.
         let mut sink = [0; 65536];
         while self.client.read(&mut sink).is_ok_and(|got| got > 0) {}
     }

@@ -1,4 +1,4 @@
-//! Unit tests of `ahci/hba.rs`: with its private parts in reach.
+//! Unit tests of `ahci/hba.rs`, with access to its private items.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `nvme/identity.rs`: with its private parts in reach.
+//! Unit tests of `nvme/identity.rs`, with access to its private items.
 
 use drivebay_drive::whole_profile;
 use drivebay_wire::nvme::{Feature, Sqe, Status};
@@ -6,8 +6,8 @@ use drivebay_wire::nvme::{Feature, Sqe, Status};
 use super::super::features::Features;
 use super::*;
 
-/// The identity of the SM951 with other values: (Identify Controller's vwc, the present setting
-/// of the cache, Identify Namespace).
+/// Identity values of the SM951 with other settings: (Identify Controller's vwc, the current
+/// setting of the cache, Identify Namespace).
 fn identity(
     has_cache: bool,
     change: impl FnOnce(&mut Spec),

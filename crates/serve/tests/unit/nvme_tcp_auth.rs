@@ -1,10 +1,10 @@
-//! Unit tests of `nvme/tcp/auth.rs`: with its private parts in reach.
+//! Unit tests of `nvme/tcp/auth.rs`, with access to its private items.
 
 use super::*;
 
 #[test]
 fn primes_are_those_that_rfc_7919_prints() {
-    // First digits behind the ones, and the last before them, of each.
+    // First digits after the leading ones, and last digits before the trailing ones, of each.
     let ends = ["61285C97", "66C62E37", "5E655F6A", "D0E40E65", "C5C6424C"];
     for ((bits, term), end) in GROUPS.into_iter().zip(ends) {
         let text = format!("{:X}", prime(bits, term));
@@ -20,9 +20,9 @@ fn a_secret_is_a_key_with_its_checksum() {
     let whole = [&key[..], &crc32fast::hash(&key).to_le_bytes()].concat();
     let text = BASE64_STANDARD.encode(whole);
     let secret = Secret::parse(&format!("DHHC-1:00:{text}:\n")).expect("a secret");
-    assert_eq!(secret.of("nqn"), key);
+    assert_eq!(secret.key_for("nqn"), key);
     let transformed = Secret::parse(&format!("DHHC-1:01:{text}:")).expect("a secret");
-    assert_ne!(transformed.of("nqn.a"), transformed.of("nqn.b"));
+    assert_ne!(transformed.key_for("nqn.a"), transformed.key_for("nqn.b"));
     let damaged = text.replacen('A', "B", 1);
     for (wrong, why) in [
         ("", "begin with"),

@@ -1,4 +1,4 @@
-//! Unit tests of `pci/config.rs`: with its private parts in reach.
+//! Unit tests of `pci/config.rs`, with access to its private items.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `store/file.rs`: with its private parts in reach.
+//! Unit tests of `store/file.rs`, with access to its private items.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Unit tests of `store/image.rs`: with its private parts in reach.
+//! Unit tests of `store/image.rs`, with access to its private items.
 
 use super::*;
 
@@ -73,7 +73,7 @@ fn a_copy_that_is_cancelled_leaves_nothing() {
     let (path, copy) = (folder.path().join("image"), folder.path().join("copy"));
     image_of(&path, &[(0, &[1; 4096])], 4096);
     let image = Image::open(&path, SECTORS).expect("an image");
-    // Where the file system shares space there is nothing to cancel.
+    // If the file system shares space there is nothing to cancel.
     if image.copy_to(&copy, SECTORS, || true).is_err() {
         assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 1);
     }

@@ -1,4 +1,4 @@
-//! Unit tests of `store/memory.rs`: with its private parts in reach.
+//! Unit tests of `store/memory.rs`, with access to its private items.
 
 use super::*;
 use drivebay_units::Rng;
@@ -75,7 +75,7 @@ fn over_an_image_only_what_is_written_takes_memory() {
     for (range, byte) in parts {
         assert!(found[range.clone()].iter().all(|&found| found == byte), "{range:?}");
     }
-    // What a snapshot keeps of the image takes none but for its table.
+    // Pages of the image in a snapshot take only the memory of its table.
     let mut table = memory.empty_table();
     assert!(memory.copy_page(50, &mut table, Limit::Holds).is_err());
     memory.copy_page(50, &mut table, Limit::MayBeExceeded).unwrap();
@@ -89,11 +89,11 @@ fn over_an_image_only_what_is_written_takes_memory() {
     assert_eq!((memory.frames.taken, memory.frames.free.len()), (2, 0));
 }
 
-/// Random writes, zeros and reads against one flat array.
+/// Random writes, zeros and reads compared with a flat array.
 fn compare(mut memory: Memory, mut flat: Vec<u8>) {
     let mut rng = Rng::new(1);
     for step in 0..4000_u32 {
-        // Often near the beginning, so that they meet.
+        // Often near the beginning, so that they overlap.
         let reach = if step % 4 == 0 { SECTORS } else { 200 };
         let lba = rng.below(reach);
         let sectors = (1 + rng.below(40)).min(SECTORS - lba);

@@ -1,9 +1,9 @@
-//! Unit tests of `ublk/control.rs`: with its private parts in reach.
+//! Unit tests of `ublk/control.rs`, with access to its private items.
 
 use super::*;
 use drivebay_drive::whole_profile;
 
-use crate::drive::Namespaces as _;
+use crate::interface::drive::Namespaces as _;
 use crate::namespace::{NamespaceOptions, NamespaceTable};
 
 #[test]

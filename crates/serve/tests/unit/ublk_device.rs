@@ -1,7 +1,7 @@
-//! Unit tests of `ublk/device.rs`: with its private parts in reach.
+//! Unit tests of `ublk/device.rs`, with access to its private items.
 
 use super::*;
-use crate::drive::Namespaces as _;
+use crate::interface::drive::Namespaces as _;
 use crate::namespace::{NamespaceOptions, NamespaceTable};
 
 const WRITE: u32 = 1;

@@ -1,4 +1,4 @@
-//! Big-endian numbers at a place in a slice that is long enough.
+//! Big-endian numbers at an offset in a slice. The caller checks the slice's length.
 
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes(bytes[at..at + 2].try_into().expect("two bytes"))

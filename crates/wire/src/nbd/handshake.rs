@@ -1,4 +1,4 @@
-//! The handshake: greeting, the client's options, the server's answers.
+//! Handshake: greeting, the client's options, the server's answers.
 
 use super::bytes::{u16_at, u32_at, u64_at};
 
@@ -9,11 +9,11 @@ const REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 const FLAG_FIXED_NEWSTYLE: u16 = 1;
 const FLAG_NO_ZEROES: u16 = 2;
 
-/// Chooses an export, the old way: the answer has no error.
+/// Chooses an export in the old way: the answer cannot report an error.
 pub const EXPORT_NAME: u32 = 1;
 /// Ends the handshake.
 pub const ABORT: u32 = 2;
-/// Asks for the exports.
+/// Asks for a list of the exports.
 pub const LIST: u32 = 3;
 /// Asks for TLS.
 pub const STARTTLS: u32 = 5;
@@ -23,12 +23,12 @@ pub const INFO: u32 = 6;
 pub const GO: u32 = 7;
 /// Asks for structured replies.
 pub const STRUCTURED_REPLY: u32 = 8;
-/// Asks which metadata there is.
+/// Asks which metadata contexts are available.
 pub const LIST_META_CONTEXT: u32 = 9;
-/// Chooses metadata.
+/// Chooses metadata contexts.
 pub const SET_META_CONTEXT: u32 = 10;
 
-/// The metadata context that tells data from holes.
+/// Metadata context that distinguishes data from holes.
 pub const BASE_ALLOCATION: &str = "base:allocation";
 
 const REP_ACK: u32 = 1;
@@ -44,47 +44,48 @@ const INFO_BLOCK_SIZE: u16 = 3;
 /// Bytes of an option's header.
 pub const OPTION_BYTES: usize = 16;
 
-/// The longest string of the protocol.
+/// Longest string of the protocol, in bytes.
 const STRING_MAX: usize = 4096;
 
-/// Why an option is refused.
+/// Reason for which an option is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionError {
-    /// Not known.
+    /// Unknown option.
     Unsupported = 1,
     /// Not allowed here.
     Policy = 2,
-    /// Not understood, or not at this point.
+    /// Malformed, or not allowed at this point.
     Invalid = 3,
-    /// Only after TLS.
+    /// Allowed only after TLS.
     TlsRequired = 5,
     /// No such export.
     Unknown = 6,
 }
 
-/// What ends a handshake at once.
+/// Errors that end a handshake at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HandshakeError {
     /// Flags that the server did not offer.
     Flags,
-    /// Not an option.
+    /// Wrong magic number: not an option.
     Magic,
 }
 
-/// What the client said to the greeting.
+/// The client's flags, which answer the greeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientFlags {
-    /// Knows the fixed newstyle: options besides [`EXPORT_NAME`], and their answers.
+    /// True if the client knows the fixed newstyle: options other than [`EXPORT_NAME`], and their
+    /// answers.
     pub is_fixed: bool,
-    /// Expects no padding behind the answer to [`EXPORT_NAME`].
+    /// True if the client expects no padding after the answer to [`EXPORT_NAME`].
     pub no_zeroes: bool,
 }
 
 impl ClientFlags {
-    /// Reads them.
+    /// Parses the flags.
     ///
     /// # Errors
-    /// Unknown ones.
+    /// Unknown flags.
     pub fn parse(bytes: [u8; 4]) -> Result<ClientFlags, HandshakeError> {
         let flags = u32::from_be_bytes(bytes);
         let known = u32::from(FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES);
@@ -96,17 +97,17 @@ impl ClientFlags {
     }
 }
 
-/// The head of an option; `length` bytes of data follow.
+/// Header of an option; `length` bytes of data follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionHeader {
-    /// Which.
+    /// Number of the option.
     pub option: u32,
-    /// Bytes of its data.
+    /// Bytes of the option's data.
     pub length: u32,
 }
 
 impl OptionHeader {
-    /// Reads one.
+    /// Parses a header.
     pub fn parse(bytes: &[u8; OPTION_BYTES]) -> Result<OptionHeader, HandshakeError> {
         if u64_at(bytes, 0) != IHAVEOPT {
             return Err(HandshakeError::Magic);
@@ -115,19 +116,19 @@ impl OptionHeader {
     }
 }
 
-/// The data of [`INFO`] and [`GO`].
+/// Data of [`INFO`] and [`GO`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Go<'a> {
     /// The export's name.
     pub name: &'a str,
-    /// Also wants the export's name.
+    /// True if the client also asks for the export's name.
     pub wants_name: bool,
-    /// Also wants the block sizes.
+    /// True if the client also asks for the block sizes.
     pub wants_block_sizes: bool,
 }
 
 impl<'a> Go<'a> {
-    /// Reads it.
+    /// Parses the data.
     pub fn parse(data: &'a [u8]) -> Result<Go<'a>, OptionError> {
         let (name, rest) = string(data)?;
         let (count, kinds) = rest.split_at_checked(2).ok_or(OptionError::Invalid)?;
@@ -140,22 +141,22 @@ impl<'a> Go<'a> {
     }
 }
 
-/// The data of [`LIST_META_CONTEXT`] and [`SET_META_CONTEXT`].
+/// Data of [`LIST_META_CONTEXT`] and [`SET_META_CONTEXT`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetaQuery<'a> {
     /// The export's name.
     pub name: &'a str,
-    /// What is asked for.
+    /// Names of the requested metadata contexts.
     pub queries: Vec<&'a str>,
 }
 
 impl<'a> MetaQuery<'a> {
-    /// Reads it.
+    /// Parses the data.
     pub fn parse(data: &'a [u8]) -> Result<MetaQuery<'a>, OptionError> {
         let (name, rest) = string(data)?;
         let (count, mut rest) = rest.split_at_checked(4).ok_or(OptionError::Invalid)?;
         let mut queries = Vec::new();
-        // Each takes at least four bytes, so the data's length bounds the loop.
+        // Each query takes at least four bytes, so the length of the data bounds the loop.
         for _ in 0..u32_at(count, 0) {
             let (query, left) = string(rest)?;
             queries.push(query);
@@ -165,7 +166,7 @@ impl<'a> MetaQuery<'a> {
     }
 }
 
-/// A length of 32 bits and that many bytes of UTF-8; returns the string and what follows.
+/// Reads a 32-bit length and that many bytes of UTF-8; returns the string and the remaining bytes.
 fn string(data: &[u8]) -> Result<(&str, &[u8]), OptionError> {
     let (length, rest) = data.split_at_checked(4).ok_or(OptionError::Invalid)?;
     let length = u32_at(length, 0) as usize;
@@ -179,22 +180,22 @@ fn string(data: &[u8]) -> Result<(&str, &[u8]), OptionError> {
 /// Block sizes of an export, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockSizes {
-    /// Requests are multiples of this.
+    /// Requests are multiples of this size.
     pub minimum: u32,
-    /// Best are multiples of this.
+    /// Multiples of this size perform best.
     pub preferred: u32,
     /// Longest payload.
     pub maximum: u32,
 }
 
-/// What the server says first.
+/// Appends the server's greeting.
 pub fn greeting(out: &mut Vec<u8>) {
     out.extend(NBDMAGIC.to_be_bytes());
     out.extend(IHAVEOPT.to_be_bytes());
     out.extend((FLAG_FIXED_NEWSTYLE | FLAG_NO_ZEROES).to_be_bytes());
 }
 
-/// An answer to `option` with `data`.
+/// Appends an answer to `option` with `data`.
 pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
     out.extend(REPLY_MAGIC.to_be_bytes());
     out.extend(option.to_be_bytes());
@@ -203,17 +204,17 @@ pub fn option_reply(out: &mut Vec<u8>, option: u32, kind: u32, data: &[u8]) {
     out.extend(data);
 }
 
-/// The option is refused; `text` is for people.
+/// Appends an answer that refuses the option; `text` is for people.
 pub fn option_error(out: &mut Vec<u8>, option: u32, error: OptionError, text: &str) {
     option_reply(out, option, REP_ERROR | error as u32, text.as_bytes());
 }
 
-/// The option is accepted, or its list is at its end.
+/// Appends an answer that accepts the option, or ends its list.
 pub fn reply_ack(out: &mut Vec<u8>, option: u32) {
     option_reply(out, option, REP_ACK, &[]);
 }
 
-/// An export, in answer to [`LIST`].
+/// Appends an export, in answer to [`LIST`].
 pub fn reply_server(out: &mut Vec<u8>, name: &str) {
     let mut data = (name.len() as u32).to_be_bytes().to_vec();
     data.extend(name.as_bytes());
@@ -225,30 +226,30 @@ fn reply_info(out: &mut Vec<u8>, option: u32, kind: u16, data: &[u8]) {
     option_reply(out, option, REP_INFO, &data);
 }
 
-/// Size and flags of the export, in answer to [`INFO`] or [`GO`].
+/// Appends size and flags of the export, in answer to [`INFO`] or [`GO`].
 pub fn reply_export(out: &mut Vec<u8>, option: u32, bytes: u64, flags: u16) {
     let data = [&bytes.to_be_bytes()[..], &flags.to_be_bytes()].concat();
     reply_info(out, option, INFO_EXPORT, &data);
 }
 
-/// The export's name.
+/// Appends the export's name.
 pub fn reply_name(out: &mut Vec<u8>, option: u32, name: &str) {
     reply_info(out, option, INFO_NAME, name.as_bytes());
 }
 
-/// The export's block sizes.
+/// Appends the export's block sizes.
 pub fn reply_block_sizes(out: &mut Vec<u8>, option: u32, sizes: BlockSizes) {
     let numbers = [sizes.minimum, sizes.preferred, sizes.maximum];
     reply_info(out, option, INFO_BLOCK_SIZE, &numbers.map(u32::to_be_bytes).concat());
 }
 
-/// A metadata context and the number it will have.
+/// Appends a metadata context and its number.
 pub fn reply_meta_context(out: &mut Vec<u8>, option: u32, id: u32, name: &str) {
     let data = [&id.to_be_bytes()[..], name.as_bytes()].concat();
     option_reply(out, option, REP_META_CONTEXT, &data);
 }
 
-/// The answer to [`EXPORT_NAME`].
+/// Appends the answer to [`EXPORT_NAME`].
 pub fn export_reply(out: &mut Vec<u8>, bytes: u64, flags: u16, client: ClientFlags) {
     out.extend(bytes.to_be_bytes());
     out.extend(flags.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The transmission phase: requests, and simple or structured replies.
+//! Transmission phase: requests, and simple or structured replies.
 
 use super::bytes::{u16_at, u32_at, u64_at};
 
@@ -21,10 +21,10 @@ const REPLY_ERROR: u16 = (1 << 15) + 1;
 /// Bytes of a request's header.
 pub const REQUEST_BYTES: usize = 28;
 
-/// The longest payload of a read or write that every client and server should carry.
+/// Longest payload of a read or write that every client and server should support, in bytes.
 pub const MAX_PAYLOAD: u32 = 32 << 20;
 
-/// What the export can do.
+/// Returns the transmission flags, which describe what the export can do.
 pub const fn export_flags(is_read_only: bool) -> u16 {
     const HAS_FLAGS: u16 = 1;
     const READ_ONLY: u16 = 1 << 1;
@@ -48,72 +48,72 @@ pub const fn export_flags(is_read_only: bool) -> u16 {
         | if is_read_only { READ_ONLY } else { 0 }
 }
 
-/// What is asked.
+/// Command of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Read.
     Read,
-    /// Write; the data follows.
+    /// Write; the data follows the request.
     Write {
-        /// Answered when it is durable.
+        /// True if the reply comes after the data is durable.
         fua: bool,
     },
-    /// The client leaves.
+    /// The client disconnects.
     Disconnect,
-    /// Everything answered so far becomes durable.
+    /// Makes everything durable that was answered so far.
     Flush,
-    /// The data is not needed any more.
+    /// Discards data that is no longer needed.
     Trim {
-        /// Answered when it is durable.
+        /// True if the reply comes after the change is durable.
         fua: bool,
     },
-    /// The data will be needed soon.
+    /// Prefetches data that will be needed soon.
     Cache,
-    /// Zeros.
+    /// Writes zeros.
     WriteZeroes {
-        /// Answered when it is durable.
+        /// True if the reply comes after the zeros are durable.
         fua: bool,
-        /// Keeps the space.
+        /// True if the space must stay allocated.
         no_hole: bool,
-        /// Only if it is quicker than a write.
+        /// True if the command must fail where it would not be faster than a write.
         fast: bool,
     },
-    /// Where data and holes are.
+    /// Asks which parts are data and which are holes.
     BlockStatus {
-        /// Only the first extent.
-        one: bool,
+        /// True if only the first extent is wanted.
+        first_only: bool,
     },
 }
 
 /// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The command; none if its type is unknown or it has a flag that it does not define.
+    /// The command; `None` if its type is unknown or one of its flags is not defined for it.
     pub command: Option<Command>,
-    /// Comes back with the reply.
+    /// Cookie that the reply repeats.
     pub cookie: u64,
     /// First byte.
     pub offset: u64,
-    /// How many.
+    /// Number of bytes.
     pub length: u32,
-    /// Bytes that follow: a write's data, also of one that is not understood.
+    /// Bytes that follow: the data of a write, even if the command is invalid.
     pub payload: u32,
 }
 
-/// What ends a connection at once.
+/// Errors that end a connection at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError {
-    /// Not a request.
+    /// Wrong magic number: not a request.
     Magic,
     /// A payload longer than [`MAX_PAYLOAD`].
     TooLong,
 }
 
 impl Request {
-    /// Reads one.
+    /// Parses a request.
     ///
     /// # Errors
-    /// [`RequestError`]: the stream of bytes cannot be followed any further.
+    /// [`RequestError`]: the rest of the byte stream cannot be parsed.
     pub fn parse(bytes: &[u8; REQUEST_BYTES]) -> Result<Request, RequestError> {
         const WRITE: u16 = 1;
         if u32_at(bytes, 0) != REQUEST_MAGIC {
@@ -121,7 +121,7 @@ impl Request {
         }
         let (flags, kind) = (u16_at(bytes, 4), u16_at(bytes, 6));
         let fua = flags & CMD_FLAG_FUA != 0;
-        // FUA has no meaning for the others, and is to be ignored there.
+        // FUA has no meaning for the other commands and is ignored there.
         let (command, allowed) = match kind {
             0 => (Command::Read, CMD_FLAG_DF | CMD_FLAG_FUA),
             WRITE => (Command::Write { fua }, CMD_FLAG_FUA),
@@ -136,8 +136,8 @@ impl Request {
                 (Command::WriteZeroes { fua, no_hole, fast }, allowed)
             }
             7 => {
-                let one = flags & CMD_FLAG_REQ_ONE != 0;
-                (Command::BlockStatus { one }, CMD_FLAG_REQ_ONE | CMD_FLAG_FUA)
+                let first_only = flags & CMD_FLAG_REQ_ONE != 0;
+                (Command::BlockStatus { first_only }, CMD_FLAG_REQ_ONE | CMD_FLAG_FUA)
             }
             _ => (Command::Flush, 0),
         };
@@ -152,7 +152,7 @@ impl Request {
     }
 }
 
-/// Errors of replies.
+/// Error numbers of replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
     /// Not permitted.
@@ -163,29 +163,29 @@ pub enum Error {
     Inval = 22,
     /// No space left.
     NoSpc = 28,
-    /// Longer than can be answered.
+    /// The reply would be too long.
     Overflow = 75,
-    /// Not supported, or not quicker.
+    /// Not supported, or not faster than a write.
     NotSup = 95,
 }
 
-/// An extent in the reply to a block status request.
+/// Extent in the reply to a block status request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatusExtent {
     /// Bytes.
     pub length: u32,
-    /// A hole that reads as zeros; otherwise data.
+    /// True for a hole, which reads as zeros; false for data.
     pub hole: bool,
 }
 
-/// A simple reply; the data of a read that succeeded follows.
+/// Appends a simple reply; the data of a successful read follows.
 pub fn simple_reply(out: &mut Vec<u8>, cookie: u64, error: Option<Error>) {
     out.extend(SIMPLE_MAGIC.to_be_bytes());
     out.extend(error.map_or(0, |e| e as u32).to_be_bytes());
     out.extend(cookie.to_be_bytes());
 }
 
-/// The only chunk of a structured reply: its head.
+/// Appends the header of the only chunk of a structured reply.
 fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
     out.extend(STRUCTURED_MAGIC.to_be_bytes());
     out.extend(REPLY_FLAG_DONE.to_be_bytes());
@@ -194,25 +194,25 @@ fn chunk(out: &mut Vec<u8>, kind: u16, cookie: u64, length: u32) {
     out.extend(length.to_be_bytes());
 }
 
-/// Success, without data.
+/// Appends a successful reply without data.
 pub fn structured_none(out: &mut Vec<u8>, cookie: u64) {
     chunk(out, REPLY_NONE, cookie, 0);
 }
 
-/// All the data of a read; `length` bytes follow.
+/// Appends the header for all the data of a read; `length` bytes follow.
 pub fn structured_data(out: &mut Vec<u8>, cookie: u64, offset: u64, length: u32) {
     chunk(out, REPLY_OFFSET_DATA, cookie, length + 8);
     out.extend(offset.to_be_bytes());
 }
 
-/// It failed.
+/// Appends a reply that reports an error.
 pub fn structured_error(out: &mut Vec<u8>, cookie: u64, error: Error) {
     chunk(out, REPLY_ERROR, cookie, 6);
     out.extend((error as u32).to_be_bytes());
     out.extend(0u16.to_be_bytes());
 }
 
-/// The extents of the metadata context `id`.
+/// Appends the extents of the metadata context `id`.
 pub fn structured_block_status(out: &mut Vec<u8>, cookie: u64, id: u32, extents: &[StatusExtent]) {
     const HOLE_AND_ZERO: u32 = 3;
     chunk(out, REPLY_BLOCK_STATUS, cookie, 4 + 8 * extents.len() as u32);

@@ -1,19 +1,19 @@
 //! Messages of DH-HMAC-CHAP, which Authentication Send and Receive carry.
 //!
-//! Source: NVM Express base specification 2.0, In-band Authentication. What follows a head, of
-//! lengths that it tells, is the caller's: a response, a challenge, a public value.
+//! Source: NVM Express base specification 2.0, In-band Authentication. The caller parses the fields
+//! of variable length after each header: a response, a challenge, a public value.
 
 use zerocopy::little_endian::{U16, U32};
 
 use super::layout::layout;
 use crate::codes::codes;
 
-/// The security protocol of these commands, in the highest byte of dword 10, with its two specific
-/// bytes.
+/// Security protocol of these commands, in the highest byte of dword 10, followed by its two
+/// specific bytes.
 pub const SECURITY_PROTOCOL: u32 = 0xe9_01_01_00;
 
 codes! {
-    /// Which message it is.
+    /// Message types.
     AuthId {
         Negotiate = 0x00,
         Challenge = 0x01,
@@ -26,92 +26,94 @@ codes! {
 }
 
 layout! { 6:
-    /// What each message begins with.
+    /// Common header of all messages.
     pub struct AuthHead {
-        /// 0: a message of all protocols; 1: one of this.
+        /// 0 for a message common to all protocols, 1 for a message of DH-HMAC-CHAP.
         pub kind: u8,
-        /// Of [`AuthId`].
+        /// See [`AuthId`].
         pub id: u8,
         #[doc(hidden)]
         pub reserved_2: [u8; 2],
-        /// Number of the exchange.
+        /// Number of the authentication exchange.
         pub transaction: U16,
     }
 }
 
 layout! { 72:
-    /// The host's first message, with one protocol.
+    /// First message of the host, with one protocol.
     pub struct AuthNegotiate {
-        /// What each message begins with.
+        /// Common header.
         pub head: AuthHead,
-        /// Whether keys for TLS are to come of it.
+        /// Nonzero if the exchange must also produce keys for TLS.
         pub secure_channel: u8,
-        /// Protocols that follow.
+        /// Number of protocols that follow.
         pub protocols: u8,
-        /// The first one: 1 for DH-HMAC-CHAP.
+        /// First protocol: 1 for DH-HMAC-CHAP.
         pub protocol: u8,
         #[doc(hidden)]
         pub reserved_9: u8,
-        /// Hashes that the host knows.
+        /// Number of hashes that the host supports.
         pub hashes: u8,
-        /// Groups that it knows.
+        /// Number of groups that the host supports.
         pub groups: u8,
-        /// Their identifiers; those of groups from byte 30 on.
+        /// Identifiers of the hashes; those of the groups start at byte 30.
         pub ids: [u8; 60],
     }
 }
 
 layout! { 16:
-    /// The controller's challenge: a value and, but in the null group, a public value follow.
+    /// Challenge of the controller; a challenge value follows and, except in the null group, a
+    /// public value.
     pub struct AuthChallenge {
-        /// What each message begins with.
+        /// Common header.
         pub head: AuthHead,
-        /// Bytes of the value.
+        /// Bytes of the challenge value.
         pub hash_bytes: u8,
         #[doc(hidden)]
         pub reserved_7: u8,
-        /// The hash, from 1 on: SHA-256, SHA-384, SHA-512.
+        /// Hash: 1 for SHA-256, 2 for SHA-384, 3 for SHA-512.
         pub hash: u8,
-        /// The group, from 1 on: ffdhe2048, 3072, 4096, 6144, 8192; 0 for the null group.
+        /// Group: 1 to 5 for ffdhe2048, 3072, 4096, 6144, 8192; 0 for the null group.
         pub group: u8,
         /// Bytes of the public value.
         pub group_bytes: U16,
-        /// Number of the challenge.
+        /// Sequence number of the challenge.
         pub number: U32,
     }
 }
 
 layout! { 16:
-    /// The host's reply: a response, a challenge's value and, but in the null group, a public value
-    /// follow.
+    /// Reply of the host; a response, a challenge value and, except in the null group, a public
+    /// value follow.
     pub struct AuthReply {
-        /// What each message begins with.
+        /// Common header.
         pub head: AuthHead,
-        /// Bytes of the response, and of the value.
+        /// Bytes of the response and of the challenge value.
         pub hash_bytes: u8,
         #[doc(hidden)]
         pub reserved_7: u8,
-        /// Whether it challenges the controller.
+        /// 1 if the host also challenges the controller.
         pub is_valid: u8,
         #[doc(hidden)]
         pub reserved_9: u8,
         /// Bytes of the public value.
         pub group_bytes: U16,
-        /// Number of the challenge.
+        /// Sequence number of the challenge.
         pub number: U32,
     }
 }
 
 layout! { 16:
-    /// The controller takes the host for who it is; a response follows if it was challenged.
+    /// Confirmation of the controller that the host is authenticated; a response follows if the
+    /// host sent a challenge.
     pub struct AuthSuccess {
-        /// What each message begins with.
+        /// Common header.
         pub head: AuthHead,
-        /// Bytes of a response.
+        /// Bytes of the response.
         pub hash_bytes: u8,
         #[doc(hidden)]
         pub reserved_7: u8,
-        /// Whether there is one.
+        /// 1 if a response follows.
         pub is_valid: u8,
         #[doc(hidden)]
         pub reserved_9: [u8; 7],
@@ -119,13 +121,13 @@ layout! { 16:
 }
 
 layout! { 8:
-    /// The exchange ends.
+    /// Message that ends the exchange with a failure.
     pub struct AuthFailure {
-        /// What each message begins with.
+        /// Common header.
         pub head: AuthHead,
-        /// 1: it has failed.
+        /// Reason code; 1: authentication failed.
         pub reason: u8,
-        /// Why.
+        /// Explanation code.
         pub explanation: u8,
     }
 }

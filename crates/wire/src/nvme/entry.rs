@@ -1,5 +1,5 @@
-//! Queue entries: the command (SQE, 64 bytes), the completion (CQE, 16 bytes), and what they point
-//! to.
+//! Queue entries: the command (SQE, 64 bytes), the completion (CQE, 16 bytes), and the data
+//! structures that commands refer to.
 //!
 //! Source: NVM Express base specification 1.4, sections 4.2 to 4.6, 5 and 6.
 
@@ -12,13 +12,13 @@ use crate::codes::codes;
 layout! { 64:
     /// Submission queue entry: a command.
     pub struct Sqe {
-        /// The command's code; its set depends on the queue.
+        /// Opcode; its command set depends on the queue.
         pub opcode: u8,
-        /// Fused operation (bits 1:0), and whether `dptr` holds PRPs (bits 7:6 zero) or an SGL.
+        /// Fused operation (bits 1:0), and the type of `dptr`: PRPs (bits 7:6 zero) or an SGL.
         pub flags: u8,
-        /// The host's name for it.
+        /// Command identifier, which the host chooses.
         pub cid: U16,
-        /// Namespace; for fabrics commands the type of the command, in the low byte.
+        /// Namespace; for fabrics commands the command type, in the low byte.
         pub nsid: U32,
         /// Command dwords 2 and 3.
         pub cdw2: [U32; 2],
@@ -28,7 +28,7 @@ layout! { 64:
         pub prp1: U64,
         /// Data pointer: PRP entry 2.
         pub prp2: U64,
-        /// Command dword 10, and so on.
+        /// Command dword 10.
         pub cdw10: U32,
         /// Command dword 11.
         pub cdw11: U32,
@@ -46,25 +46,25 @@ layout! { 64:
 layout! { 16:
     /// Completion queue entry.
     pub struct Cqe {
-        /// What the command gives back; 64 bits for fabrics commands.
+        /// Result of the command; 64 bits for fabrics commands.
         pub result: U64,
-        /// Up to where the controller has taken commands of the submission queue.
+        /// Head of the submission queue: the controller has taken the commands before it.
         pub sq_head: U16,
-        /// Identifier of the submission queue that the command came from.
+        /// Identifier of the command's submission queue.
         pub sq_id: U16,
         /// The command's identifier.
         pub cid: U16,
-        /// Phase in bit 0, the status above it.
+        /// Phase in bit 0, status in the bits above.
         pub status_and_phase: U16,
     }
 }
 
 layout! { 16:
-    /// One range of a Dataset Management command.
+    /// Range of a Dataset Management command.
     pub struct DsmRange {
-        /// Hints of use; may be ignored.
+        /// Access hints; may be ignored.
         pub attributes: U32,
-        /// Blocks.
+        /// Number of blocks.
         pub blocks: U32,
         /// First block.
         pub lba: U64,
@@ -72,45 +72,45 @@ layout! { 16:
 }
 
 layout! { 32:
-    /// One source range of a Copy command, descriptor format 0.
+    /// Source range of a Copy command, descriptor format 0.
     pub struct CopyRange {
         #[doc(hidden)]
         pub reserved_0: [u8; 8],
         /// First block.
         pub lba: U64,
-        /// Blocks, less one.
+        /// Number of blocks minus one.
         pub blocks_less_one: U16,
         #[doc(hidden)]
         pub reserved_18: [u8; 14],
     }
 }
 
-/// A scatter-gather descriptor, as it stands in a command's data pointer.
+/// SGL (scatter-gather list) descriptor in a command's data pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sgl {
     /// Address, or offset into the capsule.
     pub address: u64,
     /// Bytes.
     pub bytes: u32,
-    /// How the address is to be read.
+    /// Kind of the descriptor, which says how to read the address.
     pub kind: SglKind,
 }
 
-/// Kinds of scatter-gather descriptors that drives without local memory pointers need.
+/// Kinds of SGL descriptors that a controller without local memory needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SglKind {
     /// Data block at an address.
     Address,
-    /// Data block in the capsule, at an offset behind the command.
+    /// Data block in the capsule, at an offset from the end of the command.
     InCapsule,
     /// The transport moves the data.
     Transport,
-    /// Anything else.
+    /// Any other kind.
     Other(u8),
 }
 
 codes! {
-    /// Commands of the admin queue that drivebay's controller knows.
+    /// Admin commands that drivebay's controller supports.
     AdminOpcode {
         DeleteSq = 0x00,
         CreateSq = 0x01,
@@ -135,11 +135,11 @@ codes! {
     }
 }
 
-/// Namespace Management, Select (bits 3:0 of command dword 10): a namespace is to be made.
+/// Namespace Management, Select (bits 3:0 of command dword 10): create a namespace.
 pub const NAMESPACE_CREATE: u32 = 0;
 
 codes! {
-    /// Commands of the I/O queues that drivebay's controller knows.
+    /// I/O commands that drivebay's controller supports.
     NvmOpcode {
         Flush = 0x00,
         Write = 0x01,
@@ -163,66 +163,65 @@ codes! {
 }
 
 impl Sqe {
-    /// The first block of a read, write, compare or write-zeroes.
+    /// First block of a read, write, compare or write-zeroes.
     pub fn lba(&self) -> u64 {
         u64::from(self.cdw10.get()) | u64::from(self.cdw11.get()) << 32
     }
 
-    /// How many blocks: 1 to 65,536.
+    /// Number of blocks: 1 to 65,536.
     pub fn blocks(&self) -> u32 {
         (self.cdw12.get() & 0xffff) + 1
     }
 
-    /// Force Unit Access.
+    /// True if the command requests Force Unit Access.
     pub fn is_fua(&self) -> bool {
         self.cdw12.get() & 1 << 30 != 0
     }
 
-    /// Directive Type of a command that writes; 0 for none.
+    /// Directive Type of a write command; 0 for none.
     pub fn directive(&self) -> u8 {
         (self.cdw12.get() >> 20 & 0xf) as u8
     }
 
-    /// What the directive says of a command that writes: with Data Placement, its placement
-    /// identifier.
+    /// Directive value of a write command: with Data Placement, its placement identifier.
     pub fn directive_value(&self) -> u16 {
         (self.cdw13.get() >> 16) as u16
     }
 
-    /// Get Log Page: of which endurance group, where the page is one of these.
+    /// Get Log Page: endurance group, for the pages that belong to one.
     pub fn log_group(&self) -> u16 {
         (self.cdw11.get() >> 16) as u16
     }
 
-    /// Get Log Page: what the page's own specification says of this request (LSP).
+    /// Get Log Page: field that the specification of each page defines (LSP).
     pub fn log_specific(&self) -> u8 {
         (self.cdw10.get() >> 8 & 0x7f) as u8
     }
 
-    /// Identify and Get Log Page: the command set that is asked about (CSI): bits 31:24 of dword 11
-    /// of Identify, of dword 14 of Get Log Page.
+    /// Identify and Get Log Page: command set identifier (CSI), in bits 31:24 of dword 11 of
+    /// Identify, of dword 14 of Get Log Page.
     pub fn command_set(&self) -> u8 {
-        let is_log = AdminOpcode::of(self.opcode) == Some(AdminOpcode::GetLogPage);
+        let is_log = AdminOpcode::from_code(self.opcode) == Some(AdminOpcode::GetLogPage);
         ((if is_log { self.cdw14 } else { self.cdw11 }).get() >> 24) as u8
     }
 
-    /// Which entry of the UUID list says whose vendor-specific meaning is asked for; 0 for none.
+    /// Index into the UUID list, which selects the vendor of a vendor-specific meaning; 0 for none.
     pub fn uuid_index(&self) -> u8 {
         (self.cdw14.get() & 0x7f) as u8
     }
 
-    /// Get Log Page: how many bytes, 4 to 16 GiB.
+    /// Get Log Page: number of bytes, 4 to 16 GiB.
     pub fn log_bytes(&self) -> u64 {
         let dwords = self.cdw10.get() >> 16 | (self.cdw11.get() & 0xffff) << 16;
         (u64::from(dwords) + 1) * 4
     }
 
-    /// Get Log Page: from which byte on.
+    /// Get Log Page: offset of the first byte.
     pub fn log_offset(&self) -> u64 {
         u64::from(self.cdw12.get()) | u64::from(self.cdw13.get()) << 32
     }
 
-    /// Where the data is, if the data pointer is an SGL descriptor.
+    /// Returns the SGL descriptor, if the data pointer is one.
     pub fn sgl(&self) -> Sgl {
         let bytes = self.prp2.get();
         let kind = match (bytes >> 56) as u8 {
@@ -234,7 +233,7 @@ impl Sqe {
         Sgl { address: self.prp1.get(), bytes: bytes as u32, kind }
     }
 
-    /// Puts a descriptor into the data pointer.
+    /// Stores a descriptor in the data pointer.
     pub fn set_sgl(&mut self, sgl: Sgl) {
         let kind = match sgl.kind {
             SglKind::Address => 0x00,
@@ -249,7 +248,7 @@ impl Sqe {
 }
 
 impl Cqe {
-    /// A completion of this command.
+    /// Returns a completion of the command `cid`.
     pub fn new(cid: u16, status: Status, result: u64) -> Cqe {
         let mut cqe = Cqe { cid: cid.into(), result: result.into(), ..Cqe::default() };
         cqe.status_and_phase = (status.0 << 1).into();

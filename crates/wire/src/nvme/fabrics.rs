@@ -11,70 +11,70 @@ use crate::codes::codes;
 /// Opcode of all fabrics commands.
 pub const OPCODE_FABRICS: u8 = 0x7f;
 
-/// The name of every discovery subsystem.
+/// Name of every discovery subsystem.
 pub const DISCOVERY_NQN: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
-/// Connect: the host takes any controller.
+/// Connect: the host accepts any controller.
 pub const CONNECT_CNTLID_ANY: u16 = 0xffff;
 
-/// In the result of Connect: the queue must be authenticated before all else.
+/// Bit in the result of Connect: the queue must be authenticated before other commands.
 pub const CONNECT_AUTHENTICATE: u32 = 1 << 17;
 
-/// What a fabrics command is.
+/// Fabrics command with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FabricsType {
-    /// Write a property.
+    /// Writes a property.
     PropertySet {
-        /// Which: its offset among the controller's registers.
+        /// Property, as the offset of the controller register.
         offset: u32,
-        /// Four bytes or eight.
+        /// True for eight bytes, false for four.
         is_wide: bool,
-        /// What to write.
+        /// Value to write.
         value: u64,
     },
-    /// Make a queue.
+    /// Creates a queue.
     Connect {
-        /// Format of the command; 0.
+        /// Record format of the command; 0.
         format: u16,
-        /// Which queue; 0 is the admin queue.
+        /// Queue identifier; 0 is the admin queue.
         queue: u16,
-        /// Entries of the submission queue, less one.
+        /// Entries of the submission queue, minus one.
         entries_less_one: u16,
         /// Bit 2: no flow control of the submission queue.
         attributes: u8,
         /// Keep-alive timeout, milliseconds; 0 for none.
         keep_alive_ms: u32,
     },
-    /// Read a property.
+    /// Reads a property.
     PropertyGet {
-        /// Which.
+        /// Property, as the offset of the controller register.
         offset: u32,
-        /// Four bytes or eight.
+        /// True for eight bytes, false for four.
         is_wide: bool,
     },
-    /// A message of the host for its authentication.
+    /// Sends a message of the host for its authentication.
     AuthenticationSend {
-        /// Of which protocol: [`super::SECURITY_PROTOCOL`].
+        /// Security protocol; see [`super::SECURITY_PROTOCOL`].
         protocol: u32,
-        /// Its bytes.
+        /// Bytes of the message.
         bytes: u32,
     },
-    /// A message of the controller.
+    /// Receives a message of the controller for the authentication.
     AuthenticationReceive {
-        /// Of which protocol.
+        /// Security protocol.
         protocol: u32,
-        /// Bytes that the host takes.
+        /// Most bytes that the host accepts.
         bytes: u32,
     },
-    /// Take a queue away.
+    /// Deletes a queue.
     Disconnect,
-    /// Anything else.
+    /// Any other type.
     Other(u8),
 }
 
 impl FabricsType {
-    /// What this command is, whose opcode is [`OPCODE_FABRICS`].
-    pub fn of(sqe: &Sqe) -> FabricsType {
+    /// Parses a command whose opcode is [`OPCODE_FABRICS`].
+    pub fn from_sqe(sqe: &Sqe) -> FabricsType {
         let (offset, is_wide) = (sqe.cdw11.get(), sqe.cdw10.get() & 7 == 1);
         match sqe.nsid.get() as u8 {
             0x00 => {
@@ -96,7 +96,7 @@ impl FabricsType {
         }
     }
 
-    /// As a command.
+    /// Returns the submission queue entry of the command.
     pub fn to_sqe(self, cid: u16) -> Sqe {
         let mut sqe = Sqe { opcode: OPCODE_FABRICS, cid: cid.into(), ..Sqe::default() };
         let code = match self {
@@ -132,7 +132,7 @@ impl FabricsType {
 }
 
 codes! {
-    /// Controller properties, by the offset of the register that they are on PCIe.
+    /// Controller properties, by the offset of the corresponding PCIe register.
     Property {
         Capabilities = 0x00,
         Version = 0x08,
@@ -144,7 +144,7 @@ codes! {
 }
 
 impl Property {
-    /// Eight bytes instead of four.
+    /// True if the property has eight bytes, false for four.
     pub fn is_wide(self) -> bool {
         self == Property::Capabilities
     }
@@ -153,9 +153,9 @@ impl Property {
 layout! { 1024:
     /// Data of a Connect command, 1,024 bytes.
     pub struct ConnectData {
-        /// The host.
+        /// Host identifier.
         pub host_id: [u8; 16],
-        /// The controller: [`CONNECT_CNTLID_ANY`] for the admin queue.
+        /// Controller identifier: [`CONNECT_CNTLID_ANY`] for the admin queue.
         pub controller: U16,
         #[doc(hidden)]
         pub reserved_18: [u8; 238],
@@ -174,13 +174,13 @@ pub const SUBSYSTEM_NVM: u8 = 2;
 pub const TRANSPORT_TCP: u8 = 3;
 
 layout! { 1024:
-    /// Head of the discovery log, 1,024 bytes.
+    /// Header of the discovery log, 1,024 bytes.
     pub struct DiscoveryHeader {
-        /// Counts the log's changes.
+        /// Generation, which counts the changes of the log.
         pub generation: U64,
         /// Entries that follow.
         pub records: U64,
-        /// 0.
+        /// Record format; 0.
         pub format: U16,
         #[doc(hidden)]
         pub reserved_18: [u8; 1006],
@@ -198,11 +198,11 @@ layout! { 1024:
         pub subsystem_type: u8,
         /// Bits 1:0: secure channel, 2 for "not required".
         pub requirements: u8,
-        /// Port of the subsystem.
+        /// Port identifier of the subsystem.
         pub port: U16,
-        /// Controller; all ones for any.
+        /// Controller identifier; all ones for any.
         pub controller: U16,
-        /// Entries of the admin submission queue, at most.
+        /// Most entries of the admin submission queue.
         pub admin_entries_max: U16,
         #[doc(hidden)]
         pub reserved_10: [u8; 22],
@@ -221,14 +221,14 @@ layout! { 1024:
 
 const _: () = assert!(std::mem::offset_of!(ConnectData, host_nqn) == 512);
 
-/// The name in a field of 256 bytes: UTF-8 that a zero ends, 1 to 223 bytes of it.
+/// Returns the name in a field of 256 bytes: 1 to 223 bytes of UTF-8 that end with a zero.
 pub fn nqn_of(field: &[u8; 256]) -> Option<&str> {
     let end = field.iter().position(|&byte| byte == 0)?;
     let name = std::str::from_utf8(&field[..end]).ok()?;
     (!name.is_empty() && name.len() <= 223).then_some(name)
 }
 
-/// Text in a field that zeros fill up; cut off where it is too long.
+/// Returns text in a field of fixed length, padded with zeros, or truncated.
 pub fn padded_nqn<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [0; N];
     for (to, from) in field.iter_mut().take(N - 1).zip(text.bytes()) {

@@ -1,4 +1,4 @@
-//! Features: what Get Features and Set Features name.
+//! Features of Get Features and Set Features.
 //!
 //! Sources: NVM Express base specification 2.0, Set Features and Feature Identifiers Supported and
 //! Effects; OCP Datacenter NVMe SSD specification 2.0 (C0h, C5h).
@@ -6,7 +6,7 @@
 use crate::codes::codes;
 
 codes! {
-    /// Features that drivebay's controller knows.
+    /// Features that drivebay's controller supports.
     Feature {
         Arbitration = 0x01,
         PowerManagement = 0x02,
@@ -33,7 +33,7 @@ codes! {
     }
 }
 
-/// Of the feature's effects: what it belongs to.
+/// Scope bits of a feature's effects.
 const OF_NAMESPACE: u32 = 1 << 20;
 const OF_CONTROLLER: u32 = 1 << 21;
 const OF_GROUP: u32 = 1 << 23;
@@ -42,18 +42,18 @@ const OF_SUBSYSTEM: u32 = 1 << 25;
 /// The form of a feature's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Bits of dword 11 that are kept; 0 where the value comes as data.
+    /// Bits of dword 11 that are stored; 0 if the value is sent as data.
     pub mask: u32,
-    /// Bytes of data, if the value is data.
+    /// Bytes of data, if the value is sent as data.
     pub bytes: u16,
-    /// Whether the host may ask to have it saved: it outlasts resets anyway.
+    /// True if the host may ask to save the value, which outlasts resets in any case.
     pub is_saveable: bool,
-    /// Its entry in the log of the features' effects, without the bit for "supported".
+    /// Entry in the feature effects log, without the bit "supported".
     pub effects: u32,
 }
 
 impl Feature {
-    /// The form of its value.
+    /// Returns the form of the feature's value.
     pub fn shape(self) -> Shape {
         use Feature as F;
         let number = |mask| Shape { mask, bytes: 0, is_saveable: false, effects: OF_CONTROLLER };
@@ -84,7 +84,7 @@ impl Feature {
 }
 
 codes! {
-    /// Which value Get Features returns (bits 10:8 of command dword 10).
+    /// Value that Get Features returns (bits 10:8 of command dword 10).
     Select {
         Current = 0,
         Default = 1,

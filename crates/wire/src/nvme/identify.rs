@@ -1,4 +1,4 @@
-//! Identify data: what a controller and a namespace are.
+//! Identify data: descriptions of a controller and a namespace.
 //!
 //! Sources: NVM Express base specification and NVM command set specification 2.0, Identify; fabrics
 //! fields: NVMe over Fabrics 1.1.
@@ -9,7 +9,7 @@ use super::layout::layout;
 use crate::codes::codes;
 
 codes! {
-    /// What Identify returns (CNS, bits 7:0 of command dword 10).
+    /// Data structure that Identify returns (CNS, bits 7:0 of command dword 10).
     Cns {
         Namespace = 0,
         Controller = 1,
@@ -31,18 +31,18 @@ codes! {
     }
 }
 
-/// Identifiers in a list of controllers, at most; their number stands before them.
+/// Most identifiers in a controller list; their number precedes them.
 pub const CONTROLLER_LIST_MAX: usize = 2047;
 
 /// Type of a namespace identifier: IEEE EUI-64, 8 bytes.
 pub const NID_EUI64: u8 = 1;
-/// Likewise: command set identifier, 1 byte.
+/// Type of a namespace identifier: command set identifier, 1 byte.
 pub const NID_COMMAND_SET: u8 = 4;
-/// The command set identifier of the NVM command set.
+/// Command set identifier of the NVM command set.
 pub const COMMAND_SET_NVM: u8 = 0;
 
 layout! { 4096:
-    /// Identify Controller, 4,096 bytes. Fields bear the specification's names.
+    /// Identify Controller, 4,096 bytes. Fields have the specification's names.
     #[expect(missing_docs, reason = "the specification's names; section 5.15.2.2 explains each")]
     pub struct IdentifyController {
         pub vid: U16,
@@ -132,25 +132,25 @@ layout! { 4096:
 }
 
 layout! { 32:
-    /// A power state's descriptor.
+    /// Power state descriptor.
     pub struct PowerState {
-        /// Most power: in 10 mW, or in 0.1 mW if bit 0 of `flags` is set.
+        /// Maximum power in units of 10 mW, or of 0.1 mW if bit 0 of `flags` is set.
         pub max_power: U16,
         reserved_2: u8,
-        /// Bit 0: unit of `max_power`; bit 1: no I/O in this state.
+        /// Bit 0: unit of `max_power`; bit 1: non-operational state (no I/O).
         pub flags: u8,
-        /// Time to enter, microseconds.
+        /// Entry latency, microseconds.
         pub entry_us: U32,
-        /// Time to leave, microseconds.
+        /// Exit latency, microseconds.
         pub exit_us: U32,
-        /// Relative read throughput: 0 is best; then read latency, write throughput, write latency.
+        /// Relative read throughput, read latency, write throughput and write latency; 0 is best.
         pub relative: [u8; 4],
         reserved_16: [u8; 16],
     }
 }
 
 layout! { 4096:
-    /// Identify Namespace, 4,096 bytes. Fields bear the specification's names.
+    /// Identify Namespace, 4,096 bytes. Fields have the specification's names.
     #[expect(missing_docs, reason = "the specification's names; section 5.15.2.1 explains each")]
     pub struct IdentifyNamespace {
         pub nsze: U64,
@@ -230,13 +230,13 @@ layout! { 4096:
 }
 
 layout! { 4:
-    /// Bytes of a block.
+    /// LBA format: bytes of a block.
     pub struct LbaFormat {
         /// Metadata bytes.
         pub metadata_bytes: U16,
         /// Data bytes, as a power of two.
         pub data_shift: u8,
-        /// 0 is best.
+        /// Relative performance; 0 is best.
         pub relative_performance: u8,
     }
 }
@@ -252,7 +252,7 @@ const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, nguid) == 104);
 const _: () = assert!(std::mem::offset_of!(IdentifyNamespace, lbaf) == 128);
 
 impl PowerState {
-    /// A state, power in milliwatt; less than 1 W is given in the finer unit.
+    /// Returns a power state; power below 1 W is stored in the finer unit.
     pub fn new(max_mw: u32, entry_us: u32, exit_us: u32, operational: bool) -> PowerState {
         let fine = max_mw < 1000;
         let power = if fine { max_mw * 10 } else { max_mw / 10 };
@@ -266,7 +266,7 @@ impl PowerState {
     }
 }
 
-/// Text in a field of fixed length, filled up with spaces, cut off where it is too long.
+/// Returns text in a field of fixed length, padded with spaces, or truncated.
 pub fn padded<const N: usize>(text: &str) -> [u8; N] {
     let mut field = [b' '; N];
     for (to, from) in field.iter_mut().zip(text.bytes()) {

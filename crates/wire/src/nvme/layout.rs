@@ -1,8 +1,8 @@
-//! Structures that lie in memory as their specification has them.
+//! Macro for structures with the memory layout of their specification.
 
-/// Structures of little-endian fields without gaps, each of the size that stands before it: taken
-/// from bytes as they are, and zeros by default. (Arrays of more than 32 elements have no
-/// `Default`.)
+/// Defines structures of little-endian fields without gaps, each preceded by its size in bytes.
+/// They can be read from bytes without conversion; their default is all zeros. (Arrays of more than
+/// 32 elements have no `Default`.)
 macro_rules! layout {
     ($($bytes:literal: $(#[$meta:meta])* $vis:vis struct $name:ident $fields:tt)*) => {$(
         $(#[$meta])*

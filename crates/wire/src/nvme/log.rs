@@ -9,7 +9,7 @@ use super::layout::layout;
 use crate::codes::codes;
 
 codes! {
-    /// Log pages that drivebay's controllers know (bits 7:0 of command dword 10).
+    /// Log pages that drivebay's controllers support (bits 7:0 of command dword 10).
     LogPage {
         Supported = 0x00,
         Errors = 0x01,
@@ -66,23 +66,23 @@ layout! { 512:
         pub host_writes: U128,
         /// Minutes.
         pub busy_minutes: U128,
-        /// Times switched on.
+        /// Number of power cycles.
         pub power_cycles: U128,
-        /// Hours switched on.
+        /// Hours with power.
         pub power_on_hours: U128,
-        /// Switched off without notice.
+        /// Losses of power without notice.
         pub unsafe_shutdowns: U128,
-        /// Data that could not be read.
+        /// Number of failures to read data.
         pub media_errors: U128,
-        /// Entries of the error log, ever.
+        /// Error log entries over the drive's lifetime.
         pub error_entries: U128,
         /// Minutes at or above the warning temperature.
         pub warning_minutes: U32,
         /// Minutes at or above the critical temperature.
         pub critical_minutes: U32,
-        /// Kelvin; 0 where there is no such sensor.
+        /// Kelvin; 0 if the sensor does not exist.
         pub sensors_k: [U16; 8],
-        /// Times that light and heavy throttling set in.
+        /// Number of transitions to light and to heavy throttling.
         pub throttle_count: [U32; 2],
         /// Seconds of light and heavy throttling.
         pub throttle_seconds: [U32; 2],
@@ -95,16 +95,16 @@ layout! { 512:
 pub struct CriticalWarning;
 
 impl CriticalWarning {
-    /// Spare blocks run out.
+    /// Few spare blocks are left.
     pub const SPARE: u8 = 1 << 0;
     /// A temperature is beyond its threshold.
     pub const TEMPERATURE: u8 = 1 << 1;
-    /// The drive refuses to be written.
+    /// The drive refuses writes.
     pub const READ_ONLY: u8 = 1 << 3;
 }
 
 layout! { 64:
-    /// One entry of the error log, 64 bytes.
+    /// Entry of the error log, 64 bytes.
     pub struct ErrorEntry {
         /// Number of the error; 0 in an empty entry.
         pub count: U64,
@@ -114,10 +114,10 @@ layout! { 64:
         pub cid: U16,
         /// Status, shifted left by one, as in a completion.
         pub status_and_phase: U16,
-        /// Byte (bits 7:0) and bit (10:8) of the wrong field in the command; all ones where none
-        /// is.
+        /// Byte (bits 7:0) and bit (10:8) of the wrong field in the command; all ones if no field
+        /// is wrong.
         pub location: U16,
-        /// First block that is concerned.
+        /// First block of the error.
         pub lba: U64,
         /// Namespace.
         pub nsid: U32,
@@ -129,11 +129,11 @@ layout! { 64:
 layout! { 512:
     /// Firmware Slot Information, 512 bytes.
     pub struct FirmwareSlots {
-        /// The slot in use in bits 2:0, that of the next reset in bits 6:4.
+        /// Active slot in bits 2:0, slot of the next reset in bits 6:4.
         pub active: u8,
         #[doc(hidden)]
         pub reserved_1: [u8; 7],
-        /// Revision in each slot.
+        /// Firmware revision of each slot.
         pub revisions: [[u8; 8]; 7],
         #[doc(hidden)]
         pub reserved_64: [u8; 448],
@@ -143,9 +143,9 @@ layout! { 512:
 layout! { 4096:
     /// Commands Supported and Effects, 4,096 bytes.
     pub struct CommandEffects {
-        /// By opcode of the admin queue.
+        /// Effects of admin commands, by opcode.
         pub admin: [U32; 256],
-        /// By opcode of I/O queues.
+        /// Effects of I/O commands, by opcode.
         pub io: [U32; 256],
         #[doc(hidden)]
         pub reserved_2048: [u8; 2048],
@@ -156,26 +156,26 @@ layout! { 4096:
 pub const EFFECT_SUPPORTED: u32 = 1;
 /// Effects: it may change data.
 pub const EFFECT_CHANGES_DATA: u32 = 1 << 1;
-/// Effects: what a namespace can do may change.
+/// Effects: the capabilities of a namespace may change.
 pub const EFFECT_CHANGES_CAPABILITY: u32 = 1 << 2;
-/// Effects: which namespaces there are, or which are attached, may change.
+/// Effects: the list of namespaces, or of the attached ones, may change.
 pub const EFFECT_CHANGES_NAMESPACES: u32 = 1 << 3;
-/// Effects: nothing else may be outstanding for the controller.
+/// Effects: no other command may be outstanding in the controller.
 pub const EFFECT_EXCLUSIVE: u32 = 2 << 16;
 
 layout! { 512:
     /// Sanitize Status, 512 bytes.
     pub struct SanitizeStatus {
-        /// How far: parts of 65,536; all ones when none is going on.
+        /// Progress in parts of 65,536; all ones if no operation is running.
         pub progress: U16,
-        /// Bits 2:0: 0 never, 1 done, 2 going on, 4 done, but deallocated against a host's will;
-        /// bits 7:3: passes of an overwrite that are done.
+        /// Bits 2:0: 0 never sanitized, 1 done, 2 running, 4 done, but deallocated against the
+        /// host's request; bits 7:3: completed overwrite passes.
         pub status: U16,
         /// Command dword 10 of the last Sanitize.
         pub cdw10: U32,
-        /// Estimated seconds of overwrite, block erase, crypto erase; all ones: not said.
+        /// Estimated seconds of overwrite, block erase, crypto erase; all ones: not reported.
         pub estimated_seconds: [U32; 3],
-        /// The same without deallocation after.
+        /// The same estimates without deallocation afterwards.
         pub estimated_seconds_kept: [U32; 3],
         #[doc(hidden)]
         pub reserved_32: [u8; 480],
@@ -183,27 +183,27 @@ layout! { 512:
 }
 
 layout! { 28:
-    /// One result of a device self-test, 28 bytes.
+    /// Result of a device self-test, 28 bytes.
     pub struct SelfTestResult {
         /// Bits 3:0: 0 without error, 2 aborted by a reset, 4 by a Format NVM, 9 by a Sanitize, 7 a
-        /// segment failed, 15 no entry; bits 7:4 which self-test.
+        /// segment failed, 15 no entry; bits 7:4: type of self-test.
         pub status: u8,
         /// The segment that failed.
         pub segment: u8,
-        /// Which fields below hold.
+        /// Valid fields among the following.
         pub valid: u8,
         #[doc(hidden)]
         pub reserved_3: u8,
-        /// When it ended: hours switched on.
+        /// End of the self-test, in hours with power.
         pub power_on_hours: U64,
-        /// Of which namespace.
+        /// Namespace that was tested.
         pub nsid: U32,
         #[doc(hidden)]
         pub reserved_16: [u8; 12],
     }
 }
 
-/// Of a self-test's result: there is none.
+/// Status of an empty self-test result.
 pub const SELF_TEST_NONE: u8 = 0xf;
 /// Results in the log of self-tests.
 pub const SELF_TESTS: usize = 20;
@@ -211,13 +211,13 @@ pub const SELF_TESTS: usize = 20;
 layout! { 564:
     /// Device Self-test, 564 bytes.
     pub struct SelfTestLog {
-        /// Which goes on: 0 none, 1 short, 2 extended.
+        /// Running self-test: 0 none, 1 short, 2 extended.
         pub current: u8,
-        /// How far, per cent.
+        /// Progress in per cent.
         pub percent: u8,
         #[doc(hidden)]
         pub reserved_2: U16,
-        /// Newest first.
+        /// Results, newest first.
         pub results: [SelfTestResult; SELF_TESTS],
     }
 }
@@ -226,29 +226,29 @@ layout! { 564:
 pub const TELEMETRY_BLOCK: usize = 512;
 
 layout! { 512:
-    /// Head of a telemetry log, 512 bytes; blocks of data follow.
+    /// Header of a telemetry log, 512 bytes; blocks of data follow.
     pub struct TelemetryHeader {
-        /// The log page.
+        /// Log page identifier.
         pub page: u8,
         #[doc(hidden)]
         pub reserved_1: [u8; 4],
         /// IEEE OUI.
         pub oui: [u8; 3],
-        /// The last block of data areas 1, 2 and 3.
+        /// Last block of data areas 1, 2 and 3.
         pub last_blocks: [U16; 3],
         #[doc(hidden)]
         pub reserved_14: [u8; 366],
-        /// Of host-initiated data: its scope, and its generation.
+        /// Host-initiated data: scope and generation.
         pub host: [u8; 2],
-        /// Of controller-initiated data: whether there is some, and its generation.
+        /// Controller-initiated data: availability and generation.
         pub controller: [u8; 2],
-        /// Why it was taken.
+        /// Reason identifier.
         pub reason: [u8; 128],
     }
 }
 
 layout! { 512:
-    /// Head of the persistent event log, 512 bytes.
+    /// Header of the persistent event log, 512 bytes.
     #[expect(missing_docs, reason = "the specification's fields")]
     pub struct PersistentHeader {
         pub page: u8,
@@ -260,7 +260,7 @@ layout! { 512:
         pub revision: u8,
         #[doc(hidden)]
         pub reserved_17: u8,
-        /// Bytes of the header from the next field on.
+        /// Bytes of the header after this field.
         pub header_bytes: U16,
         pub timestamp: U64,
         pub power_on_hours: U128,
@@ -274,29 +274,29 @@ layout! { 512:
         pub context: U32,
         #[doc(hidden)]
         pub reserved_378: [u8; 102],
-        /// By type, a bit each.
+        /// Bitmap of the supported event types.
         pub supported: [u8; 32],
     }
 }
 
 layout! { 24:
-    /// Head of an event of that log, 24 bytes; its data follows.
+    /// Header of an event of the persistent event log, 24 bytes; its data follows.
     pub struct PersistentEvent {
         /// See [`PersistentKind`].
         pub kind: u8,
-        /// Of the event's data.
+        /// Revision of the event's data.
         pub revision: u8,
-        /// Bytes of this header behind this field.
+        /// Bytes of this header after this field.
         pub header_bytes: u8,
         #[doc(hidden)]
         pub reserved_3: u8,
-        /// The controller.
+        /// Controller identifier.
         pub cntlid: U16,
-        /// As [`Feature::Timestamp`](super::Feature::Timestamp) has it.
+        /// Time in the format of [`Feature::Timestamp`](super::Feature::Timestamp).
         pub timestamp: U64,
         #[doc(hidden)]
         pub reserved_14: [u8; 6],
-        /// Bytes that are the vendor's.
+        /// Vendor-specific bytes.
         pub vendor_bytes: U16,
         /// Bytes of data.
         pub bytes: U16,
@@ -304,7 +304,7 @@ layout! { 24:
 }
 
 codes! {
-    /// Types of events of that log that drivebay's controller makes.
+    /// Event types of the persistent event log that drivebay's controller reports.
     PersistentKind {
         Health = 0x01,
         FirmwareCommit = 0x02,
@@ -340,7 +340,7 @@ layout! { 512:
         pub erases_min: U32,
         pub throttle_events: u8,
         pub throttle_status: u8,
-        /// Errata, point, minor, major.
+        /// Bytes in the order errata, point, minor, major version.
         pub version: [u8; 6],
         pub pcie_correctable: U64,
         pub incomplete_shutdowns: U32,
@@ -372,7 +372,7 @@ layout! { 512:
 }
 
 layout! { 512:
-    /// OCP's Latency Monitor (C3h), 512 bytes. Counters are by bucket, then read, write,
+    /// OCP's Latency Monitor (C3h), 512 bytes. Counters are ordered by bucket, then by read, write,
     /// deallocate.
     #[expect(missing_docs, reason = "the specification's names")]
     pub struct OcpLatency {
@@ -399,8 +399,7 @@ layout! { 512:
     }
 }
 
-/// What ends each of OCP's log pages: the version of its layout, and its GUID, as its bytes lie in
-/// memory.
+/// Returns the trailer of an OCP log page: the version of its layout, and its GUID in memory order.
 pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
     let (version, guid) = match page {
         LogPage::OcpSmart => (3, 0xafd5_14c9_7c6f_4f9c_a4f2_bfea_2810_afc5),
@@ -414,13 +413,14 @@ pub fn ocp_trailer(page: LogPage) -> Option<(u16, [u8; 16])> {
 }
 
 layout! { 64:
-    /// The pace of a served drive, vendor specific (drivebay's own), 64 bytes.
+    /// Pace of a served drive, a vendor-specific log page of drivebay, 64 bytes.
     pub struct PaceLog {
         /// The drive's clock, nanoseconds.
         pub clock_ns: U64,
-        /// Its rate: 1,000,000 is that of the host's clock.
+        /// Rate of the drive's clock; 1,000,000 is the rate of the host's clock.
         pub rate_ppm: U64,
-        /// How far the host kept up, hundredths of a percent; 0 before the first answer.
+        /// Latency that the model gave divided by the latency of the answers, in hundredths of a
+        /// percent; 0 before the first answer.
         pub kept_up: U16,
         #[doc(hidden)]
         pub reserved_18: [u8; 46],

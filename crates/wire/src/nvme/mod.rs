@@ -2,9 +2,9 @@
 //!
 //! Sources: NVM Express base specification 1.4 (queue entries, identify data, log pages, features),
 //! NVM Express over Fabrics 1.1 (capsules, connect, properties, discovery log) and its TCP
-//! transport (TP 8000). Structures are laid out byte by byte, little-endian, and taken from bytes
-//! as they are; reserved bytes are zero when made here and ignored when read. Left out: metadata,
-//! directives but data placement, TLS.
+//! transport (TP 8000). Structures are laid out byte by byte, little-endian, and read from bytes
+//! without conversion; reserved bytes are written as zero and ignored when read. Left out:
+//! metadata, directives other than data placement, TLS.
 
 mod auth;
 mod entry;

@@ -1,9 +1,10 @@
-//! NVMe over TCP: PDUs, taken from and put into a stream of bytes.
+//! NVMe over TCP: reading PDUs from a byte stream and writing PDUs to it.
 //!
-//! Source: NVMe over Fabrics 1.1, section 7.4 (TCP transport; TP 8000). A PDU is a header of fixed
-//! length by its type, optionally the header's digest, padding, data, and the data's digest. A
-//! decoder needs the whole PDU in its buffer and lends the data out of it: the caller bounds memory
-//! through `data_bytes_max`, beyond which a PDU is refused from its first eight bytes.
+//! Source: NVMe over Fabrics 1.1, section 7.4 (TCP transport; TP 8000). A PDU consists of a header,
+//! whose length depends on the type, and optionally the header's digest, padding, data, and the
+//! data's digest. A decoder needs the whole PDU in its buffer and borrows the data from it. The
+//! caller limits memory by `data_bytes_max`: a longer PDU is refused as soon as its first eight
+//! bytes are known.
 
 use crc32c::crc32c;
 use zerocopy::little_endian::{U16, U32};
@@ -13,31 +14,31 @@ use super::entry::{Cqe, Sqe};
 use super::layout::layout;
 use crate::codes::codes;
 
-/// Bytes of the part that all headers begin with.
+/// Bytes of the common part of all headers.
 pub const HEADER_BYTES: usize = 8;
 const DIGEST_BYTES: usize = 4;
 /// Bytes of an initialization PDU.
 const INIT_BYTES: usize = 128;
-/// Most alignment of data that a host may ask for, dwords less one: 128 bytes.
+/// Largest data alignment that a host may ask for, in dwords minus one: 128 bytes.
 pub const ALIGNMENT_MAX: u8 = 31;
-/// Bytes of headers with a few fields.
+/// Bytes of the short headers.
 const SHORT_BYTES: usize = 24;
 /// Bytes of a command capsule's header.
 const COMMAND_BYTES: usize = 72;
-/// A termination request carries at most so much of the PDU it complains of.
+/// Bytes of a faulty PDU that a termination request quotes at most.
 const TERM_DATA_MAX: usize = 128;
 
 /// Flag: a header digest follows.
 const FLAG_HEADER_DIGEST: u8 = 1;
 /// Flag: a data digest follows.
 const FLAG_DATA_DIGEST: u8 = 1 << 1;
-/// Flag of data: the last PDU of a transfer.
+/// Flag of a data PDU: last PDU of a transfer.
 pub const FLAG_LAST: u8 = 1 << 2;
-/// Flag of data to the host: stands for a completion without error or result.
+/// Flag of a data PDU to the host: replaces a completion without error and result.
 pub const FLAG_SUCCESS: u8 = 1 << 3;
 
 codes! {
-    /// Types of PDUs.
+    /// PDU types.
     PduType {
         IcReq = 0,
         IcResp = 1,
@@ -52,7 +53,7 @@ codes! {
 }
 
 impl PduType {
-    /// Bytes of its header.
+    /// Bytes of the header.
     #[inline]
     pub fn header_bytes(self) -> usize {
         match self {
@@ -62,7 +63,7 @@ impl PduType {
         }
     }
 
-    /// Neither digests nor negotiated padding.
+    /// True if the PDU has neither digests nor negotiated padding.
     #[inline]
     fn is_bare(self) -> bool {
         use PduType as P;
@@ -78,41 +79,41 @@ impl PduType {
     }
 }
 
-/// What both sides agreed on: digests, and where data begins.
+/// Digests and data alignment that both sides agreed on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Digests {
-    /// Of headers.
+    /// True if headers have a digest.
     pub header: bool,
-    /// Of data.
+    /// True if data has a digest.
     pub data: bool,
-    /// To a multiple of which data is padded: dwords less one, at most 31.
+    /// Alignment of data in dwords minus one, at most 31.
     alignment: u8,
 }
 
 impl Digests {
-    /// From the field of an initialization PDU.
-    pub const fn of(bits: u8) -> Digests {
+    /// Reads the field of an initialization PDU.
+    pub const fn from_bits(bits: u8) -> Digests {
         Digests { header: bits & 1 != 0, data: bits & 2 != 0, alignment: 0 }
     }
 
-    /// With data where the other side wants it, by its field of the initialization; at most 31.
+    /// Sets the data alignment that the other side requests in its initialization PDU; at most 31.
     pub fn aligned(self, alignment: u8) -> Digests {
         Digests { alignment, ..self }
     }
 
-    /// Where data begins behind a header that ends at `head`.
+    /// Returns the offset of data after a header that ends at `head`.
     fn data_offset(self, head: usize) -> usize {
         head.next_multiple_of(4 * (usize::from(self.alignment) + 1))
     }
 
-    /// As that field.
+    /// Returns the field of an initialization PDU.
     pub fn bits(self) -> u8 {
         u8::from(self.header) | u8::from(self.data) << 1
     }
 }
 
 layout! { 8:
-    /// What all headers begin with.
+    /// Common part of all headers.
     struct Common {
         kind: u8,
         flags: u8,
@@ -125,28 +126,28 @@ layout! { 8:
 layout! { 8:
     /// Fields of an initialization request or response.
     pub struct InitPdu {
-        /// Version of the format; 0.
+        /// Version of the PDU format; 0.
         pub version: U16,
-        /// Data alignment that the sender wants, in dwords less one; at most 31.
+        /// Data alignment that the sender requests, in dwords minus one; at most 31.
         pub alignment: u8,
         /// See [`Digests`].
         pub digests: u8,
-        /// Request: R2Ts outstanding for a command, less one. Response: bytes of a data PDU to the
-        /// controller, at most.
+        /// Request: R2Ts that may be outstanding for a command, minus one. Response: most bytes of
+        /// a data PDU to the controller.
         pub max: U32,
     }
 }
 
 layout! { 16:
-    /// Fields of a data PDU, and of a Ready to Transfer.
+    /// Fields of a data PDU and of a Ready to Transfer.
     pub struct DataPdu {
-        /// Identifier of the command that the data belongs to.
+        /// Identifier of the command that owns the data.
         pub cid: U16,
-        /// The controller's name for this transfer; not used in data to the host.
+        /// Transfer tag, which the controller chooses; not used in data to the host.
         pub tag: U16,
-        /// Place in the command's data.
+        /// Offset in the command's data.
         pub offset: U32,
-        /// Bytes.
+        /// Number of bytes.
         pub bytes: U32,
         reserved: U32,
     }
@@ -157,22 +158,22 @@ layout! { 16:
     pub struct TermPdu {
         /// See [`FaultKind`].
         pub status: U16,
-        /// What exactly; the place of the wrong field, or the wrong digest.
+        /// Details: the offset of the wrong field, or the wrong digest.
         pub information: U32,
         reserved: [u8; 10],
     }
 }
 
-/// Data of a PDU, lent from the decoder's buffer.
+/// Data of a PDU, borrowed from the decoder's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// Bytes of the part that this PDU carries.
+    /// Bytes of the part in this PDU.
     pub bytes: &'a [u8],
-    /// Their digest was wrong: the command fails, the connection lives.
+    /// True if the digest was wrong: the command fails, the connection continues.
     pub is_damaged: bool,
 }
 
-/// A protocol data unit of NVMe/TCP, by type.
+/// Protocol data unit of NVMe/TCP, by type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pdu<'a> {
     /// Initialize Connection Request.
@@ -183,76 +184,75 @@ pub enum Pdu<'a> {
     HostTerm(TermPdu),
     /// The controller ends the connection.
     ControllerTerm(TermPdu),
-    /// A command, with data in the capsule or without.
+    /// Command, with or without data in the capsule.
     Command(&'a Sqe, Data<'a>),
-    /// A completion.
+    /// Completion.
     Response(Cqe),
-    /// Data to the controller; the flags are [`FLAG_LAST`].
+    /// Data to the controller; the flag can be [`FLAG_LAST`].
     DataToController(DataPdu, u8, Data<'a>),
-    /// Data to the host; the flags are [`FLAG_LAST`] and [`FLAG_SUCCESS`].
+    /// Data to the host; the flags can be [`FLAG_LAST`] and [`FLAG_SUCCESS`].
     DataToHost(DataPdu, u8, Data<'a>),
     /// The controller is ready for data.
     R2t(DataPdu),
 }
 
-/// Why a connection cannot go on; sent in a termination request.
+/// Reason for which a connection must end; sent in a termination request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The fatal error status of the termination request.
+    /// Fatal error status of the termination request.
     pub kind: FaultKind,
-    /// The wrong field's place in the header, or the wrong digest.
+    /// Offset of the wrong field in the header, or the wrong digest.
     pub information: u32,
 }
 
-/// Kinds of faults, with the code of a termination request.
+/// Kinds of faults and their codes in a termination request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub enum FaultKind {
-    /// A header's field has a wrong value.
+    /// A header field has an invalid value.
     InvalidHeaderField = 1,
-    /// A PDU that may not come now.
+    /// The PDU is not allowed at this point.
     Sequence = 2,
     /// The header's digest is wrong.
     HeaderDigest = 3,
-    /// Data that was not asked for.
+    /// Data that the controller did not ask for.
     DataOutOfRange = 4,
     /// More data than allowed.
     DataLimitExceeded = 5,
-    /// A parameter that is not supported.
+    /// Unsupported parameter.
     UnsupportedParameter = 6,
 }
 
 impl Fault {
-    /// A field of the header is wrong.
+    /// Fault of a header field with this offset.
     pub fn field(place: u32) -> Fault {
         Fault { kind: FaultKind::InvalidHeaderField, information: place }
     }
 
-    /// Any other kind, without more to say.
-    pub fn of(kind: FaultKind) -> Fault {
+    /// Fault of another kind, without details.
+    pub fn new(kind: FaultKind) -> Fault {
         Fault { kind, information: 0 }
     }
 }
 
-/// Takes PDUs from a buffer.
+/// Decoder of PDUs in a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Decoder {
-    /// Agreed on.
+    /// Digests that both sides agreed on.
     pub digests: Digests,
-    /// Most data of one PDU, bytes.
+    /// Most data of a PDU, in bytes.
     pub data_bytes_max: u32,
 }
 
 impl Decoder {
-    /// The PDU at the beginning of `buffer` and its length; `None` if it is not there as a whole
-    /// yet.
+    /// Returns the PDU at the start of `buffer` and its length; `None` while it is incomplete.
     ///
     /// # Errors
-    /// [`Fault`]: the stream cannot be understood any further.
+    /// [`Fault`]: the rest of the stream cannot be parsed.
     #[inline]
     pub fn decode<'a>(&self, buffer: &'a [u8]) -> Result<Option<(Pdu<'a>, usize)>, Fault> {
         let Ok((common, _)) = Common::ref_from_prefix(buffer) else { return Ok(None) };
-        let kind = PduType::of(common.kind).ok_or(Fault::field(0))?;
+        let kind = PduType::from_code(common.kind).ok_or(Fault::field(0))?;
         let header_bytes = kind.header_bytes();
         if usize::from(common.header_bytes) != header_bytes {
             return Err(Fault::field(2));
@@ -262,7 +262,7 @@ impl Decoder {
         let whole = common.pdu_bytes.get() as usize;
         let (data, tail) = data_place(kind, *common, head, whole, digests)?;
         if data.len() > self.data_max(kind) {
-            return Err(Fault::of(FaultKind::DataLimitExceeded));
+            return Err(Fault::new(FaultKind::DataLimitExceeded));
         }
         if (common.flags & FLAG_HEADER_DIGEST != 0) != digests.header
             || (common.flags & FLAG_DATA_DIGEST != 0) != (tail > 0)
@@ -291,7 +291,7 @@ impl Decoder {
     }
 }
 
-/// Where the data of a PDU lies, and how many bytes of digest follow it.
+/// Returns the range of a PDU's data, and the number of digest bytes after it.
 #[inline]
 fn data_place(
     kind: PduType,
@@ -311,7 +311,7 @@ fn data_place(
     }
     let tail = DIGEST_BYTES * usize::from(digests.data);
     let begin = if kind.is_bare() { head } else { usize::from(common.data_offset) };
-    // Data of zero length would make the digest's presence ambiguous.
+    // With data of zero length it would be ambiguous if a digest follows.
     if begin < head || begin + tail >= whole {
         return Err(Fault::field(3));
     }
@@ -360,10 +360,10 @@ fn take<T: FromBytes>(fields: &[u8]) -> Result<T, Fault> {
     T::read_from_prefix(fields).map(|(value, _)| value).map_err(|_| Fault::field(2))
 }
 
-/// Puts a PDU at the end of `out`.
+/// Appends a PDU to `out`.
 ///
 /// # Panics
-/// When data is longer than a PDU can say, 4 GiB: a bug of the caller.
+/// If the data is too long for a PDU, 4 GiB: a bug of the caller.
 #[inline]
 pub fn encode(out: &mut Vec<u8>, pdu: &Pdu<'_>, digests: Digests) {
     let none = &[][..];
@@ -388,10 +388,10 @@ pub fn encode(out: &mut Vec<u8>, pdu: &Pdu<'_>, digests: Digests) {
     }
 }
 
-/// Puts data to the host at the end of `out`, as many bytes as `head` says, which `fill` appends.
+/// Appends a PDU with data to the host; `fill` appends the number of bytes that `head` specifies.
 ///
 /// # Errors
-/// Those of `fill`; `out` is as before then.
+/// Errors of `fill`; `out` is then unchanged.
 ///
 /// # Panics
 /// As [`encode`].
@@ -466,7 +466,7 @@ fn put_head(
 }
 
 impl DataPdu {
-    /// Data of a command.
+    /// Header fields for a part of a command's data.
     pub fn new(cid: u16, tag: u16, offset: u32, bytes: u32) -> DataPdu {
         let (cid, tag) = (cid.into(), tag.into());
         DataPdu { cid, tag, offset: offset.into(), bytes: bytes.into(), ..DataPdu::default() }
@@ -474,7 +474,7 @@ impl DataPdu {
 }
 
 impl TermPdu {
-    /// The connection ends for this reason.
+    /// Termination request for this fault.
     pub fn new(fault: Fault) -> TermPdu {
         TermPdu {
             status: (fault.kind as u16).into(),

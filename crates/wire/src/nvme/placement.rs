@@ -9,21 +9,21 @@ use zerocopy::little_endian::{U16, U32, U64, U128};
 use super::layout::layout;
 use crate::codes::codes;
 
-/// Directive Type of a write: Data Placement. The other, Streams, is not known here.
+/// Directive Type of a write: Data Placement. The other type, Streams, is not supported.
 pub const DIRECTIVE_PLACEMENT: u8 = 2;
-/// I/O Management Receive and Send, operation: reclaim unit handle status, and reclaim unit handle
-/// update.
+/// Operation of I/O Management Receive (reclaim unit handle status) and Send (reclaim unit handle
+/// update).
 pub const MANAGE_HANDLES: u8 = 1;
-/// Namespace Management, where a namespace to be made has the number of its placement handles, and
-/// the list of them.
+/// Bytes of Namespace Management's data with the number of placement handles; their list follows at
+/// [`CREATE_HANDLE_LIST`].
 pub const CREATE_HANDLES: std::ops::Range<usize> = 392..394;
-/// Where that list begins: the reclaim unit handle of each, 16 bits.
+/// Offset of that list: the reclaim unit handle of each placement handle, 16 bits.
 pub const CREATE_HANDLE_LIST: usize = 512;
-/// Placement handles of a namespace, at most.
+/// Most placement handles of a namespace.
 pub const HANDLES_MAX: usize = 128;
 
 codes! {
-    /// Types of events; from 80h on they are the controller's.
+    /// Event types; types from 80h on are reported by the controller.
     PlacementEventKind {
         UnitNotFull = 0x00,
         InvalidIdentifier = 0x03,
@@ -45,7 +45,7 @@ layout! { 512:
         pub domain: U16,
         pub reserved_8: [u8; 24],
         pub endurance_estimate: U128,
-        /// Units of 10^9 bytes, rounded up; likewise the next two.
+        /// Units of 10^9 bytes, rounded up, as the next two fields.
         pub data_units_read: U128,
         pub data_units_written: U128,
         pub media_units_written: U128,
@@ -60,15 +60,15 @@ layout! { 512:
 }
 
 layout! { 16:
-    /// Head of the configurations' log (20h), 16 bytes.
+    /// Header of the configurations log (20h), 16 bytes.
     pub struct PlacementConfigurations {
-        /// How many, less one.
+        /// Number of configurations minus one.
         pub last: U16,
-        /// Of the layout.
+        /// Version of the layout.
         pub version: u8,
         #[doc(hidden)]
         pub reserved_3: u8,
-        /// Of the whole log.
+        /// Bytes of the whole log.
         pub bytes: U32,
         #[doc(hidden)]
         pub reserved_8: U64,
@@ -76,27 +76,27 @@ layout! { 16:
 }
 
 layout! { 64:
-    /// A configuration, 64 bytes; descriptors of its handles follow, 4 bytes each, the first of
-    /// which is the isolation.
+    /// Configuration, 64 bytes; descriptors of its handles follow, 4 bytes each, of which the first
+    /// byte is the isolation type.
     pub struct PlacementConfiguration {
-        /// With the descriptors.
+        /// Bytes of the configuration, including the descriptors.
         pub bytes: U16,
-        /// Bits of a reclaim group's identifier in 3:0; bit 4: a volatile write cache; bit 7: it is
+        /// Bits 3:0: bits of a reclaim group's identifier; bit 4: volatile write cache; bit 7:
         /// valid.
         pub attributes: u8,
-        /// Bytes that are the vendor's.
+        /// Vendor-specific bytes.
         pub vendor_bytes: u8,
-        /// Reclaim groups.
+        /// Number of reclaim groups.
         pub groups: U32,
-        /// Reclaim unit handles.
+        /// Number of reclaim unit handles.
         pub handles: U16,
-        /// Placement identifiers of a handle update at most, less one.
+        /// Most placement identifiers of a handle update, minus one.
         pub identifiers_max: U16,
-        /// Namespaces.
+        /// Number of namespaces.
         pub namespaces: U32,
-        /// Of a reclaim unit.
+        /// Bytes of a reclaim unit.
         pub unit_bytes: U64,
-        /// After which a reclaim unit is closed, seconds; 0: never.
+        /// Time after which a reclaim unit is closed, seconds; 0: never.
         pub time_limit: U32,
         #[doc(hidden)]
         pub reserved_28: [u8; 36],
@@ -118,26 +118,26 @@ layout! { 64:
 }
 
 layout! { 64:
-    /// An event (23h), 64 bytes.
+    /// Event (23h), 64 bytes.
     pub struct PlacementEvent {
         /// See [`PlacementEventKind`].
         pub kind: u8,
-        /// Which fields hold: bit 0 the placement identifier, 1 the namespace, 2 the reclaim group
-        /// and handle.
+        /// Valid fields: bit 0 the placement identifier, 1 the namespace, 2 the reclaim group and
+        /// handle.
         pub flags: u8,
         /// Placement identifier.
         pub pid: U16,
-        /// As [`Feature::Timestamp`](super::Feature::Timestamp) has it.
+        /// Time in the format of [`Feature::Timestamp`](super::Feature::Timestamp).
         pub timestamp: U64,
         /// Namespace.
         pub nsid: U32,
-        /// Media reallocated, flags: bit 0, the address holds.
+        /// Flags of "media reallocated": bit 0, the address is valid.
         pub moved_flags: u8,
         #[doc(hidden)]
         pub reserved_17: u8,
-        /// Media reallocated: logical blocks that were moved.
+        /// Number of blocks moved ("media reallocated").
         pub moved_blocks: U16,
-        /// Media reallocated: the first.
+        /// First block moved ("media reallocated").
         pub moved_lba: U64,
         #[doc(hidden)]
         pub reserved_28: U32,
@@ -151,14 +151,14 @@ layout! { 64:
 }
 
 layout! { 32:
-    /// The status of a handle, 32 bytes; before them stand 16, of which the last two say how many
-    /// they are.
+    /// Status of a handle, 32 bytes; a header of 16 bytes precedes the list and holds the number of
+    /// entries in its last two bytes.
     pub struct HandleStatus {
         /// Placement identifier.
         pub pid: U16,
         /// Reclaim unit handle.
         pub handle: U16,
-        /// Until the reclaim unit is closed, seconds.
+        /// Time until the reclaim unit is closed, seconds.
         pub time_left: U32,
         /// Logical blocks that can still be written to the reclaim unit (RUAMW).
         pub blocks_left: U64,

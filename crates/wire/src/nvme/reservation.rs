@@ -1,4 +1,4 @@
-//! Reservations: types, and what their commands and their log page carry.
+//! Reservations: types, and data of their commands and their log page.
 //!
 //! Source: NVM Express base specification 2.0, Reservations (8.19), Reservation Report, Reservation
 //! Notification.
@@ -9,7 +9,7 @@ use super::layout::layout;
 use crate::codes::codes;
 
 codes! {
-    /// Who may do what while hosts hold a reservation (RTYPE).
+    /// Reservation types (RTYPE): access rights of hosts while a reservation is held.
     ReservationType {
         WriteExclusive = 1,
         ExclusiveAccess = 2,
@@ -21,25 +21,25 @@ codes! {
 }
 
 impl ReservationType {
-    /// Whether others may not read either.
+    /// True if other hosts may not read either.
     pub fn excludes_reads(self) -> bool {
         use ReservationType as R;
         matches!(self, R::ExclusiveAccess | R::ExclusiveAccessRegistrants | R::ExclusiveAccessAll)
     }
 
-    /// Whether all registrants may do what the holder may.
+    /// True if all registrants have the holder's access rights.
     pub fn admits_registrants(self) -> bool {
         !matches!(self, ReservationType::WriteExclusive | ReservationType::ExclusiveAccess)
     }
 
-    /// Whether all registrants hold it.
+    /// True if all registrants hold the reservation.
     pub fn is_of_all(self) -> bool {
         matches!(self, ReservationType::WriteExclusiveAll | ReservationType::ExclusiveAccessAll)
     }
 }
 
 codes! {
-    /// What hosts are told of in the Reservation Notification log.
+    /// Notice types of the Reservation Notification log.
     ReservationNotice {
         RegistrationPreempted = 1,
         Released = 2,
@@ -48,29 +48,29 @@ codes! {
 }
 
 layout! { 64:
-    /// Reservation Report in its extended form: its head, behind which is a
-    /// [`RegisteredController`] for each.
+    /// Header of Reservation Report in its extended form; a [`RegisteredController`] follows for
+    /// each registered controller.
     pub struct ReservationReport {
-        /// Changes when registrations change.
+        /// Generation, which changes when registrations change.
         pub generation: U32,
-        /// See [`ReservationType`]; 0 where there is no reservation.
+        /// See [`ReservationType`]; 0 without a reservation.
         pub kind: u8,
-        /// Controllers that follow.
+        /// Number of controllers that follow.
         pub controllers: U16,
         #[doc(hidden)]
         pub reserved_7: [u8; 2],
-        /// Whether all of it outlasts a loss of power.
+        /// 1 if registrations and reservation outlast a loss of power.
         pub persists: u8,
         #[doc(hidden)]
         pub reserved_10: [[u8; 27]; 2],
     }
 
     64:
-    /// A controller of a host that is registered.
+    /// Controller of a registered host.
     pub struct RegisteredController {
-        /// Its identifier; all ones where the host has none at present.
+        /// Controller identifier; all ones if the host has none at present.
         pub controller: U16,
-        /// Bit 0: its host holds the reservation.
+        /// Bit 0: the host holds the reservation.
         pub status: u8,
         #[doc(hidden)]
         pub reserved_3: [u8; 5],
@@ -83,13 +83,13 @@ layout! { 64:
     }
 
     64:
-    /// Reservation Notification: one notice.
+    /// Notice of the Reservation Notification log.
     pub struct ReservationNotification {
-        /// Number of the notice; 0 where there is none.
+        /// Number of the notice; 0 if the log is empty.
         pub count: U64,
         /// See [`ReservationNotice`].
         pub kind: u8,
-        /// Notices that are there besides.
+        /// Number of further notices in the log.
         pub more: u8,
         #[doc(hidden)]
         pub reserved_10: [u8; 2],

@@ -1,10 +1,11 @@
-//! Status of a completed command: code type and code, as the base specification's tables name them.
+//! Status of a completed command: status code type and status code, named as in the base
+//! specification's tables.
 
-/// A status: code type in bits 10:8, code in bits 7:0; "do not retry" is bit 14.
+/// Status: code type in bits 10:8, code in bits 7:0; bit 14 is "do not retry".
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub u16);
 
-/// Code types.
+/// Status code types.
 const COMMAND_SPECIFIC: u16 = 1 << 8;
 const MEDIA: u16 = 2 << 8;
 
@@ -13,7 +14,7 @@ macro_rules! statuses {
         impl Status {
             $($(#[$doc])* pub const $name: Status = Status($value);)*
 
-            /// The specification's name, in this crate's spelling.
+            /// Returns the specification's name in this crate's spelling.
             pub fn name(self) -> Option<&'static str> {
                 $(if self.without_dnr() == Status::$name { return Some(stringify!($name)); })*
                 None
@@ -25,132 +26,132 @@ macro_rules! statuses {
 statuses! {
     /// The command completed without error.
     SUCCESS = 0x00;
-    /// No such command.
+    /// Unknown command.
     INVALID_OPCODE = 0x01;
     /// A field has a value that is reserved or not supported.
     INVALID_FIELD = 0x02;
-    /// Data or metadata could not be moved.
+    /// The transfer of data or metadata failed.
     DATA_TRANSFER_ERROR = 0x04;
-    /// The controller is at fault.
+    /// Internal error of the controller.
     INTERNAL_ERROR = 0x06;
-    /// An Abort command named this one.
+    /// An Abort command aborted this command.
     ABORT_REQUESTED = 0x07;
-    /// No such namespace, or its format does not fit.
+    /// The namespace does not exist, or its format is not supported.
     INVALID_NAMESPACE = 0x0b;
-    /// Out of order: before Connect, or before the controller is enabled.
+    /// Wrong order: before Connect, or before the controller is enabled.
     COMMAND_SEQUENCE = 0x0c;
-    /// A sanitize operation goes on.
+    /// A sanitize operation is running.
     SANITIZE_IN_PROGRESS = 0x1d;
     /// Data is longer or shorter than the command needs.
     SGL_LENGTH_INVALID = 0x0f;
-    /// Identifiers of hosts are longer than was asked for.
+    /// Host identifiers are longer than the requested format.
     HOST_IDENTIFIER_FORMAT = 0x18;
-    /// A kind of SGL descriptor that cannot be used here.
+    /// This kind of SGL descriptor is not supported here.
     SGL_TYPE_INVALID = 0x11;
-    /// A data pointer that must be aligned is not.
+    /// A data pointer is not aligned.
     INVALID_PRP_OFFSET = 0x13;
-    /// The offset of an SGL descriptor does not fit.
+    /// The offset of an SGL descriptor is invalid.
     SGL_OFFSET_INVALID = 0x16;
-    /// Worn out, or protected.
+    /// The namespace is worn out or write-protected.
     NAMESPACE_WRITE_PROTECTED = 0x20;
-    /// The transport failed; another try may succeed.
+    /// The transport failed; a retry may succeed.
     TRANSIENT_TRANSPORT_ERROR = 0x22;
-    /// Placement is switched off.
+    /// Flexible Data Placement is disabled.
     PLACEMENT_DISABLED = 0x29;
-    /// A namespace's list of placement handles is wrong.
+    /// The list of placement handles of a new namespace is invalid.
     INVALID_PLACEMENT_HANDLE_LIST = 0x2a;
-    /// Beyond the end of the namespace.
+    /// Address beyond the end of the namespace.
     LBA_OUT_OF_RANGE = 0x80;
-    /// The namespace's blocks are all used.
+    /// All blocks of the namespace are used.
     CAPACITY_EXCEEDED = 0x81;
-    /// A host holds a reservation, or this one has no such registration.
+    /// Another host holds a reservation, or this host has no such registration.
     RESERVATION_CONFLICT = 0x83;
 
-    /// Its completion queue does not exist.
+    /// The queue's completion queue does not exist.
     COMPLETION_QUEUE_INVALID = COMMAND_SPECIFIC;
-    /// No such queue, or it exists already.
+    /// The queue does not exist, or exists already.
     INVALID_QUEUE_IDENTIFIER = COMMAND_SPECIFIC | 0x01;
-    /// Too long or too short.
+    /// The queue is too long or too short.
     INVALID_QUEUE_SIZE = COMMAND_SPECIFIC | 0x02;
-    /// Too many Abort commands.
+    /// Too many outstanding Abort commands.
     ABORT_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x03;
-    /// Too many Asynchronous Event Requests.
+    /// Too many outstanding Asynchronous Event Requests.
     AER_LIMIT_EXCEEDED = COMMAND_SPECIFIC | 0x05;
-    /// No such interrupt vector.
+    /// Unknown interrupt vector.
     INVALID_INTERRUPT_VECTOR = COMMAND_SPECIFIC | 0x08;
-    /// No such log page.
+    /// Unsupported log page.
     INVALID_LOG_PAGE = COMMAND_SPECIFIC | 0x09;
-    /// No such format.
+    /// Unsupported LBA format.
     INVALID_FORMAT = COMMAND_SPECIFIC | 0x0a;
-    /// A completion queue still has submission queues.
+    /// The completion queue still has submission queues.
     INVALID_QUEUE_DELETION = COMMAND_SPECIFIC | 0x0c;
-    /// No such slot, or one that cannot be written.
+    /// The slot does not exist, or cannot be written.
     INVALID_FIRMWARE_SLOT = COMMAND_SPECIFIC | 0x06;
-    /// Not an image, or none was downloaded.
+    /// The data is not a firmware image, or no image was downloaded.
     INVALID_FIRMWARE_IMAGE = COMMAND_SPECIFIC | 0x07;
-    /// The image is activated by a reset.
+    /// A reset activates the image.
     FIRMWARE_NEEDS_RESET = COMMAND_SPECIFIC | 0x0b;
-    /// Parts of the image overlap, or one is missing.
+    /// Parts of the image overlap or are missing.
     OVERLAPPING_RANGE = COMMAND_SPECIFIC | 0x14;
-    /// One goes on.
+    /// A self-test is already running.
     SELF_TEST_IN_PROGRESS = COMMAND_SPECIFIC | 0x1d;
-    /// More than the command may do at a time.
+    /// The command exceeds a size limit.
     COMMAND_SIZE_LIMIT = COMMAND_SPECIFIC | 0x83;
-    /// So much is not free.
+    /// Not enough free capacity.
     NAMESPACE_INSUFFICIENT_CAPACITY = COMMAND_SPECIFIC | 0x15;
-    /// There are as many namespaces as may be.
+    /// The number of namespaces is at its maximum.
     NAMESPACE_ID_UNAVAILABLE = COMMAND_SPECIFIC | 0x16;
-    /// A controller has it already.
+    /// The namespace is already attached to a controller.
     NAMESPACE_ALREADY_ATTACHED = COMMAND_SPECIFIC | 0x18;
-    /// It is for one controller, and another one has it.
+    /// The namespace is private and attached to another controller.
     NAMESPACE_IS_PRIVATE = COMMAND_SPECIFIC | 0x19;
-    /// A controller does not have it.
+    /// The namespace is not attached to a controller.
     NAMESPACE_NOT_ATTACHED = COMMAND_SPECIFIC | 0x1a;
-    /// A namespace's capacity must be its size.
+    /// The capacity of a namespace must equal its size.
     THIN_PROVISIONING_NOT_SUPPORTED = COMMAND_SPECIFIC | 0x1b;
-    /// Controllers that there are not, or not in order.
+    /// The controller list names missing controllers, or is not in order.
     CONTROLLER_LIST_INVALID = COMMAND_SPECIFIC | 0x1c;
     /// The feature has no value that outlasts a reset.
     FEATURE_NOT_SAVEABLE = COMMAND_SPECIFIC | 0x0d;
 
-    /// The controller has no such command set.
+    /// The controller does not support the command set.
     COMMAND_SET_NOT_SUPPORTED = COMMAND_SPECIFIC | 0x29;
 
-    /// What the zone's random write area does not go with.
+    /// Operation that is not allowed with the zone's random write area.
     INVALID_ZONE_OPERATION = COMMAND_SPECIFIC | 0xb6;
-    /// As many zones have a random write area as may.
+    /// The number of zones with a random write area is at its maximum.
     ZRWA_RESOURCES_UNAVAILABLE = COMMAND_SPECIFIC | 0xb7;
-    /// Blocks of more than one zone, or behind a zone's capacity.
+    /// The blocks belong to more than one zone, or are beyond a zone's capacity.
     ZONE_BOUNDARY_ERROR = COMMAND_SPECIFIC | 0xb8;
-    /// It takes no more.
+    /// The zone is full.
     ZONE_IS_FULL = COMMAND_SPECIFIC | 0xb9;
-    /// It can be read, and no more.
+    /// The zone can only be read.
     ZONE_IS_READ_ONLY = COMMAND_SPECIFIC | 0xba;
-    /// It holds nothing any more.
+    /// The zone has lost its data.
     ZONE_IS_OFFLINE = COMMAND_SPECIFIC | 0xbb;
-    /// Not at the zone's write pointer.
+    /// The write does not begin at the zone's write pointer.
     ZONE_INVALID_WRITE = COMMAND_SPECIFIC | 0xbc;
-    /// As many are active as may be.
+    /// The number of active zones is at its maximum.
     TOO_MANY_ACTIVE_ZONES = COMMAND_SPECIFIC | 0xbd;
-    /// As many are open as may be.
+    /// The number of open zones is at its maximum.
     TOO_MANY_OPEN_ZONES = COMMAND_SPECIFIC | 0xbe;
-    /// No such change from the zone's state.
+    /// The zone's state does not allow this transition.
     INVALID_ZONE_STATE_TRANSITION = COMMAND_SPECIFIC | 0xbf;
 
-    /// Fabrics: a record format that is not known.
+    /// Fabrics: unknown record format.
     CONNECT_INCOMPATIBLE_FORMAT = COMMAND_SPECIFIC | 0x80;
-    /// Fabrics: the controller has a host, or there are too many.
+    /// Fabrics: the controller already has a host, or there are too many controllers.
     CONNECT_CONTROLLER_BUSY = COMMAND_SPECIFIC | 0x81;
-    /// Fabrics: a parameter of Connect is wrong.
+    /// Fabrics: a parameter of Connect is invalid.
     CONNECT_INVALID_PARAMETERS = COMMAND_SPECIFIC | 0x82;
     /// Fabrics: the queue is not authenticated.
     AUTHENTICATION_REQUIRED = COMMAND_SPECIFIC | 0x91;
-    /// Fabrics: not a queue that can be disconnected.
+    /// Fabrics: this queue cannot be disconnected.
     INVALID_QUEUE_TYPE = COMMAND_SPECIFIC | 0x85;
 
-    /// Data could not be read, whatever was tried.
+    /// The data could not be read, after all retries.
     UNRECOVERED_READ_ERROR = MEDIA | 0x81;
-    /// The data differs.
+    /// The data differs from the data of the Compare command.
     COMPARE_FAILURE = MEDIA | 0x85;
 }
 
@@ -158,17 +159,17 @@ statuses! {
 const DNR: u16 = 1 << 14;
 
 impl Status {
-    /// With the bit that says that the same command would fail again.
+    /// Sets the bit "do not retry": the same command would fail again.
     pub fn dnr(self) -> Status {
         Status(self.0 | DNR)
     }
 
-    /// Code type and code alone.
+    /// Returns code type and code only.
     pub fn without_dnr(self) -> Status {
         Status(self.0 & 0x07ff)
     }
 
-    /// Whether the command did what it was to do.
+    /// True if the command succeeded.
     pub fn is_success(self) -> bool {
         self.without_dnr() == Status::SUCCESS
     }

@@ -1,4 +1,4 @@
-//! Known bytes, round trips, and any bytes at all.
+//! Tests with known bytes, round trips and random bytes.
 
 use crc32c::crc32c;
 use proptest::prelude::*;
@@ -6,7 +6,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::*;
 
-const DIGESTS: [Digests; 4] = [Digests::of(0), Digests::of(1), Digests::of(2), Digests::of(3)];
+const DIGESTS: [Digests; 4] =
+    [Digests::from_bits(0), Digests::from_bits(1), Digests::from_bits(2), Digests::from_bits(3)];
 
 fn decoder(digests: Digests) -> Decoder {
     Decoder { digests, data_bytes_max: 1 << 17 }
@@ -30,7 +31,7 @@ fn a_read_command_stands_as_the_specification_draws_it() {
     bytes[40..48].copy_from_slice(&0x1_0000_0007_u64.to_le_bytes());
     bytes[48..52].copy_from_slice(&0x4000_0007_u32.to_le_bytes());
     let sqe = Sqe::read_from_bytes(&bytes).expect("64 bytes");
-    assert_eq!(NvmOpcode::of(sqe.opcode), Some(NvmOpcode::Read));
+    assert_eq!(NvmOpcode::from_code(sqe.opcode), Some(NvmOpcode::Read));
     assert_eq!((sqe.cid.get(), sqe.nsid.get()), (0x1234, 1));
     assert_eq!((sqe.lba(), sqe.blocks(), sqe.is_fua()), (0x1_0000_0007, 8, true));
 }
@@ -46,7 +47,7 @@ fn a_completion_stands_as_the_specification_draws_it() {
     assert_eq!(format!("{:?}", cqe.status()), "LBA_OUT_OF_RANGE+DNR");
 }
 
-/// The request that Linux 6.1 sends with `nvme connect --hdr-digest --data-digest`.
+/// Request of Linux 6.1 for `nvme connect --hdr-digest --data-digest`.
 #[test]
 fn an_initialization_request_stands_as_linux_sends_it() {
     let mut bytes = vec![0_u8; 128];
@@ -54,10 +55,10 @@ fn an_initialization_request_stands_as_linux_sends_it() {
     let (pdu, whole) = decoder(Digests::default()).decode(&bytes).unwrap().unwrap();
     assert_eq!(whole, 128);
     let Pdu::IcReq(init) = pdu else { panic!("{pdu:?}") };
-    assert_eq!(Digests::of(init.digests), Digests::of(3));
+    assert_eq!(Digests::from_bits(init.digests), Digests::from_bits(3));
     assert_eq!(init.max.get(), 0);
     let mut again = Vec::new();
-    encode(&mut again, &pdu, Digests::of(3));
+    encode(&mut again, &pdu, Digests::from_bits(3));
     assert_eq!(again, bytes);
 }
 
@@ -70,7 +71,7 @@ fn connect_is_read_from_its_places() {
     bytes[46] = 4;
     bytes[48..52].copy_from_slice(&15_000_u32.to_le_bytes());
     let sqe = Sqe::read_from_bytes(&bytes).expect("64 bytes");
-    let connect = FabricsType::of(&sqe);
+    let connect = FabricsType::from_sqe(&sqe);
     let expected = FabricsType::Connect {
         format: 0,
         queue: 3,
@@ -105,14 +106,14 @@ fn what_a_header_may_not_say_is_named() {
         let data = Data { bytes: &[1; 512], is_damaged: false };
         encode(&mut bytes, &Pdu::Command(&Sqe::default(), data), Digests::default());
         bytes[place] = value;
-        plain.decode(&bytes).map(|found| found.map(|(_, whole)| whole))
+        plain.decode(&bytes).map(|pdu| pdu.map(|(_, whole)| whole))
     };
     assert_eq!(command(0, 8), Err(Fault::field(0)), "no such type");
     assert_eq!(command(1, 1), Err(Fault::field(1)), "a digest that was not agreed on");
     assert_eq!(command(2, 24), Err(Fault::field(2)), "a header of another length");
     assert_eq!(command(3, 71), Err(Fault::field(3)), "data within the header");
     assert_eq!(command(5, 0), Ok(Some(72)), "a capsule without data");
-    assert_eq!(command(6, 0xff), Err(Fault::of(FaultKind::DataLimitExceeded)));
+    assert_eq!(command(6, 0xff), Err(Fault::new(FaultKind::DataLimitExceeded)));
     assert_eq!(command(72, 0), Ok(Some(72 + 512)));
 }
 
@@ -183,8 +184,8 @@ proptest! {
         kind in 0..10_u8,
         digests in 0..4_usize,
     ) {
-        // Mostly plausible beginnings, so that the later checks are reached.
-        if let (Some(known), true) = (PduType::of(kind), bytes.len() >= 8) {
+        // Mostly plausible headers, so that the later checks are reached.
+        if let (Some(known), true) = (PduType::from_code(kind), bytes.len() >= 8) {
             bytes[0] = kind;
             bytes[2] = known.header_bytes() as u8;
             bytes[5..8].fill(0);

@@ -1,5 +1,4 @@
-//! The zoned namespace command set: what a namespace with zones says of itself, its commands, the
-//! report of its zones.
+//! Zoned namespace command set: identify data, commands and the report of zones.
 //!
 //! Source: NVM Express Zoned Namespace command set specification 1.1: Identify (CNS 05h and 06h),
 //! Zone Management Send and Receive, Zone Append, Changed Zone List. Left out: zone descriptor
@@ -11,25 +10,25 @@ use super::entry::Sqe;
 use super::layout::layout;
 use crate::codes::codes;
 
-/// The command set identifier of the zoned namespace command set.
+/// Command set identifier of the zoned namespace command set.
 pub const COMMAND_SET_ZONED: u8 = 2;
-/// CC: which command sets are enabled, in bits 6:4; with this value all that the controller has.
+/// Value of CC bits 6:4 that enables all command sets of the controller.
 pub const CC_ALL_COMMAND_SETS: u32 = 6;
-/// A zone's type: it is written in sequence.
+/// Zone type "sequential write required".
 pub const ZONE_SEQUENTIAL: u8 = 2;
 
 layout! { 4096:
-    /// Identify Namespace of the zoned namespace command set, 4,096 bytes. Fields bear the
+    /// Identify Namespace of the zoned namespace command set, 4,096 bytes. Fields have the
     /// specification's names.
     #[expect(missing_docs, reason = "the specification's names")]
     pub struct IdentifyZonedNamespace {
         pub zoc: U16,
         pub ozcs: U16,
-        /// Less one; all ones: as many as there are.
+        /// Limit minus one; all ones: no limit.
         pub mar: U32,
-        /// Likewise.
+        /// Limit minus one; all ones: no limit.
         pub mor: U32,
-        /// 0: not said.
+        /// 0: not reported.
         pub rrl: U32,
         pub frl: U32,
         pub rrl1_to_3: [U32; 3],
@@ -45,11 +44,11 @@ layout! { 4096:
 }
 
 layout! { 16:
-    /// What an LBA format has beside its blocks.
+    /// Zone parameters of an LBA format.
     pub struct ZoneFormat {
-        /// Blocks from one zone's beginning to the next one's.
+        /// Blocks from the start of one zone to the start of the next.
         pub zone_blocks: U64,
-        /// Of a zone descriptor extension, in 64 bytes.
+        /// Size of a zone descriptor extension, in units of 64 bytes.
         pub extension: u8,
         #[doc(hidden)]
         pub reserved_9: [u8; 7],
@@ -57,9 +56,9 @@ layout! { 16:
 }
 
 layout! { 64:
-    /// Head of a report of zones; their descriptors follow.
+    /// Header of a zone report; zone descriptors follow.
     pub struct ZoneReport {
-        /// Zones of the report.
+        /// Number of zones of the report.
         pub zones: U64,
         #[doc(hidden)]
         pub reserved_8: [u8; 56],
@@ -67,21 +66,21 @@ layout! { 64:
 }
 
 layout! { 64:
-    /// A zone's descriptor.
+    /// Zone descriptor.
     pub struct ZoneDescriptor {
         /// See [`ZONE_SEQUENTIAL`].
         pub kind: u8,
-        /// In bits 7:4.
+        /// State in bits 7:4.
         pub state: u8,
-        /// Attributes, and what is said of them.
+        /// Attributes, and information about them.
         pub attributes: [u8; 2],
         #[doc(hidden)]
         pub reserved_4: [u8; 4],
-        /// Blocks that can be written.
+        /// Writable blocks.
         pub capacity: U64,
-        /// Its first block.
+        /// First block of the zone.
         pub start: U64,
-        /// All ones where there is none.
+        /// Write pointer; all ones if the zone has none.
         pub write_pointer: U64,
         #[doc(hidden)]
         pub reserved_32: [u8; 32],
@@ -91,20 +90,20 @@ layout! { 64:
 layout! { 4096:
     /// Changed Zone List.
     pub struct ChangedZones {
-        /// How many; all ones where they are more than there is room for.
+        /// Number of zones in the list; all ones if the list is too short for them.
         pub count: U16,
         #[doc(hidden)]
         pub reserved_2: [u8; 6],
-        /// The first block of each.
+        /// First block of each changed zone.
         pub starts: [U64; CHANGED_ZONES_MAX],
     }
 }
 
-/// Zones in the list of those that have changed, at most.
+/// Longest list of changed zones.
 pub const CHANGED_ZONES_MAX: usize = 511;
 
 codes! {
-    /// What Zone Management Send does (bits 7:0 of command dword 13).
+    /// Actions of Zone Management Send (bits 7:0 of command dword 13).
     ZoneAction {
         Close = 0x01,
         Finish = 0x02,
@@ -116,28 +115,28 @@ codes! {
 }
 
 impl Sqe {
-    /// Zone Management Send: what is to be done; none of what is not known here.
+    /// Zone Management Send: action; `None` if it is not supported.
     pub fn zone_action(&self) -> Option<ZoneAction> {
-        ZoneAction::of(self.cdw13.get() as u8)
+        ZoneAction::from_code(self.cdw13.get() as u8)
     }
 
-    /// Zone Management Send: to all zones that it can be done to.
+    /// Zone Management Send: true if the action applies to all zones in a suitable state.
     pub fn is_for_all_zones(&self) -> bool {
         self.cdw13.get() & 1 << 8 != 0
     }
 
-    /// Zone Management Send, Open: with a random write area.
+    /// Zone Management Send, Open: true if the zone is opened with a random write area.
     pub fn wants_random_area(&self) -> bool {
         self.cdw13.get() & 1 << 9 != 0
     }
 
-    /// Zone Management Receive: zones of which state (0: of any) the report is about.
+    /// Zone Management Receive: state of the reported zones; 0 for any state.
     pub fn zone_filter(&self) -> u8 {
         (self.cdw13.get() >> 8) as u8
     }
 
-    /// Zone Management Receive: the report's head counts the zones that it holds, not all that
-    /// there are.
+    /// Zone Management Receive: true if the header counts only the zones in the report, not all
+    /// matching zones.
     pub fn is_partial_report(&self) -> bool {
         self.cdw13.get() & 1 << 16 != 0
     }

@@ -1,7 +1,8 @@
-//! The device in the event loop: commands from the queues in the guest's memory, and completions.
+//! Device in the event loop: takes commands from the queues in the guest's memory, and writes
+//! completions.
 //!
-//! Memory: a submission queue has at most as many commands in flight as it has entries; completions
-//! for a full completion queue wait here, as many again at most.
+//! Memory: a submission queue has at most as many commands in flight as entries; completions for a
+//! full completion queue wait here, at most as many again.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,7 +16,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use super::prp::data_regions;
 use super::shared::{Message, Registers, Shared};
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::lock::lock;
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::{Effect, Flags};
@@ -23,7 +25,6 @@ use crate::nvme::identity::Kind;
 use crate::nvme::io::{self as nvm, Finished, InflightCommands, Progress, Transfer};
 use crate::nvme::subsystem::{Shared as Subsystem, check_flags};
 use crate::request::Completion;
-use crate::session::{Next, Session};
 
 /// Commands taken from one queue before those of the next.
 const TAKE_MAX: u32 = 64;
@@ -44,12 +45,12 @@ struct CompletionQueue {
     tail: u32,
     phase: bool,
     vector: Option<u16>,
-    /// For when there is room.
+    /// Completions that wait for space in the queue.
     waiting: VecDeque<Cqe>,
     is_new: bool,
 }
 
-/// The drive, as a guest sees it.
+/// NVMe drive, as a guest sees it.
 pub(super) struct PciDevice {
     subsystem: Subsystem,
     controller: u16,
@@ -67,7 +68,7 @@ pub(super) struct PciDevice {
 }
 
 impl PciDevice {
-    /// A device of the subsystem; none if it has too many controllers.
+    /// Creates a device of the subsystem; `None` if it has too many controllers.
     pub fn new(subsystem: Subsystem, messages: Receiver<Message>) -> Option<PciDevice> {
         let mut guard = subsystem.lock();
         let queues = guard.identity.io_queues_max + 1;
@@ -136,7 +137,7 @@ impl PciDevice {
     fn drop_queues(&mut self) {
         self.submission.iter_mut().for_each(|queue| *queue = None);
         self.completion.iter_mut().for_each(|queue| *queue = None);
-        // What is in flight completes without being reported.
+        // Commands in flight complete without being reported.
         self.commands.clear();
     }
 
@@ -170,7 +171,7 @@ impl PciDevice {
         Sqe::read_from_bytes(&bytes).ok()
     }
 
-    /// The queues cannot be accessed: controller fatal status.
+    /// Reports that the queues cannot be accessed: controller fatal status.
     fn fail(&mut self) {
         self.drop_queues();
         self.shared.status.fetch_or(2, Ordering::AcqRel);
@@ -252,7 +253,7 @@ impl PciDevice {
         }
         let contiguous = cdw11 & 1 != 0 && sqe.prp1.get().is_multiple_of(4096);
         let fits = (2..=self.entries_max).contains(&entries);
-        match AdminOpcode::of(sqe.opcode) {
+        match AdminOpcode::from_code(sqe.opcode) {
             Some(AdminOpcode::CreateCq) => {
                 let vector = (cdw11 >> 16) as u16;
                 if self.completion[place].is_some() {
@@ -299,7 +300,7 @@ impl PciDevice {
         self.shared.doorbells[usize::from(doorbell)].store(0, Ordering::Release);
     }
 
-    /// Completes a command that has succeeded, with what it has for the guest.
+    /// Completes a successful command, with its data for the guest.
     fn succeed(&mut self, id: u16, sqe: &Sqe, result: u32, data: &[u8]) {
         let status = match data.is_empty() {
             true => Status::SUCCESS,
@@ -316,7 +317,7 @@ impl PciDevice {
         self.post(id, Cqe::new(sqe.cid.get(), status, result));
     }
 
-    /// Completes a command of a submission queue, if that is still there.
+    /// Completes a command of a submission queue, if the queue still exists.
     fn post(&mut self, id: u16, mut cqe: Cqe) {
         let Some(Some(sq)) = self.submission.get_mut(usize::from(id)) else { return };
         sq.inflight = sq.inflight.saturating_sub(1);
@@ -328,7 +329,7 @@ impl PciDevice {
         }
     }
 
-    /// Writes waiting completions into the queues that have room, and raises their interrupts.
+    /// Writes waiting completions into the queues with space, and raises their interrupts.
     fn write_completions(&mut self) {
         let mut broken = false;
         let memory = lock(&self.shared.guest.memory);
@@ -344,7 +345,7 @@ impl PciDevice {
                 cqe.status_and_phase = status.into();
                 let place = queue.base.wrapping_add(u64::from(queue.tail) * CQE_BYTES);
                 let (first, last) = cqe.as_bytes().split_at(8);
-                // The half with the phase comes last.
+                // The half with the phase bit comes last.
                 let written = memory
                     .write(place, first)
                     .and_then(|()| memory.write(place.wrapping_add(8), last));
@@ -451,7 +452,7 @@ impl Session for PciDevice {
 
     fn tick(&mut self, drive: &mut dyn Drive) -> io::Result<()> {
         self.subsystem.lock().poll_events(self.controller, drive);
-        // In case a completion queue was full when its doorbell was written last.
+        // A completion queue may have been full when its doorbell was last written.
         self.more = true;
         Ok(())
     }

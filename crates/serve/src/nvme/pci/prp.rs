@@ -1,4 +1,4 @@
-//! Where the data of a command lies: PRP entries and lists.
+//! PRP entries and lists, which locate the data of a command.
 //!
 //! Source: NVM Express base specification 1.4, section 4.3.
 
@@ -9,8 +9,8 @@ use crate::pci::memory::GuestMemory;
 /// Size of a page, CC.MPS = 0.
 const PAGE: u64 = 4096;
 
-/// Where the data of a command lies: PRP entries and lists.; fails when a list cannot be read or
-/// an entry is not where it must be.
+/// Returns the memory regions of a command's data from its PRP entries and lists; fails if a list
+/// cannot be read or an entry has an invalid offset.
 pub(super) fn data_regions(
     memory: &GuestMemory,
     first: u64,
@@ -47,9 +47,9 @@ pub(super) fn data_regions(
         memory.read(list, &mut entries)?;
         let entries: Vec<u64> = entries
             .chunks_exact(8)
-            .map(|one| u64::from_le_bytes(one.try_into().expect("eight bytes")))
+            .map(|entry| u64::from_le_bytes(entry.try_into().expect("eight bytes")))
             .collect();
-        // A list that does not fit its page goes on where its last entry says.
+        // The last entry of a list page points to the next page if the list is longer.
         let here = if pages > room { room - 1 } else { pages };
         for &entry in &entries[..here] {
             if !entry.is_multiple_of(PAGE) {
@@ -61,7 +61,7 @@ pub(super) fn data_regions(
         }
         if left > 0 {
             let next = *entries.last().ok_or_else(invalid)?;
-            // A list of nothing but links would never end.
+            // A list of only links would never end.
             if here == 0 && !next.is_multiple_of(PAGE) {
                 return Err(invalid());
             }
@@ -82,8 +82,8 @@ mod tests {
         // The list begins with the last two entries of its page: one page, then the link.
         let list = [0x10_9000_u64, 0x10_2000];
         let more = [0x10_a000_u64, 0x10_b000];
-        for (at, words) in [(0x10_1ff0, list), (0x10_2000, more)] {
-            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        for (at, entries) in [(0x10_1ff0, list), (0x10_2000, more)] {
+            let bytes: Vec<u8> = entries.iter().flat_map(|word| word.to_le_bytes()).collect();
             memory.write(at, &bytes).unwrap();
         }
         let regions = data_regions(&memory, 0x10_3e00, 0x10_1ff0, 512 + 3 * 4096).unwrap();

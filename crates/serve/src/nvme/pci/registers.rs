@@ -1,4 +1,4 @@
-//! The registers, as the guest reads and writes them, on the vfio-user thread.
+//! Register access of the guest, on the vfio-user thread.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::sync::mpsc::{Sender, channel};
 
 use super::device::PciDevice;
 use super::shared::{Message, Registers, Shared};
-use crate::channel::{self, Handle};
 use crate::error::ServeError;
 use crate::event_loop::EventLoop;
+use crate::event_loop::channel::{self, Handle};
 use crate::nvme::controller::READY_TIMEOUTS;
 use crate::nvme::identity::VERSION;
 use crate::nvme::subsystem::Shared as Subsystem;
@@ -59,7 +59,7 @@ struct RegisterAccess {
     capabilities: u64,
     registers: Registers,
     sender: Sender<Message>,
-    /// The device in the event loop, which is notified of messages.
+    /// Device in the event loop, which is notified of messages.
     notify: (Handle, SessionId),
 }
 

@@ -1,4 +1,4 @@
-//! What the vfio-user thread and the event loop share.
+//! State that the vfio-user thread and the event loop share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,30 +18,30 @@ pub(super) struct Registers {
     pub admin_cq: u64,
 }
 
-/// A message to the device in the event loop.
+/// Message to the device in the event loop.
 pub(super) enum Message {
-    /// CC was written; all registers as they are now.
+    /// CC was written; current values of all registers.
     Configure(Registers),
     /// A doorbell was written.
     Doorbell,
-    /// The guest resets the device, or the client has disconnected.
+    /// The guest has reset the device, or the client has disconnected.
     Reset,
 }
 
-/// Both sides' state.
+/// State of both sides.
 pub(super) struct Shared {
-    /// Its memory, and an interrupt vector for each queue.
+    /// Memory of the guest, and an interrupt vector for each queue.
     pub guest: Arc<Guest>,
     /// CSTS.
     pub status: AtomicU32,
-    /// By queue: submission tail, completion head.
+    /// Submission tail and completion head of each queue.
     pub doorbells: Box<[AtomicU32]>,
-    /// [`Message::Doorbell`] is on its way.
+    /// True while a [`Message::Doorbell`] is pending.
     pub doorbell_sent: AtomicBool,
 }
 
 impl Shared {
-    /// For this number of queues, the admin queue included.
+    /// Creates the state for this number of queues, including the admin queue.
     pub fn new(queues: u16) -> Shared {
         Shared {
             guest: Arc::new(Guest::new(queues)),
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// The doorbell at a place; 0 where there is none.
+    /// Value of the doorbell at an index; 0 if it does not exist.
     pub fn doorbell(&self, place: u16) -> u32 {
         self.doorbells.get(usize::from(place)).map_or(0, |bell| bell.load(Ordering::Acquire))
     }

@@ -1,13 +1,13 @@
-//! DH-HMAC-CHAP: a host proves that it knows a secret, and the drive, if asked, that it knows its
-//! own.
+//! DH-HMAC-CHAP: a host proves that it knows a secret, and so does the drive on request.
 //!
 //! Sources: NVM Express base specification 2.0, In-band Authentication (messages, responses,
-//! transformed secrets); RFC 7919 (groups); how Linux's host meets it: at most 4,096 bytes a
-//! message, identifiers of groups from byte 30 of their list on. Every queue authenticates by
-//! itself, before all else. The first hash that a host offers is taken, and its first group, where
-//! one is not the null group, before that. Exponents have 512 bits, twice of what RFC 7919 asks for
-//! the largest group. Left out: secure channel concatenation, which needs TLS. Numbers are not
-//! computed in constant time: this keeps strangers out of a test machine, no more.
+//! transformed secrets); RFC 7919 (groups); behaviour of Linux's host: at most 4,096 bytes per
+//! message, identifiers of groups from byte 30 of their list on. Every queue authenticates
+//! separately, before all other commands. The controller uses the first hash that a host offers,
+//! and its first group, preferring groups other than the null group. Exponents have 512 bits, twice
+//! what RFC 7919 requires for the largest group. Left out: secure channel concatenation, which
+//! needs TLS. Numbers are not computed in constant time: this keeps strangers out of a test
+//! machine, no more.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,13 +29,13 @@ const HASHES: [(&digest::Algorithm, hmac::Algorithm); 3] = [
     (&digest::SHA384, hmac::HMAC_SHA384),
     (&digest::SHA512, hmac::HMAC_SHA512),
 ];
-/// Groups of RFC 7919, by identifier from 1 on: bits of the prime, and the term that makes it one.
+/// Groups of RFC 7919, by identifier from 1 on: bits of the prime, and the term in its formula.
 const GROUPS: [(u64, u32); 5] =
     [(2048, 560_316), (3072, 2_625_351), (4096, 5_736_041), (6144, 15_705_020), (8192, 10_965_728)];
-/// Where identifiers of groups begin in a list that begins with those of hashes.
+/// Offset of the group identifiers in a list that begins with the hash identifiers.
 const GROUP_IDS: usize = 30;
 const EXPONENT_BYTES: usize = 64;
-/// Why an exchange failed.
+/// Reasons for which an exchange failed.
 const FAILED: u8 = 1;
 const CONCATENATION: u8 = 3;
 const HASH_UNUSABLE: u8 = 4;
@@ -43,27 +43,27 @@ const GROUP_UNUSABLE: u8 = 5;
 const PAYLOAD: u8 = 6;
 const MESSAGE: u8 = 7;
 
-/// A secret as nvme-cli writes it: `DHHC-1:HASH:BASE64:`, of the key and its checksum.
+/// Secret in nvme-cli's format: `DHHC-1:HASH:BASE64:`, of the key and its checksum.
 #[derive(Clone)]
 struct Secret {
     key: Vec<u8>,
-    /// The hash that transforms it; none for "as it is".
+    /// Hash that transforms the secret; `None` if it is used unchanged.
     transform: Option<hmac::Algorithm>,
 }
 
 impl Secret {
-    /// Why a text is none is said without it.
+    /// Parses a secret. The error message does not contain the text.
     fn parse(text: &str) -> Result<Secret, &'static str> {
         let rest = text.trim().strip_prefix("DHHC-1:").ok_or("it does not begin with DHHC-1:")?;
         let (hash, rest) = rest.split_once(':').ok_or("it has no hash")?;
         let transform = match hash {
             "00" => None,
             "01" | "02" | "03" => Some(HASHES[usize::from(hash.as_bytes()[1] - b'1')].1),
-            _ => return Err("its hash is none of 00 to 03"),
+            _ => return Err("its hash is not 00 to 03"),
         };
         let mut key = BASE64_STANDARD
-            .decode(rest.strip_suffix(':').ok_or("no colon ends it")?)
-            .map_err(|_| "what follows the hash is not base64")?;
+            .decode(rest.strip_suffix(':').ok_or("it does not end with a colon")?)
+            .map_err(|_| "the part after the hash is not base64")?;
         let length = key.len().saturating_sub(4);
         if ![32, 48, 64].contains(&length) {
             return Err("its key has not 32, 48 or 64 bytes");
@@ -76,28 +76,28 @@ impl Secret {
     }
 
     fn load(option: &str, path: &Path) -> Result<Secret, ServeError> {
-        let hint = "nvme gen-dhchap-key makes one; give it as a file with that line";
+        let hint = "nvme gen-dhchap-key generates a secret; store that line in a file";
         let wrong = |why: &dyn std::fmt::Display| format!("{option} {}: {why}", path.display());
         let text =
             std::fs::read_to_string(path).map_err(|why| ServeError::machine(wrong(&why), hint))?;
         Secret::parse(&text).map_err(|why| ServeError::refused(wrong(&why), hint))
     }
 
-    /// As it is used by whoever has this name.
-    fn of(&self, nqn: &str) -> Vec<u8> {
+    /// Returns the key for the host or subsystem with this name.
+    fn key_for(&self, nqn: &str) -> Vec<u8> {
         let Some(hash) = self.transform else { return self.key.clone() };
         mac(hash, &self.key, &[nqn.as_bytes(), b"NVMe-over-Fabrics"])
     }
 }
 
-/// What hosts of a drive must know, and what it proves to them.
+/// Secrets of a drive: one that hosts must prove, and one that it proves to them.
 pub(crate) struct Secrets {
     host: Secret,
     controller: Option<Secret>,
 }
 
 impl Secrets {
-    /// From the files of `--dhchap-secret` and `--dhchap-ctrl-secret`.
+    /// Loads the files of `--dhchap-secret` and `--dhchap-ctrl-secret`.
     pub fn load(host: &Path, controller: Option<&Path>) -> Result<Secrets, ServeError> {
         let controller = controller.map(|path| Secret::load("--dhchap-ctrl-secret", path));
         let host = Secret::load("--dhchap-secret", host)?;
@@ -105,22 +105,22 @@ impl Secrets {
     }
 }
 
-/// How far an exchange is.
+/// State of an exchange.
 enum Step {
     Idle,
-    /// The challenge is to be fetched, made with this hash and group.
+    /// The host must receive a challenge with this hash and group.
     Challenge {
         hash: u8,
         group: u8,
     },
-    /// It was fetched.
+    /// The host has received the challenge.
     Challenged(Challenge),
-    /// The host is who it says; it fetches the proof that it asked for, if it did.
+    /// The host is authenticated; it receives the proof that it asked for, if it did.
     Success {
         proof: Option<Vec<u8>>,
         hash_bytes: u8,
     },
-    /// It checks the proof.
+    /// The host checks the proof.
     Proved,
     Failure(u8),
 }
@@ -133,7 +133,7 @@ struct Challenge {
     exponent: BigUint,
 }
 
-/// The authentication of one queue.
+/// Authentication of one queue.
 pub(super) struct Authentication {
     secrets: Arc<Secrets>,
     host_nqn: String,
@@ -144,7 +144,7 @@ pub(super) struct Authentication {
 }
 
 impl Authentication {
-    /// Of a queue between these two, which is to begin.
+    /// Begins the authentication of a queue between this host and this subsystem.
     pub fn new(secrets: &Arc<Secrets>, host_nqn: &str, subsystem_nqn: &str) -> Authentication {
         Authentication {
             secrets: Arc::clone(secrets),
@@ -156,18 +156,18 @@ impl Authentication {
         }
     }
 
-    /// Whether the queue may be used.
+    /// True if the queue may be used.
     pub fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// A message of the host.
+    /// Handles a message of the host.
     pub fn take(&mut self, message: &[u8]) -> Result<(), Status> {
         let (AuthHead { kind, id, transaction, .. }, _) =
             AuthHead::read_from_prefix(message).map_err(|_| Status::INVALID_FIELD.dnr())?;
         let transaction = transaction.get();
         let step = std::mem::replace(&mut self.step, Step::Idle);
-        let next = match (AuthId::of(id), step) {
+        let next = match (AuthId::from_code(id), step) {
             (Some(AuthId::Negotiate), _) if kind == 0 => {
                 (self.transaction, self.is_done) = (transaction, false);
                 negotiate(message)
@@ -188,7 +188,7 @@ impl Authentication {
         Ok(())
     }
 
-    /// The message that the host fetches.
+    /// Returns the message that the host receives.
     pub fn give(&mut self) -> Result<Vec<u8>, Status> {
         let (step, message) = match std::mem::replace(&mut self.step, Step::Idle) {
             Step::Challenge { hash, group } => {
@@ -223,8 +223,8 @@ impl Authentication {
         Ok(message)
     }
 
-    /// The host's answer to a challenge, and a challenge of its own if it wants the drive to prove
-    /// something as well.
+    /// Handles the host's response to a challenge, and the host's own challenge, if it wants a
+    /// proof of the drive.
     fn reply(&self, challenge: &Challenge, message: &[u8]) -> Result<Step, u8> {
         let (head, rest) = AuthReply::read_from_prefix(message).map_err(|_| PAYLOAD)?;
         let hash_bytes = challenge.value.len();
@@ -253,7 +253,7 @@ impl Authentication {
             ];
             mac(HASHES[usize::from(challenge.hash) - 1].1, key, &parts)
         };
-        let key = self.secrets.host.of(host);
+        let key = self.secrets.host.key_for(host);
         let expected = respond(&key, &challenge.value, challenge.number, "HostHost", host, own);
         if response != expected {
             return Err(FAILED);
@@ -261,9 +261,14 @@ impl Authentication {
         let proof = match (head.is_valid, &self.secrets.controller) {
             (0, _) => None,
             (_, None) => return Err(FAILED),
-            (_, Some(secret)) => {
-                Some(respond(&secret.of(own), value, head.number.get(), "Controller", own, host))
-            }
+            (_, Some(secret)) => Some(respond(
+                &secret.key_for(own),
+                value,
+                head.number.get(),
+                "Controller",
+                own,
+                host,
+            )),
         };
         Ok(Step::Success { proof, hash_bytes: hash_bytes as u8 })
     }
@@ -279,7 +284,7 @@ fn negotiate(message: &[u8]) -> Result<Step, u8> {
         return Err(CONCATENATION);
     }
     let counts = [head.hashes, head.groups].map(usize::from);
-    // One protocol or more, of which the first is this one.
+    // One or more protocols, the first of which is DH-HMAC-CHAP.
     if head.protocols == 0 || head.protocol != 1 || counts.iter().any(|&count| count > GROUP_IDS) {
         return Err(PAYLOAD);
     }
@@ -303,7 +308,7 @@ impl Challenge {
         Some(Challenge { hash, group, value, number, exponent: BigUint::from_bytes_be(&exponent) })
     }
 
-    /// The prime of its group, and its bytes; none for the null group.
+    /// Returns the prime of its group, and its bytes; `None` for the null group.
     fn prime(&self) -> Option<(BigUint, usize)> {
         let &(bits, term) = GROUPS.get(usize::from(self.group).checked_sub(1)?)?;
         Some((prime(bits, term), bits as usize / 8))
@@ -325,7 +330,7 @@ impl Challenge {
         [head.as_bytes(), &self.value, &public].concat()
     }
 
-    /// What both know once they have each other's public values; none in the null group.
+    /// Session key of both sides after the exchange of public values; `None` in the null group.
     fn session_key(&self, public: &[u8]) -> Result<Option<Vec<u8>>, u8> {
         let Some((prime, bytes)) = self.prime() else {
             return if public.is_empty() { Ok(None) } else { Err(PAYLOAD) };
@@ -338,7 +343,7 @@ impl Challenge {
         Ok(Some(padded(&value.modpow(&self.exponent, &prime), bytes)))
     }
 
-    /// A challenge as it is answered: with the session key in it, where there is one.
+    /// Returns the challenge to answer: combined with the session key, if there is one.
     fn augment(&self, value: &[u8], session: Option<&[u8]>) -> Vec<u8> {
         let (hash, of_hash) = HASHES[usize::from(self.hash) - 1];
         let augmented = |key| mac(of_hash, digest::digest(hash, key).as_ref(), &[value]);
@@ -346,11 +351,12 @@ impl Challenge {
     }
 }
 
-/// The prime of RFC 7919 with so many bits: 2^b - 2^(b-64) + (floor(2^(b-130) e) + term) 2^64 - 1.
+/// Returns the prime of RFC 7919 with these bits: 2^b - 2^(b-64) + (floor(2^(b-130) e) + term) 2^64
+/// - 1.
 fn prime(bits: u64, term: u32) -> BigUint {
     const GUARD: u64 = 64;
     let one = BigUint::from(1_u8);
-    // Euler's number as the sum of 1/k!, with bits to spare.
+    // Euler's number as the sum of 1/k!, with spare bits.
     let mut part = &one << (bits - 130 + GUARD);
     let (mut e, mut k) = (BigUint::default(), 1_u32);
     while part > BigUint::default() {
@@ -361,7 +367,7 @@ fn prime(bits: u64, term: u32) -> BigUint {
     (&one << bits) - (&one << (bits - 64)) + (((e >> GUARD) + term) << 64_u32) - one
 }
 
-/// As so many bytes, zeros first.
+/// Returns the number in this many bytes, with leading zeros.
 fn padded(number: &BigUint, bytes: usize) -> Vec<u8> {
     let digits = number.to_bytes_be();
     [vec![0; bytes - digits.len()], digits].concat()

@@ -1,9 +1,9 @@
-//! One connection: its socket, and the PDUs in and out.
+//! Connection: its socket, and the PDUs in and out.
 //!
-//! Memory: a PDU is at most [`DATA_MAX`] of data and its header; data on its way in is bounded by
-//! `INCOMING_MAX` (further commands wait until they are asked for data); completions are encoded
-//! while there is room in the output, the others wait as commands. The number of commands is
-//! bounded by the queue's entries. A host that breaks a bound is disconnected.
+//! Memory: a PDU has at most [`DATA_MAX`] of data in addition to its header; incoming data is
+//! limited by `INCOMING_MAX` (further commands wait before they are asked for data); completions
+//! are encoded while the output has space, the others wait as commands. The number of commands is
+//! limited by the queue's entries. A host that exceeds a limit is disconnected.
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -19,16 +19,16 @@ use socket2::Socket;
 use super::output::Output;
 use super::queue::{DATA_MAX, Queue};
 use crate::buffers::Input;
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
+use crate::interface::session::{Next, Session};
 use crate::nvme::identity::CAPSULE_DATA_MAX;
 use crate::nvme::subsystem::Subsystems;
 use crate::request::Completion;
-use crate::session::{Next, Session};
 
-/// How long a connection may take to connect to a queue.
+/// Longest time from the start of a connection to a connected queue.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A connection with its socket.
+/// Connection with its socket.
 pub(crate) struct Connection {
     socket: Socket,
     protocol: Protocol,
@@ -37,14 +37,15 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// In the event loop of this drive.
+    /// Creates a connection in the event loop of this drive.
     pub fn new(socket: Socket, subsystems: Subsystems, drive: usize) -> io::Result<Connection> {
         let address = socket.local_addr()?.as_socket().ok_or(io::ErrorKind::InvalidInput)?;
         let protocol = Protocol::new(subsystems, drive, address);
         Ok(Connection { socket, protocol, input: Input::default(), is_closed_by_host: false })
     }
 
-    /// Handles what has been read, as far as there is room for completions; returns how much.
+    /// Handles received bytes, while there is space for completions; returns the number of bytes
+    /// handled.
     fn advance(&mut self, drive: &mut dyn Drive) -> usize {
         let used = self.protocol.input(drive, self.input.ready());
         self.input.consume(used);
@@ -110,15 +111,15 @@ impl Session for Connection {
 }
 
 enum Phase {
-    /// Nothing has come yet.
+    /// No PDU was received yet.
     New,
     /// Digests are agreed on.
     Initialized,
-    /// The output is sent, then the connection ends.
+    /// The connection ends after the output is sent.
     Closing(io::ErrorKind),
 }
 
-/// The state of a connection without its socket.
+/// State of a connection without its socket.
 pub struct Protocol {
     phase: Phase,
     decoder: Decoder,
@@ -128,7 +129,7 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// A connection at the server's `address`, in the event loop of this drive.
+    /// Creates a connection at the server's `address`, in the event loop of this drive.
     pub fn new(subsystems: Subsystems, drive: usize, address: SocketAddr) -> Protocol {
         Protocol {
             phase: Phase::New,
@@ -139,7 +140,7 @@ impl Protocol {
         }
     }
 
-    /// Handles whole PDUs from the host; returns how many bytes they were.
+    /// Handles complete PDUs from the host; returns the number of bytes handled.
     pub fn input(&mut self, drive: &mut dyn Drive, bytes: &[u8]) -> usize {
         let mut used = 0;
         while self.has_room() {
@@ -157,19 +158,19 @@ impl Protocol {
         if self.is_over() { bytes.len() } else { used }
     }
 
-    /// A request of this connection has completed.
+    /// Handles the completion of a request of this connection.
     pub fn complete(&mut self, drive: &mut dyn Drive, completion: Completion) {
         self.queue.complete(drive, &mut self.out, completion);
     }
 
-    /// Encodes what has waited for room, or for an event.
+    /// Encodes completions that waited for space, and events.
     pub fn poll(&mut self, drive: &mut dyn Drive) {
         if self.queue.poll(drive, &mut self.out).is_err() {
             self.phase = Phase::Closing(io::ErrorKind::UnexpectedEof);
         }
     }
 
-    /// Called some ten times a second.
+    /// Handles timed tasks; called about ten times a second.
     pub fn tick(&mut self, drive: &mut dyn Drive) {
         let is_idle = !self.queue.is_connected() && self.begun.elapsed() > CONNECT_TIMEOUT;
         if is_idle || self.queue.tick(drive, &mut self.out).is_err() {
@@ -177,27 +178,27 @@ impl Protocol {
         }
     }
 
-    /// What is to be sent.
+    /// Bytes to send.
     pub fn output(&self) -> &[u8] {
         self.out.buffer.unsent()
     }
 
-    /// This number of bytes has been sent.
+    /// Records that this number of bytes has been sent.
     pub fn sent(&mut self, bytes: usize) {
         self.out.buffer.sent(bytes);
     }
 
-    /// Whether the connection ends once the output is sent.
+    /// True if the connection ends after the output is sent.
     pub fn is_over(&self) -> bool {
         matches!(self.phase, Phase::Closing(_))
     }
 
-    /// Whether more bytes from the host are welcome.
+    /// True if the connection accepts more bytes from the host.
     fn has_room(&self) -> bool {
         !self.is_over() && !self.queue.is_moving() && self.out.has_room()
     }
 
-    /// Whether completions wait that could be encoded now.
+    /// True if completions wait that could be encoded now.
     fn can_write_more(&self) -> bool {
         self.out.has_room() && self.queue.has_waiting()
     }
@@ -207,7 +208,7 @@ impl Protocol {
             (Phase::New, Pdu::IcReq(request)) => self.initialize(request),
             (Phase::Initialized, Pdu::Command(sqe, data)) => {
                 if data.bytes.len() > CAPSULE_DATA_MAX as usize {
-                    return Err(Fault::of(FaultKind::DataLimitExceeded));
+                    return Err(Fault::new(FaultKind::DataLimitExceeded));
                 }
                 self.queue.command(drive, &mut self.out, *sqe, data)
             }
@@ -219,7 +220,7 @@ impl Protocol {
                 self.phase = Phase::Closing(io::ErrorKind::UnexpectedEof);
                 Ok(())
             }
-            _ => Err(Fault::of(FaultKind::Sequence)),
+            _ => Err(Fault::new(FaultKind::Sequence)),
         }
     }
 
@@ -230,7 +231,7 @@ impl Protocol {
         if request.alignment > ALIGNMENT_MAX {
             return Err(Fault { kind: FaultKind::UnsupportedParameter, information: 10 });
         }
-        let digests = Digests::of(request.digests);
+        let digests = Digests::from_bits(request.digests);
         let response =
             InitPdu { digests: digests.bits(), max: DATA_MAX.into(), ..InitPdu::default() };
         self.out.put(&Pdu::IcResp(response));
@@ -240,7 +241,8 @@ impl Protocol {
         Ok(())
     }
 
-    /// Tells the host why the connection ends; it gets the head of the offending PDU back.
+    /// Reports the reason for the end of the connection to the host, with the header of the faulty
+    /// PDU.
     fn fail(&mut self, fault: Fault, at: &[u8]) {
         let mut term = Vec::new();
         encode(&mut term, &Pdu::ControllerTerm(TermPdu::new(fault)), Digests::default());

@@ -1,4 +1,4 @@
-//! Fabrics commands: connecting a queue, properties, and the list of what is there.
+//! Fabrics commands: connecting a queue, properties, and the discovery log.
 //!
 //! Source: NVMe over Fabrics 1.1, sections 3.3 to 3.5, 5.
 
@@ -13,7 +13,7 @@ use drivebay_wire::nvme::{
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::auth::Authentication;
-use crate::drive::Drive;
+use crate::interface::drive::Drive;
 use crate::nvme::admin::{Outcome, part_of_page};
 use crate::nvme::controller::{Effect, Flags, READY_TIMEOUTS};
 use crate::nvme::features::in_grains;
@@ -27,19 +27,19 @@ const ENTRIES_MIN: u16 = 2;
 /// Connect's attribute: no flow control of the submission queue.
 const NO_FLOW_CONTROL: u8 = 1 << 2;
 
-/// The queue that a connection has become.
+/// Queue of a connection after Connect.
 pub(super) struct Connected {
     pub controller: u16,
-    /// 0 is the admin queue.
+    /// Queue identifier; 0 is the admin queue.
     pub id: u16,
     pub entries: u16,
     pub flow_control: bool,
     pub flags: Arc<Flags>,
-    /// The controller's resets when it was connected.
+    /// The controller's epoch when the queue was connected.
     pub epoch: u32,
-    /// The host has asked for its end.
+    /// True if the host has asked to disconnect.
     pub is_leaving: bool,
-    /// How it authenticates, where it must.
+    /// Authentication, if it is required.
     pub authentication: Option<Authentication>,
 }
 
@@ -57,25 +57,25 @@ impl Connected {
         }
     }
 
-    /// Whether it may be used.
+    /// True if the queue may be used.
     pub fn is_authentic(&self) -> bool {
         self.authentication.as_ref().is_none_or(Authentication::is_done)
     }
 }
 
-/// What a fabrics command gives back.
+/// Result of a fabrics command.
 pub(super) struct Reply {
     pub result: u64,
-    /// For the host.
+    /// Data for the host.
     pub data: Vec<u8>,
-    /// The drive is to be flushed: a shutdown.
+    /// True if the drive must be flushed for a shutdown.
     pub flush: bool,
 }
 
-/// Why not, with the place of the wrong parameter.
+/// Status of a refused command, with the location of the wrong parameter.
 type Refusal = (Status, u64);
 
-/// Carries out a command on a connection.
+/// Executes a command on a connection.
 pub(super) fn execute(
     subsystem: &mut Subsystem,
     drive: &mut dyn Drive,
@@ -87,7 +87,7 @@ pub(super) fn execute(
     if sqe.opcode != drivebay_wire::nvme::OPCODE_FABRICS {
         return Err(refuse(Status::COMMAND_SEQUENCE));
     }
-    let command = FabricsType::of(sqe);
+    let command = FabricsType::from_sqe(sqe);
     let Some(queue) = connected else {
         let FabricsType::Connect { .. } = command else {
             return Err(refuse(Status::COMMAND_SEQUENCE));
@@ -128,7 +128,7 @@ pub(super) fn execute(
         _ if !queue.is_authentic() => Err(refuse(Status::AUTHENTICATION_REQUIRED)),
         _ if queue.id != 0 => Err(refuse(Status::INVALID_OPCODE)),
         FabricsType::PropertyGet { offset, is_wide } => {
-            let property = property_at(offset).filter(|one| one.is_wide() == is_wide);
+            let property = property_at(offset).filter(|property| property.is_wide() == is_wide);
             done(match property.ok_or(refuse(Status::INVALID_FIELD))? {
                 Property::Capabilities => controller.cap,
                 Property::Version => u64::from(VERSION),
@@ -158,10 +158,10 @@ pub(super) fn execute(
 }
 
 fn property_at(offset: u32) -> Option<Property> {
-    u8::try_from(offset).ok().and_then(Property::of)
+    u8::try_from(offset).ok().and_then(Property::from_code)
 }
 
-/// A parameter of Connect is wrong: in the command, or in its data.
+/// Error for a wrong parameter of Connect, in the command or in its data.
 fn wrong(place: u16, in_data: bool) -> Refusal {
     let result = u64::from(place) | u64::from(in_data) << 16;
     (Status::CONNECT_INVALID_PARAMETERS.dnr(), result)
@@ -239,14 +239,14 @@ fn connect(
     Ok(Connected { authentication, ..queue })
 }
 
-/// The number of the drive whose subsystem a Connect command names.
+/// Number of the drive whose subsystem a Connect command names.
 pub(super) fn drive_of(subsystems: &Subsystems, sqe: &Sqe, data: &[u8]) -> Option<usize> {
-    let FabricsType::Connect { .. } = FabricsType::of(sqe) else { return None };
+    let FabricsType::Connect { .. } = FabricsType::from_sqe(sqe) else { return None };
     let (data, _) = ConnectData::read_from_prefix(data).ok()?;
     subsystems.find(nqn_of(&data.subsystem_nqn)?)
 }
 
-/// The discovery log: all subsystems, at the address through which they are asked for.
+/// Discovery log: all subsystems, at the address on which the host asked.
 pub(super) fn discovery_log(
     subsystems: &Subsystems,
     address: SocketAddr,

@@ -1,9 +1,9 @@
 //! NVMe over TCP: one connection is one queue.
 //!
-//! Source: NVMe over Fabrics 1.1 with the TCP transport (TP 8000). `connection.rs` is the socket
-//! and its PDUs, `queue.rs` the commands of a connected queue, `fabrics.rs` connecting and
-//! properties. `auth.rs` lets in who knows a secret. Left out: TLS; so it listens on loopback
-//! unless told otherwise.
+//! Source: NVMe over Fabrics 1.1 with the TCP transport (TP 8000). `connection.rs` handles the
+//! socket and its PDUs, `queue.rs` the commands of a connected queue, `fabrics.rs` connecting and
+//! properties, `auth.rs` the authentication of hosts by a secret. Left out: TLS; therefore it
+//! listens on loopback by default.
 
 mod auth;
 mod connection;

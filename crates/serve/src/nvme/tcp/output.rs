@@ -1,10 +1,10 @@
-//! PDUs on their way to the host.
+//! PDUs that wait to be sent to the host.
 
 use drivebay_wire::nvme::{Data, DataPdu, Digests, FLAG_LAST, Pdu, encode};
 
 use crate::buffers;
 
-/// PDUs that wait to be sent, bytes; one more may come on top.
+/// Bytes of waiting PDUs above which no more are appended; the last one may exceed the limit.
 const OUTPUT_MAX: usize = 1 << 20;
 
 /// Encoded PDUs.
@@ -15,7 +15,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Whether more may be appended.
+    /// True if more PDUs may be appended.
     pub fn has_room(&self) -> bool {
         self.buffer.unsent().len() < OUTPUT_MAX
     }
@@ -24,7 +24,7 @@ impl Output {
         encode(self.buffer.append(), pdu, self.digests);
     }
 
-    /// Data for a command.
+    /// Appends data for a command.
     pub fn put_data(&mut self, cid: u16, bytes: &[u8]) {
         let head = DataPdu::new(cid, 0, 0, bytes.len() as u32);
         self.put(&Pdu::DataToHost(head, FLAG_LAST, Data { bytes, is_damaged: false }));

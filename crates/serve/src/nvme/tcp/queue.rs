@@ -1,4 +1,4 @@
-//! The commands of a connection: their data, their execution, their completions.
+//! Commands of a connection: their data, their execution, their completions.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use drivebay_wire::nvme::{
 
 use super::fabrics::{self, Connected};
 use super::output::Output;
-use crate::drive::{Drive, Namespaces};
+use crate::interface::drive::{Drive, Namespaces};
 use crate::memory_limit::{Share, Use};
 use crate::nvme::admin::{self, NOT_ABORTED, Outcome};
 use crate::nvme::controller::Abort;
@@ -22,7 +22,7 @@ use crate::request::Completion;
 
 /// Most data of a PDU to the controller (MAXH2CDATA), and of a command (MDTS allows no more).
 pub(super) const DATA_MAX: u32 = 128 << 10;
-/// Data that hosts were asked for and that is on its way in, bytes.
+/// Most bytes of data that hosts were asked for and that has not arrived completely.
 const INCOMING_MAX: usize = 4 << 20;
 
 /// The queue does not exist any more: its controller was reset, or its host is silent.
@@ -33,40 +33,41 @@ struct Incoming {
     sqe: Sqe,
     data: Vec<u8>,
     received: u32,
-    /// The digest of a part was wrong.
+    /// True if the digest of a part was wrong.
     is_damaged: bool,
 }
 
 /// Commands of one connection.
 pub(super) struct Queue {
     subsystems: Subsystems,
-    /// The number of the drive in whose event loop it is, until it has chosen one.
+    /// Number of the drive whose event loop has the connection, until the host has chosen one.
     drive: usize,
-    /// It has chosen its drive, and waits to be in that one's event loop.
+    /// True if the host has chosen its drive, and the connection waits to move to that drive's
+    /// event loop.
     is_moving: bool,
     subsystem: Shared,
     /// Most data of a command, bytes.
     transfer_max: u32,
     address: SocketAddr,
     connected: Option<Connected>,
-    /// Commands without a completion.
+    /// Number of commands without a completion.
     outstanding: u16,
     sq_head: u16,
-    /// By transfer tag.
+    /// Incoming data by transfer tag.
     incoming: Vec<Option<Incoming>>,
     incoming_bytes: usize,
-    /// For these.
+    /// Memory of the incoming data.
     memory: Share,
-    /// Commands to be asked for their data.
+    /// Commands whose data must still be asked for.
     unasked: VecDeque<Sqe>,
     inflight: InflightCommands,
-    /// Finished, but there was no room for the completion.
+    /// Finished commands for whose completion the output had no space.
     waiting: VecDeque<Finished>,
 }
 
 impl Queue {
     pub fn new(subsystems: Subsystems, drive: usize, address: SocketAddr) -> Queue {
-        let subsystem = subsystems.of(drive).clone();
+        let subsystem = subsystems.subsystem(drive).clone();
         let memory = subsystems.memory.share(Use::Requests);
         Queue {
             transfer_max: transfer_max(&subsystem),
@@ -87,12 +88,12 @@ impl Queue {
         }
     }
 
-    /// Whether it is connected to a queue that may be used.
+    /// True if the connection has a queue that may be used.
     pub fn is_connected(&self) -> bool {
         self.connected.as_ref().is_some_and(Connected::is_authentic)
     }
 
-    /// The number of the drive to whose event loop it must move; told once.
+    /// Number of the drive to whose event loop the connection must move; returned once.
     pub fn next_drive(&mut self) -> Option<usize> {
         std::mem::take(&mut self.is_moving).then_some(self.drive)
     }
@@ -101,12 +102,12 @@ impl Queue {
         self.is_moving
     }
 
-    /// Whether it may still choose another drive, or serves hosts that look for drives.
+    /// True if the host may still choose another drive, or only discovers drives.
     pub fn is_of_no_drive(&self) -> bool {
-        !self.subsystems.is_one() && !self.is_of_a_drive()
+        !self.subsystems.has_one_drive() && !self.is_of_a_drive()
     }
 
-    /// Whether it serves a host that has chosen its drive.
+    /// True if the connection serves a host that has chosen its drive.
     pub fn is_of_a_drive(&self) -> bool {
         let kind = |id| self.subsystem.lock().get(id).map(|controller| controller.kind);
         let discovers = |queue: &Connected| kind(queue.controller) == Some(Kind::Discovery);
@@ -117,7 +118,7 @@ impl Queue {
         !self.waiting.is_empty()
     }
 
-    /// A command has come.
+    /// Handles a command of the host.
     pub fn command(
         &mut self,
         drive: &mut dyn Drive,
@@ -125,10 +126,10 @@ impl Queue {
         sqe: Sqe,
         data: Data<'_>,
     ) -> Result<(), Fault> {
-        // Before it is connected a queue takes one command at a time.
+        // Before it is connected a queue accepts one command at a time.
         let entries = self.connected.as_ref().map_or(1, |queue| queue.entries);
         if self.outstanding >= entries {
-            return Err(Fault::of(FaultKind::Sequence));
+            return Err(Fault::new(FaultKind::Sequence));
         }
         self.outstanding += 1;
         self.sq_head = if self.sq_head + 1 >= entries { 0 } else { self.sq_head + 1 };
@@ -147,7 +148,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The data that came with a command; `None` if it must be asked for.
+    /// Data that came with a command; `None` if it must be asked for.
     fn incoming_of<'a>(
         &self,
         namespaces: &dyn Namespaces,
@@ -187,7 +188,7 @@ impl Queue {
         }
     }
 
-    /// Asks for the data of commands that wait, as far as memory is allowed.
+    /// Asks for the data of waiting commands, as far as the memory limits allow.
     fn ask(&mut self, out: &mut Output) {
         while let Some(sqe) = self.unasked.front() {
             let bytes = sqe.sgl().bytes;
@@ -207,7 +208,7 @@ impl Queue {
         }
     }
 
-    /// Data that was asked for has come.
+    /// Handles data that was asked for.
     pub fn data(
         &mut self,
         drive: &mut dyn Drive,
@@ -218,13 +219,14 @@ impl Queue {
     ) -> Result<(), Fault> {
         let place = usize::from(head.tag.get());
         let incoming = self.incoming.get_mut(place).and_then(Option::as_mut);
-        let incoming = incoming.filter(|one| one.sqe.cid == head.cid).ok_or(Fault::field(8))?;
-        // Host data comes in order, and ends where it was asked to.
+        let incoming =
+            incoming.filter(|transfer| transfer.sqe.cid == head.cid).ok_or(Fault::field(8))?;
+        // Data of the host comes in order, and ends at the requested length.
         let (from, bytes) = (head.offset.get(), head.bytes.get());
         let end = from.checked_add(bytes).filter(|&end| end as usize <= incoming.data.len());
-        let end = end.ok_or(Fault::of(FaultKind::DataOutOfRange))?;
+        let end = end.ok_or(Fault::new(FaultKind::DataOutOfRange))?;
         if from != incoming.received || is_last != (end as usize == incoming.data.len()) {
-            return Err(Fault::of(FaultKind::DataOutOfRange));
+            return Err(Fault::new(FaultKind::DataOutOfRange));
         }
         incoming.data[from as usize..end as usize].copy_from_slice(data.bytes);
         incoming.received = end;
@@ -297,7 +299,7 @@ impl Queue {
         }
     }
 
-    /// The queue that has the command looks for it at its next tick.
+    /// Records the abort; the queue with the command looks for it at its next tick.
     fn ask_to_abort(&mut self, sqe: &Sqe, queue: u16, target: u16) -> Result<(), Status> {
         let id = self.connected.as_ref().map(|queue| queue.controller);
         let mut subsystem = self.subsystem.lock();
@@ -311,7 +313,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Completes the commands of this queue that are to be aborted.
+    /// Completes the commands of this queue that must be aborted.
     fn abort(&mut self, out: &mut Output) {
         let Some(queue) = &self.connected else { return };
         let (id, controller) = (queue.id, queue.controller);
@@ -319,9 +321,9 @@ impl Queue {
         if let Some(controller) = self.subsystem.lock().get_mut(controller) {
             for abort in controller.aborts.iter_mut().filter(|abort| abort.queue == id) {
                 if abort.outcome.is_none() {
-                    let found = self.inflight.abort(0, abort.target);
-                    abort.outcome = Some(found.is_some());
-                    aborted.extend(found);
+                    let command = self.inflight.abort(0, abort.target);
+                    abort.outcome = Some(command.is_some());
+                    aborted.extend(command);
                 }
             }
         }
@@ -334,7 +336,7 @@ impl Queue {
         let is_new = self.connected.is_none();
         if is_new && let Some(drive) = fabrics::drive_of(&self.subsystems, &sqe, data) {
             self.drive = drive;
-            self.subsystem = self.subsystems.of(drive).clone();
+            self.subsystem = self.subsystems.subsystem(drive).clone();
             self.transfer_max = transfer_max(&self.subsystem);
         }
         let subsystem = self.subsystem.clone();
@@ -349,7 +351,8 @@ impl Queue {
                     out.put_data(sqe.cid.get(), &data);
                 }
                 self.finish(out, &sqe, Status::SUCCESS, result);
-                self.is_moving = is_new && !self.is_of_no_drive() && !self.subsystems.is_one();
+                self.is_moving =
+                    is_new && !self.is_of_no_drive() && !self.subsystems.has_one_drive();
             }
             Err((status, result)) => {
                 drop(subsystem);
@@ -358,7 +361,7 @@ impl Queue {
         }
     }
 
-    /// Sends what a command that has succeeded has for the host, and its completion.
+    /// Sends the data of a successful command, and its completion.
     fn succeed(&mut self, out: &mut Output, sqe: &Sqe, result: u32, data: &[u8]) {
         if !data.is_empty() {
             out.put_data(sqe.cid.get(), data);
@@ -372,7 +375,7 @@ impl Queue {
             self.connected.as_ref().map_or((0, true), |queue| (queue.id, queue.flow_control));
         if !status.is_success() {
             let connected = self.connected.as_ref();
-            let active = connected.is_some_and(|one| one.flags.is_attached(sqe.nsid.get()));
+            let active = connected.is_some_and(|queue| queue.flags.is_attached(sqe.nsid.get()));
             self.subsystem.lock().log_error(Kind::Tcp, queue, active, sqe, status);
         }
         let mut cqe = Cqe::new(sqe.cid.get(), status, result);
@@ -382,7 +385,7 @@ impl Queue {
         self.outstanding -= 1;
     }
 
-    /// A request of this queue has completed.
+    /// Handles the completion of a request of this queue.
     pub fn complete(&mut self, drive: &mut dyn Drive, out: &mut Output, completion: Completion) {
         match self.inflight.complete(drive, completion) {
             Progress::Finished(finished) if out.has_room() && self.waiting.is_empty() => {
@@ -411,7 +414,7 @@ impl Queue {
                 out.resize(out.len() + gap as usize * SECTOR_BYTES as usize, 0);
                 read
             };
-            // Without flow control a completion would say nothing that the data does not.
+            // Without flow control a completion has no information beyond the data.
             let whole = self.connected.as_ref().is_some_and(|queue| !queue.flow_control);
             let flags = FLAG_LAST | if whole { FLAG_SUCCESS } else { 0 };
             match encode_data_with(out.buffer.append(), &head, flags, out.digests, read) {
@@ -426,7 +429,7 @@ impl Queue {
         self.finish(out, &sqe, status, result);
     }
 
-    /// Sends the completions that there is room for.
+    /// Sends waiting completions while the output has space.
     pub fn poll(&mut self, drive: &mut dyn Drive, out: &mut Output) -> Result<(), QueueGone> {
         while out.has_room()
             && let Some(finished) = self.waiting.pop_front()
@@ -457,7 +460,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Checks the keep-alive, raises events, and looks for commands to be aborted.
+    /// Checks the keep-alive, raises events, and looks for commands to abort.
     pub fn tick(&mut self, drive: &mut dyn Drive, out: &mut Output) -> Result<(), QueueGone> {
         self.ask(out);
         let Some(queue) = self.connected.as_ref().filter(|queue| queue.id == 0) else {
