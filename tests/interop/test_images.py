@@ -293,3 +293,28 @@ def test_foreign_data_is_served_only_by_its_owners_word(tmp_path: Path) -> None:
     blank = loops.sparse(tmp_path / "blank.img", profile.capacity_bytes)
     with served(tmp_path, "--capacity", "1G", "--data", str(blank), drive=SMALL) as drive:
         drive.end()
+
+
+def test_a_served_file_that_may_have_changed_is_named_again(tmp_path: Path) -> None:
+    """After a kill, and after an orderly end if another program has set its time back."""
+    data = tmp_path / "d.img"
+    options = ("--capacity", "1G", "--data", str(data))
+    command = [*PROGRAM, "serve", SMALL, *options, "--nbd", f"unix:{tmp_path}/again"]
+
+    def refused() -> str:
+        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        assert done.returncode == 2
+        return done.stderr
+
+    with served(tmp_path, *options, drive=SMALL) as drive:
+        drive.process.kill()
+        drive.process.wait()
+    assert "its server was killed" in refused()
+    with served(tmp_path, *options, "--foreign-data", drive=SMALL) as drive:
+        drive.end()
+    before = data.stat()
+    with data.open("r+b") as file:
+        file.seek(MIB)
+        file.write(PART)
+    os.utime(data, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert "holds data that no served drive has written" in refused()
