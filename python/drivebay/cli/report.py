@@ -71,10 +71,10 @@ def write(
     result, is damaged, or no test of it has finished; EnvironmentProblem if the page cannot be
     written."""
     import drivebay.report
-    from drivebay.cli.folders import must_be_there, shown
+    from drivebay.cli.folders import must_exist, shown
 
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
-        must_be_there(folders)
+        must_exist(folders)
         return _write_bench(list(folders), out, intervals=intervals, competitors=competitors)
     folders = tuple(result.folder for result in shown(folders))
     return drivebay.report.write(
@@ -98,7 +98,7 @@ def _known(folders: Sequence[Path], competitors: bool) -> dict[str, list[dict[st
 def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors: bool) -> Path:
     import drivebay.report
     from drivebay import results
-    from drivebay.cli.folders import say_left_out
+    from drivebay.cli.folders import warn_skipped
     from drivebay.cli.progress import status
 
     if len(folders) == 1:
@@ -110,7 +110,7 @@ def _write_bench(folders: list[Path], out: Path, *, intervals: bool, competitors
             folders,
             out,
             progress=lambda done: show(f"report: {done} reviews"),
-            left_out=say_left_out if len(folders) > 1 else None,
+            left_out=warn_skipped if len(folders) > 1 else None,
             intervals=intervals,
             shipped=shipped,
         )
