@@ -44,9 +44,9 @@ def test_the_command_line_goes_before_the_folder_and_that_before_home(
     at_home(tmp_path, 'suite = "quick"\n')
     suite, said = listed(capsys)
     assert suite == "quick"
-    assert said == f"note: {tmp_path}/home/drivebay/drivebay.toml gives --suite: quick\n"
+    assert said == f"note: --suite is set by {tmp_path}/home/drivebay/drivebay.toml: quick\n"
     here('[review]\nsuite = "snia-client"\n')
-    assert listed(capsys) == ("snia-client", "note: drivebay.toml gives --suite: snia-client\n")
+    assert listed(capsys) == ("snia-client", "note: --suite is set by drivebay.toml: snia-client\n")
     assert listed(capsys, "--suite", "datacenter") == ("datacenter", "")
 
 

@@ -151,7 +151,7 @@ class Command(TyperCommand):
         for name, path in (given.sources or {}).items():
             if ctx.get_parameter_source(name).name == "DEFAULT_MAP":
                 option = next(key for key, value in names.items() if value == name)
-                say(f"note: --{option} {given[name]} is from {path}")
+                say(f"note: --{option} is set by {path}: {given[name]}")
         for parameter in self.params:
             value = ctx.params.get(parameter.name)
             most = SEED_MAX if parameter.name.endswith("seed") else COUNT_MAX
@@ -287,9 +287,9 @@ TrustNetwork = Annotated[
     bool,
     flag(
         "--trust-network",
-        "Allow a scheduler without TLS that is not on loopback. Everybody who can reach its port, a "
-        "worker's port or the network between them can then run programs as you (as root, where a "
-        "worker has real drives).",
+        "Allow a scheduler without TLS that is not on loopback. Everybody who can reach its port, "
+        "a worker's port or the network between them can then run programs as you (as root, where "
+        "a worker has real drives).",
     ),
 ]
 Set = Annotated[
@@ -327,8 +327,8 @@ Ailment = Annotated[
     list[str] | None,
     option(
         "NAME",
-        "Ailment of the drive: slow-die, hot and others (see: drivebay drives --ailments), aged:80% "
-        "or your own .toml file. Repeatable.",
+        "Ailment of the drive: slow-die, hot and others (see: drivebay drives --ailments), "
+        "aged:80% or your own .toml file. Repeatable.",
         "--ailment",
         panel=VIRTUAL,
         autocompletion=complete.ailments,
