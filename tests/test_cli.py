@@ -458,7 +458,7 @@ def on_terminal(
 def test_consent_is_asked_on_a_terminal(tmp_path: Path, keys: bytes, code: int) -> None:
     long: dict[str, Any] = {"FAKE_KIND": "block", "FAKE_HOURS": "1"}
     done, shown = on_terminal("review", "x", "--out", "r", cwd=tmp_path, keys=keys, **long)
-    assert "This will take about 4 h 0 min. Begin?" in shown
+    assert "This will take about 4 h 0 min. Start?" in shown
     assert done == code, shown
     assert (tmp_path / "r").exists() == (code == 0)
     assert "Traceback" not in shown
@@ -520,7 +520,7 @@ def test_total_is_weighted_by_the_estimates() -> None:
     total = shown.bars.tasks[0]
     long, short = "consistency-default", "random-read"
     assert total.percentage == 0.0 and total.time_remaining is None
-    assert shown.expected == "about 1 min 40 s in all", "said until something is measured"
+    assert shown.expected == "about 1 min 40 s in total", "said until something is measured"
     shown.started(long)
     clock[0] = 20.0
     shown.progressed(long, "run", 15, 60, {})

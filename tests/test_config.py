@@ -59,8 +59,16 @@ def test_a_key_at_the_top_holds_where_the_option_is(capsys: pytest.CaptureFixtur
 REFUSED = [
     ("[review]\nquck = true", "'review.quck' is not an option that the file may set", "quick"),
     ("[revew]\nquick = true", "'revew' is not a command", "review"),
-    ('seed = "1"', "seed: '1' is not allowed; must be a whole number", "correct or delete the line"),
-    ("jobs = true", "jobs: True is not allowed; must be a whole number", "correct or delete the line"),
+    (
+        'seed = "1"',
+        "seed: '1' is not allowed; must be a whole number",
+        "correct or delete the line",
+    ),
+    (
+        "jobs = true",
+        "jobs: True is not allowed; must be a whole number",
+        "correct or delete the line",
+    ),
     ("quick = 1", "quick: 1 is not allowed; must be true or false", "correct or delete the line"),
     ('[report]\nsuite = "quick"', "drivebay report has no such option", "report --help"),
     ("quick =", "not valid TOML", "a line"),

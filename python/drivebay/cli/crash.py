@@ -89,10 +89,10 @@ Examples:
   drivebay crash run kv.crash --after created -- ./check {}
 
 \b
-{} is a file with a state; the check may write to it. $DRIVEBAY_MARK is the last
-mark before the cut, $DRIVEBAY_STATE the name of the state. The check exits with
-0 if the state is good. Exit codes of run: 0 all states are good; 1 some are
-not."""
+{} is a file with a state; the check may write to it. $DRIVEBAY_MARK is the
+last mark before the cut, $DRIVEBAY_STATE the name of the state. The check
+exits with 0 if the state is good. Exit codes of run: 0 all states are good; 1
+some are not."""
 )
 def run(
     recording: Path = argument("RECORDING", "Recording, or a log of Linux's dm-log-writes."),

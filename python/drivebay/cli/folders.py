@@ -36,6 +36,6 @@ def shown(folders: Sequence[Path], least: int = 1) -> list[results.Result]:
             problems.append(problem)
     if problems and len(loaded) < least:
         raise problems[0]
-    for problem in problems:
-        warn_skipped(problem)
+    for failure in problems:
+        warn_skipped(failure)
     return loaded

@@ -22,8 +22,9 @@ Examples:
 \b
 A plug-in is compiled code that drivebay runs with your rights. Load only code
 that you have built, or that you would run as a program. A profile can name a
-plug-in, but cannot load it. Other ways to load one are DRIVEBAY_POLICIES=FOLDER,
-which is searched by name, and drivebay.load_policy in Python."""
+plug-in, but cannot load it. Other ways to load one are
+DRIVEBAY_POLICIES=FOLDER, which is searched by name, and drivebay.load_policy
+in Python."""
 )
 def new_policy(
     name: str = argument("NAME", "Name of the policy: lower-case letters, digits and hyphens."),

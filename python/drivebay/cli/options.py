@@ -266,10 +266,11 @@ def together(
     return made
 
 
-CATALOG_NAME = "Catalog name (see: drivebay drives) or a profile's path that ends in .toml"
+CATALOG_NAME = "Catalog name (see: drivebay drives) or path of a profile (.toml)"
+ANY_DRIVE = "Catalog name (see: drivebay drives), path of a profile (.toml), file or block device."
 Drive = Annotated[
     str,
-    argument("DRIVE", f"{CATALOG_NAME}, a file or a block device.", autocompletion=complete.drives),
+    argument("DRIVE", ANY_DRIVE, autocompletion=complete.drives),
 ]
 Json = Annotated[bool, flag("--json", "Print JSON for scripts.")]
 Seed = Annotated[int, option("N", "Seed of all random choices.", show_default=True)]

@@ -232,7 +232,7 @@ class SweepProgress(Display):
         self._task = self.bars.add_task("sweep", total=runs, completed=done, now="")
         self._failed, self._workers = 0, workers
         before = f", {done:,} of them already done" if done else ""
-        self.print(f"sweep: {runs:,} runs{before}, {workers} in parallel")
+        self.print(f"sweep: {runs:,} runs{before}, {workers} at once")
         self.start()
 
     def ended(self, index: int, error: str | None) -> None:

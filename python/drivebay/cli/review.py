@@ -63,7 +63,7 @@ class Options:
 
     drive: str | None = argument(
         "DRIVE",
-        f"{options.CATALOG_NAME}, a file or a block device.",
+        options.ANY_DRIVE,
         autocompletion=complete.drives,
     )
     suite: str | None = option(

@@ -22,8 +22,8 @@ Examples:
 
 \b
 Everybody who can connect to the scheduler or to this worker can run programs
-as the user of this worker (root, with real drives). On 127.0.0.1 that is every
-user of this machine; with TLS (Dask's settings), every holder of a
+as the user of this worker (root, with real drives). On 127.0.0.1 that is
+every user of this machine; with TLS (Dask's settings), every holder of a
 certificate of its CA; with --trust-network, everybody on the network. This
 worker listens only on the address that faces the scheduler, and serves no
 HTTP. To set up TLS see docs/concepts/sweeps.md.
