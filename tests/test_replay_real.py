@@ -143,7 +143,7 @@ def test_what_is_no_trace_or_no_drive(mixed: Path, file: Path, tmp_path: Path) -
     assert "--only-reads has no meaning" in refused("sm951-ahci-512", mixed, "--only-reads")
     assert "--empty has no meaning" in refused(file, mixed, "--empty")
     assert "is the trace itself" in refused(mixed, mixed)
-    assert "no regular file" in refused(file, tmp_path)
+    assert "not a regular file" in refused(file, tmp_path)
     assert "--scale is for synthesized" in refused(file, mixed, "--scale", "0.1")
     assert "depth: 5000 is not allowed" in refused(file, mixed, "--depth", "5000")
     assert "--time-percent: 0 is not allowed" in refused(file, mixed, "--time-percent", "0")
